@@ -1,0 +1,146 @@
+// Package layout is the one place that knows where things lie in the store:
+// every key is made, and parsed, here. No key is also the folder of another.
+//
+// In: crawl, round, stage, partition. Out: keys. It imports the standard
+// library alone.
+package layout
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseMonth checks that a crawl's name is a calendar month, as 2026-11.
+func ParseMonth(s string) (time.Time, error) {
+	t, err := time.Parse("2006-01", s)
+	if err != nil || t.Year() < 1990 || t.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("month %q is no month: write it as YYYY-MM, such as 2026-11", s)
+	}
+	return t, nil
+}
+
+var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
+
+// ValidCrawl reports whether s may name a crawl: a month, or a reparse of one such as 2026-11r1.
+func ValidCrawl(s string) bool { return crawlName.MatchString(s) }
+
+// Part is the name of a partition: part-00017.
+func Part(n int) string { return fmt.Sprintf("part-%05d", n) }
+
+// ParsePart is the inverse of Part.
+func ParsePart(s string) (int, error) {
+	digits, ok := strings.CutPrefix(s, "part-")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 0 || Part(n) != s {
+		return 0, fmt.Errorf("%q names no partition: expected part-00000", s)
+	}
+	return n, nil
+}
+
+// CrawlDir is the folder of a crawl, with its slash.
+func CrawlDir(crawl string) string { return "crawl=" + crawl + "/" }
+
+// CrawlManifest holds the crawl's frozen config.
+func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" }
+
+// Active names the crawl and round whose fetch stage runs in this store.
+func Active() string { return "active.json" }
+
+// RoundDir is the folder of a round, with its slash.
+func RoundDir(crawl string, round int) string {
+	return fmt.Sprintf("%sround=%d/", CrawlDir(crawl), round)
+}
+
+// Start says which plan of the round counts.
+func Start(crawl string, round int) string { return RoundDir(crawl, round) + "start.json" }
+
+// Sealed lists every part of every dataset of a finished round.
+func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "sealed.json" }
+
+// PlanDir is the folder of a plan, with its slash.
+func PlanDir(crawl string, round int, plan string) string {
+	return RoundDir(crawl, round) + "plan-" + plan + "/"
+}
+
+// PlanManifest is written last: a plan without it does not exist.
+func PlanManifest(crawl string, round int, plan string) string {
+	return PlanDir(crawl, round, plan) + "plan.json"
+}
+
+// PlanPart holds the URLs of a partition.
+func PlanPart(crawl string, round int, plan string, partition int) string {
+	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
+}
+
+// PlanRefused lists what the plan refused, with line numbers.
+func PlanRefused(crawl string, round int, plan string) string {
+	return PlanDir(crawl, round, plan) + "refused.parquet"
+}
+
+// StageDir is the folder of a stage, with its slash.
+func StageDir(crawl string, round int, stage string) string {
+	return RoundDir(crawl, round) + stage + "/"
+}
+
+// Inputs freezes what a stage reads.
+func Inputs(crawl string, round int, stage string) string {
+	return StageDir(crawl, round, stage) + "inputs.json"
+}
+
+// Result is the result of a committed task.
+func Result(crawl string, round int, stage string, partition int) string {
+	return StageDir(crawl, round, stage) + Part(partition) + ".json"
+}
+
+// Attempt says how an attempt failed.
+func Attempt(crawl string, round int, stage string, partition, attempt int) string {
+	return fmt.Sprintf("%sattempts/%s-e%d.json", StageDir(crawl, round, stage), Part(partition), attempt)
+}
+
+// Attempts is the prefix of a partition's failed attempts.
+func Attempts(crawl string, round int, stage string, partition int) string {
+	return StageDir(crawl, round, stage) + "attempts/" + Part(partition) + "-e"
+}
+
+// Working is a working file of a reduce task, read by later stages of the round
+// only: created once, fixed name.
+func Working(crawl string, round int, stage, name string, partition int) string {
+	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
+}
+
+// FetchDir is the folder of a fetch task's working data, with its slash.
+func FetchDir(crawl string, round, partition int) string {
+	return StageDir(crawl, round, "fetch") + Part(partition) + "/"
+}
+
+// Checkpoint is the authority over a partition: who fetches it and what counts.
+func Checkpoint(crawl string, round, partition int) string {
+	return FetchDir(crawl, round, partition) + "checkpoint.json"
+}
+
+// Segment is a file of rows of one dataset between two checkpoints. Its key
+// holds plan, partition, epoch and number, so it is never reused.
+func Segment(crawl string, round int, plan string, partition, epoch, number int, dataset string) string {
+	return fmt.Sprintf("%ssegments/%s-e%d-%05d-%s.parquet", FetchDir(crawl, round, partition), plan, epoch, number, dataset)
+}
+
+// WARC is a file of raw responses.
+func WARC(crawl string, round, partition, epoch, number int) string {
+	return fmt.Sprintf("warc/crawl=%s/round=%d/%s-e%d-%05d.warc.gz", crawl, round, Part(partition), epoch, number)
+}
+
+// CDXJ is the index beside a WARC file.
+func CDXJ(warcKey string) string { return strings.TrimSuffix(warcKey, ".warc.gz") + ".cdxj" }
+
+// Table is a part of a published dataset.
+func Table(dataset, crawl string, round, partition int) string {
+	return fmt.Sprintf("tables/%s/crawl=%s/round=%d/%s.parquet", dataset, crawl, round, Part(partition))
+}
+
+// Captures is a part of captures, which keep Common Crawl's subset partition.
+func Captures(crawl, subset string, round, partition int) string {
+	return fmt.Sprintf("tables/captures/crawl=%s/subset=%s/round=%d/%s.parquet", crawl, subset, round, Part(partition))
+}

@@ -1,0 +1,53 @@
+package layout
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseMonthTakesOnlyMonths(t *testing.T) {
+	for _, s := range []string{"2026-11", "2027-01"} {
+		if _, err := ParseMonth(s); err != nil {
+			t.Errorf("ParseMonth(%q): %v", s, err)
+		}
+	}
+	for _, s := range []string{"", "2026", "2026-13", "2026-00", "2026-11-01", "november", "2026-1", "0000-01", "../x"} {
+		if _, err := ParseMonth(s); err == nil {
+			t.Errorf("ParseMonth(%q) took it", s)
+		}
+	}
+}
+
+func TestParsePartIsTheInverseOfPart(t *testing.T) {
+	for _, n := range []int{0, 7, 17, 99999, 123456} {
+		if got, err := ParsePart(Part(n)); err != nil || got != n {
+			t.Errorf("ParsePart(Part(%d)) = %d, %v", n, got, err)
+		}
+	}
+	for _, s := range []string{"", "part-", "part-1", "part--0001", "part-00001.json", "00001"} {
+		if _, err := ParsePart(s); err == nil {
+			t.Errorf("ParsePart(%q) took it", s)
+		}
+	}
+}
+
+func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
+	keys := []string{
+		Active(), CrawlManifest("2026-11"), Start("2026-11", 0), Sealed("2026-11", 0),
+		PlanManifest("2026-11", 0, "p"), PlanPart("2026-11", 0, "p", 3), PlanRefused("2026-11", 0, "p"),
+		Checkpoint("2026-11", 0, 3), Segment("2026-11", 0, "p", 3, 1, 2, "pages"),
+		WARC("2026-11", 0, 3, 1, 2), CDXJ(WARC("2026-11", 0, 3, 1, 2)),
+		Table("pages", "2026-11", 0, 3), Captures("2026-11", "warc", 0, 3),
+	}
+	for _, stage := range []string{"fetch", "merge", "dedup", "rank", "frontier", "publish"} {
+		keys = append(keys, Inputs("2026-11", 0, stage), Result("2026-11", 0, stage, 3),
+			Attempt("2026-11", 0, stage, 3, 2), Working("2026-11", 0, stage, "edges", 3))
+	}
+	for i, a := range keys {
+		for j, b := range keys {
+			if i != j && (a == b || strings.HasPrefix(b, a+"/")) {
+				t.Errorf("key %q is %q or its folder", a, b)
+			}
+		}
+	}
+}

@@ -1,0 +1,268 @@
+// Package manifest holds the small JSON documents by which tasks agree: the
+// frozen crawl, plans, checkpoints, inputs, results, failed attempts and seals.
+//
+// In: bytes from the store. Out: checked values, or an error that names the
+// object and what to do. Every document carries a format version; a newer one is
+// refused with ErrNewer. Encoding is deterministic: struct order, sorted maps, no
+// time that was not given. It imports package schema alone.
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// MaxBytes bounds a manifest as it is read.
+const MaxBytes = 64 << 20
+
+var (
+	// ErrNewer: the document was written by a newer crawlbatch.
+	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
+	// ErrCorrupt: the document is no manifest of its kind.
+	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it or remove it")
+)
+
+// Header is the first part of every manifest.
+type Header struct {
+	Format  int    `json:"format_version"`
+	Kind    string `json:"kind"`
+	Version string `json:"written_by,omitempty"` // crawlbatch version
+}
+
+func (h *Header) header() *Header { return h }
+
+// Document is a pointer to any manifest type of this package.
+type Document interface {
+	header() *Header
+	kind() string
+}
+
+// Encode renders a document, its header filled in, with a final newline.
+func Encode(d Document) ([]byte, error) {
+	h := d.header()
+	h.Format, h.Kind = schema.FormatVersion, d.kind()
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(d); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", d.kind(), err)
+	}
+	return buf.Bytes(), nil
+}
+
+// Decode reads a document of the kind of d from the body of the object key.
+func Decode(key string, body []byte, d Document) error {
+	var h Header
+	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {
+		return fmt.Errorf("%q: %w", key, ErrCorrupt)
+	}
+	if h.Format > schema.FormatVersion {
+		return fmt.Errorf("%q has format version %d, this program knows %d: %w", key, h.Format, schema.FormatVersion, ErrNewer)
+	}
+	if h.Kind != d.kind() {
+		return fmt.Errorf("%q holds a %q manifest, expected %q: %w", key, h.Kind, d.kind(), ErrCorrupt)
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(d); err != nil {
+		return fmt.Errorf("%q: %v: %w", key, err, ErrCorrupt)
+	}
+	return nil
+}
+
+// File describes a committed object: data is durable, its size and digest
+// recorded, before anything names it.
+type File struct {
+	Dataset string `json:"dataset"` // dataset or working file name
+	Subset  string `json:"subset,omitempty"`
+	Key     string `json:"key"`
+	Bytes   int64  `json:"bytes"`
+	Rows    int64  `json:"rows"`
+	SHA256  string `json:"sha256"` // hex
+}
+
+// Count is a named number; slices of it are sorted by name.
+type Count struct {
+	Name string `json:"name"`
+	N    int64  `json:"n"`
+}
+
+// Crawl is crawl.json: what was frozen when the crawl was planned first.
+type Crawl struct {
+	Header
+	Crawl     string `json:"crawl"`
+	CreatedAt string `json:"created_at"` // RFC 3339, UTC
+	Config    string `json:"config"`     // YAML as resolved by the first plan, ${VAR} unexpanded
+	Continues string `json:"continues,omitempty"`
+}
+
+func (*Crawl) kind() string { return "crawl" }
+
+// Plan is plan.json.
+type Plan struct {
+	Header
+	ID               string          `json:"plan"` // digest of inputs and config
+	Crawl            string          `json:"crawl"`
+	Round            int             `json:"round"`
+	Buckets          int             `json:"buckets"` // reduce buckets; a partition's domains are all of one
+	URLs             int64           `json:"urls"`
+	Domains          int64           `json:"domains"`
+	Hosts            int64           `json:"hosts"`
+	EstimatedSeconds float64         `json:"estimated_seconds"` // of the longest partition
+	EstimatedBytes   int64           `json:"estimated_bytes"`
+	Sources          []string        `json:"sources"`
+	SourceLines      int64           `json:"source_lines"`
+	Refused          []Count         `json:"refused"` // by reason
+	RefusedFile      *File           `json:"refused_file,omitempty"`
+	Partitions       []PlanPartition `json:"partitions"`
+}
+
+func (*Plan) kind() string { return "plan" }
+
+// PlanPartition describes one partition of a plan.
+type PlanPartition struct {
+	Partition        int     `json:"partition"`
+	Bucket           int     `json:"bucket"`
+	URLs             int64   `json:"urls"`
+	Domains          int64   `json:"domains"`
+	Hosts            int64   `json:"hosts"`
+	EstimatedSeconds float64 `json:"estimated_seconds"`
+	File             File    `json:"file"`
+}
+
+// Start is start.json: which plan counts.
+type Start struct {
+	Header
+	Plan string `json:"plan"`
+}
+
+func (*Start) kind() string { return "start" }
+
+// Inputs is inputs.json: what a stage reads, fixed once.
+type Inputs struct {
+	Header
+	Stage string      `json:"stage"`
+	Plan  string      `json:"plan"`
+	Tasks []InputTask `json:"tasks"`
+}
+
+func (*Inputs) kind() string { return "inputs" }
+
+// InputTask is one result that a stage reads.
+type InputTask struct {
+	Stage     string `json:"stage"`
+	Partition int    `json:"partition"`
+	SHA256    string `json:"sha256"` // of the result document
+}
+
+// Result is the result of a committed task; a pure function of its inputs, so it
+// holds no time and no machine.
+type Result struct {
+	Header
+	Task      string  `json:"task"` // merge@2026-11.0:17
+	Stage     string  `json:"stage"`
+	Partition int     `json:"partition"`
+	Plan      string  `json:"plan"`
+	Counts    []Count `json:"counts"` // sorted by name
+	Files     []File  `json:"files"`
+}
+
+func (*Result) kind() string { return "result" }
+
+// Count returns the count of that name, 0 where there is none.
+func (r *Result) Count(name string) int64 {
+	for _, c := range r.Counts {
+		if c.Name == name {
+			return c.N
+		}
+	}
+	return 0
+}
+
+// FilesOf returns the result's files of a dataset, in order.
+func (r *Result) FilesOf(dataset string) []File {
+	var out []File
+	for _, f := range r.Files {
+		if f.Dataset == dataset {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Attempt records how an attempt at a task failed.
+type Attempt struct {
+	Header
+	Task    string `json:"task"`
+	Attempt int    `json:"attempt"`
+	At      string `json:"at"` // RFC 3339, UTC
+	Class   string `json:"class"`
+	Error   string `json:"error"`
+	Machine string `json:"machine"`
+}
+
+func (*Attempt) kind() string { return "attempt" }
+
+// Sealed is sealed.json: it alone says that a round is complete.
+type Sealed struct {
+	Header
+	Crawl  string  `json:"crawl"`
+	Round  int     `json:"round"`
+	Plan   string  `json:"plan"`
+	Counts []Count `json:"counts"` // outcome.ok …, pages, links, duplicates …
+	Files  []File  `json:"files"`  // every part of every dataset, and working files that later rounds read
+}
+
+func (*Sealed) kind() string { return "sealed" }
+
+// FilesOf returns the files of a dataset, in key order.
+func (s *Sealed) FilesOf(dataset string) []File {
+	var out []File
+	for _, f := range s.Files {
+		if f.Dataset == dataset {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Active is active.json: one fetch stage a store at a time.
+type Active struct {
+	Header
+	Crawl string `json:"crawl"`
+	Round int    `json:"round"`
+	Nonce string `json:"nonce"` // makes every body unique
+	Done  bool   `json:"done"`
+}
+
+func (*Active) kind() string { return "active" }
+
+// Checkpoint is the authority over a partition.
+type Checkpoint struct {
+	Header
+	Plan      string      `json:"plan"`
+	Partition int         `json:"partition"`
+	Epoch     int         `json:"epoch"`
+	Counter   int64       `json:"counter"` // with Epoch and Holder it makes every body unique
+	Holder    string      `json:"holder"`  // attempt that holds it
+	Released  bool        `json:"released"`
+	Complete  bool        `json:"complete"`
+	Recorded  []byte      `json:"recorded"` // Roaring bitmap of rows of the plan file whose outcome is recorded
+	Files     []File      `json:"files"`    // segments and WARC files that count
+	Hosts     []HostClock `json:"hosts"`    // sorted by host
+	Counts    []Count     `json:"counts"`
+}
+
+func (*Checkpoint) kind() string { return "checkpoint" }
+
+// HostClock is a host's pacing state at a checkpoint.
+type HostClock struct {
+	Host    string `json:"host"`
+	DelayMS int64  `json:"delay_ms"` // in force
+	WaitMS  int64  `json:"wait_ms"`  // until its next request was due, at the checkpoint
+}

@@ -1,0 +1,46 @@
+package schema
+
+// URLColumns are the columns that Common Crawl's cc-index derives from a URL.
+type URLColumns struct {
+	SURT                 string `parquet:"url_surtkey,dict" doc:"SURT key: host reversed by commas, then path and query; the sort key of every table"`
+	URL                  string `parquet:"url" doc:"canonical URL that answered"`
+	HostName             string `parquet:"url_host_name,dict" doc:"host name without port"`
+	HostTLD              string `parquet:"url_host_tld,optional,dict" doc:"last label of the host name; null for an IP address"`
+	Host2ndLastPart      string `parquet:"url_host_2nd_last_part,optional,dict" doc:"second last label of the host name"`
+	Host3rdLastPart      string `parquet:"url_host_3rd_last_part,optional,dict" doc:"third last label of the host name"`
+	Host4thLastPart      string `parquet:"url_host_4th_last_part,optional,dict" doc:"fourth last label of the host name"`
+	Host5thLastPart      string `parquet:"url_host_5th_last_part,optional,dict" doc:"fifth last label of the host name"`
+	HostRegistrySuffix   string `parquet:"url_host_registry_suffix,optional,dict" doc:"public suffix, ICANN section of the list only"`
+	HostRegisteredDomain string `parquet:"url_host_registered_domain,optional,dict" doc:"registry suffix and one label more"`
+	HostPrivateSuffix    string `parquet:"url_host_private_suffix,optional,dict" doc:"public suffix, private section of the list included"`
+	HostPrivateDomain    string `parquet:"url_host_private_domain,optional,dict" doc:"private suffix and one label more: the unit of sharding"`
+	HostNameReversed     string `parquet:"url_host_name_reversed,optional,dict" doc:"labels of the host name in reverse order, joined by dots"`
+	Protocol             string `parquet:"url_protocol,dict" doc:"http or https"`
+	Port                 int32  `parquet:"url_port,optional" doc:"port where it is not the scheme's own"`
+	Path                 string `parquet:"url_path" doc:"path of the URL"`
+	Query                string `parquet:"url_query,optional" doc:"query of the URL without the question mark"`
+}
+
+// CaptureColumns are the columns that Common Crawl's cc-index takes from a response and its WARC record.
+type CaptureColumns struct {
+	FetchTime        int64  `parquet:"fetch_time,timestamp(millisecond)" vol:"1" doc:"when the request was written"`
+	FetchStatus      int16  `parquet:"fetch_status" doc:"HTTP status"`
+	FetchRedirect    string `parquet:"fetch_redirect,optional" doc:"absolute target of a redirect"`
+	ContentDigest    string `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32, without prefix"`
+	MimeType         string `parquet:"content_mime_type,optional,dict" doc:"media type as the Content-Type header gives it"`
+	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`
+	Charset          string `parquet:"content_charset,optional,dict" doc:"character set of an HTML document as decoded"`
+	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
+	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
+	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store"`
+	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
+	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
+	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, as part-00017"`
+}
+
+// Capture is a row of captures: a stored response, each redirect hop and robots.txt included.
+// Its partitions are crawl, subset and round.
+type Capture struct {
+	URLColumns
+	CaptureColumns
+}

@@ -1,0 +1,23 @@
+// Package schema holds the row types of every dataset and of every working
+// file, and the closed vocabularies (outcomes, skip reasons, states, kinds) that
+// their columns use.
+//
+// A struct is the one definition of its table: the parquet tag names the column,
+// the doc tag describes it, and a vol tag marks it volatile (times, offsets,
+// addresses, attempts: what two crawls of one web may differ in; all other
+// columns are stable). Package catalog derives the DuckDB views, the Athena DDL
+// and the documentation from these tags.
+//
+// Rules: signed integers only, timestamps are milliseconds UTC, names are
+// snake_case, and where Common Crawl's flat cc-index schema has a column the
+// name, the type and the meaning are the same. A column marked optional stores
+// its zero value as null. Adding a column is compatible; changing the meaning or
+// the type of one takes a new FormatVersion.
+//
+// It imports the standard library alone.
+package schema
+
+// FormatVersion is written into every manifest. A reader refuses a newer one.
+//
+//	1: the first format.
+const FormatVersion = 1

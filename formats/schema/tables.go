@@ -1,0 +1,204 @@
+package schema
+
+// Fetch is a row of fetches: a planned URL and its one outcome.
+type Fetch struct {
+	SURT           string  `parquet:"url_surtkey" doc:"SURT key of the planned URL"`
+	URL            string  `parquet:"url" doc:"canonical URL as planned"`
+	Host           string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
+	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
+	Outcome        Outcome `parquet:"outcome,dict" doc:"what became of it"`
+	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for it, redirect hops not counted"`
+	HTTPStatus     int16   `parquet:"http_status,optional" doc:"status of the last response"`
+	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in words"`
+	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null where it was not asked"`
+	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that decided; null: no rule matched"`
+	Priority       int32   `parquet:"priority" doc:"priority as planned, 0 to 1000"`
+	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
+	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
+	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
+	TotalMS        int64   `parquet:"total_ms,optional" vol:"1" doc:"from the last request to the end of its body, milliseconds"`
+	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
+	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
+	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
+	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
+	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
+	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
+	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
+	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL that answered last"`
+	ETag           string  `parquet:"etag,optional" doc:"ETag of the last response"`
+	LastModified   string  `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last response, as sent"`
+	WARCFilename   string  `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last response"`
+	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
+	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
+	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
+	RetryAfterMS   int64   `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds"`
+}
+
+// Request is a row of requests: a request that was sent, with its evidence.
+type Request struct {
+	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
+	URL           string  `parquet:"url" doc:"URL asked for"`
+	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL that it was sent for"`
+	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
+	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
+	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written"`
+	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"since the host's previous request was written, milliseconds; null for the first"`
+	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
+	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
+	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32"`
+	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null where none came"`
+	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in words"`
+	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure"`
+	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"from due to started, milliseconds"`
+	DNSMS         int64   `parquet:"dns_ms,optional" vol:"1" doc:"name resolution, milliseconds"`
+	ConnectMS     int64   `parquet:"connect_ms,optional" vol:"1" doc:"TCP connect, milliseconds"`
+	TLSMS         int64   `parquet:"tls_ms,optional" vol:"1" doc:"TLS handshake, milliseconds"`
+	FirstByteMS   int64   `parquet:"first_byte_ms,optional" vol:"1" doc:"from request to first byte of the response, milliseconds"`
+	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"from request to end of the response, milliseconds"`
+	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request"`
+	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response as on the wire"`
+	Attempt       int32   `parquet:"attempt" vol:"1" doc:"try at this URL, from 1"`
+	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent it"`
+	Warnings      string  `parquet:"warnings,optional" doc:"what was salvaged from a malformed response"`
+}
+
+// Page is a row of pages: a successfully fetched document. Fetch and merge leave
+// the columns of the reduce stages null; publish fills them.
+type Page struct {
+	URLColumns
+	CaptureColumns
+	Title         string   `parquet:"title,optional" doc:"text of the title element"`
+	Description   string   `parquet:"description,optional" doc:"meta description"`
+	Keywords      string   `parquet:"keywords,optional" doc:"meta keywords"`
+	Author        string   `parquet:"author,optional" doc:"meta author"`
+	Language      string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
+	CanonicalURL  string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares"`
+	OGTitle       string   `parquet:"og_title,optional" doc:"Open Graph title"`
+	OGDescription string   `parquet:"og_description,optional" doc:"Open Graph description"`
+	OGImage       string   `parquet:"og_image,optional" doc:"Open Graph image"`
+	OGType        string   `parquet:"og_type,optional,dict" doc:"Open Graph type"`
+	PublishedAt   int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states"`
+	ModifiedAt    int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states"`
+	Robots        string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
+	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex"`
+	WordCount     int32    `parquet:"word_count" doc:"words of the main text"`
+	Topics        []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
+	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
+	SimHash       int64    `parquet:"simhash" doc:"64-bit SimHash of the main text"`
+	DuplicateOf   string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
+	DuplicateKind string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
+	ClusterSize   int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`
+	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
+	Outlinks      int32    `parquet:"outlinks" doc:"links that the page holds"`
+	Rank          float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
+	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
+	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
+	PlannedURL    string   `parquet:"planned_url" doc:"planned URL that led here"`
+	ContentBytes  int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
+	ETag          string   `parquet:"etag,optional" doc:"ETag of the response"`
+	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
+}
+
+// Text is a row of text: what a document says.
+type Text struct {
+	SURT     string `parquet:"url_surtkey" doc:"SURT key"`
+	URL      string `parquet:"url" doc:"canonical URL that answered"`
+	Main     string `parquet:"main" doc:"main content, blocks as lines"`
+	Full     string `parquet:"full" doc:"all visible text, blocks as lines"`
+	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
+}
+
+// Link is a row of links: an edge as the source page holds it, in document order.
+type Link struct {
+	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
+	Source     string   `parquet:"source,dict" doc:"canonical URL of the page that holds the link"`
+	Target     string   `parquet:"target" doc:"canonical URL of the target"`
+	Anchor     string   `parquet:"anchor,optional" doc:"anchor text, white space folded, bounded"`
+	Rel        string   `parquet:"rel,optional,dict" doc:"rel attribute, lower case"`
+	Kind       LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
+	Nofollow   bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow, ugc or sponsored"`
+	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
+	Ordinal    int32    `parquet:"ordinal" doc:"place among the page's links, from 0"`
+}
+
+// Duplicate is a row of duplicates: a member of a cluster, its representative included.
+type Duplicate struct {
+	SURT                string        `parquet:"url_surtkey" doc:"SURT key of the member"`
+	URL                 string        `parquet:"url" doc:"member of the cluster"`
+	Representative      string        `parquet:"representative" doc:"URL that stands for the cluster"`
+	Kind                DuplicateKind `parquet:"kind,dict" doc:"representative, exact or near"`
+	Distance            int32         `parquet:"distance" doc:"Hamming distance of the fingerprints of member and representative; along a chain it may exceed the limit"`
+	Via                 string        `parquet:"via,optional" doc:"a member of the cluster within the limit of this one; null for the representative"`
+	RepresentativeCrawl string        `parquet:"representative_crawl,dict" doc:"crawl of the representative"`
+	RepresentativeRound int32         `parquet:"representative_round" doc:"round of the representative"`
+	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round"`
+}
+
+// Host is a row of hosts.
+type Host struct {
+	Host           string  `parquet:"host" doc:"host name, with its port unless 80 or 443"`
+	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
+	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null where it was not asked"`
+	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
+	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
+	DelayMS        int64   `parquet:"delay_ms,optional" vol:"1" doc:"delay in force at the end, milliseconds"`
+	Planned        int64   `parquet:"planned" doc:"URLs planned"`
+	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
+	Redirected     int64   `parquet:"redirected" doc:"URLs with outcome redirected"`
+	FailedHTTP4xx  int64   `parquet:"failed_http_4xx" doc:"URLs with outcome http_4xx"`
+	FailedHTTP5xx  int64   `parquet:"failed_http_5xx" doc:"URLs with outcome http_5xx"`
+	FailedRate     int64   `parquet:"failed_rate_limited" doc:"URLs with outcome rate_limited"`
+	FailedDNS      int64   `parquet:"failed_dns_error" doc:"URLs with outcome dns_error"`
+	FailedConnect  int64   `parquet:"failed_connect_error" doc:"URLs with outcome connect_error"`
+	FailedTLS      int64   `parquet:"failed_tls_error" doc:"URLs with outcome tls_error"`
+	FailedTimeout  int64   `parquet:"failed_timeout" doc:"URLs with outcome timeout"`
+	FailedProtocol int64   `parquet:"failed_protocol_error" doc:"URLs with outcome protocol_error or redirect_limit"`
+	RobotsDenied   int64   `parquet:"robots_denied" doc:"URLs with outcome robots_denied or robots_unreachable"`
+	Other          int64   `parquet:"other" doc:"URLs with any other outcome"`
+	Requests       int64   `parquet:"requests" vol:"1" doc:"requests sent, robots.txt and retries included"`
+	Bytes          int64   `parquet:"bytes" vol:"1" doc:"bytes received"`
+	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds"`
+	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"times the breaker opened"`
+	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address seen last"`
+	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when its first request was written"`
+	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when its last request was written"`
+	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"distinct other hosts that link to it"`
+	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"distinct other hosts that it links to"`
+	Rank           float64 `parquet:"rank" doc:"PageRank by host; the hosts of a round sum to 1"`
+}
+
+// URLRecord is a row of urls: a URL whose state changed in the round.
+type URLRecord struct {
+	SURT          string   `parquet:"url_surtkey" doc:"SURT key"`
+	URL           string   `parquet:"url" doc:"canonical URL"`
+	Host          string   `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
+	Domain        string   `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
+	State         URLState `parquet:"state,dict" doc:"where it stands after the round"`
+	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"its last outcome; null where it was never planned"`
+	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found it, as 2026-11.0"`
+	FirstSource   string   `parquet:"first_source,optional" doc:"page that held the first link to it; null for a source URL"`
+	LastPlanned   string   `parquet:"last_planned,optional,dict" doc:"crawl and round that planned it last"`
+	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"when it was fetched last"`
+	Fetches       int32    `parquet:"fetches" doc:"times it was fetched"`
+	Changes       int32    `parquet:"changes" doc:"times its content was found changed"`
+	Failures      int32    `parquet:"failures" doc:"failures in a row"`
+	ContentDigest string   `parquet:"content_digest,optional" doc:"digest of the last content"`
+	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
+	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
+	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied and gone"`
+	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
+	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
+	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
+	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target, of a redirected URL"`
+}
+
+// Skip is a row of skips: a URL that was found and not planned.
+type Skip struct {
+	SURT   string     `parquet:"url_surtkey,optional" doc:"SURT key; null where the text is no URL"`
+	URL    string     `parquet:"url" doc:"URL, or the text that stood in its place, bounded"`
+	Reason SkipReason `parquet:"reason,dict" doc:"why it was not planned"`
+	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
+	Source string     `parquet:"source,optional,dict" doc:"page or source file that named it"`
+	Line   int64      `parquet:"line,optional" doc:"line of the source file, from 1"`
+	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
+}

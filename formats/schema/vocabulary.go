@@ -1,0 +1,133 @@
+package schema
+
+// Outcome is what became of one planned URL; every planned URL ends in exactly one.
+type Outcome string
+
+// The outcomes, in the order in which reports list them.
+const (
+	OK                Outcome = "ok"                 // a document was stored; it may be truncated
+	NotModified       Outcome = "not_modified"       // 304, or the server's word that nothing changed
+	Redirected        Outcome = "redirected"         // the target is handed to the frontier, not fetched out of turn
+	RobotsDenied      Outcome = "robots_denied"      // robots.txt forbids it; the rule is in the row
+	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be had, so nothing was fetched
+	HTTP4xx           Outcome = "http_4xx"           // the server's 4xx answer, 429 aside
+	HTTP5xx           Outcome = "http_5xx"           // the server's 5xx answer after all retries
+	RateLimited       Outcome = "rate_limited"       // 429, or 503 with Retry-After, after all retries
+	DNSError          Outcome = "dns_error"          // the host's name does not resolve
+	ConnectError      Outcome = "connect_error"      // no connection: refused, reset, unreachable
+	TLSError          Outcome = "tls_error"          // no TLS session: certificate, protocol
+	Timeout           Outcome = "timeout"            // no answer in time after all retries
+	ProtocolError     Outcome = "protocol_error"     // the answer is not HTTP in any form that could be salvaged
+	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
+	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not wanted; the body was not kept
+	AddressBlocked    Outcome = "address_blocked"    // the address guard refused the connection
+	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
+	Deferred          Outcome = "deferred"           // the window closed first; due in the next round
+	Stopped           Outcome = "stopped"            // its domain was stopped while the crawl ran
+	InternalError     Outcome = "internal_error"     // a fault of this program, recorded instead of hidden
+)
+
+// Outcomes lists all outcomes in report order.
+var Outcomes = []Outcome{OK, NotModified, Redirected, RobotsDenied, RobotsUnreachable, HTTP4xx, HTTP5xx,
+	RateLimited, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, MIMEFiltered,
+	AddressBlocked, HostSuspended, Deferred, Stopped, InternalError}
+
+// SkipReason is why a URL that was found is not planned.
+type SkipReason string
+
+// The skip reasons.
+const (
+	SkipNotURL     SkipReason = "not_url"      // a source line that is no absolute URL
+	SkipScheme     SkipReason = "bad_scheme"   // neither http nor https
+	SkipTooLong    SkipReason = "too_long"     // longer than the canonical form may be
+	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow or scope.exclude/include keeps it out
+	SkipFiltered   SkipReason = "filtered"     // a suffix or type that is never fetched
+	SkipTrap       SkipReason = "trap"         // repeats itself: a calendar, a session, a loop of segments
+	SkipDepth      SkipReason = "depth"        // deeper than plan.max_depth
+	SkipBudget     SkipReason = "budget"       // its domain's budget, or the round's, is used up
+	SkipRobots     SkipReason = "robots"       // robots.txt denied it before
+	SkipNofollow   SkipReason = "nofollow"     // every link to it is nofollow, or of a page that says so
+	SkipStopped    SkipReason = "stopped"      // its domain is stopped
+	SkipDuplicate  SkipReason = "duplicate"    // the same canonical URL stands in the source already
+)
+
+// URLState is where a known URL stands.
+type URLState string
+
+// The states of a URL.
+const (
+	StateFound      URLState = "found"      // known, never fetched, due
+	StateFetched    URLState = "fetched"    // fetched; next_due says when again
+	StateRedirected URLState = "redirected" // answers with a redirect to another URL
+	StateDeferred   URLState = "deferred"   // planned, not reached; due
+	StateDenied     URLState = "denied"     // robots.txt forbids it
+	StateFailed     URLState = "failed"     // failed for now; next_due says when again
+	StateGone       URLState = "gone"       // 404 or 410
+)
+
+// LinkKind is the element or mechanism that a link comes from.
+type LinkKind string
+
+// The kinds of links. Which kinds are followed is config.
+const (
+	KindA         LinkKind = "a"
+	KindArea      LinkKind = "area"
+	KindIframe    LinkKind = "iframe"
+	KindFrame     LinkKind = "frame"
+	KindForm      LinkKind = "form"
+	KindImg       LinkKind = "img"
+	KindScript    LinkKind = "script"
+	KindMedia     LinkKind = "media"
+	KindLink      LinkKind = "link" // other <link> elements: icon, stylesheet, next, prev …
+	KindCanonical LinkKind = "canonical"
+	KindHreflang  LinkKind = "hreflang"
+	KindFeed      LinkKind = "feed"
+	KindRefresh   LinkKind = "refresh" // meta refresh, Refresh header
+	KindHeader    LinkKind = "header"  // Link header
+	KindRedirect  LinkKind = "redirect"
+	KindSitemap   LinkKind = "sitemap" // an entry of a sitemap or of a feed
+)
+
+// DefaultFollowed lists the kinds whose targets may become planned URLs; it is the
+// meaning of "a followed kind" in the invariants.
+var DefaultFollowed = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindCanonical, KindHreflang, KindRefresh,
+	KindRedirect, KindSitemap}
+
+// DuplicateKind is how a page belongs to its cluster.
+type DuplicateKind string
+
+// The duplicate kinds.
+const (
+	DupRepresentative DuplicateKind = "representative" // the page that stands for its cluster
+	DupExact          DuplicateKind = "exact"          // the same normalised text as the representative
+	DupNear           DuplicateKind = "near"           // within the Hamming limit of a member of the cluster
+)
+
+// Purpose is why a request was sent.
+type Purpose string
+
+// The purposes of requests.
+const (
+	ForPage     Purpose = "page"
+	ForRedirect Purpose = "redirect" // a redirect's next hop
+	ForRobots   Purpose = "robots"
+	ForSitemap  Purpose = "sitemap"
+	ForProbe    Purpose = "probe" // the breaker's trial
+)
+
+// The subsets of captures, as Common Crawl names them.
+const (
+	SubsetWARC        = "warc"
+	SubsetDiagnostics = "crawldiagnostics"
+	SubsetRobots      = "robotstxt"
+)
+
+// Subsets lists the subsets of captures in the order of their parts.
+var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
+
+// Why a body was cut (content_truncated), as Common Crawl and WARC name it.
+const (
+	TruncatedLength     = "length"
+	TruncatedTime       = "time"
+	TruncatedDisconnect = "disconnect"
+)

@@ -1,0 +1,65 @@
+package schema
+
+// PlannedURL is a row of a partition file of a plan: sorted by host, then
+// priority (highest first), then URL.
+type PlannedURL struct {
+	URL           string `parquet:"url" doc:"canonical URL"`
+	SURT          string `parquet:"url_surtkey" doc:"SURT key"`
+	Host          string `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
+	Domain        string `parquet:"domain,dict" doc:"registered domain"`
+	Priority      int32  `parquet:"priority" doc:"0 to 1000, higher is sooner"`
+	Depth         int32  `parquet:"depth" doc:"links from the nearest source URL"`
+	ContentDigest string `parquet:"content_digest,optional" doc:"digest of the last content, for changed"`
+	ETag          string `parquet:"etag,optional" doc:"ETag of the last content, for a conditional request"`
+	LastModified  string `parquet:"last_modified,optional" doc:"Last-Modified of the last content, for a conditional request"`
+	Fetches       int32  `parquet:"fetches" doc:"times it was fetched before"`
+}
+
+// Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.
+type Refused struct {
+	URL    string     `parquet:"url" doc:"canonical URL, or the line's text, bounded"`
+	SURT   string     `parquet:"url_surtkey,optional" doc:"SURT key; null where the text is no URL"`
+	Domain string     `parquet:"domain,optional,dict" doc:"registered domain; null where the text is no URL"`
+	Reason SkipReason `parquet:"reason,dict" doc:"why"`
+	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
+	Source string     `parquet:"source,dict" doc:"source file"`
+	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
+	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
+}
+
+// Edge is a row of a merge task's link run: the followable links of its pages,
+// sorted by (TargetBucket, TargetSURT, Target, Source, Kind, Ordinal).
+type Edge struct {
+	TargetBucket int32    `parquet:"target_bucket" doc:"reduce bucket of the target's domain"`
+	TargetSURT   string   `parquet:"target_surtkey" doc:"SURT key of the target"`
+	Target       string   `parquet:"target" doc:"canonical URL of the target"`
+	Source       string   `parquet:"source" doc:"canonical URL of the source"`
+	SourceHost   string   `parquet:"source_host,dict" doc:"host of the source"`
+	SourceDepth  int32    `parquet:"source_depth" doc:"depth of the source"`
+	Kind         LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
+	Nofollow     bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow"`
+	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
+	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
+}
+
+// HostEdge is a row of a merge task's host-edge run, sorted by (source, target).
+// A host's pages are all in one partition, so its rows are complete.
+type HostEdge struct {
+	Source string `parquet:"source,dict" doc:"host that links"`
+	Target string `parquet:"target,dict" doc:"other host that is linked to"`
+	Links  int64  `parquet:"links" doc:"distinct pairs of pages"`
+}
+
+// Inlink is a row of a rank task's working file: what the round's pages say of
+// one target, sorted by (SURT, URL). Depth is that of the nearest source.
+type Inlink struct {
+	SURT        string   `parquet:"url_surtkey" doc:"SURT key of the target"`
+	URL         string   `parquet:"url" doc:"canonical URL of the target"`
+	Inlinks     int64    `parquet:"inlinks" doc:"distinct pages that link to it"`
+	InlinkHosts int64    `parquet:"inlink_hosts" doc:"distinct hosts of those pages"`
+	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
+	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind"`
+	SourceDepth int32    `parquet:"source_depth" doc:"least depth of a source whose link is followed (of any source where none is)"`
+	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
+	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
+}

@@ -1,0 +1,145 @@
+// Package stages defines what all stages share: their order, the environment
+// that a task runs in, how a task is named, and how failures are classed.
+//
+// A stage is a set of tasks; it starts when every task of the stage before it has
+// a result. Each reduce stage is a package below with
+//
+//	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
+//
+// which is a deterministic function of its committed inputs: the same inputs give
+// the same bytes. Stages never import one another. This package imports formats
+// packages only.
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Stage is a stage's name.
+type Stage string
+
+// The stages of a round.
+const (
+	Plan     Stage = "plan"
+	Fetch    Stage = "fetch"
+	Merge    Stage = "merge"
+	Dedup    Stage = "dedup"
+	Rank     Stage = "rank"
+	Frontier Stage = "frontier"
+	Publish  Stage = "publish"
+)
+
+// Order lists the stages that have tasks, in the order in which they run.
+var Order = []Stage{Fetch, Merge, Dedup, Rank, Frontier, Publish}
+
+// Tasks is the number of tasks of a stage: one a partition for the map side and
+// for publish, one a reduce bucket for rank and frontier, and one for dedup, which
+// compares all pages with all.
+func (s Stage) Tasks(p *manifest.Plan) int {
+	switch s {
+	case Fetch, Merge, Publish:
+		return len(p.Partitions)
+	case Rank, Frontier:
+		return p.Buckets
+	case Dedup:
+		return 1
+	}
+	return 0
+}
+
+// Valid reports whether s has tasks.
+func (s Stage) Valid() bool {
+	for _, o := range Order {
+		if s == o {
+			return true
+		}
+	}
+	return false
+}
+
+// Task is one stage on one partition (for rank and frontier: on one bucket).
+type Task struct {
+	Stage     Stage
+	Crawl     string
+	Round     int
+	Partition int
+}
+
+// String names the task in logs, errors and keys alike: fetch@2026-11.0:17.
+func (t Task) String() string {
+	return fmt.Sprintf("%s@%s.%d:%d", t.Stage, t.Crawl, t.Round, t.Partition)
+}
+
+// How a task ends other than well. Our own fault and a machine that went away differ.
+var (
+	// ErrInterrupted: told to stop; what is done is kept, go on later (exit 75).
+	ErrInterrupted = errors.New("interrupted")
+	// ErrPermanent: retrying cannot help (exit 78).
+	ErrPermanent = errors.New("retrying cannot help")
+	// ErrTaken: another attempt holds the task.
+	ErrTaken = errors.New("another attempt holds this task")
+)
+
+// Clock is time as a task sees it.
+type Clock interface {
+	Now() time.Time
+	// Sleep returns early with the context's error when it ends.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// SystemClock is the machine's clock; under testing/synctest it is the bubble's.
+type SystemClock struct{}
+
+// Now returns the current time.
+func (SystemClock) Now() time.Time { return time.Now() }
+
+// Sleep waits for d or until the context ends.
+func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Progress receives what a running task has done; its methods may be called by
+// several goroutines at a time and must be quick.
+type Progress interface {
+	// Add counts n more of what name says: "urls", "bytes", "rows".
+	Add(name string, n int64)
+}
+
+// NoProgress ignores all.
+type NoProgress struct{}
+
+// Add does nothing.
+func (NoProgress) Add(string, int64) {}
+
+// Env is what a task gets from whoever runs it.
+type Env struct {
+	Bucket   store.Bucket
+	Scratch  string // an existing, empty local directory of this attempt's own; the caller removes it
+	Clock    Clock
+	Log      *slog.Logger // already says which task
+	Progress Progress
+	Version  string // crawlbatch version, for manifests and WARC files
+}
+
+// Input is what a reduce task reads: the plan that counts, the committed results
+// of the stages before it in this round, and the sealed rounds before this one.
+type Input struct {
+	Task    Task
+	Plan    *manifest.Plan
+	Results map[Stage][]*manifest.Result // by partition, complete
+	Earlier []*manifest.Sealed           // this crawl's rounds and those of the crawls it continues, oldest first
+}
