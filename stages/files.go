@@ -1,0 +1,34 @@
+package stages
+
+// What each stage's result lists (manifest.File.Dataset), and where it lies:
+//
+//	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
+//	          warc cdxj                                    layout.WARC, layout.CDXJ
+//	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
+//	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces
+//	dedup     duplicates                                   published, one part a bucket (of the member's domain)
+//	rank      inlinks                                      working, one a bucket (of the target's domain)
+//	          hosts                                        published, one part a bucket (of the host's domain)
+//	frontier  urls skips                                   published, one part a bucket
+//	publish   pages                                        published, one part a partition
+//
+// Every part is written even when it has no rows, so that each dataset can be
+// opened from the first round on. Working and published rows are sorted by
+// (url_surtkey, url) unless the row type says otherwise.
+const (
+	FileFetches    = "fetches"
+	FileRequests   = "requests"
+	FileCaptures   = "captures"
+	FilePages      = "pages"
+	FileText       = "text"
+	FileLinks      = "links"
+	FileWARC       = "warc"
+	FileCDXJ       = "cdxj"
+	FileEdges      = "edges"
+	FileHostEdges  = "hostedges"
+	FileHosts      = "hosts"
+	FileDuplicates = "duplicates"
+	FileInlinks    = "inlinks"
+	FileURLs       = "urls"
+	FileSkips      = "skips"
+)
