@@ -1,0 +1,19 @@
+// Package robots reads robots.txt and gives verdicts by the Robots Exclusion
+// Protocol (RFC 9309).
+//
+// In: the bytes a host answered for /robots.txt, as hostile as the web makes
+// them, and the product token of a crawler. Out: for a URL whether it may be
+// requested and the line that decided; the Crawl-delay; the sitemaps.
+//
+// It promises: no panic and time linear in the file for any bytes; verdicts
+// equal to those of Google's open-source parser, its tolerance for typos and
+// odd lines included, except that /robots.txt itself may always be asked for
+// (RFC 9309, section 2.2.2); a download that failed is never taken for
+// "allowed" (section 2.3.1.4).
+//
+// The longest match is decided here. Crawl-delay and Sitemap values are read by
+// temoto/robotstxt from text that this package has cleaned, since that library
+// gives up a whole file over one bad line.
+//
+// It imports the standard library and temoto/robotstxt.
+package robots

@@ -1,0 +1,142 @@
+package robots
+
+import (
+	"bytes"
+	"strings"
+)
+
+const (
+	// MaxBytes is how much of a robots.txt is read (RFC 9309, section 2.5, asks
+	// for at least this); what follows is ignored.
+	MaxBytes = 500 << 10
+
+	// maxLine is how many octets of a line count; the rest of it is ignored.
+	// It is the bound of Google's parser: 8 times the longest URL that a once
+	// common browser took, less the end mark.
+	maxLine = 2083*8 - 1
+)
+
+// key is the kind of a line, after typos are forgiven.
+type key uint8
+
+const (
+	keyUnknown key = iota
+	keyUserAgent
+	keyAllow
+	keyDisallow
+	keySitemap
+	keyCrawlDelay
+)
+
+// keyPrefixes lists how each key may begin, lower case: the standard name first,
+// then the misspellings that are common enough to be meant.
+var keyPrefixes = []struct {
+	key      key
+	prefixes []string
+}{
+	{keyUserAgent, []string{"user-agent", "useragent", "user agent"}},
+	{keyAllow, []string{"allow"}},
+	{keyDisallow, []string{"disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"}},
+	{keySitemap, []string{"sitemap", "site-map"}},
+	{keyCrawlDelay, []string{"crawl-delay", "crawldelay"}},
+}
+
+// line is one "key: value" line that was understood.
+type line struct {
+	key   key
+	value string
+	text  string // the line as written, without comment and surrounding space
+	num   int    // from 1
+}
+
+// eachLine calls yield for every line of body that has a key and a value.
+// Lines end in LF, CR or CRLF; a byte-order mark, or the beginning of one, is
+// skipped; a line's octets after maxLine, after a NUL and after '#' are ignored.
+func eachLine(body []byte, yield func(line)) {
+	body = skipMark(body)
+	for num := 1; ; num++ {
+		end := bytes.IndexAny(body, "\r\n")
+		raw := body
+		if end >= 0 {
+			raw = body[:end]
+		}
+		if l, ok := splitLine(raw); ok {
+			l.num = num
+			yield(l)
+		}
+		if end < 0 {
+			return
+		}
+		if body[end] == '\r' && end+1 < len(body) && body[end+1] == '\n' {
+			end++
+		}
+		body = body[end+1:]
+	}
+}
+
+// skipMark drops as much of a UTF-8 byte-order mark as body begins with.
+func skipMark(body []byte) []byte {
+	for _, b := range []byte{0xEF, 0xBB, 0xBF} {
+		if len(body) == 0 || body[0] != b {
+			break
+		}
+		body = body[1:]
+	}
+	return body
+}
+
+// splitLine takes a line apart. A colon separates key and value; where it was
+// forgotten, white space does if it leaves exactly two words.
+func splitLine(raw []byte) (line, bool) {
+	if len(raw) > maxLine {
+		raw = raw[:maxLine]
+	}
+	if i := bytes.IndexByte(raw, 0); i >= 0 {
+		raw = raw[:i]
+	}
+	if i := bytes.IndexByte(raw, '#'); i >= 0 {
+		raw = raw[:i]
+	}
+	text := string(trimSpace(raw))
+	sep := strings.IndexByte(text, ':')
+	if sep < 0 {
+		sep = strings.IndexAny(text, " \t")
+		if sep < 0 || strings.ContainsAny(strings.TrimLeft(text[sep:], " \t"), " \t") {
+			return line{}, false
+		}
+	}
+	name := trimSpace(text[:sep])
+	if name == "" {
+		return line{}, false
+	}
+	k := keyOf(name)
+	if k == keyUnknown {
+		return line{}, false
+	}
+	return line{key: k, value: trimSpace(text[sep+1:]), text: text}, true
+}
+
+func keyOf(name string) key {
+	for _, kp := range keyPrefixes {
+		for _, p := range kp.prefixes {
+			if len(name) >= len(p) && strings.EqualFold(name[:len(p)], p) {
+				return kp.key
+			}
+		}
+	}
+	return keyUnknown
+}
+
+// trimSpace trims ASCII white space only: other spaces are part of a path.
+func trimSpace[T string | []byte](s T) T {
+	start, end := 0, len(s)
+	for start < end && isSpace(s[start]) {
+		start++
+	}
+	for end > start && isSpace(s[end-1]) {
+		end--
+	}
+	return s[start:end]
+}
+
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
