@@ -1,0 +1,181 @@
+package urlkey
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nlnwa/whatwg-url/url"
+)
+
+// Key is the one name of a URL and what is derived from it.
+type Key struct {
+	URL    string // canonical URL: what is fetched, stored and compared
+	SURT   string // sort key of the tables, as url_surtkey of Common Crawl; not unique
+	Host   string // what is paced: the name or address, with its port unless 80 or 443
+	Domain string // what is sharded: see Domain
+}
+
+// Canonicalizer makes canonical URLs. It is immutable, and safe for concurrent use.
+type Canonicalizer struct {
+	strip names
+}
+
+// New returns a Canonicalizer that strips query parameters whose names match one of
+// the patterns, whatever their case: * stands for any run of characters, ? for one.
+// A bad pattern is an error that names it and wraps ErrPattern.
+func New(stripParams []string) (*Canonicalizer, error) {
+	strip, err := newNames(stripParams)
+	if err != nil {
+		return nil, err
+	}
+	return &Canonicalizer{strip: strip}, nil
+}
+
+// Canonical resolves raw against base ("" if there is none) and returns its
+// canonical form; the package comment says what that is. A base that is no URL
+// matters only to a raw that is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost
+// or ErrTooLong. The strings of the Key may share memory with raw.
+func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
+	if len(raw) > maxRaw {
+		return Key{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
+	}
+	raw = trim(raw)
+	scheme := schemeOf(raw)
+	if scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return Key{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
+	}
+	k, ok, err := c.fast(raw, base)
+	if !ok {
+		k, err = c.slow(raw, base)
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
+	}
+	return k, nil
+}
+
+// trim drops leading and trailing C0 controls and spaces, as the standard's parser does.
+func trim(s string) string {
+	for len(s) > 0 && s[0] <= ' ' {
+		s = s[1:]
+	}
+	for len(s) > 0 && s[len(s)-1] <= ' ' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// schemeOf is the scheme of an absolute URL, or "" (RFC 3986, 3.1).
+func schemeOf(s string) string {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'):
+		case i > 0 && c == ':':
+			return s[:i]
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
+// slow takes any input, by way of the standard's parser.
+func (c *Canonicalizer) slow(raw, base string) (Key, error) {
+	u, err := parse(raw, base)
+	if err != nil && base != "" {
+		u, err = parse(raw, "")
+	}
+	if err != nil {
+		return Key{}, ErrNotURL
+	}
+	if u.Scheme() != "http" && u.Scheme() != "https" {
+		return Key{}, ErrScheme
+	}
+	l, err := lay(u)
+	if err != nil {
+		return Key{}, err
+	}
+	return c.finish(l, normalizeEscapes(u.Query()), false)
+}
+
+// laid is a canonical URL up to its query, and where its parts lie.
+type laid struct {
+	url     string // through the path, or further when the query is known to follow
+	host    int    // where the host begins
+	hostEnd int    // and ends
+	portEnd int    // where the port ends and the path begins
+	pathEnd int
+}
+
+// lay writes what the parser found, without credentials, query and fragment.
+func lay(u *url.Url) (laid, error) {
+	host := strings.TrimSuffix(u.Hostname(), ".")
+	if !lookable(host) || u.Port() == "0" {
+		return laid{}, ErrHost
+	}
+	var b strings.Builder
+	b.WriteString(u.Scheme())
+	b.WriteString("://")
+	l := laid{host: b.Len()}
+	b.WriteString(host)
+	l.hostEnd = b.Len()
+	if p := u.Port(); p != "" {
+		b.WriteByte(':')
+		b.WriteString(p)
+	}
+	l.portEnd = b.Len()
+	b.WriteString(normalizeEscapes(u.Pathname()))
+	l.url, l.pathEnd = b.String(), b.Len()
+	return l, nil
+}
+
+// lookable tells whether host is an IPv6 address in brackets, or could be in DNS.
+func lookable(host string) bool {
+	if strings.HasPrefix(host, "[") {
+		return true
+	}
+	label := 0
+	for i := 0; i < len(host); i++ {
+		switch {
+		case class[host[i]]&inHost != 0:
+			label++
+		case host[i] != '.' || label == 0:
+			return false
+		default:
+			label = 0
+		}
+		if label > 63 {
+			return false
+		}
+	}
+	return label > 0 && len(host) <= 253
+}
+
+// finish adds the query and derives the keys. follows says that l.url goes on with
+// "?" and the query as they were given, so that an unchanged one costs nothing.
+func (c *Canonicalizer) finish(l laid, query string, follows bool) (Key, error) {
+	canonical := c.canonicalQuery(query)
+	switch {
+	case canonical == "":
+		l.url = l.url[:l.pathEnd]
+	case follows && len(canonical) == len(query) && canonical == query:
+		l.url = l.url[:l.pathEnd+1+len(query)]
+	default:
+		l.url = l.url[:l.pathEnd] + "?" + canonical
+	}
+	if len(l.url) > MaxLength {
+		return Key{}, ErrTooLong
+	}
+	return l.key(), nil
+}
+
+// key derives the keys of a whole canonical URL.
+func (l laid) key() Key {
+	host := l.url[l.host:l.hostEnd]
+	k := Key{URL: l.url, Host: host, Domain: Domain(host), SURT: l.surt()}
+	if port := l.url[l.hostEnd:l.portEnd]; port != "" && port != ":80" && port != ":443" {
+		k.Host = l.url[l.host:l.portEnd]
+	}
+	return k
+}

@@ -1,0 +1,79 @@
+package urlkey
+
+import (
+	"errors"
+	"testing"
+)
+
+var seeds = []string{
+	"http://example.com", "https://www.example.com/a/b.html?x=1&utm_source=y#z", "http://example.com/%7e%2e/?q=%2f",
+	"http://[::1]:80/", "//a/b", "../x", "?", "#", "/a/./b/../c", "a:b", "http:x", "http://a.b./%%34%31", "http://1.2/",
+	"http://Bücher.example/ä", "http://example.com:8080/?b&a&&b=1", `http:\\a\b`, "http://xn--a.b/", "./.././x", "http://a/?%4%31",
+	"http://a/(abcdefghijklmnopqrstuvwx)/x.aspx?SID=0123456789abcdef0123456789abcdef&z",
+}
+
+// FuzzCanonical holds the fast path to the slow one, the canonical form to being its
+// own canonical form, and the keys to being a function of it.
+func FuzzCanonical(f *testing.F) {
+	for i, s := range seeds {
+		f.Add(s, seeds[len(seeds)-1-i])
+		f.Add(s, "https://example.org/dir/page.html?x=1")
+		f.Add(s, "")
+	}
+	c := canonicalizer(f, defaults...)
+	f.Fuzz(func(t *testing.T, raw, base string) {
+		if len(raw) > maxRaw {
+			t.Skip()
+		}
+		k, err := c.Canonical(raw, base)
+		for _, known := range []error{ErrNotURL, ErrScheme, ErrHost, ErrTooLong} {
+			if errors.Is(err, known) {
+				err = nil
+				k = Key{}
+			}
+		}
+		if err != nil {
+			t.Fatalf("Canonical(%q, %q): an error of no kind: %v", raw, base, err)
+		}
+		if fast, ok, fastErr := c.fast(trim(raw), base); ok {
+			slow, slowErr := c.slow(trim(raw), base)
+			if fast != slow || (fastErr == nil) != (slowErr == nil) {
+				t.Fatalf("of %q, %q:\nfast %+v, %v\nslow %+v, %v", raw, base, fast, fastErr, slow, slowErr)
+			}
+		}
+		if k.URL == "" {
+			return
+		}
+		if again, err := c.Canonical(k.URL, base); err != nil || again != k {
+			t.Fatalf("Canonical(%q) = %+v\nand again       %+v, %v", raw, k, again, err)
+		}
+		if of, err := KeyOf(k.URL); err != nil || of != k {
+			t.Fatalf("KeyOf(%q) = %+v, %v; want %+v", k.URL, of, err, k)
+		}
+		if _, err := Split(k.URL); err != nil {
+			t.Fatal(err)
+		}
+		if href, err := WHATWG(k.URL, ""); err != nil || href != k.URL {
+			t.Fatalf("the canonical form %q is not the standard's: %q, %v", k.URL, href, err)
+		}
+	})
+}
+
+func BenchmarkCanonical(b *testing.B) {
+	c := canonicalizer(b, defaults...)
+	for _, bm := range []struct{ name, raw, base string }{
+		{"clean", "https://www.example.com/news/2026/11/some-story.html", ""},
+		{"query", "https://www.example.com/search?b=2&a=1&utm_source=x", ""},
+		{"relative", "../2026/11/some-story.html", "https://www.example.com/news/index.html"},
+		{"whole parser", "https://www.example.com/caf\u00e9/%7euser", ""},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Canonical(bm.raw, bm.base); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

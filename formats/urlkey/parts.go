@@ -1,0 +1,173 @@
+package urlkey
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/net/publicsuffix"
+)
+
+// KeyOf derives the keys of a URL that is canonical already, such as one read from
+// a table. It does not make it canonical; what cannot be is refused with ErrNotURL.
+func KeyOf(canonical string) (Key, error) {
+	l, err := layCanonical(canonical)
+	if err != nil {
+		return Key{}, err
+	}
+	return l.key(), nil
+}
+
+// layCanonical finds the parts of a canonical URL.
+func layCanonical(s string) (laid, error) {
+	l := laid{url: s}
+	switch {
+	case strings.HasPrefix(s, "http://"):
+		l.host = len("http://")
+	case strings.HasPrefix(s, "https://"):
+		l.host = len("https://")
+	default:
+		return l, fmt.Errorf("key of %s: %w", quoted(s), ErrNotURL)
+	}
+	path := strings.IndexByte(s[l.host:], '/')
+	if path < 0 || strings.ContainsAny(s, "# \t\r\n") {
+		return l, fmt.Errorf("key of %s: %w", quoted(s), ErrNotURL)
+	}
+	l.portEnd = l.host + path
+	l.hostEnd = l.portEnd
+	if i := strings.LastIndexByte(s[l.host:l.portEnd], ':'); i >= 0 && s[l.portEnd-1] != ']' {
+		l.hostEnd = l.host + i
+	}
+	l.pathEnd = len(s)
+	if i := strings.IndexByte(s[l.portEnd:], '?'); i >= 0 {
+		l.pathEnd = l.portEnd + i
+	}
+	if !lookable(s[l.host:l.hostEnd]) {
+		return l, fmt.Errorf("key of %s: %w", quoted(s), ErrNotURL)
+	}
+	return l, nil
+}
+
+// Domain is the unit of sharding that a host name without port belongs to: its public
+// suffix, private ones included, and one label more. A host that has no such domain
+// stands for itself: an IP address, a single label, a name that is a suffix.
+func Domain(host string) string {
+	if isIP(host) {
+		return host
+	}
+	suffix, _ := publicsuffix.PublicSuffix(host)
+	return under(host, suffix, host)
+}
+
+// under is suffix and the label before it, or otherwise if there is none.
+func under(host, suffix, otherwise string) string {
+	i := len(host) - len(suffix) - 1
+	if i <= 0 {
+		return otherwise
+	}
+	return host[1+strings.LastIndexByte(host[:i], '.'):]
+}
+
+// isIP tells an address from a name. The last label of a name is never a number.
+func isIP(host string) bool {
+	if host == "" || host[0] == '[' {
+		return host != ""
+	}
+	if last := host[len(host)-1]; last < '0' || last > '9' {
+		return false
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// Bucket maps a domain to one of n reduce buckets, 0 to n-1, the same on every
+// machine and in every version: XXH3-64 of the name, modulo n.
+func Bucket(domain string, n int) int {
+	if n <= 1 {
+		return 0
+	}
+	return int(xxh3.HashString(domain) % uint64(n))
+}
+
+// Parts are the url_* columns of Common Crawl's cc-index. "" stands for null.
+//
+// Suffixes follow the Public Suffix List with its prevailing rule "*": a top-level
+// domain that is not listed counts as a suffix (Common Crawl has null there, and no
+// such URLs). An IP address has neither labels nor suffixes nor domains.
+type Parts struct {
+	HostName         string // url_host_name: www.example.co.uk
+	TLD              string // url_host_tld: uk
+	SecondLast       string // url_host_2nd_last_part: co
+	ThirdLast        string // url_host_3rd_last_part: example
+	FourthLast       string // url_host_4th_last_part: www
+	FifthLast        string // url_host_5th_last_part
+	RegistrySuffix   string // url_host_registry_suffix: co.uk, of ICANN's section alone
+	RegisteredDomain string // url_host_registered_domain: example.co.uk
+	PrivateSuffix    string // url_host_private_suffix: co.uk, or such as github.io
+	PrivateDomain    string // url_host_private_domain: example.co.uk
+	NameReversed     string // url_host_name_reversed: uk.co.example.www
+	Protocol         string // url_protocol: http or https
+	Port             int32  // url_port: 0 for the protocol's own, null in the table
+	Path             string // url_path, from its slash
+	Query            string // url_query, without the question mark
+}
+
+// Split takes a canonical URL apart into Common Crawl's columns.
+func Split(canonical string) (Parts, error) {
+	l, err := layCanonical(canonical)
+	if err != nil {
+		return Parts{}, err
+	}
+	p := Parts{
+		HostName: l.url[l.host:l.hostEnd],
+		Protocol: l.url[:l.host-len("://")],
+		Path:     l.url[l.portEnd:l.pathEnd],
+	}
+	if l.hostEnd < l.portEnd {
+		port, err := strconv.ParseUint(l.url[l.hostEnd+1:l.portEnd], 10, 16)
+		if err != nil {
+			return Parts{}, fmt.Errorf("port of %s: %w", quoted(canonical), ErrNotURL)
+		}
+		p.Port = int32(port)
+	}
+	if l.pathEnd < len(l.url) {
+		p.Query = l.url[l.pathEnd+1:]
+	}
+	if !isIP(p.HostName) {
+		p.splitName()
+	}
+	return p, nil
+}
+
+// splitName fills what only a name has.
+func (p *Parts) splitName() {
+	reversed := make([]byte, 0, len(p.HostName))
+	last := [...]*string{&p.TLD, &p.SecondLast, &p.ThirdLast, &p.FourthLast, &p.FifthLast}
+	for n, rest, more := 0, p.HostName, true; more; n++ {
+		i := strings.LastIndexByte(rest, '.')
+		if n < len(last) {
+			*last[n] = rest[i+1:]
+		}
+		if n > 0 {
+			reversed = append(reversed, '.')
+		}
+		reversed = append(reversed, rest[i+1:]...)
+		if more = i >= 0; more {
+			rest = rest[:i]
+		}
+	}
+	p.NameReversed = string(reversed)
+
+	suffix, icann := publicsuffix.PublicSuffix(p.HostName)
+	p.PrivateSuffix = suffix
+	p.PrivateDomain = under(p.HostName, suffix, "")
+	for !icann && strings.Contains(suffix, ".") {
+		// A private suffix lies below one that a registry runs.
+		_, suffix, _ = strings.Cut(suffix, ".")
+		suffix, icann = publicsuffix.PublicSuffix(suffix)
+	}
+	p.RegistrySuffix = suffix
+	p.RegisteredDomain = under(p.HostName, suffix, "")
+}

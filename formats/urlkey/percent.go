@@ -1,0 +1,105 @@
+package urlkey
+
+import "strings"
+
+// What an octet may be in a canonical URL.
+const (
+	unreserved = 1 << iota // RFC 3986, 2.3
+	inPath                 // stands for itself in the path of a special URL
+	inQuery                // stands for itself in its query
+	inHost                 // part of a host name that DNS may hold
+)
+
+// class tells for each octet where the URL Standard leaves it as it is.
+var class = func() (t [256]uint8) {
+	for c := 0x21; c < 0x7f; c++ {
+		switch {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_':
+			t[c] = unreserved | inPath | inQuery | inHost
+		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
+			t[c] = unreserved | inPath | inQuery
+		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
+			// Never; a percent sign is looked at with what follows it.
+		case c == '\'':
+			t[c] = inPath
+		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
+			t[c] = inQuery
+		default:
+			t[c] = inPath | inQuery
+		}
+	}
+	return t
+}()
+
+// unhex is the value of a hexadecimal digit, or 0xff.
+func unhex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 0xff
+}
+
+// triplet reads a percent-encoded octet at s[i].
+func triplet(s string, i int) (octet byte, ok bool) {
+	if i+2 >= len(s) || s[i] != '%' {
+		return 0, false
+	}
+	hi, lo := unhex(s[i+1]), unhex(s[i+2])
+	return hi<<4 | lo, hi != 0xff && lo != 0xff
+}
+
+// unescape decodes the percent-encoded octets of s, once.
+func unescape(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if c, ok := triplet(s, i); ok {
+			out = append(out, c)
+			i += 2
+			continue
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex
+// digits of the others in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet that
+// would follow a stray percent sign by at most one place stays encoded: decoded, the
+// two could read as another octet.
+func normalizeEscapes(s string) string {
+	first := strings.IndexByte(s, '%')
+	if first < 0 {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	out := append(make([]byte, 0, len(s)), s[:first]...)
+	stray := -3 // where in out the last stray percent sign is
+	for i := first; i < len(s); i++ {
+		c, ok := triplet(s, i)
+		switch {
+		case !ok:
+			if s[i] == '%' {
+				stray = len(out)
+			}
+			out = append(out, s[i])
+			continue
+		case class[c]&unreserved != 0 && len(out)-stray > 2:
+			out = append(out, c)
+		default:
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+		i += 2
+	}
+	if string(out) == s {
+		return s
+	}
+	return string(out)
+}

@@ -1,0 +1,118 @@
+package urlkey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// names is a set of patterns of parameter names, in lower case.
+type names struct {
+	patterns []string
+	first    [256]bool // the octets that a matching name may start with
+}
+
+// newNames checks the patterns. In one, * stands for any run of octets and ? for any one.
+func newNames(patterns []string) (names, error) {
+	var n names
+	for _, p := range patterns {
+		if p == "" || strings.ContainsAny(p, "&=#%[]\\ ") || strings.ContainsFunc(p, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+			return names{}, fmt.Errorf("pattern %s: %w: give a name such as fbclid or utm_*, with * for any run of characters and ? for one", quoted(p), ErrPattern)
+		}
+		if strings.Trim(p, "*") == "" {
+			return names{}, fmt.Errorf("pattern %s: %w: it would strip every parameter", quoted(p), ErrPattern)
+		}
+		p = strings.ToLower(p)
+		n.patterns = append(n.patterns, p)
+		for c := range n.first {
+			if p[0] == '*' || p[0] == '?' || lower(byte(c)) == p[0] {
+				n.first[c] = true
+			}
+		}
+	}
+	return n, nil
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// match tells whether a parameter of that name is to be stripped; case does not matter.
+func (n *names) match(name string) bool {
+	if name == "" || !n.first[name[0]] {
+		return false
+	}
+	for _, p := range n.patterns {
+		if glob(p, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// glob matches name against a pattern in lower case, in time linear in the product
+// of their lengths.
+func glob(pattern, name string) bool {
+	p, s, star, mark := 0, 0, -1, 0
+	for s < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, s
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == lower(name[s])):
+			p, s = p+1, s+1
+		case star >= 0:
+			mark++
+			p, s = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// param splits the first parameter off a query.
+func param(q string) (name, whole, rest string, more bool) {
+	whole, rest, more = strings.Cut(q, "&")
+	name, _, _ = strings.Cut(whole, "=")
+	return name, whole, rest, more
+}
+
+// canonicalQuery drops empty and tracking parameters and sorts the others by name,
+// those of one name in the order they came. A query that is so already is returned
+// as it is, without allocation.
+func (c *Canonicalizer) canonicalQuery(q string) string {
+	clean, last := true, ""
+	for rest, more := q, q != ""; more && clean; {
+		var name, whole string
+		name, whole, rest, more = param(rest)
+		clean = whole != "" && name >= last && !c.strip.match(name)
+		last = name
+	}
+	if clean {
+		return q
+	}
+	type pair struct{ name, whole string }
+	var room [16]pair
+	kept := room[:0]
+	for rest, more := q, true; more; {
+		var p pair
+		p.name, p.whole, rest, more = param(rest)
+		if p.whole != "" && !c.strip.match(p.name) {
+			kept = append(kept, p)
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	var out strings.Builder
+	out.Grow(len(q))
+	for i, p := range kept {
+		if i > 0 {
+			out.WriteByte('&')
+		}
+		out.WriteString(p.whole)
+	}
+	return out.String()
+}

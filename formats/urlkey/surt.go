@@ -1,0 +1,209 @@
+package urlkey
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// surt makes the sort-friendly key of a canonical URL, as the tools of the Internet
+// Archive and Common Crawl do: the host's labels reversed, without "www.", path and
+// query unescaped, in lower case, the path without empty segments and trailing slash,
+// the query without session identifiers and sorted.
+func (l laid) surt() string {
+	var room [256]byte
+	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
+	if port := l.url[l.hostEnd:l.portEnd]; port != "" {
+		b = append(b, port...)
+	}
+	b = append(b, ')')
+	b = append(b, surtPath(l.url[l.portEnd:l.pathEnd])...)
+	if l.pathEnd < len(l.url) {
+		if q := surtQuery(l.url[l.pathEnd+1:]); q != "" {
+			b = append(append(b, '?'), q...)
+		}
+	}
+	return string(b)
+}
+
+// appendHost appends the labels of a host in reverse order, parted by commas. The
+// parts of an IPv4 address are reversed too; an IPv6 address loses its brackets.
+func appendHost(b []byte, host string) []byte {
+	if strings.HasPrefix(host, "[") {
+		return append(b, host[1:len(host)-1]...)
+	}
+	if digits, ok := strings.CutPrefix(host, "www"); ok {
+		if rest := strings.TrimLeft(digits, "0123456789"); len(rest) > 1 && rest[0] == '.' {
+			host = rest[1:]
+		}
+	}
+	for {
+		i := strings.LastIndexByte(host, '.')
+		b = append(b, host[i+1:]...)
+		if i < 0 {
+			return b
+		}
+		b = append(b, ',')
+		host = host[:i]
+	}
+}
+
+// plain tells whether s needs no unescaping, escaping or lowering.
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c == '%' || c <= ' ' || c >= 0x7f || c == '#' || 'A' <= c && c <= 'Z' {
+			return false
+		}
+	}
+	return true
+}
+
+// minimal unescapes s until nothing is left to unescape, and then escapes what is
+// not printable ASCII, "#" and "%".
+func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
+
+// unescapeAll is unescape applied until nothing changes, in one pass: whenever the
+// last three octets written are a triplet, they become the octet that it stands for,
+// which may end a triplet in its turn. Triplets never overlap, so the order in which
+// they are decoded does not matter.
+func unescapeAll(s string) []byte {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		out = append(out, s[i])
+		for n := len(out) - 3; n >= 0 && out[n] == '%'; n = len(out) - 3 {
+			hi, lo := unhex(out[n+1]), unhex(out[n+2])
+			if hi == 0xff || lo == 0xff {
+				break
+			}
+			out = append(out[:n], hi<<4|lo)
+		}
+	}
+	return out
+}
+
+func escapeOnce(s []byte) string {
+	const hex = "0123456789ABCDEF"
+	var out strings.Builder
+	out.Grow(len(s))
+	for _, c := range s {
+		if c <= ' ' || c >= 0x7f || c == '#' || c == '%' {
+			out.WriteByte('%')
+			out.WriteByte(hex[c>>4])
+			out.WriteByte(hex[c&15])
+		} else {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// Session identifiers in paths and queries, as the reference's URLRegexTransformer
+// knows them. Each is tried once, in this order.
+var (
+	pathSessions = []*regexp.Regexp{
+		regexp.MustCompile(`(?is)^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$`),
+		regexp.MustCompile(`(?is)^(.*/)(?:\([0-9a-z]{24}\)/)([^?]+\.aspx.*)$`),
+	}
+	querySessions = []struct {
+		needs   string // in lower case: without it the pattern cannot match
+		pattern *regexp.Regexp
+	}{
+		{"jsessionid=", regexp.MustCompile(`(?is)^(.*)(?:jsessionid=[0-9a-z]{32})(?:&(.*))?$`)},
+		{"phpsessid=", regexp.MustCompile(`(?is)^(.*)(?:phpsessid=[0-9a-z]{32})(?:&(.*))?$`)},
+		{"sid=", regexp.MustCompile(`(?is)^(.*)(?:sid=[0-9a-z]{32})(?:&(.*))?$`)},
+		{"aspsessionid", regexp.MustCompile(`(?is)^(.*)(?:aspsessionid[a-z]{8}=[a-z]{24})(?:&(.*))?$`)},
+		{"cfid=", regexp.MustCompile(`(?is)^(.*)(?:cfid=[^&]+&cftoken=[^&]+)(?:&(.*))?$`)},
+	}
+)
+
+func surtPath(path string) string {
+	if !plain(path) {
+		path = escapeOnce(segments(unescapeAll(path)))
+		path = strings.ToLower(path)
+	} else if strings.Contains(path, "//") || dotted(path) {
+		path = string(segments([]byte(path)))
+	}
+	if strings.Contains(path, ".aspx") {
+		for _, p := range pathSessions {
+			if m := p.FindStringSubmatch(path); m != nil {
+				path = m[1] + m[2]
+			}
+		}
+	}
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
+}
+
+// segments drops the "." and empty segments of an unescaped path, and those that
+// ".." takes back; the last segment stays, though empty. A ".." that has nothing to
+// take back stays too.
+func segments(path []byte) []byte {
+	var kept []string
+	for _, s := range strings.Split(string(path), "/")[1:] {
+		switch {
+		case s == ".":
+		case s == ".." && len(kept) > 0:
+			kept = kept[:len(kept)-1]
+		default:
+			kept = append(kept, s)
+		}
+	}
+	out := append(make([]byte, 0, len(path)), '/')
+	for i, s := range kept {
+		out = append(out, s...)
+		if s != "" && i < len(kept)-1 {
+			out = append(out, '/')
+		}
+	}
+	return out
+}
+
+func surtQuery(q string) string {
+	if !plain(q) {
+		q = strings.ToLower(minimal(q))
+	}
+	for _, s := range querySessions {
+		if !strings.Contains(q, s.needs) {
+			continue
+		}
+		if m := s.pattern.FindStringSubmatch(q); m != nil {
+			q = m[1] + m[2]
+		}
+	}
+	if sortedArgs(q) {
+		return q
+	}
+	args := strings.Split(q, "&")
+	slices.SortFunc(args, compareArgs)
+	return strings.Join(args, "&")
+}
+
+func sortedArgs(q string) bool {
+	last, rest, more := strings.Cut(q, "&")
+	for more {
+		var arg string
+		arg, rest, more = strings.Cut(rest, "&")
+		if compareArgs(last, arg) > 0 {
+			return false
+		}
+		last = arg
+	}
+	return true
+}
+
+// compareArgs orders arguments by name, then one without "=" first, then by value.
+func compareArgs(a, b string) int {
+	an, av, aHas := strings.Cut(a, "=")
+	bn, bv, bHas := strings.Cut(b, "=")
+	switch c := strings.Compare(an, bn); {
+	case c != 0:
+		return c
+	case aHas != bHas && bHas:
+		return -1
+	case aHas != bHas:
+		return 1
+	}
+	return strings.Compare(av, bv)
+}
