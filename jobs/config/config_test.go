@@ -1,0 +1,153 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+func read(t *testing.T, text string, pairs ...string) *Config {
+	t.Helper()
+	c, err := Read("crawlbatch.yaml", []byte(text), env(pairs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
+	cases := []struct{ name, text, want string }{
+		{"typo in a section", "politness:\n  delay: 2s\n", `crawlbatch.yaml:1: unknown field "politness": did you mean "politeness" (politeness)?`},
+		{"typo in a field", "fetch:\n  slots: 7\n  max_bdy: 3MiB\n", `crawlbatch.yaml:3: unknown field "max_bdy": did you mean "max_body" (fetch.max_body)?`},
+		{"text for a number", "fetch:\n  slots: many\n", `crawlbatch.yaml:2: found a string where a whole number is expected`},
+		{"number without unit", "politeness:\n  delay: 5\n", `crawlbatch.yaml:2: "5" is no duration: write a number and a unit, such as 500ms, 2s or 20h`},
+		{"unknown unit", "fetch:\n\n  max_body: 3QiB\n", `crawlbatch.yaml:3: "3QiB" is no size: write a number and a unit, such as 64KiB, 5MiB or 1GiB`},
+		{"out of range", "fetch:\n  window: 1h\n  slots: 0\n", `crawlbatch.yaml:3: fetch.slots is 0: it may be 1 to 10000`},
+		{"lease too short", "fetch:\n  checkpoint: {lease: 10s}\n", `crawlbatch.yaml:2: fetch.checkpoint.lease must be at least 2 × timeout.total + every = 2m, so that every request ends within it`},
+		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
+		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it may be none, host, domain, any`},
+		{"twice", "plan:\n  max_depth: 1\n  max_depth: 2\n", `crawlbatch.yaml:3: mapping key "max_depth" already defined at [2:3]`},
+		{"unset variable", "user_agent: a\nfetch:\n  proxy: ${NOPE}\n", `crawlbatch.yaml:3: ${NOPE} is not set in the environment: set it or remove it`},
+		{"no YAML", "a: [\n", `crawlbatch.yaml:1: sequence end token ']' not found`},
+		{"binary", "a\x00b", `crawlbatch.yaml: NUL at byte 1: this is no YAML file`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Read("crawlbatch.yaml", []byte(c.text), env())
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			if !errors.Is(err, ErrInvalid) {
+				t.Errorf("%v is not ErrInvalid", err)
+			}
+		})
+	}
+}
+
+func TestAnEmptyFileGivesTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n"} {
+		if d := cmp.Diff(Default(), read(t, text), cmpopts.IgnoreUnexported(Config{})); d != "" {
+			t.Errorf("%q: %s", text, d)
+		}
+	}
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFrozenTextReadsBackAsTheSameConfigAndKeepsReferences(t *testing.T) {
+	text := `
+user_agent: "bot/1.0 (+${CONTACT})"
+politeness:
+  delay: ${DELAY}
+  domains:
+    amazon.com: {class: ecommerce}
+    example.org: {delay: 500ms}
+    example.net: {stop: "asked by the owner"}
+fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128", connect_to: ["::127.0.0.1:80"]}
+plan:
+  budgets: {domains: {amazon.com: 20000}}
+  scope: {exclude: ["*/private/*"]}
+`
+	vars := []string{"CONTACT", "https://example.org", "SECRET", "hunter2", "DELAY", "3s"}
+	c := read(t, text, vars...)
+	if c.Politeness.Delay.Std() != 3*time.Second || !strings.Contains(c.Fetch.Proxy, "hunter2") {
+		t.Fatalf("not expanded: %+v", c)
+	}
+	frozen, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(frozen, "hunter2") || !strings.Contains(frozen, "${SECRET}") || !strings.Contains(frozen, "${DELAY}") {
+		t.Errorf("frozen text keeps no references:\n%s", frozen)
+	}
+	again := read(t, frozen, vars...)
+	if d := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Config{})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
+	base := read(t, "plan: {max_depth: 3}\n")
+	for text, want := range map[string]string{
+		"plan: {max_depth: 3}\npoliteness: {delay: 9s}\nfetch: {slots: 3, window: 2h}\n": "",
+		"plan: {max_depth: 4}\n":                                                      "plan.max_depth",
+		"plan: {max_depth: 3, strip_params: [x]}\n":                                   "plan.strip_params",
+		"plan: {max_depth: 3}\nfetch: {max_body: 1MiB}\n":                             "fetch.max_body",
+		"plan: {max_depth: 3}\nuser_agent: \"other/1.0 (+https://example.org)\"\n":    "user_agent",
+		"plan: {max_depth: 3}\ndedup: {max_distance: 2}\nfetch: {slots: 5}\n":         "dedup.max_distance",
+		"plan: {max_depth: 3}\npoliteness: {domains: {a.com: {stop: owner asked}}}\n": "",
+	} {
+		err := base.Adopt(read(t, text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want+" differs")) {
+			t.Errorf("%q: got %v, want a refusal of %q", text, err, want)
+		}
+	}
+}
+
+func TestAPublicCrawlNeedsAContact(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"":                                       false,
+		"user_agent: bot/1.0\n":                  false,
+		"user_agent: bot/1.0 (+https://a.org)\n": true,
+		"user_agent: bot/1.0 (me@a.org)\n":       true,
+		"fetch: {connect_to: ['::127.0.0.1:8080']}\n":      true,
+		"fetch: {connect_to: ['a.org:80:127.0.0.1:80']}\n": false,
+	} {
+		if err := read(t, text).RequireContact(); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("fetch:\n  slots: 7\n"))
+	f.Add([]byte("user_agent: ${A}\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := Read("x", body, env("A", "b"))
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error of more than one line: %q", err)
+			}
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// changeable are the sections and fields that a --config given after plan may
+// change: nothing in them alters which URLs are crawled or how results are made.
+var changeable = []string{
+	"politeness", "fetch.slots", "fetch.timeout", "fetch.window", "fetch.crawl_window", "fetch.proxy",
+	"fetch.checkpoint", "fetch.connect_to", "fetch.allow_private_networks", "store", "kubernetes",
+}
+
+// Adopt checks that later differs from the frozen config c only where a running
+// crawl may change, and names the first field that does not.
+func (c *Config) Adopt(later *Config) error {
+	var changed string
+	compare(reflect.ValueOf(*c), reflect.ValueOf(*later), "", func(field string) {
+		free := slices.ContainsFunc(changeable, func(p string) bool { return field == p || strings.HasPrefix(field, p+".") })
+		if !free && changed == "" {
+			changed = field
+		}
+	})
+	if changed != "" {
+		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
+			"results are made, so it is frozen; undo the change, or plan another month with it", changed)
+	}
+	return nil
+}
+
+func compare(a, b reflect.Value, prefix string, differs func(field string)) {
+	for i := range a.NumField() {
+		f := a.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		x, y := a.Field(i), b.Field(i)
+		switch {
+		case x.Kind() == reflect.Struct:
+			compare(x, y, prefix+name+".", differs)
+		case x.Kind() == reflect.Map || x.Kind() == reflect.Slice:
+			if x.Len()+y.Len() > 0 && !reflect.DeepEqual(x.Interface(), y.Interface()) {
+				differs(prefix + name)
+			}
+		case !x.Equal(y):
+			differs(prefix + name)
+		}
+	}
+}
+
+// RequireContact refuses a crawl of other people's hosts without a user agent
+// that says whom to ask.
+func (c *Config) RequireContact() error {
+	if !c.Public() {
+		return nil
+	}
+	if c.UserAgent == "" {
+		return invalidf(`config: user_agent is empty: a crawl of public hosts must say who crawls and how to reach them; ` +
+			`set --user-agent or user_agent: "examplebot/1.0 (+https://example.org/bot)"`)
+	}
+	if !strings.Contains(c.UserAgent, "://") && !strings.Contains(c.UserAgent, "@") {
+		return invalidf("config: user_agent %q names no contact: add an address of a page or a mailbox, such as (+https://example.org/bot)", c.UserAgent)
+	}
+	return nil
+}
+
+// Describe is the config in a line, for logs.
+func (c *Config) Describe() string {
+	return fmt.Sprintf("agent %q, delay %s, %d slots, follow %s", c.UserAgent, c.Politeness.Delay.Std(), c.Fetch.Slots, c.Frontier.Follow)
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// ErrInvalid marks every error of this package: the file has to be mended.
+var ErrInvalid = errors.New("invalid config")
+
+// invalid carries a one-line message and is ErrInvalid.
+type invalid struct{ text string }
+
+func (e *invalid) Error() string        { return e.text }
+func (e *invalid) Is(target error) bool { return target == ErrInvalid }
+
+func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
+
+// maxFile bounds a config file, bytes.
+const maxFile = 4 << 20
+
+// Load reads a file over the defaults and checks it. An empty path gives the defaults.
+func Load(path string, lookup func(string) (string, bool)) (*Config, error) {
+	if path == "" {
+		return Default(), nil
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return nil, invalidf("config: cannot read %q: %v", path, errors.Unwrap(err))
+	}
+	return Read(path, body, lookup)
+}
+
+// Read reads YAML over the defaults, expands ${VAR} in its values through
+// lookup and checks the result. name is what errors call the file.
+func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
+	if len(body) > maxFile {
+		return nil, invalidf("%s: larger than %d bytes: this is no crawlbatch config", name, maxFile)
+	}
+	if i := bytes.IndexByte(body, 0); i >= 0 {
+		return nil, invalidf("%s: NUL at byte %d: this is no YAML file", name, i)
+	}
+	c := Default()
+	file, err := parser.ParseBytes(body, 0)
+	if err != nil {
+		return nil, located(name, err)
+	}
+	if len(file.Docs) > 1 {
+		return nil, invalidf("%s: %d YAML documents in one file: keep one", name, len(file.Docs))
+	}
+	if len(file.Docs) == 1 && file.Docs[0].Body != nil {
+		root := file.Docs[0].Body
+		e := &expander{lookup: lookup}
+		ast.Walk(e, root)
+		if e.err != nil {
+			return nil, located(name, e.err)
+		}
+		c.references = e.found
+		if err := yaml.NodeToValue(root, c, yaml.Strict()); err != nil {
+			return nil, located(name, err)
+		}
+		for class, d := range Default().Politeness.Classes {
+			if _, ok := c.Politeness.Classes[class]; !ok {
+				if c.Politeness.Classes == nil {
+					c.Politeness.Classes = map[string]Duration{}
+				}
+				c.Politeness.Classes[class] = d
+			}
+		}
+	}
+	if err := c.Validate(); err != nil {
+		var f *fieldError
+		if errors.As(err, &f) {
+			if line := lineOf(file, f.field); line > 0 {
+				return nil, invalidf("%s:%d: %s", name, line, f)
+			}
+		}
+		return nil, invalidf("%s: %v", name, err)
+	}
+	return c, nil
+}
+
+// YAML renders the config as crawl.json keeps it: every field, and ${VAR} where
+// the file had it, so that no secret of the environment is stored.
+func (c *Config) YAML() (string, error) {
+	b, err := yaml.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("render config: %w", err)
+	}
+	if len(c.references) == 0 {
+		return string(b), nil
+	}
+	file, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return "", fmt.Errorf("render config: %w", err)
+	}
+	for _, r := range c.references {
+		p, err := yaml.PathString(r.path)
+		if err != nil {
+			return "", fmt.Errorf("render config: %s: %w", r.path, err)
+		}
+		if err := p.ReplaceWithReader(file, strings.NewReader(strconv.Quote(r.text))); err != nil {
+			return "", fmt.Errorf("render config: %s: %w", r.path, err)
+		}
+	}
+	return file.String(), nil
+}
+
+// Clone is a deep copy.
+func (c *Config) Clone() *Config {
+	d := *c
+	d.Politeness.Classes = maps.Clone(c.Politeness.Classes)
+	d.Politeness.Domains = maps.Clone(c.Politeness.Domains)
+	d.Plan.Budgets.Domains = maps.Clone(c.Plan.Budgets.Domains)
+	return &d
+}
+
+// located turns a YAML error into one line: file, line, what, what is allowed.
+func located(name string, err error) error {
+	var l *lineError
+	if errors.As(err, &l) {
+		return invalidf("%s:%d: %s", name, l.line, l.text)
+	}
+	var y yaml.Error
+	if errors.As(err, &y) {
+		text := strings.ReplaceAll(y.GetMessage(), "\n", " ")
+		if i := strings.Index(text, "Go struct field "); i >= 0 {
+			text = typeMessage(text)
+		}
+		var unknown *yaml.UnknownFieldError
+		if errors.As(err, &unknown) {
+			text += allowedFields(text)
+		}
+		if t := y.GetToken(); t != nil && t.Position != nil {
+			return invalidf("%s:%d: %s", name, t.Position.Line, text)
+		}
+		return invalidf("%s: %s", name, text)
+	}
+	return invalidf("%s: %s", name, strings.ReplaceAll(err.Error(), "\n", " "))
+}
+
+var typeError = regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field \S+|value) of type (\S+)`)
+
+func typeMessage(text string) string {
+	m := typeError.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	want := map[string]string{"int": "a whole number", "bool": "true or false", "string": "a text"}[m[2]]
+	if want == "" {
+		want = m[2]
+	}
+	return fmt.Sprintf("found a %s where %s is expected", m[1], want)
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// unexpanded is a value that held a reference.
+type unexpanded struct{ path, text string }
+
+// expander replaces ${VAR} in the values of string scalars.
+type expander struct {
+	lookup func(string) (string, bool)
+	found  []unexpanded
+	err    error
+}
+
+func (e *expander) Visit(n ast.Node) ast.Visitor {
+	if s, ok := n.(*ast.StringNode); ok && reference.MatchString(s.Value) {
+		e.found = append(e.found, unexpanded{s.GetPath(), s.Value})
+		s.Value = reference.ReplaceAllStringFunc(s.Value, func(ref string) string {
+			v, ok := e.lookup(ref[2 : len(ref)-1])
+			if !ok && e.err == nil {
+				e.err = &lineError{s.GetToken().Position.Line, fmt.Sprintf("%s is not set in the environment: set it or remove it", ref)}
+			}
+			return v
+		})
+	}
+	return e
+}
+
+// lineOf finds the line of a field such as fetch.timeout.total, or of the nearest
+// section that stands in the file; 0 if none does.
+func lineOf(file *ast.File, field string) int {
+	for field != "" {
+		if p, err := yaml.PathString("$." + field); err == nil {
+			if n, err := p.FilterFile(file); err == nil && n != nil {
+				return n.GetToken().Position.Line
+			}
+		}
+		i := strings.LastIndexByte(field, '.')
+		if i < 0 {
+			return 0
+		}
+		field = field[:i]
+	}
+	return 0
+}

@@ -1,0 +1,177 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fieldError says which field is wrong and what is allowed.
+type fieldError struct {
+	field, text string
+}
+
+func (e *fieldError) Error() string { return e.field + " " + e.text }
+
+// Validate checks every field; the error names the first that is wrong, and what
+// is allowed.
+func (c *Config) Validate() error {
+	check := &checker{}
+	check.positive("politeness.in_flight_per_host", c.Politeness.InFlightPerHost, 1, 64)
+	check.duration("politeness.delay", c.Politeness.Delay, 0, 24*time.Hour)
+	check.duration("politeness.per_address_delay", c.Politeness.PerAddressDelay, 0, 24*time.Hour)
+	check.duration("politeness.robots_ttl", c.Politeness.RobotsTTL, time.Minute, 24*time.Hour)
+	for _, class := range sortedKeys(c.Politeness.Classes) {
+		check.duration("politeness.classes."+class, c.Politeness.Classes[class], 0, 24*time.Hour)
+	}
+	for _, name := range sortedKeys(c.Politeness.Domains) {
+		d := c.Politeness.Domains[name]
+		field := "politeness.domains." + name
+		if d.Class != "" {
+			if _, ok := c.Politeness.Classes[d.Class]; !ok {
+				check.fail(field, fmt.Sprintf("names the class %q, which politeness.classes does not have: it has %s",
+					d.Class, strings.Join(sortedKeys(c.Politeness.Classes), ", ")))
+			}
+		}
+		if d.Delay != nil {
+			check.duration(field, *d.Delay, 0, 24*time.Hour)
+		}
+	}
+	check.positive("fetch.slots", c.Fetch.Slots, 1, 10000)
+	check.duration("fetch.timeout.connect", c.Fetch.Timeout.Connect, time.Millisecond, time.Hour)
+	check.duration("fetch.timeout.first_byte", c.Fetch.Timeout.FirstByte, time.Millisecond, time.Hour)
+	check.duration("fetch.timeout.total", c.Fetch.Timeout.Total, time.Millisecond, time.Hour)
+	check.size("fetch.max_body", c.Fetch.MaxBody, 1<<10, 1<<30)
+	check.positive("fetch.max_redirects", c.Fetch.MaxRedirects, 0, 20)
+	check.positive("fetch.retries.timeout", c.Fetch.Retries.Timeout, 0, 10)
+	check.positive("fetch.retries.server_error", c.Fetch.Retries.ServerError, 0, 10)
+	check.positive("fetch.retries.rate_limited", c.Fetch.Retries.RateLimited, 0, 10)
+	check.duration("fetch.window", c.Fetch.Window, time.Second, 31*24*time.Hour)
+	check.duration("fetch.crawl_window", c.Fetch.CrawlWindow, time.Second, 366*24*time.Hour)
+	check.duration("fetch.checkpoint.every", c.Fetch.Checkpoint.Every, 100*time.Millisecond, 10*time.Minute)
+	check.size("fetch.checkpoint.bytes", c.Fetch.Checkpoint.Bytes, 64<<10, 16<<30)
+	least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every
+	if c.Fetch.Checkpoint.Lease < least {
+		text, _ := least.MarshalText()
+		check.fail("fetch.checkpoint.lease", fmt.Sprintf("must be at least 2 × timeout.total + every = %s, so that every request ends within it", text))
+	}
+	if c.Fetch.Proxy != "" {
+		if u, err := url.Parse(c.Fetch.Proxy); err != nil || u.Scheme != "http" || u.Host == "" {
+			check.fail("fetch.proxy", "is no proxy address: write http://host:port")
+		}
+	}
+	check.positive("parse.max_links", c.Parse.MaxLinks, 0, 1_000_000)
+	check.positive("plan.partition_urls", c.Plan.PartitionURLs, 1, 10_000_000)
+	check.positive("plan.budgets.default", c.Plan.Budgets.Default, 0, 1<<31-1)
+	check.positive("plan.budgets.per_day", c.Plan.Budgets.PerDay, 0, 1<<31-1)
+	check.positive("plan.budgets.total", c.Plan.Budgets.Total, 0, 1<<40)
+	for _, name := range sortedKeys(c.Plan.Budgets.Domains) {
+		check.positive("plan.budgets.domains."+name, c.Plan.Budgets.Domains[name], 0, 1<<31-1)
+	}
+	check.positive("plan.max_depth", c.Plan.MaxDepth, 0, 1000)
+	for _, p := range c.Plan.StripParams {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			check.fail("plan.strip_params", fmt.Sprintf("holds %q, which is no pattern: write a name, * for any characters", p))
+		}
+	}
+	check.positive("dedup.max_distance", c.Dedup.MaxDistance, 0, 7)
+	check.positive("dedup.min_words", c.Dedup.MinWords, 0, 1_000_000)
+	if follow := []string{"none", "host", "domain", "any"}; !slices.Contains(follow, c.Frontier.Follow) {
+		check.fail("frontier.follow", fmt.Sprintf("is %q: it may be %s", c.Frontier.Follow, strings.Join(follow, ", ")))
+	}
+	check.positive("kubernetes.parallelism", c.Kubernetes.Parallelism, 1, 100_000)
+	return check.err
+}
+
+// checker keeps the first error.
+type checker struct{ err error }
+
+func (c *checker) fail(field, text string) {
+	if c.err == nil {
+		c.err = &fieldError{field, text}
+	}
+}
+
+func (c *checker) positive(field string, v, least, most int) {
+	if v < least || v > most {
+		c.fail(field, fmt.Sprintf("is %d: it may be %d to %d", v, least, most))
+	}
+}
+
+func (c *checker) duration(field string, v Duration, least, most time.Duration) {
+	if v < Duration(least) || v > Duration(most) {
+		is, _ := v.MarshalText()
+		a, _ := Duration(least).MarshalText()
+		b, _ := Duration(most).MarshalText()
+		c.fail(field, fmt.Sprintf("is %s: it may be %s to %s", is, a, b))
+	}
+}
+
+func (c *checker) size(field string, v Bytes, least, most int64) {
+	if v < Bytes(least) || v > Bytes(most) {
+		is, _ := v.MarshalText()
+		a, _ := Bytes(least).MarshalText()
+		b, _ := Bytes(most).MarshalText()
+		c.fail(field, fmt.Sprintf("is %s: it may be %s to %s", is, a, b))
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// allowedFields lists the fields of the section that has no field of that name.
+func allowedFields(message string) string {
+	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
+	best, bestField, bestDistance := "", "", 4
+	walkFields(reflect.TypeFor[Config](), "", func(path, field string) {
+		if d := editDistance(name, field); d < bestDistance {
+			best, bestField, bestDistance = path, field, d
+		}
+	})
+	if bestField == "" {
+		return ": see the config section of the README for the fields there are"
+	}
+	return fmt.Sprintf(": did you mean %q (%s)?", bestField, best)
+}
+
+func walkFields(t reflect.Type, prefix string, visit func(path, field string)) {
+	if t.Kind() != reflect.Struct {
+		return
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		visit(prefix+name, name)
+		walkFields(t.Field(i).Type, prefix+name+".", visit)
+	}
+}
+
+// editDistance is Levenshtein's, over bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
