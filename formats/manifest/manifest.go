@@ -4,7 +4,7 @@
 // In: bytes from the store. Out: checked values, or an error that names the
 // object and what to do. Every document carries a format version; a newer one is
 // refused with ErrNewer. Encoding is deterministic: struct order, sorted maps, no
-// time that was not given. It imports package schema alone.
+// time that was not given. It imports packages schema and store.
 package manifest
 
 import (

@@ -1,0 +1,66 @@
+package manifest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Load reads the document under key into d and returns its version and the
+// SHA-256 of its bytes, in hex. The error wraps store.ErrNotFound, ErrNewer or
+// ErrCorrupt.
+func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
+	body, version, err := b.Get(ctx, key, MaxBytes)
+	if err != nil {
+		return "", "", fmt.Errorf("load %s: %w", d.kind(), err)
+	}
+	if err := Decode(key, body, d); err != nil {
+		return "", "", fmt.Errorf("load %s: %w", d.kind(), err)
+	}
+	return version, Digest(body), nil
+}
+
+// Create writes a document once. When another stands there already, the error
+// wraps store.ErrExists.
+func Create(ctx context.Context, b store.Bucket, key string, d Document) (string, error) {
+	body, err := Encode(d)
+	if err != nil {
+		return "", err
+	}
+	if _, err := store.CreateBytes(ctx, b, key, body); err != nil {
+		return "", fmt.Errorf("create %s: %w", d.kind(), err)
+	}
+	return Digest(body), nil
+}
+
+// Swap replaces the document of version old.
+func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store.Version) (store.Version, error) {
+	body, err := Encode(d)
+	if err != nil {
+		return "", err
+	}
+	v, err := b.Swap(ctx, key, body, old)
+	if err != nil {
+		return "", fmt.Errorf("swap %s: %w", d.kind(), err)
+	}
+	return v, nil
+}
+
+// Exists reports whether a document stands under key.
+func Exists(ctx context.Context, b store.Bucket, key string) (bool, error) {
+	_, _, err := b.Get(ctx, key, MaxBytes)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Digest is the SHA-256 of body in hex.
+func Digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,70 @@
+package manifest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
+	docs := []struct{ in, out Document }{
+		{&Crawl{Crawl: "2026-11", Config: "user_agent: <x> & ${Y}\n"}, &Crawl{}},
+		{&Plan{ID: "p", Partitions: []PlanPartition{{Partition: 1, URLs: 7}}, Refused: []Count{{"not_url", 3}}}, &Plan{}},
+		{&Start{Plan: "p"}, &Start{}},
+		{&Inputs{Stage: "merge", Tasks: []InputTask{{"fetch", 0, "ab"}}}, &Inputs{}},
+		{&Result{Task: "merge@2026-11.0:0", Files: []File{{Dataset: "pages", Key: "k", Rows: 1}}}, &Result{}},
+		{&Attempt{Task: "merge@2026-11.0:0", Error: "boom\n"}, &Attempt{}},
+		{&Sealed{Crawl: "2026-11", Files: []File{{Dataset: "pages"}}}, &Sealed{}},
+		{&Active{Crawl: "2026-11", Nonce: "n"}, &Active{}},
+		{&Checkpoint{Epoch: 2, Recorded: []byte{1, 2}, Hosts: []HostClock{{Host: "a"}}}, &Checkpoint{}},
+	}
+	for _, d := range docs {
+		body, err := Encode(d.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Decode("key", body, d.out); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(d.in, d.out); diff != "" {
+			t.Errorf("%s: %s", d.in.kind(), diff)
+		}
+	}
+}
+
+func TestDamagedNewerAndForeignDocumentsAreRefusedByName(t *testing.T) {
+	cases := []struct {
+		name, body string
+		want       error
+	}{
+		{"empty", "", ErrCorrupt},
+		{"truncated", `{"format_version":1,"kind":"plan","plan":"x"`, ErrCorrupt},
+		{"other JSON", `{"a":1}`, ErrCorrupt},
+		{"other kind", `{"format_version":1,"kind":"start","plan":"x"}`, ErrCorrupt},
+		{"unknown field", `{"format_version":1,"kind":"plan","plans":"x"}`, ErrCorrupt},
+		{"newer", `{"format_version":99,"kind":"plan","what":1}`, ErrNewer},
+	}
+	for _, c := range cases {
+		err := Decode("crawl=2026-11/x.json", []byte(c.body), &Plan{})
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), `"crawl=2026-11/x.json"`) {
+			t.Errorf("%s: %v, want %v with the key", c.name, err, c.want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	body, err := Encode(&Plan{ID: "p"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, d := range []Document{&Plan{}, &Result{}, &Checkpoint{}, &Sealed{}} {
+			if err := Decode("k", body, d); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewer) {
+				t.Errorf("%v is of no class", err)
+			}
+		}
+	})
+}
