@@ -1,0 +1,45 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Commit creates the object key from the finished file l and removes the file.
+// The object is durable on return, and the returned description may be named by a
+// manifest. A repeated Commit of the same bytes succeeds; other bytes under the
+// key give ErrDiffers. After an error the file is still there.
+func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (manifest.File, error) {
+	f, err := os.Open(l.Path)
+	if err != nil {
+		return manifest.File{}, fmt.Errorf("commit %q: %w", key, err)
+	}
+	_, err = b.Create(ctx, key, f, l.Bytes)
+	if cerr := f.Close(); err == nil && cerr != nil {
+		err = cerr
+	}
+	if errors.Is(err, store.ErrExists) {
+		err = fmt.Errorf("%w: %w", ErrDiffers, err)
+	}
+	if err != nil {
+		return manifest.File{}, fmt.Errorf("commit %q: %w", key, err)
+	}
+	if err := os.Remove(l.Path); err != nil {
+		return manifest.File{}, fmt.Errorf("commit %q: remove scratch file: %w", key, err)
+	}
+	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}, nil
+}
+
+// Finish is Close and Commit.
+func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, key string) (manifest.File, error) {
+	l, err := w.Close()
+	if err != nil {
+		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
+	}
+	return Commit(ctx, b, l, dataset, key)
+}

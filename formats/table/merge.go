@@ -1,0 +1,116 @@
+package table
+
+import (
+	"context"
+	"io"
+	"iter"
+)
+
+// mergeRows is the batch that Merge holds of each stream.
+const mergeRows = 32
+
+// Merge yields the rows of streams that are sorted by compare as one sorted
+// sequence; equal rows keep the order of their streams. It holds a batch of rows
+// a stream. A pair with an error is the last. The streams are not closed.
+func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Stream[T]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		m := merger[T]{compare: compare}
+		fail := func(err error) {
+			var zero T
+			yield(zero, err)
+		}
+		for i, s := range streams {
+			c := &cursor[T]{stream: s, order: i, batch: make([]T, mergeRows)}
+			ok, err := c.advance()
+			if err != nil {
+				fail(err)
+				return
+			}
+			if ok {
+				m.heap = append(m.heap, c)
+			}
+		}
+		for i := len(m.heap)/2 - 1; i >= 0; i-- {
+			m.down(i)
+		}
+		for n := 0; len(m.heap) > 0; n++ {
+			if n%1024 == 0 && ctx.Err() != nil {
+				fail(ctx.Err())
+				return
+			}
+			c := m.heap[0]
+			if !yield(c.batch[c.at], nil) {
+				return
+			}
+			ok, err := c.advance()
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !ok {
+				last := len(m.heap) - 1
+				m.heap[0], m.heap[last] = m.heap[last], nil
+				m.heap = m.heap[:last]
+			}
+			m.down(0)
+		}
+	}
+}
+
+// cursor is a stream's place: batch[at] is its least row.
+type cursor[T any] struct {
+	stream Stream[T]
+	order  int
+	batch  []T
+	at, n  int
+	ended  bool
+}
+
+// advance goes to the next row; false at the end.
+func (c *cursor[T]) advance() (bool, error) {
+	if c.at+1 < c.n {
+		c.at++
+		return true, nil
+	}
+	if c.ended {
+		return false, nil
+	}
+	n, err := c.stream.Read(c.batch)
+	if err == io.EOF {
+		c.ended = true
+	} else if err != nil {
+		return false, err
+	}
+	c.at, c.n = 0, n
+	return n > 0, nil
+}
+
+// merger is a binary heap of cursors, the least row on top. (A loser tree saves a
+// comparison a level; at the few dozen streams of a task that is lost in decoding.)
+type merger[T any] struct {
+	compare func(a, b *T) int
+	heap    []*cursor[T]
+}
+
+func (m *merger[T]) less(a, b *cursor[T]) bool {
+	if c := m.compare(&a.batch[a.at], &b.batch[b.at]); c != 0 {
+		return c < 0
+	}
+	return a.order < b.order
+}
+
+func (m *merger[T]) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(m.heap); child++ {
+			if m.less(m.heap[child], m.heap[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
+		i = least
+	}
+}

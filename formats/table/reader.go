@@ -1,0 +1,200 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/parquet-go/parquet-go"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// readRows is the size of the batches in which iterators read.
+const readRows = 64
+
+type readerOptions struct {
+	keep []func(parquet.RowGroup) (bool, error)
+}
+
+// ReaderOption narrows what a Reader reads.
+type ReaderOption func(*readerOptions)
+
+// IntRange reads only row groups that may hold a value of an integer column
+// between lo and hi, both included. It is exact where the writer ended its row
+// groups at the bounds; else rows outside may come too.
+func IntRange(column string, lo, hi int64) ReaderOption {
+	return rangeOption(column, func(least, most parquet.Value) bool {
+		return intOf(most) >= lo && intOf(least) <= hi
+	})
+}
+
+// StringRange is IntRange for a string column, compared by bytes.
+func StringRange(column, lo, hi string) ReaderOption {
+	return rangeOption(column, func(least, most parquet.Value) bool {
+		return string(most.ByteArray()) >= lo && string(least.ByteArray()) <= hi
+	})
+}
+
+func intOf(v parquet.Value) int64 {
+	if v.Kind() == parquet.Int32 {
+		return int64(v.Int32())
+	}
+	return v.Int64()
+}
+
+func rangeOption(column string, meets func(least, most parquet.Value) bool) ReaderOption {
+	return func(o *readerOptions) {
+		o.keep = append(o.keep, func(g parquet.RowGroup) (bool, error) {
+			leaf, ok := g.Schema().Lookup(column)
+			if !ok {
+				return false, fmt.Errorf("no column %q to select rows by", column)
+			}
+			chunk, ok := g.ColumnChunks()[leaf.ColumnIndex].(*parquet.FileColumnChunk)
+			if !ok {
+				return true, nil
+			}
+			least, most, ok := chunk.Bounds()
+			return !ok || meets(least, most), nil // without statistics: read it
+		})
+	}
+}
+
+// Reader streams the rows of one object as values of T, in file order. Columns
+// that T lacks are not decoded; columns that the file lacks are null. It is for
+// one goroutine, and holds one row group of up to 4 MiB or 1 MiB a column, and a
+// decoded page a column. Close it.
+type Reader[T any] struct {
+	key    string
+	obj    store.Object
+	win    *window
+	file   *parquet.File
+	groups []int // row groups to read
+	next   int   // index into groups
+	cur    *parquet.GenericReader[T]
+}
+
+// Open opens the object key. The context bounds the reads too, where the store
+// binds an object to the context that opened it.
+func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
+	obj, err := b.Open(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("open %q: %w", key, err)
+	}
+	r, err := newReader[T](obj, key, opts)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %q: %w", key, err), obj.Close())
+	}
+	return r, nil
+}
+
+func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Reader[T], err error) {
+	r = &Reader[T]{key: key, obj: obj}
+	if r.win, err = openWindow(obj); err != nil {
+		return nil, err
+	}
+	defer r.damage(&err)
+	// The page index and Bloom filters cost requests and are not needed to stream.
+	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
+		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
+	if err != nil {
+		return nil, err
+	}
+	var o readerOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	for i, g := range r.file.RowGroups() {
+		read := true
+		for _, keep := range o.keep {
+			ok, kerr := keep(g)
+			if kerr != nil {
+				return nil, kerr
+			}
+			read = read && ok
+		}
+		if read {
+			r.groups = append(r.groups, i)
+		}
+	}
+	return r, nil
+}
+
+// damage turns a panic or an error of the Parquet library into ErrCorrupt, unless
+// it was the store that failed: the library takes much of a file on trust.
+func (r *Reader[T]) damage(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%v", p)
+	}
+	switch {
+	case *err == nil || *err == io.EOF || errors.Is(*err, ErrCorrupt):
+	case r.win.err != nil:
+		*err = r.win.err
+	default:
+		*err = fmt.Errorf("%w (%v)", ErrCorrupt, *err)
+	}
+}
+
+// Rows is the number of rows in the object, those that options leave out included.
+func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
+
+// Read fills batch from its start and returns how many rows it read: fewer than
+// asked only with io.EOF or another error. The rows do not share memory with the reader.
+func (r *Reader[T]) Read(batch []T) (int, error) {
+	n := 0
+	for n < len(batch) {
+		m, err := r.read(batch[n:])
+		n += m
+		if err == io.EOF {
+			return n, io.EOF
+		}
+		if err != nil {
+			return n, fmt.Errorf("read %q: %w", r.key, err)
+		}
+	}
+	return n, nil
+}
+
+func (r *Reader[T]) read(batch []T) (n int, err error) {
+	defer r.damage(&err)
+	for r.cur == nil {
+		if r.next == len(r.groups) {
+			return 0, io.EOF
+		}
+		i := r.groups[r.next]
+		r.next++
+		if err := r.win.enter(&r.file.Metadata().RowGroups[i]); err != nil {
+			return 0, err
+		}
+		r.cur = parquet.NewGenericRowGroupReader[T](r.file.RowGroups()[i])
+	}
+	clear(batch)
+	n, err = r.cur.Read(batch)
+	if err == io.EOF || (n == 0 && err == nil) {
+		err = r.cur.Close()
+		r.cur = nil
+	}
+	return n, err
+}
+
+// All yields the remaining rows; a pair with an error is the last.
+func (r *Reader[T]) All(ctx context.Context) iter.Seq2[T, error] { return All(ctx, r) }
+
+// Close closes the object.
+func (r *Reader[T]) Close() error {
+	var err error
+	if r.cur != nil {
+		err = r.cur.Close()
+		r.cur = nil
+	}
+	r.groups = nil
+	if cerr := r.obj.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("close %q: %w", r.key, err)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package table
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// What a reader asks of the store at a time. Each request costs a round trip, so
+// a small object, and a small row group, are one request each.
+const (
+	wholeBytes  = 1 << 20   // objects up to here are read at once
+	tailBytes   = 128 << 10 // read first of larger ones: footers mostly fit
+	groupBytes  = 4 << 20   // row groups up to here are read at once
+	windowBytes = 1 << 20   // of a column chunk of larger ones
+)
+
+// window is an io.ReaderAt over an object that turns the small reads of a Parquet
+// reader into few large ones. It holds at most one row group, or one window a
+// column. It is for one goroutine.
+type window struct {
+	obj    store.Object
+	size   int64
+	tail   span   // end of the object
+	chunks []span // column chunks of the current row group by start; their buffers fill on demand
+	err    error  // first error of the store, which is no fault of the file's
+}
+
+// span is the byte range [start, end) of the object; buf holds [at, at+len(buf)) of it.
+type span struct {
+	start, end int64
+	at         int64
+	buf        []byte
+}
+
+// openWindow reads the end of the object and checks its frame: parquet-go would
+// take the footer's length on trust.
+func openWindow(obj store.Object) (*window, error) {
+	w := &window{obj: obj, size: obj.Size()}
+	if w.size < 12 {
+		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, w.size)
+	}
+	n := w.size
+	if n > wholeBytes {
+		n = tailBytes
+	}
+	if err := w.readTail(n); err != nil {
+		return nil, err
+	}
+	end := w.tail.buf[len(w.tail.buf)-8:]
+	if string(end[4:]) != "PAR1" {
+		return nil, fmt.Errorf("%w (no magic at its end)", ErrCorrupt)
+	}
+	footer := int64(binary.LittleEndian.Uint32(end))
+	if footer > w.size-12 {
+		return nil, fmt.Errorf("%w (its footer is longer than the object)", ErrCorrupt)
+	}
+	if footer+8 > n {
+		return w, w.readTail(footer + 8)
+	}
+	return w, nil
+}
+
+func (w *window) readTail(n int64) error {
+	w.tail = span{start: w.size - n, end: w.size, at: w.size - n, buf: make([]byte, n)}
+	return w.fetch(w.tail.buf, w.tail.at)
+}
+
+// fetch reads from the object.
+func (w *window) fetch(p []byte, off int64) error {
+	n, err := w.obj.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w (it ends early)", ErrCorrupt)
+	}
+	if w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+// enter prepares for the reads of one row group.
+func (w *window) enter(g *format.RowGroup) error {
+	w.chunks = w.chunks[:0]
+	if w.tail.start == 0 {
+		return nil // all is here
+	}
+	lo, hi := w.size, int64(0)
+	for i := range g.Columns {
+		m := &g.Columns[i].MetaData
+		start, size := m.DataPageOffset, m.TotalCompressedSize
+		if d := m.DictionaryPageOffset; d > 0 {
+			start = min(start, d)
+		}
+		if start < 4 || size < 0 || start > w.size || size > w.size-start {
+			return fmt.Errorf("%w (a column lies outside it)", ErrCorrupt)
+		}
+		w.chunks = append(w.chunks, span{start: start, end: start + size})
+		lo, hi = min(lo, start), max(hi, start+size)
+	}
+	if len(w.chunks) > 0 && hi-lo <= groupBytes {
+		all := span{start: lo, end: hi, at: lo, buf: make([]byte, hi-lo)}
+		w.chunks = append(w.chunks[:0], all)
+		return w.fetch(all.buf, lo)
+	}
+	slices.SortFunc(w.chunks, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	return nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (w *window) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off >= w.size {
+		return 0, io.EOF
+	}
+	eof := error(nil)
+	if int64(len(p)) > w.size-off {
+		p, eof = p[:w.size-off], io.EOF
+	}
+	if w.tail.copy(p, off) {
+		return len(p), eof
+	}
+	i := sort.Search(len(w.chunks), func(i int) bool { return w.chunks[i].end > off })
+	if i == len(w.chunks) || off < w.chunks[i].start || off+int64(len(p)) > w.chunks[i].end {
+		if err := w.fetch(p, off); err != nil {
+			return 0, err
+		}
+		return len(p), eof
+	}
+	c := &w.chunks[i]
+	if c.copy(p, off) {
+		return len(p), eof
+	}
+	n := min(max(windowBytes, int64(len(p))), c.end-off)
+	if int64(cap(c.buf)) < n {
+		c.buf = make([]byte, n)
+	}
+	c.at, c.buf = off, c.buf[:n]
+	if err := w.fetch(c.buf, off); err != nil {
+		c.buf = c.buf[:0]
+		return 0, err
+	}
+	c.copy(p, off)
+	return len(p), eof
+}
+
+// copy fills p from the span's buffer where it holds all of it.
+func (s *span) copy(p []byte, off int64) bool {
+	if off < s.at || off+int64(len(p)) > s.at+int64(len(s.buf)) {
+		return false
+	}
+	copy(p, s.buf[off-s.at:])
+	return true
+}

@@ -1,0 +1,248 @@
+package table
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/compress/snappy"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+// What a writer does unless an option says otherwise.
+const (
+	DefaultRowGroupRows  = 128 << 10 // DuckDB's and Athena's unit of parallel work
+	DefaultRowGroupBytes = 32 << 20  // of compressed pages and page buffers, held in memory
+	defaultPageBytes     = 128 << 10 // of encoded values a page, before compression
+	dictionaryBytes      = 1 << 20   // a column whose dictionary outgrows it is written plain
+	writeRows            = 64        // rows handed to the encoder at a time
+	writeBytes           = 1 << 20   // and their text, so that a few huge rows cannot pile up
+)
+
+// The codecs hold pools of encoders and no other state.
+var (
+	zstdCodec   compress.Codec = &zstd.Codec{Level: zstd.SpeedDefault}
+	snappyCodec compress.Codec = &snappy.Codec{}
+)
+
+type writerOptions struct {
+	codec         compress.Codec
+	rowGroupRows  int64
+	rowGroupBytes int64
+	sorted        []parquet.SortingColumn
+}
+
+// WriterOption changes how a Writer lays out its file.
+type WriterOption func(*writerOptions)
+
+// Fast compresses with Snappy instead of Zstandard: for working files that are
+// written and read once or twice.
+func Fast() WriterOption { return func(o *writerOptions) { o.codec = snappyCodec } }
+
+// RowGroups ends a row group after that many rows or bytes, whichever comes
+// first; zero keeps the default. Bytes are what the writer holds in memory.
+func RowGroups(rows, bytes int64) WriterOption {
+	return func(o *writerOptions) {
+		if rows > 0 {
+			o.rowGroupRows = rows
+		}
+		if bytes > 0 {
+			o.rowGroupBytes = bytes
+		}
+	}
+}
+
+// SortedBy records in the file that its rows ascend by these columns. The writer
+// does not sort; see Sorter.
+func SortedBy(columns ...string) WriterOption {
+	return func(o *writerOptions) {
+		o.sorted = o.sorted[:0]
+		for _, c := range columns {
+			o.sorted = append(o.sorted, parquet.Ascending(c))
+		}
+	}
+}
+
+// Local describes a finished file in local scratch space.
+type Local struct {
+	Path   string // empty where the writer had no file of its own
+	Rows   int64
+	Bytes  int64
+	SHA256 string // hex
+}
+
+// Writer writes rows of T as one Parquet file. It is for one goroutine. End it
+// with Close or Abort; nothing is in the store before Commit.
+type Writer[T any] struct {
+	pq      *parquet.GenericWriter[T]
+	out     *countingWriter
+	buf     *bufio.Writer
+	file    *os.File // nil for NewWriterTo
+	layout  *rowLayout
+	opt     writerOptions
+	pending []T // rows not yet handed to the encoder
+	text    int // bytes of text in pending
+	group   int64
+	rows    int64
+	base    int64 // parquet size at the start of the row group
+	err     error
+}
+
+// NewWriter creates the scratch file path and a writer to it.
+func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("create scratch file: %w", err)
+	}
+	w, err := NewWriterTo[T](f, opts...)
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(path))
+	}
+	w.file = f
+	return w, nil
+}
+
+// NewWriterTo is NewWriter for any destination, which Close does not close.
+func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error) {
+	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	layout, err := layoutOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	out := &countingWriter{w: dst, hash: sha256.New()}
+	buf := bufio.NewWriterSize(out, 256<<10)
+	pq := parquet.NewGenericWriter[T](buf,
+		// The same for every build, so that the same rows give the same bytes.
+		parquet.CreatedBy("crawlbatch", "1", "1"),
+		parquet.Compression(o.codec),
+		parquet.PageBufferSize(defaultPageBytes),
+		parquet.WriteBufferSize(0),
+		parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
+	)
+	return &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}, nil
+}
+
+// Write appends rows. It keeps no reference to the slice. After an error the
+// writer is of use for Abort alone.
+func (w *Writer[T]) Write(rows []T) error {
+	for i := range rows {
+		if err := w.Append(&rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Append appends one row, which it copies.
+func (w *Writer[T]) Append(row *T) error {
+	if w.err != nil {
+		return w.err
+	}
+	w.pending = append(w.pending, *row)
+	w.text += w.layout.textBytes(reflect.ValueOf(row).Elem())
+	w.group++
+	w.rows++
+	if len(w.pending) >= writeRows || w.text >= writeBytes {
+		w.encode()
+	}
+	if w.err == nil && (w.group >= w.opt.rowGroupRows || (len(w.pending) == 0 && w.pq.Size()-w.base >= w.opt.rowGroupBytes)) {
+		return w.EndRowGroup()
+	}
+	return w.err
+}
+
+// Rows is the number of rows written so far.
+func (w *Writer[T]) Rows() int64 { return w.rows }
+
+// EndRowGroup ends the row group, so that what follows can be read without what
+// came before. It does nothing where the row group has no rows yet.
+func (w *Writer[T]) EndRowGroup() error {
+	w.encode()
+	if w.err != nil || w.group == 0 {
+		return w.err
+	}
+	if err := w.pq.Flush(); err != nil {
+		w.err = fmt.Errorf("write row group: %w", err)
+		return w.err
+	}
+	w.group, w.base = 0, w.pq.Size()
+	return nil
+}
+
+func (w *Writer[T]) encode() {
+	if w.err != nil || len(w.pending) == 0 {
+		return
+	}
+	if _, err := w.pq.Write(w.pending); err != nil {
+		w.err = fmt.Errorf("write rows: %w", err)
+	}
+	clear(w.pending)
+	w.pending, w.text = w.pending[:0], 0
+}
+
+// Close ends the file. A file without rows is a valid one, with its columns.
+func (w *Writer[T]) Close() (Local, error) {
+	w.encode()
+	if w.err == nil {
+		if err := w.pq.Close(); err != nil {
+			w.err = fmt.Errorf("write footer: %w", err)
+		} else if err := w.buf.Flush(); err != nil {
+			w.err = fmt.Errorf("write footer: %w", err)
+		}
+	}
+	if w.err != nil {
+		err := w.err
+		w.Abort()
+		return Local{}, err
+	}
+	l := Local{Rows: w.rows, Bytes: w.out.n, SHA256: hex.EncodeToString(w.out.hash.Sum(nil))}
+	if w.file != nil {
+		l.Path = w.file.Name()
+		if err := w.file.Close(); err != nil {
+			return Local{}, errors.Join(fmt.Errorf("close scratch file: %w", err), os.Remove(l.Path))
+		}
+		w.file = nil
+	}
+	w.err = errClosed
+	return l, nil
+}
+
+var errClosed = errors.New("table writer is closed")
+
+// Abort gives the file up and removes it. After Close it does nothing, so it can
+// be deferred.
+func (w *Writer[T]) Abort() {
+	if w.file != nil {
+		// The file is scratch: what cannot be removed goes with its directory.
+		_ = w.file.Close()
+		_ = os.Remove(w.file.Name())
+		w.file = nil
+	}
+	w.err = errClosed
+}
+
+// countingWriter counts and hashes what reaches the destination.
+type countingWriter struct {
+	w    io.Writer
+	hash hash.Hash
+	n    int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.hash.Write(p[:n])
+	c.n += int64(n)
+	return n, err
+}
