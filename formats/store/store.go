@@ -35,6 +35,15 @@ var (
 	// ErrUnsupported: the store lacks what the protocol needs, such as
 	// conditional writes.
 	ErrUnsupported = errors.New("store lacks a needed operation")
+	// ErrFull: no space or quota is left. Start nothing new, keep what is whole,
+	// go on when there is room.
+	ErrFull = errors.New("store is full")
+	// ErrTooLarge: Get found an object above its limit.
+	ErrTooLarge = errors.New("object is larger than allowed")
+	// ErrKey: the key or prefix breaks the rules of CheckKey, a bug of the caller.
+	ErrKey = errors.New("invalid key")
+	// ErrClock: this machine's clock and the store's differ by more than MaxSkew.
+	ErrClock = errors.New("clock differs from the store's")
 )
 
 // Version names one state of one object: an ETag, or a digest of its content.
@@ -57,8 +66,8 @@ type Object interface {
 }
 
 // Bucket is an object store, or a prefix of one. All methods may be called by
-// several goroutines and processes at a time. Keys are slash-separated, clean
-// (no empty, "." or ".." element), and no key is also the folder of another.
+// several goroutines and processes at a time. Keys obey CheckKey, and no key is
+// also the folder of another.
 type Bucket interface {
 	// Create stores size bytes of body under key if nothing is there. When an
 	// object is there already, Create succeeds if its bytes are the same (so a
@@ -68,18 +77,22 @@ type Bucket interface {
 
 	// Swap replaces the object of version old (zero: there is none yet) by body
 	// and returns its new version; ErrConflict when the object is at another
-	// version. Losing the answer does not lose the outcome: the implementation
-	// reads back until it knows.
+	// version. An object that holds exactly body already was swapped by this
+	// caller (bodies are unique), so a repeated Swap succeeds. Losing the answer
+	// does not lose the outcome: the implementation reads back until it knows,
+	// and returns ErrUnavailable with ctx's error only when ctx ends before that.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
-	// Get reads a small object whole, at most limit bytes; a larger one is an error.
+	// Get reads a small object whole, at most limit bytes; a larger one is ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
-	// Open opens an object for reads by range.
+	// Open opens an object for reads by range; ctx bounds these reads too, so it
+	// must live until Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix, in key order.
-	// A pair with a non-nil error is the last.
+	// List yields the objects whose key starts with prefix (need not end at a
+	// slash), in byte order of keys, without holding them all in memory. A pair
+	// with a non-nil error is the last.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
 	// Delete removes an object; an absent one is no error.

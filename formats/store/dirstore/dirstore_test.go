@@ -1,0 +1,363 @@
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest"
+)
+
+func openDir(t *testing.T, root string) *Store {
+	t.Helper()
+	s, err := Open(root, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Bucket { return openDir(t, filepath.Join(t.TempDir(), "not", "yet")) })
+}
+
+func TestContractOfAFolderThatStands(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Bucket { return store.Count(openDir(t, t.TempDir())) })
+}
+
+func TestReadingMakesNothing(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "crawl-data")
+	s := openDir(t, root)
+	_, _, _ = s.Get(t.Context(), "a", 1)
+	_, _ = s.Open(t.Context(), "a")
+	_ = s.Delete(t.Context(), "a")
+	for _, err := range s.List(t.Context(), "a/") {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s was made: %v", root, err)
+	}
+}
+
+// tree lists all files below root, temporary ones too, without lock files.
+func tree(t *testing.T, root string) []string {
+	t.Helper()
+	files := []string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.Contains(path, "/"+lockFolder+"/") {
+			path, err = filepath.Rel(root, path)
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestWritesLeaveNoTemporaryFiles(t *testing.T) {
+	root := t.TempDir()
+	s := openDir(t, root)
+	v, err := store.CreateBytes(t.Context(), s, "t/a", []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = store.CreateBytes(t.Context(), s, "t/a", []byte("two"))
+	_, _ = s.Swap(t.Context(), "t/a", []byte("three"), v)
+	_, _ = s.Swap(t.Context(), "t/a", []byte("four"), v)
+	_, _ = s.Create(t.Context(), "t/b", strings.NewReader("short"), 99)
+	if got := tree(t, root); !slices.Equal(got, []string{"t/a"}) {
+		t.Fatalf("files: %q, want only t/a", got)
+	}
+}
+
+// TestSyncOrder shows that a name is given only to synced bytes, and that the
+// folders, those made too, are synced before the call returns.
+func TestSyncOrder(t *testing.T) {
+	base := t.TempDir()
+	root := filepath.Join(base, "data")
+	s := openDir(t, root)
+	var log []string
+	s.fsync = func(f *os.File) error {
+		name, err := filepath.Rel(base, f.Name())
+		if err != nil {
+			return err
+		}
+		if strings.Contains(name, tmpPrefix) {
+			name = "temporary"
+			for _, key := range []string{"x/y/k", "x/y/l"} {
+				if body, err := os.ReadFile(filepath.Join(root, key)); err == nil && string(body) != "one" {
+					t.Errorf("%s holds %q before the sync of what it shall hold", key, body)
+				}
+			}
+		}
+		log = append(log, name)
+		return nil
+	}
+	step := func(what string, want ...string) {
+		t.Helper()
+		if !slices.Equal(log, want) {
+			t.Errorf("%s synced %q, want %q", what, log, want)
+		}
+		log = nil
+	}
+	v, err := store.CreateBytes(t.Context(), s, "x/y/k", []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	step("the first Create", "temporary", "data/x/y", "data/x", "data", ".")
+	if _, err := store.CreateBytes(t.Context(), s, "x/y/l", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	step("a Create in a known folder", "temporary", "data/x/y")
+	if _, err := store.CreateBytes(t.Context(), s, "x/y/l", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	step("a Create of what is there", "data/x/y")
+	if _, err := s.Swap(t.Context(), "x/y/k", []byte("two"), v); err != nil {
+		t.Fatal(err)
+	}
+	step("a Swap", "temporary", "data/x/y")
+	if err := errors.Join(s.Delete(t.Context(), "x/y/k"), s.Delete(t.Context(), "x/y/l")); err != nil {
+		t.Fatal(err)
+	}
+	step("deletes of all", "data/x/y", "data")
+}
+
+func TestFailedSyncIsNoSuccessAndTheNextTryWritesAnew(t *testing.T) {
+	root := t.TempDir()
+	s := openDir(t, root)
+	failures, staged := 1, 0
+	s.fsync = func(f *os.File) error {
+		if strings.Contains(f.Name(), tmpPrefix) {
+			staged++
+			if failures > 0 {
+				failures--
+				return &os.PathError{Op: "fsync", Path: f.Name(), Err: syscall.EIO}
+			}
+		}
+		return f.Sync()
+	}
+	_, err := store.CreateBytes(t.Context(), s, "k", []byte("body"))
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("Create with a failing disk: %v, want %v", err, store.ErrUnavailable)
+	}
+	if got := tree(t, root); len(got) != 0 {
+		t.Fatalf("after the failure there is %q", got)
+	}
+	if _, err := store.CreateBytes(t.Context(), s, "k", []byte("body")); err != nil || staged != 2 {
+		t.Fatalf("second try: %v, %d files staged, want 2", err, staged)
+	}
+}
+
+func TestSystemErrorsAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  error
+		says  string
+	}{
+		{syscall.ENOSPC, store.ErrFull, "free some space"},
+		{syscall.EDQUOT, store.ErrFull, "quota"},
+		{syscall.EROFS, store.ErrDenied, "read-only"},
+		{syscall.EACCES, store.ErrDenied, "permission"},
+		{syscall.EXDEV, store.ErrUnsupported, "one file system"},
+		{syscall.EIO, store.ErrUnavailable, "input/output"},
+	} {
+		s := openDir(t, t.TempDir())
+		s.fsync = func(f *os.File) error { return &os.PathError{Op: "fsync", Path: f.Name(), Err: c.cause} }
+		_, err := store.CreateBytes(t.Context(), s, "tables/k", []byte("x"))
+		if !errors.Is(err, c.want) || !errors.Is(err, c.cause) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), `create "tables/k": `) {
+			t.Errorf("%v: %q, want %q that says %q", c.cause, err, c.want, c.says)
+		}
+	}
+}
+
+func TestOpenRefusesWhatIsNoFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"", file, filepath.Join(file, "below")} {
+		if _, err := Open(root, Options{}); err == nil {
+			t.Errorf("Open(%q) succeeded", root)
+		}
+	}
+}
+
+func TestKeyThatIsAFolderOfAnother(t *testing.T) {
+	s := openDir(t, t.TempDir())
+	for _, key := range []string{"a/b", "f"} {
+		if _, err := store.CreateBytes(t.Context(), s, key, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, says := range map[string]string{"a": "folder of others", "f/g": "name of a folder"} {
+		_, err := store.CreateBytes(t.Context(), s, key, []byte("x"))
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Create(%q): %v, want %q", key, err, says)
+		}
+		_, err = s.Swap(t.Context(), key, []byte("x"), "")
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Swap(%q): %v, want %q", key, err, says)
+		}
+	}
+}
+
+func TestSweepRemovesOnlyWhatDeadWritersLeft(t *testing.T) {
+	root := t.TempDir()
+	writer := openDir(t, root)
+	living, err := writer.stage(t.Context(), bytes.NewReader([]byte("x")), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.discard()
+	dead := filepath.Join(root, store.Reserved, tmpPrefix+"dead")
+	if err := os.WriteFile(dead, []byte("half"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(t.Context(), openDir(t, root), "k", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(store.Reserved, filepath.Base(living.f.Name())), "k"}
+	if got := tree(t, root); !slices.Equal(got, want) {
+		t.Fatalf("files %q, want %q", got, want)
+	}
+}
+
+func TestLock(t *testing.T) {
+	s, other := openDir(t, t.TempDir()), (*Store)(nil)
+	other = openDir(t, s.root)
+	release, ok, err := s.Lock("fetch@2026-11.0:17")
+	if !ok || err != nil {
+		t.Fatalf("first Lock: %t, %v", ok, err)
+	}
+	if _, ok, err := other.Lock("fetch@2026-11.0:17"); ok || err != nil {
+		t.Fatalf("Lock of what is held: %t, %v", ok, err)
+	}
+	otherRelease, ok, err := other.Lock("fetch@2026-11.0:18")
+	if !ok || err != nil {
+		t.Fatalf("Lock of another name: %t, %v", ok, err)
+	}
+	otherRelease()
+	release()
+	release()
+	again, ok, err := other.Lock("fetch@2026-11.0:17")
+	if !ok || err != nil {
+		t.Fatalf("Lock after release: %t, %v", ok, err)
+	}
+	again()
+	if left, _ := filepath.Glob(filepath.Join(s.tmp(), lockFolder, "hold-*")); len(left) != 0 {
+		t.Errorf("lock files left: %q", left)
+	}
+}
+
+func TestLockHasOneHolderWhileManyTakeAndRelease(t *testing.T) {
+	root := t.TempDir()
+	held := make(chan struct{}, 1)
+	done := make(chan error)
+	for range 8 {
+		go func() {
+			done <- func() error {
+				s, err := Open(root, Options{})
+				if err != nil {
+					return err
+				}
+				for range 200 {
+					release, ok, err := s.Lock("l")
+					if err != nil {
+						return err
+					}
+					if !ok {
+						continue
+					}
+					select {
+					case held <- struct{}{}:
+						<-held
+					default:
+						return errors.New("two hold the lock")
+					}
+					release()
+				}
+				return nil
+			}()
+		}()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRemovedRootIsNoMissingObject(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "data")
+	s := openDir(t, root)
+	for range 2 {
+		if _, err := store.CreateBytes(t.Context(), s, "k", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(root); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Swap(t.Context(), "k", []byte("y"), "")
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("Swap below a removed root: %v, want %v", err, store.ErrUnavailable)
+		}
+	}
+}
+
+// cancelReader ends the context while it is read.
+type cancelReader struct{ cancel context.CancelFunc }
+
+func (c cancelReader) ReadAt(p []byte, _ int64) (int, error) {
+	c.cancel()
+	return len(p), nil
+}
+
+func TestContextEndsALongCreate(t *testing.T) {
+	root := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := openDir(t, root).Create(ctx, "k", cancelReader{cancel}, 1<<40)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("Create: %v", err)
+	}
+	if got := tree(t, root); len(got) != 0 {
+		t.Fatalf("left %q", got)
+	}
+}
+
+func ExampleOpen() {
+	root, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(root)
+	s, err := Open(root, Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	_, err = store.CreateBytes(ctx, s, "crawl=2026-11/crawl.json", []byte("{}\n"))
+	fmt.Println(err)
+	_, err = store.CreateBytes(ctx, s, "crawl=2026-11/crawl.json", []byte("[]\n"))
+	fmt.Println(err)
+	body, _, _ := s.Get(ctx, "crawl=2026-11/crawl.json", 1<<20)
+	_, _ = io.Copy(os.Stdout, bytes.NewReader(body))
+	// Output:
+	// <nil>
+	// create "crawl=2026-11/crawl.json": object exists already: its 3 bytes are others
+	// {}
+}

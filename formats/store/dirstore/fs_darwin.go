@@ -1,0 +1,29 @@
+package dirstore
+
+import (
+	"os"
+	"strings"
+	"syscall"
+)
+
+const mountLocal = 0x1000 // MNT_LOCAL of sys/mount.h
+
+// sharedFileSystem names the file system of dir when it is not one of this
+// machine's own disks; "" means a local one.
+func sharedFileSystem(dir string) (string, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	var name strings.Builder
+	for _, c := range st.Fstypename {
+		if c == 0 {
+			break
+		}
+		name.WriteByte(byte(c))
+	}
+	if st.Flags&mountLocal != 0 && !strings.Contains(name.String(), "fuse") {
+		return "", nil
+	}
+	return name.String(), nil
+}

@@ -1,0 +1,45 @@
+package dirstore
+
+import (
+	"os"
+	"syscall"
+)
+
+// sharedFileSystem names the file system of dir when it is one that several
+// machines may share or that a user's program implements, by the magic numbers
+// of statfs(2); "" means a local one.
+func sharedFileSystem(dir string) (string, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return sharedMagic(uint32(st.Type)), nil // as 32 bits: some platforms sign-extend the field
+}
+
+func sharedMagic(magic uint32) string {
+	switch magic {
+	case 0x6969:
+		return "NFS"
+	case 0x65735546:
+		return "FUSE"
+	case 0x517b, 0xff534d42, 0xfe534d42:
+		return "SMB"
+	case 0x01021997:
+		return "9P"
+	case 0x00c36400:
+		return "Ceph"
+	case 0x5346414f, 0x6b414653:
+		return "AFS"
+	case 0x0bd00bd0:
+		return "Lustre"
+	case 0x47504653:
+		return "GPFS"
+	case 0x01161970:
+		return "GFS2"
+	case 0x7461636f:
+		return "OCFS2"
+	case 0x786f4256:
+		return "a VirtualBox shared folder"
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package dirstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+func TestSharedFileSystemsAreNamed(t *testing.T) {
+	for magic, want := range map[uint32]string{
+		0x6969: "NFS", 0x65735546: "FUSE", 0xff534d42: "SMB", 0x01021997: "9P",
+		0xef53: "", 0x01021994: "", 0x9123683e: "", 0x58465342: "", 0x794c7630: "", // ext4, tmpfs, btrfs, XFS, overlay
+	} {
+		if got := sharedMagic(magic); got != want {
+			t.Errorf("sharedMagic(%#x) = %q, want %q", magic, got, want)
+		}
+	}
+}
+
+func TestSharedFileSystemIsRefusedUnlessOneMachineIsDeclared(t *testing.T) {
+	s := openDir(t, t.TempDir())
+	s.fileSystem = func(string) (string, error) { return "NFS", nil }
+	_, err := store.CreateBytes(t.Context(), s, "k", []byte("x"))
+	if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "is on NFS") {
+		t.Fatalf("Create on NFS: %v", err)
+	}
+	s.options.OneMachine = true
+	if _, err := store.CreateBytes(t.Context(), s, "k", []byte("x")); err != nil {
+		t.Fatalf("Create on NFS of one machine: %v", err)
+	}
+}
+
+func TestFolderWithoutPermissionIsDenied(t *testing.T) {
+	root := t.TempDir()
+	if os.Geteuid() == 0 {
+		root = "/sys/kernel" // where root cannot write either
+	} else if err := os.Chmod(root, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.CreateBytes(t.Context(), openDir(t, filepath.Join(root, "data")), "k", []byte("x"))
+	if !errors.Is(err, store.ErrDenied) {
+		t.Fatalf("Create below a folder that cannot be written: %v", err)
+	}
+}

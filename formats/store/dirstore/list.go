@@ -1,0 +1,93 @@
+package dirstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// List implements store.Bucket. It holds the names of the folders on the way to
+// the current key, one folder each, and opens no folder before its turn.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		if err := store.CheckPrefix(prefix); err != nil {
+			yield(store.Info{}, wrap("list", prefix, err))
+			return
+		}
+		w := walk{ctx.Err, s.root, prefix, yield}
+		folder, _ := path.Split(prefix)
+		if _, err := w.folder(folder); err != nil {
+			yield(store.Info{}, wrap("list", prefix, err))
+		}
+	}
+}
+
+type walk struct {
+	done   func() error
+	root   string
+	prefix string
+	yield  func(store.Info, error) bool
+}
+
+// folder yields the objects below folder ("" or ending in a slash) in key order;
+// more is false once the consumer has enough.
+func (w *walk) folder(folder string) (more bool, err error) {
+	if err := w.done(); err != nil {
+		return false, err
+	}
+	entries, err := os.ReadDir(filepath.Join(w.root, filepath.FromSlash(folder)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return true, nil // nothing was written yet, or it was deleted meanwhile
+	case err != nil:
+		return false, err
+	}
+	// "a.b" comes before "a/b": a folder sorts as its name with the slash.
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
+	for _, e := range entries {
+		key := folder + sortName(e)
+		if folder == "" && e.Name() == store.Reserved {
+			continue
+		}
+		switch {
+		case e.IsDir() && (strings.HasPrefix(key, w.prefix) || strings.HasPrefix(w.prefix, key)):
+			more, err = w.folder(key)
+		case e.Type().IsRegular() && strings.HasPrefix(key, w.prefix):
+			more, err = w.file(key, e)
+		default:
+			continue
+		}
+		if err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (w *walk) file(key string, e fs.DirEntry) (more bool, err error) {
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return w.yield(store.Info{Key: key, Size: info.Size()}, nil), nil
+}
+
+func sortName(e fs.DirEntry) string {
+	if e.IsDir() {
+		return e.Name() + "/"
+	}
+	return e.Name()
+}

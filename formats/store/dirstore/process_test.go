@@ -1,0 +1,228 @@
+package dirstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest"
+)
+
+// The test binary is its own child: with this set it plays one role on the
+// store in the directory and exits.
+const childRole = "CRAWLBATCH_DIRSTORE_CHILD"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(childRole); role != "" {
+		if err := child(role, os.Args[1], os.Args[2]); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child says "ready", waits for its parent's line and does what its role is.
+func child(role, root, who string) error {
+	s, err := Open(root, Options{})
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReader(os.Stdin)
+	fmt.Println("ready")
+	if _, err := in.ReadString('\n'); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	switch role {
+	case "create":
+		for i := range 20 {
+			_, err := store.CreateBytes(ctx, s, fmt.Sprintf("race/%d/k", i), []byte(who))
+			switch {
+			case err == nil:
+				fmt.Println("won", i)
+			case !errors.Is(err, store.ErrExists):
+				return err
+			}
+		}
+	case "count":
+		return storetest.Increment(ctx, s, "n", who, 25)
+	case "lock":
+		_, ok, err := s.Lock("l")
+		if err != nil {
+			return err
+		}
+		fmt.Println("locked", ok)
+		_, _ = in.ReadString('\n') // holds it until killed
+	case "endless":
+		_, err := s.Create(ctx, "tables/endless", endless{}, 1<<50)
+		return err
+	}
+	return nil
+}
+
+// endless says when its first bytes were taken.
+type endless struct{}
+
+func (endless) ReadAt(p []byte, off int64) (int, error) {
+	if off == 0 {
+		fmt.Println("writing")
+	}
+	if off > 1<<20 {
+		select {} // stays in the middle of the body until killed
+	}
+	return len(p), nil
+}
+
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func start(t *testing.T, role, root string, who int) *process {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, root, fmt.Sprint("process-", who))
+	cmd.Env = append(os.Environ(), childRole+"="+role)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	p := &process{cmd, in, bufio.NewReader(out)}
+	p.expect(t, "ready")
+	return p
+}
+
+func (p *process) expect(t *testing.T, want string) {
+	t.Helper()
+	if line, err := p.out.ReadString('\n'); err != nil || strings.TrimSpace(line) != want {
+		t.Fatalf("child said %q (%v), want %q", line, err, want)
+	}
+}
+
+func (p *process) goOn(t *testing.T) {
+	t.Helper()
+	if _, err := fmt.Fprintln(p.in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+}
+
+func TestCreateHasOneWinnerAmongProcesses(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "data") // all find it missing
+	var all []*process
+	for i := range 4 {
+		all = append(all, start(t, "create", root, i))
+	}
+	for _, p := range all {
+		p.goOn(t)
+	}
+	winners := map[string]string{}
+	for i, p := range all {
+		said, err := io.ReadAll(p.out)
+		if err != nil || strings.Contains(string(said), "error") {
+			t.Fatalf("child %d: %s %v", i, said, err)
+		}
+		for line := range strings.Lines(string(said)) {
+			key := fmt.Sprintf("race/%s/k", strings.TrimSpace(strings.TrimPrefix(line, "won ")))
+			if winners[key] != "" {
+				t.Errorf("%s has two winners", key)
+			}
+			winners[key] = fmt.Sprint("process-", i)
+		}
+	}
+	s := openDir(t, root)
+	for i := range 20 {
+		key := fmt.Sprintf("race/%d/k", i)
+		body, _, err := s.Get(t.Context(), key, 100)
+		if err != nil || string(body) != winners[key] || winners[key] == "" {
+			t.Errorf("%s holds %q (%v), the winner was %q", key, body, err, winners[key])
+		}
+	}
+}
+
+func TestSwapsOfProcessesCountWithoutLosingOne(t *testing.T) {
+	root := t.TempDir()
+	var all []*process
+	for i := range 4 {
+		all = append(all, start(t, "count", root, i))
+	}
+	for _, p := range all {
+		p.goOn(t)
+	}
+	for i, p := range all {
+		if said, err := io.ReadAll(p.out); err != nil || len(said) != 0 {
+			t.Fatalf("child %d: %s %v", i, said, err)
+		}
+	}
+	if n, err := storetest.Counter(t.Context(), openDir(t, root), "n"); err != nil || n != 100 {
+		t.Fatalf("counter at %d (%v), want 100", n, err)
+	}
+}
+
+func TestKilledHolderFreesItsLock(t *testing.T) {
+	root := t.TempDir()
+	p := start(t, "lock", root, 0)
+	p.goOn(t)
+	p.expect(t, "locked true")
+	s := openDir(t, root)
+	if _, ok, err := s.Lock("l"); ok || err != nil {
+		t.Fatalf("Lock while the child lives: %t, %v", ok, err)
+	}
+	p.kill(t)
+	release, ok, err := s.Lock("l")
+	if !ok || err != nil {
+		t.Fatalf("Lock after the child was killed: %t, %v", ok, err)
+	}
+	release()
+}
+
+func TestKilledWriterLeavesNothingVisible(t *testing.T) {
+	root := t.TempDir()
+	p := start(t, "endless", root, 0)
+	p.goOn(t)
+	p.expect(t, "writing")
+	p.kill(t)
+	s := openDir(t, root)
+	for info, err := range s.List(t.Context(), "") {
+		t.Fatalf("visible: %+v, %v", info, err)
+	}
+	if _, err := store.CreateBytes(t.Context(), s, "tables/endless", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, root); len(got) != 1 {
+		t.Fatalf("left: %q", got)
+	}
+}

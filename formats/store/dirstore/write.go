@@ -1,0 +1,326 @@
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// copyBuffer is how much of a body is in memory at a time.
+const copyBuffer = 256 << 10
+
+// Create implements store.Bucket: link(2) makes a name only where there is none.
+func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	path, err := s.path(key)
+	if err != nil {
+		return "", wrap("create", key, err)
+	}
+	v, err := s.create(ctx, path, body, size)
+	if err != nil {
+		return "", wrap("create", key, err)
+	}
+	return v, nil
+}
+
+func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
+	var tmp *staged
+	defer func() { tmp.discard() }()
+	for {
+		switch v, err := compare(ctx, path, body, size); {
+		case err == nil:
+			// Whoever linked it may not have synced the folder yet.
+			return v, s.syncFolders(filepath.Dir(path))
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", err
+		}
+		if tmp == nil {
+			var err error
+			if tmp, err = s.stage(ctx, body, size); err != nil {
+				return "", err
+			}
+		}
+		switch done, err := s.link(tmp, path); {
+		case err != nil:
+			return "", err
+		case done:
+			return tmp.version, s.syncFolders(filepath.Dir(path))
+		}
+	}
+}
+
+// link gives the staged file the object's name; done is false when it has to be
+// tried again, as another writer came first or took an empty folder away.
+func (s *Store) link(tmp *staged, path string) (done bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			return false, nil
+		}
+		return false, inTheWay(err)
+	}
+	switch err := os.Link(tmp.f.Name(), path); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, fs.ErrExist):
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return false, fmt.Errorf("%s is no object but a folder of others, or a special file", path)
+		}
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(tmp.f.Name()); err != nil {
+			return false, s.emptied(err)
+		}
+		s.forget()
+		return false, nil
+	case errors.Is(err, syscall.EPERM):
+		return false, fmt.Errorf("%w: %s", errNoLinks, path)
+	default:
+		return false, inTheWay(err)
+	}
+}
+
+// inTheWay tells an object where a folder is needed from a missing object.
+func inTheWay(err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("an object has the name of a folder of this key (%s)", err.Error())
+	}
+	return err
+}
+
+// Swap implements store.Bucket: compare and rename under a lock of the key.
+func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	path, err := s.path(key)
+	if err != nil {
+		return "", wrap("swap", key, err)
+	}
+	v := digest(body)
+	if err := s.swap(ctx, path, key, body, v, old); err != nil {
+		return "", wrap("swap", key, err)
+	}
+	return v, nil
+}
+
+func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old store.Version) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	unlock, err := s.lockKey(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var tmp *staged
+	defer func() { tmp.discard() }()
+	for {
+		switch now, err := current(ctx, path); {
+		case err != nil:
+			return err
+		case now == v: // swapped by this caller before, its answer was lost
+			return s.syncFolders(filepath.Dir(path))
+		case now != old:
+			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
+		}
+		if tmp == nil {
+			if tmp, err = s.stage(ctx, bytes.NewReader(body), int64(len(body))); err != nil {
+				return err
+			}
+		}
+		if old != "" {
+			if err := os.Rename(tmp.f.Name(), path); err != nil {
+				return err
+			}
+			return s.syncFolders(filepath.Dir(path))
+		}
+		// Create takes no lock, so the first state is linked as it does.
+		switch done, err := s.link(tmp, path); {
+		case err != nil:
+			return err
+		case done:
+			return s.syncFolders(filepath.Dir(path))
+		}
+	}
+}
+
+func short(v store.Version) string {
+	if v == "" {
+		return "absent"
+	}
+	return fmt.Sprintf("at version %.12s", string(v))
+}
+
+// current is the version of the object at path, zero when there is none.
+func current(ctx context.Context, path string) (store.Version, error) {
+	f, _, err := openFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.CopyBuffer(h, &bounded{f, ctx.Err}, make([]byte, copyBuffer)); err != nil {
+		return "", err
+	}
+	return version(h), nil
+}
+
+// compare returns the version of the object at path when its bytes are those of
+// body, store.ErrExists when they are not, fs.ErrNotExist when there is none.
+func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
+	f, length, err := openFile(path)
+	if err != nil {
+		if errors.Is(err, syscall.ENOTDIR) {
+			return "", inTheWay(err)
+		}
+		return "", err
+	}
+	defer f.Close()
+	if length != size {
+		return "", fmt.Errorf("%w: it has %d bytes, not %d", store.ErrExists, length, size)
+	}
+	h := sha256.New()
+	same, err := store.SameBytes(io.TeeReader(&bounded{f, ctx.Err}, h), body, size)
+	if err != nil {
+		return "", err
+	}
+	if !same {
+		return "", fmt.Errorf("%w: its %d bytes are others", store.ErrExists, size)
+	}
+	return version(h), nil
+}
+
+// bounded ends a copy when its context ends.
+type bounded struct {
+	r    io.Reader
+	done func() error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.done(); err != nil {
+		return 0, err
+	}
+	return b.r.Read(p)
+}
+
+// staged is a synced temporary file that waits for its name. The flock on it
+// says that its writer lives; sweep removes those whose writer died.
+type staged struct {
+	f       *os.File
+	version store.Version
+}
+
+func (t *staged) discard() {
+	if t == nil {
+		return
+	}
+	_ = os.Remove(t.f.Name()) // gone already after a rename
+	_ = t.f.Close()
+}
+
+// stage writes size bytes of body to a new temporary file and syncs it. Every
+// call writes a file of its own: after a failed fsync the pages of the old one
+// cannot be trusted.
+func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*staged, error) {
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	f, err := s.temporary()
+	if err != nil {
+		return nil, err
+	}
+	t := &staged{f: f}
+	h := sha256.New()
+	if err := s.fill(ctx, f, h, body, size); err != nil {
+		t.discard()
+		return nil, err
+	}
+	t.version = version(h)
+	return t, nil
+}
+
+func (s *Store) fill(ctx context.Context, f *os.File, h hash.Hash, body io.ReaderAt, size int64) error {
+	from := &bounded{io.NewSectionReader(body, 0, size), ctx.Err}
+	buffer := make([]byte, max(1, min(size, copyBuffer)))
+	n, err := io.CopyBuffer(io.MultiWriter(f, h), from, buffer)
+	if err == nil && n != size {
+		err = fmt.Errorf("the body ended after %d of %d bytes: %w", n, size, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		return err
+	}
+	return s.fsync(f)
+}
+
+// temporary makes an empty file in .tmp with this process's flock on it.
+func (s *Store) temporary() (*os.File, error) {
+	for {
+		name := filepath.Join(s.tmp(), tmpPrefix+rand.Text())
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return nil, s.emptied(err)
+		}
+		// A sweeper may have seen the file before the flock was on it.
+		ok, err := tryLock(f)
+		if ok && stands(f) {
+			return f, nil
+		}
+		_ = f.Close()
+		if err != nil {
+			_ = os.Remove(name)
+			return nil, err
+		}
+	}
+}
+
+// Delete implements store.Bucket, and takes the folders that it leaves empty.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	path, err := s.path(key)
+	if err != nil {
+		return wrap("delete", key, err)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && info.IsDir():
+		return nil // and nothing is made for a lock
+	case err == nil:
+		err = s.remove(ctx, path, key)
+	}
+	if err != nil {
+		return wrap("delete", key, err)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, path, key string) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	unlock, err := s.lockKey(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	folder := filepath.Dir(path)
+	for folder != s.root && syscall.Rmdir(folder) == nil {
+		folder = filepath.Dir(folder)
+		s.forget()
+	}
+	return s.syncFolder(folder)
+}

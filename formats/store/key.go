@@ -1,0 +1,64 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Reserved is the first element of no key: a directory store keeps its
+// temporary files and locks there.
+const Reserved = ".tmp"
+
+// Limits of keys: the whole leaves room for a bucket's prefix within the 1,024
+// bytes of S3, an element fits a file name.
+const (
+	maxKey     = 900
+	maxElement = 255
+)
+
+// CheckKey says whether key may name an object in every kind of store: UTF-8
+// without control characters, slash-separated, no empty, "." or ".." element,
+// not below Reserved, at most 900 bytes and 255 an element. The error is ErrKey.
+func CheckKey(key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: it is empty", ErrKey)
+	case len(key) > maxKey:
+		return fmt.Errorf("%w %.40q…: %d bytes, at most %d are allowed", ErrKey, key, len(key), maxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("%w %q: it is not UTF-8", ErrKey, key)
+	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("%w %q: it has a control character", ErrKey, key)
+	}
+	first := true
+	for element := range strings.SplitSeq(key, "/") {
+		switch {
+		case element == "" || element == "." || element == "..":
+			return fmt.Errorf("%w %q: it has the element %q", ErrKey, key, element)
+		case len(element) > maxElement:
+			return fmt.Errorf("%w %q: an element has more than %d bytes", ErrKey, key, maxElement)
+		case first && element == Reserved:
+			return fmt.Errorf("%w %q: %q is reserved", ErrKey, key, Reserved)
+		}
+		first = false
+	}
+	return nil
+}
+
+// CheckPrefix says whether prefix may be listed: its folders obey CheckKey, and
+// what follows the last slash may be the beginning of any name, or nothing.
+func CheckPrefix(prefix string) error {
+	folder, name := "", prefix
+	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
+		folder, name = prefix[:i], prefix[i+1:]
+		if err := CheckKey(folder); err != nil {
+			return err
+		}
+	}
+	switch name {
+	case "", ".", "..", Reserved:
+		return nil
+	}
+	return CheckKey(name)
+}

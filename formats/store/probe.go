@@ -1,0 +1,137 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MaxSkew is the most that this machine's clock may differ from the store's:
+// times of several machines meet in one table.
+const MaxSkew = time.Minute
+
+const (
+	probeWriters = 8
+	probeRounds  = 3
+)
+
+// ProbeResult is what a Probe learned beside that the store is fit.
+type ProbeResult struct {
+	Skew  time.Duration // the store's time minus this machine's
+	Dated bool          // whether the store has a clock of its own, and Skew a meaning
+}
+
+// Probe asks whether b keeps the promises that everything else rests on: it
+// races writers on scratch keys under probe/ and deletes these again. Two
+// winners, a stale version that is accepted, or a read that does not see the
+// last write is ErrUnsupported; clocks too far apart are ErrClock. It writes, so
+// a dry run must not call it. A store that lies rarely may pass.
+func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("probe %s: %w", b, err)
+		}
+	}()
+	key := "probe/" + rand.Text()
+	// A read first: one that cannot reach the store gives up, a conditional write
+	// goes on until ctx ends.
+	if _, _, err := b.Get(ctx, key, 1); !errors.Is(err, ErrNotFound) {
+		if err == nil {
+			err = fmt.Errorf("%w: an object that was never written is there", ErrUnsupported)
+		}
+		return result, err
+	}
+	if d, ok := As[Dater](b); ok {
+		if result.Skew, err = d.Skew(ctx); err != nil {
+			return result, err
+		}
+		result.Dated = true
+		if result.Skew.Abs() > MaxSkew {
+			return result, fmt.Errorf("%w by %v, more than %v: set the clock of this machine (NTP)", ErrClock, result.Skew.Round(time.Second), MaxSkew)
+		}
+	}
+	for range probeRounds {
+		if err := probeRound(ctx, b, "probe/"+rand.Text()); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+func probeRound(ctx context.Context, b Bucket, key string) (err error) {
+	defer func() {
+		// What was written goes, even when ctx has ended.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		if deleted := b.Delete(ctx, key); err == nil {
+			err = deleted
+		}
+	}()
+	created, first, err := race(ctx, b, key, "create-only writes", ErrExists, func(body []byte) (Version, error) {
+		return CreateBytes(ctx, b, key, body)
+	})
+	if err != nil {
+		return err
+	}
+	swapped, second, err := race(ctx, b, key, "compare-and-swap", ErrConflict, func(body []byte) (Version, error) {
+		return b.Swap(ctx, key, body, first)
+	})
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(created, swapped) || first == second {
+		return fmt.Errorf("%w: two states of one object have the same version", ErrUnsupported)
+	}
+	switch _, err := b.Swap(ctx, key, []byte(rand.Text()), first); {
+	case err == nil:
+		return fmt.Errorf("%w: a swap of a stale version was accepted (compare-and-swap)", ErrUnsupported)
+	case !errors.Is(err, ErrConflict):
+		return err
+	}
+	return nil
+}
+
+// race lets writers write bodies of their own at once and returns the winner's
+// body and version; all others must lose, and a read must see the winner's.
+func race(ctx context.Context, b Bucket, key, what string, lost error, write func([]byte) (Version, error)) ([]byte, Version, error) {
+	bodies := make([][]byte, probeWriters)
+	versions := make([]Version, probeWriters)
+	errs := make([]error, probeWriters)
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range probeWriters {
+		bodies[i] = []byte(rand.Text())
+		wg.Go(func() {
+			<-start
+			versions[i], errs[i] = write(bodies[i])
+		})
+	}
+	close(start)
+	wg.Wait()
+	winners := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			winners++
+		case !errors.Is(err, lost):
+			return nil, "", err
+		}
+	}
+	if winners != 1 {
+		return nil, "", fmt.Errorf("%w: %d of %d racing writers won, one must (%s)", ErrUnsupported, winners, probeWriters, what)
+	}
+	winner := slices.Index(errs, nil)
+	body, v, err := b.Get(ctx, key, 1<<10)
+	if err != nil {
+		return nil, "", err
+	}
+	if !bytes.Equal(body, bodies[winner]) || v != versions[winner] {
+		return nil, "", fmt.Errorf("%w: a read did not see the write before it (consistent reads)", ErrUnsupported)
+	}
+	return body, v, nil
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff spaces repeated tries: each waits twice as long as the one before, up
+// to Max, less a random part of at most half, so that many clients that failed
+// together do not come back together. The zero Backoff is 200 ms to 20 s.
+type Backoff struct {
+	Base, Max time.Duration
+	Rand      func() float64 // in [0,1); nil means math/rand/v2
+}
+
+// Delay is the wait after try number try, counted from 0.
+func (b Backoff) Delay(try int) time.Duration {
+	base, limit, random := b.Base, b.Max, b.Rand
+	if base <= 0 {
+		base = 200 * time.Millisecond
+	}
+	if limit <= 0 {
+		limit = 20 * time.Second
+	}
+	if random == nil {
+		random = rand.Float64
+	}
+	d := limit
+	if try < 30 && base<<try < limit && base<<try > 0 {
+		d = base << try
+	}
+	return d - time.Duration(random()*float64(d)/2)
+}
+
+// Sleep waits for d or until ctx ends, whose error it returns then.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Retry says how often and how patiently WithRetry repeats a read.
+type Retry struct {
+	Tries   int // in all; zero means 8, about a minute with the zero Backoff
+	Backoff Backoff
+	Sleep   func(context.Context, time.Duration) error // nil means Sleep
+}
+
+// WithRetry repeats what may be repeated without thought when the store was
+// unavailable: Get, Open and its reads, List (which goes on behind the last key
+// it yielded) and Delete. Create and Swap are passed through: the stores settle
+// those themselves, as only they can tell a lost answer from a lost race.
+func WithRetry(b Bucket, r Retry) Bucket {
+	if r.Tries <= 0 {
+		r.Tries = 8
+	}
+	if r.Sleep == nil {
+		r.Sleep = Sleep
+	}
+	return &retrying{Bucket: b, retry: r}
+}
+
+type retrying struct {
+	Bucket
+	retry Retry
+}
+
+func (b *retrying) Unwrap() Bucket { return b.Bucket }
+
+// wait sleeps after the failed try and says whether to try again: nil, or the
+// error to give up with.
+func (r Retry) wait(ctx context.Context, try int, failed error) error {
+	if !errors.Is(failed, ErrUnavailable) || ctx.Err() != nil {
+		return failed
+	}
+	if try+1 >= r.Tries {
+		return fmt.Errorf("%w (tried %d times)", failed, r.Tries)
+	}
+	if err := r.Sleep(ctx, r.Backoff.Delay(try)); err != nil {
+		return fmt.Errorf("%w (tried %d times: %w)", failed, try+1, err)
+	}
+	return nil
+}
+
+func (r Retry) do(ctx context.Context, op func() error) error {
+	for try := 0; ; try++ {
+		err := op()
+		if err == nil {
+			return nil
+		}
+		if err = r.wait(ctx, try, err); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *retrying) Get(ctx context.Context, key string, limit int64) (body []byte, v Version, err error) {
+	err = b.retry.do(ctx, func() (err error) {
+		body, v, err = b.Bucket.Get(ctx, key, limit)
+		return err
+	})
+	return body, v, err
+}
+
+func (b *retrying) Delete(ctx context.Context, key string) error {
+	return b.retry.do(ctx, func() error { return b.Bucket.Delete(ctx, key) })
+}
+
+func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
+	var object Object
+	err := b.retry.do(ctx, func() (err error) {
+		object, err = b.Bucket.Open(ctx, key)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A closure, as io.ReaderAt has no room for a context.
+	return &retryingObject{Object: object, readAt: func(p []byte, off int64) (n int, err error) {
+		err = b.retry.do(ctx, func() error {
+			var m int
+			m, err = object.ReadAt(p[n:], off+int64(n))
+			n += m
+			return err
+		})
+		return n, err
+	}}, nil
+}
+
+type retryingObject struct {
+	Object
+	readAt func([]byte, int64) (int, error)
+}
+
+// ReadAt goes on behind what the failed try had read.
+func (o *retryingObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
+
+func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		last, try := "", 0 // no key is empty, so "" is before all
+		for {
+			var failed error
+			for info, err := range b.Bucket.List(ctx, prefix) {
+				if err != nil {
+					failed = err
+					break
+				}
+				if info.Key <= last {
+					continue
+				}
+				last, try = info.Key, 0
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if failed == nil {
+				return
+			}
+			if err := b.retry.wait(ctx, try, failed); err != nil {
+				yield(Info{}, err)
+				return
+			}
+			try++
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package store
+
+import (
+	"bytes"
+	"io"
+)
+
+// SameBytes says whether stored, which is known to have size bytes, holds those
+// of body; it reads both up to the first difference. One that ends early is
+// io.ErrUnexpectedEOF, never a difference: a connection may have broken.
+func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
+	const chunk = 128 << 10
+	half := max(1, min(size, chunk))
+	buffer := make([]byte, 2*half)
+	ours, theirs := buffer[:half], buffer[half:]
+	for off := int64(0); off < size; {
+		n := min(size-off, half)
+		if m, err := body.ReadAt(ours[:n], off); int64(m) < n {
+			return false, early(err)
+		}
+		if _, err := io.ReadFull(stored, theirs[:n]); err != nil {
+			return false, early(err)
+		}
+		if !bytes.Equal(ours[:n], theirs[:n]) {
+			return false, nil
+		}
+		off += n
+	}
+	return true, nil
+}
+
+func early(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
