@@ -2,6 +2,7 @@ package urlkey
 
 import (
 	"fmt"
+	"math/bits"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -82,13 +83,22 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// Bucket maps a domain to one of n reduce buckets, 0 to n-1, the same on every
-// machine and in every version: XXH3-64 of the name, modulo n.
-func Bucket(domain string, n int) int {
+// Hash spreads domains over 64 bits, the same on every machine and in every
+// version: XXH3-64 of the name. In order of it, the domains of a bucket lie side by
+// side, however many buckets there are.
+func Hash(domain string) uint64 { return xxh3.HashString(domain) }
+
+// Bucket maps a domain to one of n reduce buckets, 0 to n-1: bucket i holds the i-th
+// of n equal ranges of hashes.
+func Bucket(domain string, n int) int { return BucketOf(Hash(domain), n) }
+
+// BucketOf is Bucket of a domain by its hash.
+func BucketOf(hash uint64, n int) int {
 	if n <= 1 {
 		return 0
 	}
-	return int(xxh3.HashString(domain) % uint64(n))
+	hi, _ := bits.Mul64(hash, uint64(n))
+	return int(hi)
 }
 
 // Parts are the url_* columns of Common Crawl's cc-index. "" stands for null.
