@@ -2,8 +2,8 @@ package schema
 
 // URLColumns are the columns that Common Crawl's cc-index derives from a URL.
 type URLColumns struct {
-	SURT                 string `parquet:"url_surtkey,dict" doc:"SURT key: host reversed by commas, then path and query; the sort key of every table"`
-	URL                  string `parquet:"url" doc:"canonical URL that answered"`
+	SURT                 string `parquet:"url_surtkey,delta" doc:"SURT key: host reversed by commas, then path and query; the sort key of every table"`
+	URL                  string `parquet:"url,delta" doc:"canonical URL that answered"`
 	HostName             string `parquet:"url_host_name,dict" doc:"host name without port"`
 	HostTLD              string `parquet:"url_host_tld,optional,dict" doc:"last label of the host name; null for an IP address"`
 	Host2ndLastPart      string `parquet:"url_host_2nd_last_part,optional,dict" doc:"second last label of the host name"`
@@ -17,7 +17,7 @@ type URLColumns struct {
 	HostNameReversed     string `parquet:"url_host_name_reversed,optional,dict" doc:"labels of the host name in reverse order, joined by dots"`
 	Protocol             string `parquet:"url_protocol,dict" doc:"http or https"`
 	Port                 int32  `parquet:"url_port,optional" doc:"port where it is not the scheme's own"`
-	Path                 string `parquet:"url_path" doc:"path of the URL"`
+	Path                 string `parquet:"url_path,delta" doc:"path of the URL"`
 	Query                string `parquet:"url_query,optional" doc:"query of the URL without the question mark"`
 }
 

@@ -2,8 +2,8 @@ package schema
 
 // Fetch is a row of fetches: a planned URL and its one outcome.
 type Fetch struct {
-	SURT           string  `parquet:"url_surtkey" doc:"SURT key of the planned URL"`
-	URL            string  `parquet:"url" doc:"canonical URL as planned"`
+	SURT           string  `parquet:"url_surtkey,delta" doc:"SURT key of the planned URL"`
+	URL            string  `parquet:"url,delta" doc:"canonical URL as planned"`
 	Host           string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
 	Outcome        Outcome `parquet:"outcome,dict" doc:"what became of it"`
@@ -37,7 +37,7 @@ type Fetch struct {
 // Request is a row of requests: a request that was sent, with its evidence.
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
-	URL           string  `parquet:"url" doc:"URL asked for"`
+	URL           string  `parquet:"url,delta" doc:"URL asked for"`
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL that it was sent for"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
@@ -101,8 +101,8 @@ type Page struct {
 
 // Text is a row of text: what a document says.
 type Text struct {
-	SURT     string `parquet:"url_surtkey" doc:"SURT key"`
-	URL      string `parquet:"url" doc:"canonical URL that answered"`
+	SURT     string `parquet:"url_surtkey,delta" doc:"SURT key"`
+	URL      string `parquet:"url,delta" doc:"canonical URL that answered"`
 	Main     string `parquet:"main" doc:"main content, blocks as lines"`
 	Full     string `parquet:"full" doc:"all visible text, blocks as lines"`
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
@@ -123,8 +123,8 @@ type Link struct {
 
 // Duplicate is a row of duplicates: a member of a cluster, its representative included.
 type Duplicate struct {
-	SURT                string        `parquet:"url_surtkey" doc:"SURT key of the member"`
-	URL                 string        `parquet:"url" doc:"member of the cluster"`
+	SURT                string        `parquet:"url_surtkey,delta" doc:"SURT key of the member"`
+	URL                 string        `parquet:"url,delta" doc:"member of the cluster"`
 	Representative      string        `parquet:"representative" doc:"URL that stands for the cluster"`
 	Kind                DuplicateKind `parquet:"kind,dict" doc:"representative, exact or near"`
 	Distance            int32         `parquet:"distance" doc:"Hamming distance of the fingerprints of member and representative; along a chain it may exceed the limit"`
@@ -169,8 +169,8 @@ type Host struct {
 
 // URLRecord is a row of urls: a URL whose state changed in the round.
 type URLRecord struct {
-	SURT          string   `parquet:"url_surtkey" doc:"SURT key"`
-	URL           string   `parquet:"url" doc:"canonical URL"`
+	SURT          string   `parquet:"url_surtkey,delta" doc:"SURT key"`
+	URL           string   `parquet:"url,delta" doc:"canonical URL"`
 	Host          string   `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain        string   `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
 	State         URLState `parquet:"state,dict" doc:"where it stands after the round"`
@@ -194,8 +194,8 @@ type URLRecord struct {
 
 // Skip is a row of skips: a URL that was found and not planned.
 type Skip struct {
-	SURT   string     `parquet:"url_surtkey,optional" doc:"SURT key; null where the text is no URL"`
-	URL    string     `parquet:"url" doc:"URL, or the text that stood in its place, bounded"`
+	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null where the text is no URL"`
+	URL    string     `parquet:"url,delta" doc:"URL, or the text that stood in its place, bounded"`
 	Reason SkipReason `parquet:"reason,dict" doc:"why it was not planned"`
 	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
 	Source string     `parquet:"source,optional,dict" doc:"page or source file that named it"`

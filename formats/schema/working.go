@@ -3,8 +3,8 @@ package schema
 // PlannedURL is a row of a partition file of a plan: sorted by host, then
 // priority (highest first), then URL.
 type PlannedURL struct {
-	URL           string `parquet:"url" doc:"canonical URL"`
-	SURT          string `parquet:"url_surtkey" doc:"SURT key"`
+	URL           string `parquet:"url,delta" doc:"canonical URL"`
+	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	Host          string `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain        string `parquet:"domain,dict" doc:"registered domain"`
 	Priority      int32  `parquet:"priority" doc:"0 to 1000, higher is sooner"`
@@ -17,8 +17,8 @@ type PlannedURL struct {
 
 // Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.
 type Refused struct {
-	URL    string     `parquet:"url" doc:"canonical URL, or the line's text, bounded"`
-	SURT   string     `parquet:"url_surtkey,optional" doc:"SURT key; null where the text is no URL"`
+	URL    string     `parquet:"url,delta" doc:"canonical URL, or the line's text, bounded"`
+	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null where the text is no URL"`
 	Domain string     `parquet:"domain,optional,dict" doc:"registered domain; null where the text is no URL"`
 	Reason SkipReason `parquet:"reason,dict" doc:"why"`
 	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
@@ -30,8 +30,8 @@ type Refused struct {
 // Edge is a row of a merge task's link run: the followable links of its pages,
 // sorted by (TargetBucket, TargetSURT, Target, Source, Kind, Ordinal).
 type Edge struct {
-	TargetBucket int32    `parquet:"target_bucket" doc:"reduce bucket of the target's domain"`
-	TargetSURT   string   `parquet:"target_surtkey" doc:"SURT key of the target"`
+	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
+	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
 	Target       string   `parquet:"target" doc:"canonical URL of the target"`
 	Source       string   `parquet:"source" doc:"canonical URL of the source"`
 	SourceHost   string   `parquet:"source_host,dict" doc:"host of the source"`
@@ -53,8 +53,8 @@ type HostEdge struct {
 // Inlink is a row of a rank task's working file: what the round's pages say of
 // one target, sorted by (SURT, URL). Depth is that of the nearest source.
 type Inlink struct {
-	SURT        string   `parquet:"url_surtkey" doc:"SURT key of the target"`
-	URL         string   `parquet:"url" doc:"canonical URL of the target"`
+	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
+	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`
 	Inlinks     int64    `parquet:"inlinks" doc:"distinct pages that link to it"`
 	InlinkHosts int64    `parquet:"inlink_hosts" doc:"distinct hosts of those pages"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
