@@ -1,0 +1,101 @@
+package polite
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func ptr(d time.Duration) *time.Duration { return &d }
+
+func TestConfigOfHost(t *testing.T) {
+	c := Default()
+	c.Domains = map[string]Domain{
+		"amazon.com":      {Class: "ecommerce"},
+		"news.amazon.com": {Class: "news"},
+		"example.org":     {Delay: ptr(500 * time.Millisecond), Class: "news"},
+		"zero.org":        {Delay: ptr(0)},
+		"example.net":     {Stop: "asked"},
+		"b.example.net":   {Delay: ptr(time.Second)},
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		host  string
+		delay time.Duration
+		stop  string
+	}{
+		{"other.com", 2 * time.Second, ""},
+		{"amazon.com", 5 * time.Second, ""},
+		{"www.amazon.com", 5 * time.Second, ""},
+		{"a.news.amazon.com", 3 * time.Second, ""},
+		{"notamazon.com", 2 * time.Second, ""},
+		{"example.org:8080", 500 * time.Millisecond, ""},
+		{"zero.org", 0, ""},
+		{"b.example.net", time.Second, "asked"},
+		{"c.example.net", 2 * time.Second, "asked"},
+		{"[::1]:80", 2 * time.Second, ""},
+		{"192.0.2.1", 2 * time.Second, ""},
+		{"", 2 * time.Second, ""},
+	} {
+		if delay, stop := c.of(tt.host); delay != tt.delay || stop != tt.stop {
+			t.Errorf("%q: %v, %q; want %v, %q", tt.host, delay, stop, tt.delay, tt.stop)
+		}
+	}
+}
+
+func TestValidateNamesTheField(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"politeness.delay: -1s":                      func(c *Config) { c.Delay = -time.Second },
+		"politeness.per_address_delay: 48h":          func(c *Config) { c.PerAddressDelay = 48 * time.Hour },
+		"politeness.in_flight_per_host: 0":           func(c *Config) { c.InFlightPerHost = 0 },
+		"politeness.robots_ttl: 1s":                  func(c *Config) { c.RobotsTTL = time.Second },
+		"politeness.classes.x: -1s":                  func(c *Config) { c.Classes = map[string]time.Duration{"x": -time.Second} },
+		`politeness.domains.a.class: "b" is not one`: func(c *Config) { c.Domains = map[string]Domain{"a": {Class: "b"}} },
+		"politeness.domains.a.delay: -1s":            func(c *Config) { c.Domains = map[string]Domain{"a": {Delay: ptr(-time.Second)}} },
+		`"https://a" is no domain`:                   func(c *Config) { c.Domains = map[string]Domain{"https://a": {}} },
+	} {
+		c := Default()
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		value string
+		want  time.Duration
+		ok    bool
+	}{
+		{"120", 2 * time.Minute, true},
+		{" 0 ", 0, true},
+		{"99999999999999999999999", maxDelay, true},
+		{"Sun, 01 Nov 2026 12:01:30 GMT", 90 * time.Second, true},
+		{"Sunday, 01-Nov-26 12:01:30 GMT", 90 * time.Second, true},
+		{"Sun, 01 Nov 2026 11:00:00 GMT", 0, true},
+		{"Mon, 01 Nov 2094 11:00:00 GMT", maxDelay, true},
+		{"-5", 0, false},
+		{"1.5", 0, false},
+		{"soon", 0, false},
+		{"", 0, false},
+	} {
+		if got, ok := ParseRetryAfter(tt.value, now); got != tt.want || ok != tt.ok {
+			t.Errorf("%q: %v, %t; want %v, %t", tt.value, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func FuzzParseRetryAfter(f *testing.F) {
+	f.Add("120")
+	f.Add("Sun, 01 Nov 2026 12:01:30 GMT")
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, v string) {
+		if d, ok := ParseRetryAfter(v, now); d < 0 || d > maxDelay || d != 0 && !ok {
+			t.Errorf("%q: %v, %t", v, d, ok)
+		}
+	})
+}

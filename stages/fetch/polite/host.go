@@ -1,0 +1,133 @@
+package polite
+
+import (
+	"container/heap"
+	"time"
+)
+
+// How a host's own answers slow it down.
+const (
+	limitedPause    = 30 * time.Second // after the first 429 or 503; doubled for each in a row
+	maxLimitedPause = 2 * time.Hour    // bounds that pause and Retry-After
+	minRaisedDelay  = time.Second
+	maxRaisedDelay  = 2 * time.Minute
+	calmAfter       = 10 // answers in a row without 429 or 503 that halve a raised delay
+)
+
+// guessedService is the time of a request to a host that has answered none, in
+// seconds; later ones move the mean by serviceWeight.
+const (
+	guessedService = 1.5
+	serviceWeight  = 0.2
+)
+
+// Rows are a host's planned items in the order in which they are to be fetched.
+// The methods are called under the scheduler's lock and must be quick.
+type Rows interface {
+	Len() int
+	Pop() (id int64, ok bool)
+}
+
+// host is the state of one host.
+type host struct {
+	name  string
+	order int64
+	rows  Rows
+	extra items
+
+	base       time.Duration // configured
+	stop       string        // configured
+	crawlDelay time.Duration
+	raised     time.Duration // by its own answers, 0 if not
+	limited    int           // 429 and 503 in a row
+	calm       int           // other answers in a row since the delay was raised
+	jitters    uint64
+
+	notBefore time.Time // of the next request, beside the delay
+	paced     time.Time // from when the delay counts: the last request or try of one; zero: none
+	written   time.Time // when the last request was written; zero: none
+	service   float64   // mean seconds of a request
+	inFlight  int
+	held      bool // by a turn that may yet write, or that drains
+	br        breaker
+	addr      *address
+
+	drain Kind // Fetch, or why it is to be drained
+	place place
+	index int     // in the ready heap or in that of its address
+	work  float64 // predicted seconds of work when it was put there
+	wait  waiter
+}
+
+// delay is the delay in force.
+func (h *host) delay() time.Duration { return max(h.base, h.crawlDelay, h.raised) }
+
+// remaining is how many items the host has left.
+func (h *host) remaining() int { return h.rows.Len() + len(h.extra) }
+
+// due is when the host's next request may be sent, as far as the host goes.
+func (h *host) due() time.Time {
+	at := h.notBefore
+	if !h.paced.IsZero() {
+		at = later(at, h.paced.Add(h.delay()))
+	}
+	if h.br.open {
+		at = later(at, h.br.probeAt)
+	}
+	if h.rows.Len() == 0 && len(h.extra) > 0 {
+		at = later(at, h.extra[0].NotBefore)
+	}
+	return at
+}
+
+// take removes the item that comes next: a pushed one that is due, or a row.
+// When all is set, pushed ones are taken before they are due.
+func (h *host) take(now time.Time, all bool) (Item, bool) {
+	if len(h.extra) > 0 && (all || !h.extra[0].NotBefore.After(now)) {
+		return heap.Pop(&h.extra).(Item), true
+	}
+	if id, ok := h.rows.Pop(); ok {
+		return Item{ID: id}, true
+	}
+	return Item{}, false
+}
+
+// predict is how long the rest of the host takes at least, in seconds.
+func (h *host) predict(inFlight int) float64 {
+	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(inFlight))
+}
+
+// slowDown takes a 429 or 503.
+func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
+	h.limited++
+	pause := limitedPause << min(h.limited-1, 16)
+	pause = max(s.jitter(h, min(pause, maxLimitedPause)), min(retryAfter, maxLimitedPause))
+	h.notBefore = later(h.notBefore, now.Add(pause))
+	h.raised = min(max(2*h.delay(), minRaisedDelay), maxRaisedDelay)
+	h.calm = 0
+}
+
+// speedUp takes an answer that is neither 429 nor 503.
+func (h *host) speedUp() {
+	h.limited = 0
+	if h.raised == 0 {
+		return
+	}
+	if h.calm++; h.calm >= calmAfter {
+		h.calm = 0
+		if h.raised /= 2; h.raised <= max(h.base, h.crawlDelay) {
+			h.raised = 0
+		}
+	}
+}
+
+func (h *host) served(d time.Duration) {
+	h.service += serviceWeight * (d.Seconds() - h.service)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

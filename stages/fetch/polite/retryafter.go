@@ -1,0 +1,26 @@
+package polite
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), seconds
+// or a date, as the time from now; false if it is neither. A date in the past
+// gives 0.
+func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
+	value = strings.TrimSpace(value)
+	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
+		return time.Duration(min(n, uint64(maxDelay/time.Second))) * time.Second, true
+	}
+	if value != "" && strings.Trim(value, "0123456789") == "" {
+		return maxDelay, true // more digits than an integer holds
+	}
+	t, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	return min(max(t.Sub(now), 0), maxDelay), true
+}

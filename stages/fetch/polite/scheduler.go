@@ -1,0 +1,327 @@
+package polite
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Options are what a Scheduler is made from.
+type Options struct {
+	Config  Config
+	Breaker Breaker      // zero: DefaultBreaker
+	Clock   stages.Clock // nil: the machine's
+	Log     *slog.Logger // what hosts are suspended and resumed; nil: nowhere
+	Seed    uint64       // of the jitter
+}
+
+// Scheduler gives turns. Its methods may be called by several goroutines at a
+// time, Next by one.
+type Scheduler struct {
+	clock stages.Clock
+	log   *slog.Logger
+	seed  uint64
+	brk   Breaker
+
+	mu        sync.Mutex
+	cfg       Config
+	hosts     map[string]*host
+	inOrder   []*host // as added
+	addresses map[netip.Addr]*address
+	timed     byTime
+	ready     byWork
+	seq       int64
+	turns     int // not done
+	left      int // items in queues
+	closed    bool
+	wakeup    context.CancelFunc // of a Next that sleeps
+}
+
+// New makes a Scheduler without hosts.
+func New(opt Options) *Scheduler {
+	s := &Scheduler{
+		clock: opt.Clock, log: opt.Log, seed: opt.Seed, brk: opt.Breaker, cfg: opt.Config,
+		hosts: make(map[string]*host), addresses: make(map[netip.Addr]*address),
+	}
+	if s.clock == nil {
+		s.clock = stages.SystemClock{}
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.brk == (Breaker{}) {
+		s.brk = DefaultBreaker()
+	}
+	return s
+}
+
+// Add adds a host with its planned rows. Adding a name twice is an error.
+func (s *Scheduler) Add(name string, rows Rows) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosts[name] != nil {
+		return fmt.Errorf("polite: host %q is there already", name)
+	}
+	s.add(name, rows)
+	return nil
+}
+
+func (s *Scheduler) add(name string, rows Rows) *host {
+	s.seq++
+	h := &host{name: name, order: s.seq, rows: rows, service: guessedService, wait: waiter{order: s.seq, index: -1}}
+	h.wait.host = h
+	h.base, h.stop = s.cfg.of(name)
+	s.hosts[name] = h
+	s.inOrder = append(s.inOrder, h)
+	s.left += rows.Len()
+	s.settle(h)
+	return h
+}
+
+type noRows struct{}
+
+func (noRows) Len() int           { return 0 }
+func (noRows) Pop() (int64, bool) { return 0, false }
+
+// Push adds an item to a host: a redirect's next hop, a retry. It comes before
+// the host's planned rows once it is due. An unknown host is added.
+func (s *Scheduler) Push(name string, it Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[name]
+	if h == nil {
+		h = s.add(name, noRows{})
+	}
+	s.seq++
+	it.seq = s.seq
+	heap.Push(&h.extra, it)
+	s.left++
+	s.settle(h)
+	s.wake1()
+}
+
+// SetCrawlDelay takes the Crawl-delay of a host's robots.txt, a floor under the
+// configured delay. Of several (http and https are one host) the longest holds.
+func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[name]; h != nil && d > h.crawlDelay {
+		h.crawlDelay = d
+		s.settle(h)
+	}
+}
+
+// Reload replaces the config at once. Hosts of a domain that is stopped now get
+// turns that say so.
+func (s *Scheduler) Reload(cfg Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg = cfg
+	for _, h := range s.inOrder {
+		h.base, h.stop = cfg.of(h.name)
+		s.settle(h)
+	}
+	s.wake1()
+}
+
+// Close ends fetching: all items left get turns that say Closed (Suspended where
+// the breaker is open). Turns that were given before go on.
+func (s *Scheduler) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, h := range s.inOrder {
+		s.settle(h)
+	}
+	s.wake1()
+}
+
+// Next waits for the next turn. It gives io.EOF when there is nothing left and
+// no turn is out that could bring more, and the context's error when that ends.
+func (s *Scheduler) Next(ctx context.Context) (*Turn, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		t, wait, more := s.pick(s.clock.Now())
+		if t != nil || !more {
+			s.mu.Unlock()
+			if t == nil {
+				return nil, io.EOF
+			}
+			return t, nil
+		}
+		sleep, cancel := context.WithCancel(ctx)
+		s.wakeup = cancel
+		s.mu.Unlock()
+		_ = s.clock.Sleep(sleep, wait) // ended early means: look again
+		cancel()
+	}
+}
+
+// idle is how long Next sleeps when only the end of a turn can bring work.
+const idle = time.Hour
+
+// pick gives a turn if one is due at now; else how long to wait for the next, and
+// whether there may be a next.
+func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool) {
+	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
+		w := heap.Pop(&s.timed).(*waiter)
+		if w.addr != nil {
+			s.wake(w.addr)
+		} else {
+			w.host.place = nowhere
+			s.makeReady(w.host)
+		}
+	}
+	for len(s.ready) > 0 {
+		h := heap.Pop(&s.ready).(*host)
+		h.place = nowhere
+		if h.drain == Fetch {
+			if h.due().After(now) {
+				s.settle(h) // it was slowed down while it was ready
+				continue
+			}
+			if h.addr != nil && h.addr.due.After(now) {
+				s.park(h)
+				continue
+			}
+		}
+		if t := s.give(h, now); t != nil {
+			return t, 0, true
+		}
+	}
+	if len(s.timed) > 0 {
+		return nil, s.timed[0].at.Sub(now), true
+	}
+	return nil, idle, s.turns > 0
+}
+
+// give makes the turn of a host.
+func (s *Scheduler) give(h *host, now time.Time) *Turn {
+	due := h.due()
+	it, ok := h.take(now, h.drain != Fetch)
+	if !ok {
+		s.settle(h)
+		return nil
+	}
+	s.left--
+	s.turns++
+	h.held = true
+	t := &Turn{s: s, h: h, Host: h.name, Item: it, Kind: h.drain, Due: due, Delay: h.delay(), given: now}
+	if h.drain != Fetch {
+		t.Reason = h.stop
+		return t
+	}
+	h.inFlight++
+	if h.br.open {
+		t.Kind = Probe
+	}
+	if a := h.addr; a != nil {
+		a.due = later(a.due, now.Add(s.cfg.PerAddressDelay))
+		s.arm(a)
+	}
+	return t
+}
+
+// settle puts a host where it belongs after something about it changed.
+func (s *Scheduler) settle(h *host) {
+	drain := s.drainKind(h)
+	if h.held || h.remaining() == 0 {
+		s.remove(h)
+		return
+	}
+	if drain != Fetch {
+		if h.place != ready || h.drain == Fetch {
+			s.remove(h)
+			h.drain = drain
+			s.makeReady(h)
+		}
+		return
+	}
+	h.drain = Fetch
+	if h.inFlight >= s.cfg.InFlightPerHost || h.br.open && h.inFlight > 0 {
+		s.remove(h)
+		return
+	}
+	if h.place == ready || h.place == parked {
+		return // whether it is due is looked at again before it is given a turn
+	}
+	h.place = timed
+	s.timed.set(&h.wait, h.due())
+}
+
+// drainKind says whether, and why, a host is not to be fetched from any more.
+func (s *Scheduler) drainKind(h *host) Kind {
+	switch {
+	case h.stop != "":
+		return Stopped
+	case h.br.gaveUp, s.closed && h.br.open:
+		return Suspended
+	case s.closed:
+		return Closed
+	}
+	return Fetch
+}
+
+func (s *Scheduler) makeReady(h *host) {
+	h.place = ready
+	h.work = h.predict(s.cfg.InFlightPerHost)
+	heap.Push(&s.ready, h)
+}
+
+// remove takes a host out of whatever heap it is in.
+func (s *Scheduler) remove(h *host) {
+	switch h.place {
+	case timed:
+		heap.Remove(&s.timed, h.wait.index)
+	case ready:
+		heap.Remove(&s.ready, h.index)
+	case parked:
+		heap.Remove(&h.addr.parked, h.index)
+	}
+	h.place = nowhere
+}
+
+// wake1 has a Next that sleeps look again.
+func (s *Scheduler) wake1() {
+	if s.wakeup != nil {
+		s.wakeup()
+		s.wakeup = nil
+	}
+}
+
+// Left is how many items are still in queues; turns that are out hold others.
+func (s *Scheduler) Left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left
+}
+
+// Jitter lengthens a pause by up to a quarter, so that what failed together does
+// not come back together.
+func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[host]; h != nil {
+		return s.jitter(h, d)
+	}
+	return d
+}
+
+func (s *Scheduler) jitter(h *host, d time.Duration) time.Duration {
+	h.jitters++
+	r := rand.New(rand.NewPCG(s.seed^xxh3.HashString(h.name), h.jitters))
+	return d + time.Duration(r.Int64N(int64(d)/4+1))
+}

@@ -1,0 +1,160 @@
+package polite
+
+import (
+	"container/heap"
+	"net/netip"
+	"time"
+)
+
+// Kind says what a turn is for.
+type Kind uint8
+
+// The kinds of turns.
+const (
+	Fetch     Kind = iota // send one request
+	Probe                 // send one request, to a host whose breaker is open
+	Stopped               // send none: the host's domain is stopped
+	Suspended             // send none: the host failed until it was given up, or until Close
+	Closed                // send none: Close was called
+)
+
+// Turn is the right to send one request to one host, and the item it is for. Of
+// a turn of kind Fetch or Probe, Clear and Written are called when the request is
+// written and Done when it ended, or Done alone if none was sent. Of others, all
+// items are taken with Another, then Done is called. It is for one goroutine.
+type Turn struct {
+	Host   string
+	Item   Item
+	Kind   Kind
+	Reason string        // of Stopped
+	Due    time.Time     // when the host was due: what came later is time in the queue
+	Delay  time.Duration // in force for this request
+
+	s       *Scheduler
+	h       *host
+	given   time.Time
+	written bool
+	done    bool
+}
+
+// Another takes a further item of the host into the turn, in place of one that
+// needed no request; false if none is due.
+func (t *Turn) Another() (Item, bool) {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := t.h.take(s.clock.Now(), t.Kind > Probe)
+	if ok {
+		s.left--
+		t.Item = it
+	}
+	return it, ok
+}
+
+// PutBack returns an item that was not used, to come first when the host is due again.
+func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, Item{ID: it.ID, NotBefore: it.NotBefore}) }
+
+// Written says when the turn's request was written, and gives the time since the
+// host's previous one; false if there was none.
+func (t *Turn) Written(at time.Time, a netip.Addr) (gap time.Duration, known bool) {
+	s, h := t.s, t.h
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !h.written.IsZero() {
+		gap, known = at.Sub(h.written), true
+	}
+	h.written, h.paced = at, later(h.paced, at)
+	s.meet(h, s.addressOf(a))
+	if h.addr != nil {
+		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
+		h.addr.due = later(h.addr.due, h.addr.next)
+	}
+	t.written, h.held = true, false
+	s.settle(h)
+	s.wake1()
+	return gap, known
+}
+
+// Class is what the end of a request says of its host.
+type Class uint8
+
+// The classes.
+const (
+	Unsent      Class = iota // no request was tried: it says nothing
+	Success                  // any answer that is not one of the following
+	ClientError              // 4xx but 429: the host's word, no failure
+	Failure                  // 5xx, or no answer
+	RateLimited              // 429, or 503
+)
+
+// Result is how a turn ended.
+type Result struct {
+	Class      Class
+	RetryAfter time.Duration // of RateLimited, 0 if not said
+	// Hold keeps all requests from the host for so long, whatever its delay.
+	Hold time.Duration
+	// Again is pushed back to the host, if not nil: the retry of the item.
+	Again *Item
+}
+
+// Done ends the turn. A second call does nothing.
+func (t *Turn) Done(r Result) {
+	s, h := t.s, t.h
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.done {
+		return
+	}
+	t.done = true
+	now := s.clock.Now()
+	s.turns--
+	if !t.written {
+		h.held = false
+	}
+	if t.Kind <= Probe {
+		h.inFlight--
+		t.account(r, now)
+	}
+	if r.Hold > 0 {
+		h.notBefore = later(h.notBefore, now.Add(r.Hold))
+	}
+	if r.Again != nil {
+		s.seq++
+		it := Item{ID: r.Again.ID, NotBefore: r.Again.NotBefore, seq: s.seq}
+		heap.Push(&h.extra, it)
+		s.left++
+	}
+	s.settle(h)
+	s.wake1()
+}
+
+// account takes what the request says of its host into the host's state.
+func (t *Turn) account(r Result, now time.Time) {
+	s, h := t.s, t.h
+	if r.Class == Unsent {
+		return
+	}
+	if !t.written {
+		h.paced = later(h.paced, now) // a try to connect is paced like a request
+	}
+	h.served(now.Sub(t.given))
+	if r.Class == RateLimited {
+		h.slowDown(s, now, r.RetryAfter)
+	} else if r.Class != Failure {
+		h.speedUp()
+	}
+	failed := r.Class == Failure || r.Class == RateLimited
+	switch {
+	case t.Kind == Probe:
+		h.br.probed(&s.brk, now, failed)
+		switch {
+		case h.br.gaveUp:
+			s.log.Warn("host given up", "host", h.name, "left", h.remaining())
+		case !h.br.open:
+			s.log.Info("host resumed", "host", h.name)
+		}
+	case h.br.open: // of a request that was in flight when the breaker opened
+	case h.br.record(&s.brk, now, failed):
+		s.log.Warn("host suspended: over half of its requests failed", "host", h.name, "probe_in", h.br.pause)
+	}
+}
