@@ -1,0 +1,130 @@
+package warc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Capture is one line of a CDXJ index: a stored response and where it lies.
+type Capture struct {
+	// SURT is the sort-friendly form of URL, the line's key.
+	SURT string
+	Date time.Time
+	URL  string
+	// MIME is the media type that the server named, and Detected the one found
+	// by looking; "" if there is none.
+	MIME, Detected string
+	Status         int // of HTTP; 0 if there is none
+	Digest         Digest
+	Filename       string // of the WARC file, as its readers find it
+	Extent         Extent
+	Charset        string
+	Languages      string // ISO 639-3 codes with commas between
+	Redirect       string // where a redirect leads
+	Truncated      Truncation
+	Revisit        bool // the payload is elsewhere
+}
+
+// capturedFields are the JSON of a line, in the order and with the names that
+// pywb and Common Crawl's index have; numbers are strings there.
+type capturedFields struct {
+	URL       string `json:"url"`
+	MIME      string `json:"mime,omitempty"`
+	Detected  string `json:"mime-detected,omitempty"`
+	Status    string `json:"status,omitempty"`
+	Digest    string `json:"digest,omitempty"`
+	Length    string `json:"length"`
+	Offset    string `json:"offset"`
+	Filename  string `json:"filename"`
+	Charset   string `json:"charset,omitempty"`
+	Languages string `json:"languages,omitempty"`
+	Redirect  string `json:"redirect,omitempty"`
+	Truncated string `json:"truncated,omitempty"`
+}
+
+// Index collects the captures of one WARC file and writes them as CDXJ: lines
+// "SURT timestamp JSON", the timestamp 14 digits of UTC, in the order of their
+// bytes (sort under LC_ALL=C), which is what pywb looks up by binary search. It
+// holds a few hundred bytes a capture.
+type Index struct {
+	lines []byte
+	at    []span
+}
+
+// span is a line's place in Index.lines.
+type span struct{ begin, end int }
+
+// Add adds a capture.
+func (x *Index) Add(c Capture) error {
+	status := ""
+	if c.Status != 0 {
+		status = strconv.Itoa(c.Status)
+	}
+	mime := c.MIME
+	if c.Revisit {
+		mime = "warc/revisit"
+	}
+	fields := capturedFields{
+		URL: c.URL, MIME: mime, Detected: c.Detected, Status: status,
+		Digest: c.Digest.Value(), Filename: c.Filename,
+		Length: strconv.FormatInt(c.Extent.Length, 10), Offset: strconv.FormatInt(c.Extent.Offset, 10),
+		Charset: c.Charset, Languages: c.Languages, Redirect: c.Redirect, Truncated: string(c.Truncated),
+	}
+	begin := len(x.lines)
+	line := bytes.NewBuffer(x.lines)
+	line.WriteString(cdxKey(c.SURT))
+	line.WriteByte(' ')
+	line.WriteString(c.Date.UTC().Format("20060102150405"))
+	line.WriteByte(' ')
+	enc := json.NewEncoder(line) // ends the line
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(fields); err != nil {
+		return fmt.Errorf("cdxj: %q: %w", c.URL, err)
+	}
+	x.lines = line.Bytes()
+	x.at = append(x.at, span{begin, len(x.lines)})
+	return nil
+}
+
+// cdxKey escapes in a key what would end it or its line.
+func cdxKey(surt string) string {
+	if strings.IndexFunc(surt, breaksKey) < 0 {
+		return surt
+	}
+	var b strings.Builder
+	for _, c := range []byte(surt) {
+		if breaksKey(rune(c)) {
+			fmt.Fprintf(&b, "%%%02x", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func breaksKey(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// Len is the number of captures.
+func (x *Index) Len() int { return len(x.at) }
+
+// WriteTo writes the index, sorted. It implements io.WriterTo.
+func (x *Index) WriteTo(w io.Writer) (int64, error) {
+	slices.SortFunc(x.at, func(a, b span) int {
+		return bytes.Compare(x.lines[a.begin:a.end], x.lines[b.begin:b.end])
+	})
+	var written int64
+	for _, s := range x.at {
+		n, err := w.Write(x.lines[s.begin:s.end])
+		written += int64(n)
+		if err != nil {
+			return written, fmt.Errorf("cdxj: %w", err)
+		}
+	}
+	return written, nil
+}

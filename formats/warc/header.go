@@ -1,0 +1,155 @@
+package warc
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Header is the header of a record that was read: its fields in their order.
+type Header []Field
+
+// Get gives the first field of that name, in any case, or "".
+func (h Header) Get(name string) string {
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// Values gives all fields of that name, in any case.
+func (h Header) Values(name string) []string {
+	var vs []string
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			vs = append(vs, f.Value)
+		}
+	}
+	return vs
+}
+
+// uri gives the first field of that name without the angle brackets that
+// record IDs have, and that wget 1.14 to 1.19 puts about target URIs.
+func (h Header) uri(name string) string {
+	v := h.Get(name)
+	if len(v) >= 2 && v[0] == '<' && v[len(v)-1] == '>' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// dateLayouts are the precisions of W3C-DTF that WARC 1.1 allows; Go takes a
+// fraction behind the seconds of itself. The last is ARC's, seen in WARC too.
+var dateLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "20060102150405",
+}
+
+// parseDate reads a WARC-Date.
+func parseDate(s string) (time.Time, error) {
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s %q is not a date", FieldDate, s)
+}
+
+// Reasons for which a header cannot be read.
+var (
+	errNoVersion    = errors.New(`no line "WARC/…" where a record should begin`)
+	errHeaderLarge  = errors.New("the header is larger than allowed")
+	errNoLength     = errors.New("the header has no usable Content-Length")
+	errHeaderShort  = errors.New("the data end within the header")
+	errMemberEnd    = errors.New("the gzip member ends within the record")
+	errMemberHeader = errors.New("no gzip member begins here")
+)
+
+// readHeader reads version line and fields up to the blank line. It takes bare
+// LF for CRLF and folded fields (WARC 1.0), skips blank lines before the
+// version and lines without a colon, and reads at most limit bytes.
+func readHeader(br *bufio.Reader, limit int) (version string, h Header, err error) {
+	left := limit
+	for version == "" {
+		line, err := readLine(br, &left)
+		if err != nil {
+			return "", nil, err
+		}
+		if len(line) == 0 {
+			continue
+		}
+		if !bytes.HasPrefix(line, []byte("WARC/")) {
+			return "", nil, errNoVersion
+		}
+		version = string(bytes.TrimSpace(line))
+	}
+	var value []byte // of the last field, which further lines may go on with
+	for {
+		line, err := readLine(br, &left)
+		if err != nil {
+			if err == io.EOF {
+				err = errHeaderShort
+			}
+			return "", nil, err
+		}
+		if folded := len(line) > 0 && (line[0] == ' ' || line[0] == '\t'); folded && len(h) > 0 {
+			value = append(append(value, ' '), bytes.TrimSpace(line)...)
+			continue
+		}
+		if len(h) > 0 {
+			h[len(h)-1].Value = string(value)
+		}
+		if len(line) == 0 {
+			return version, h, nil
+		}
+		if name, rest, ok := bytes.Cut(line, []byte(":")); ok {
+			h = append(h, Field{Name: string(bytes.TrimSpace(name))})
+			value = append(value[:0], bytes.TrimSpace(rest)...)
+		}
+	}
+}
+
+// readLine reads a line without its end and takes its size off *left. The line
+// is valid until the next read.
+func readLine(br *bufio.Reader, left *int) ([]byte, error) {
+	var long []byte
+	for {
+		part, err := br.ReadSlice('\n')
+		*left -= len(part)
+		if *left < 0 {
+			return nil, errHeaderLarge
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, part...)
+			continue
+		}
+		if err == io.EOF {
+			if len(long)+len(part) == 0 {
+				return nil, io.EOF
+			}
+			return nil, errHeaderShort
+		}
+		if err != nil {
+			return nil, err
+		}
+		if long != nil {
+			part = append(long, part...)
+		}
+		return bytes.TrimRight(part, "\r\n"), nil
+	}
+}
+
+// contentLength reads the field that says where the record's block ends.
+func (h Header) contentLength() (int64, error) {
+	n, err := strconv.ParseInt(h.Get(FieldContentLength), 10, 64)
+	if err != nil || n < 0 {
+		return 0, errNoLength
+	}
+	return n, nil
+}

@@ -1,0 +1,368 @@
+package warc
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// ReaderOptions say how a Reader reads. The zero value is good.
+type ReaderOptions struct {
+	// MaxHeader bounds a record's header, in bytes; 0 means 256 KiB.
+	MaxHeader int
+	// Check makes Finish verify block and payload digests; it costs a SHA-1 or three.
+	Check bool
+}
+
+const defaultMaxHeader = 256 << 10
+
+// DamageError tells of a stretch of a file that holds no whole record. Reading
+// goes on behind it.
+type DamageError struct {
+	Extent       // what was passed over
+	Err    error // why
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("warc: no whole record in the %d bytes at offset %d: %v", e.Length, e.Offset, e.Err)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Reader reads the records of a WARC file one after the other, plain or gzip,
+// as a stream. It is for one goroutine.
+type Reader struct {
+	opt     ReaderOptions
+	src     *source
+	plain   bool
+	begun   bool // plain is known
+	member  gzip.Reader
+	content *bufio.Reader // what the member holds; src itself in a plain file
+
+	memberOffset int64
+	inMember     bool // a further record follows in the same member
+	current      *Entry
+	scratch      []byte
+	probe        gzip.Reader
+	reread       int64 // bytes read again after damage
+	err          error // final
+}
+
+// NewReader makes a Reader of the WARC file that r reads. When r can seek, it
+// finds records again that lie within what a damaged member seems to span.
+func NewReader(r io.Reader, opt ReaderOptions) *Reader {
+	if opt.MaxHeader <= 0 {
+		opt.MaxHeader = defaultMaxHeader
+	}
+	rd := &Reader{opt: opt, scratch: make([]byte, 32<<10)}
+	rd.Reset(r, 0)
+	return rd
+}
+
+// Reset makes the Reader read r, whose first byte is at offset base of its file.
+func (r *Reader) Reset(in io.Reader, base int64) {
+	if r.src == nil {
+		r.src = newSource()
+	}
+	r.src.reset(in, base)
+	r.plain, r.begun, r.inMember = false, false, false
+	r.current, r.reread, r.err = nil, 0, nil
+}
+
+// ReadAt opens the record that lies at e in a WARC file. A length of 0 means
+// that it is not known. Finish reports a length that is another.
+func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
+	length := e.Length
+	if length <= 0 {
+		length = 1<<63 - 1 - e.Offset
+	}
+	rd := NewReader(nil, opt)
+	rd.Reset(io.NewSectionReader(r, e.Offset, length), e.Offset)
+	entry, err := rd.Next()
+	if err == io.EOF {
+		err = &DamageError{Extent: e, Err: io.ErrUnexpectedEOF}
+	}
+	if err != nil {
+		return nil, err
+	}
+	entry.want = e.Length
+	return entry, nil
+}
+
+// Next gives the next record, io.EOF behind the last, or a *DamageError, after
+// which it may be called again. Any other error is of the underlying reader and
+// final. Next finishes the record before; what Finish would have found wrong
+// with that one is then the error of this call.
+func (r *Reader) Next() (*Entry, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	if e := r.current; e != nil && !e.finished {
+		if _, err := e.Finish(); err != nil {
+			return nil, err
+		}
+	}
+	r.current = nil
+	offset, err := r.begin()
+	if err == io.EOF {
+		r.err = io.EOF
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, r.fail(offset, err)
+	}
+	e := &Entry{Offset: offset, reader: r, summary: Summary{Block: Unchecked, Payload: Unchecked}}
+	if e.Version, e.Header, err = readHeader(r.content, r.opt.MaxHeader); err != nil {
+		if err == io.EOF { // blank lines alone
+			err = errMemberEnd
+		}
+		return nil, r.fail(offset, err)
+	}
+	if e.Length, err = e.Header.contentLength(); err != nil {
+		return nil, r.fail(offset, err)
+	}
+	e.left = e.Length
+	e.Type = Type(e.Header.Get(FieldType))
+	if r.opt.Check {
+		e.check = newChecker(e)
+	}
+	r.current = e
+	return e, nil
+}
+
+// begin goes to where the next record begins and tells its offset.
+func (r *Reader) begin() (int64, error) {
+	if r.inMember {
+		return r.memberOffset, nil
+	}
+	if _, err := r.src.br.Peek(1); err != nil {
+		if err != io.EOF {
+			r.src.err = err
+		}
+		return r.src.offset(), err
+	}
+	if !r.begun {
+		r.plain, r.begun = looksPlain(r.src.br), true
+	}
+	if r.plain {
+		r.content = r.src.br
+		_, err := skipBlankLines(r.content)
+		return r.src.offset(), err
+	}
+	r.memberOffset = r.src.offset()
+	if err := r.member.Reset(r.src.br); err != nil {
+		return r.memberOffset, fmt.Errorf("%w: %w", errMemberHeader, unexpected(err))
+	}
+	r.member.Multistream(false)
+	if r.content == nil || r.content == r.src.br {
+		r.content = bufio.NewReaderSize(&r.member, 32<<10)
+	} else {
+		r.content.Reset(&r.member)
+	}
+	return r.memberOffset, nil
+}
+
+// looksPlain tells whether a file that begins with what br holds is not gzip,
+// even if its first record should be damaged.
+func looksPlain(br *bufio.Reader) bool {
+	window, _ := br.Peek(probeSize)
+	if bytes.HasPrefix(window, gzipMagic[:2]) {
+		return false
+	}
+	return bytes.HasPrefix(bytes.TrimLeft(window, "\r\n"), []byte("WARC/")) || !bytes.Contains(window, gzipMagic)
+}
+
+// fail turns what went wrong with the record at offset into a DamageError, and
+// goes to where reading can go on. An error of the underlying reader is final.
+func (r *Reader) fail(offset int64, cause error) error {
+	if r.src.err == nil {
+		r.resync(offset, cause)
+	}
+	if r.src.err != nil {
+		r.err = fmt.Errorf("warc: read at offset %d: %w", r.src.offset(), r.src.err)
+		return r.err
+	}
+	return &DamageError{Extent: Extent{Offset: offset, Length: r.src.offset() - offset}, Err: cause}
+}
+
+// unexpected turns an end of the data into the error that it is there.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Entry is a record that is being read. Reading it gives its block.
+type Entry struct {
+	// Offset is where the record begins: its gzip member, or in a plain file the record.
+	Offset int64
+	// Version is the record's first line, "WARC/1.1".
+	Version string
+	Type    Type
+	Header  Header
+	// Length is that of the block, in bytes, as the header gives it.
+	Length int64
+
+	reader   *Reader
+	left     int64 // of the block
+	want     int64 // length of the extent, if it was given
+	check    *checker
+	finished bool
+	summary  Summary
+	err      error
+}
+
+// Summary is what is known of a record when it has been read to its end.
+type Summary struct {
+	// Extent of the record; its length is 0 if the record shares its gzip
+	// member with others and so cannot be read alone.
+	Extent
+	// Block and Payload say whether digests match, if that was asked for.
+	Block, Payload Verdict
+	// StartLine is the first line of the HTTP message that the block holds, if
+	// digests were checked; at most 1 KiB of it.
+	StartLine string
+	// Problems are faults that did not keep the record from being read.
+	Problems []string
+}
+
+// ID is the record's URI, without angle brackets.
+func (e *Entry) ID() string { return e.Header.uri(FieldRecordID) }
+
+// TargetURI is the URI that was asked for, as the header has it.
+func (e *Entry) TargetURI() string { return e.Header.uri(FieldTargetURI) }
+
+// Date is the record's WARC-Date in UTC.
+func (e *Entry) Date() (time.Time, error) { return parseDate(e.Header.Get(FieldDate)) }
+
+// Read reads the block, whose end is io.EOF. A block that ends too soon or does
+// not decompress is a *DamageError.
+func (e *Entry) Read(p []byte) (int, error) {
+	if e.err != nil {
+		return 0, e.err
+	}
+	if e.left == 0 || e.finished {
+		return 0, io.EOF
+	}
+	if int64(len(p)) > e.left {
+		p = p[:e.left]
+	}
+	n, err := e.reader.content.Read(p)
+	e.left -= int64(n)
+	if e.check != nil {
+		e.check.Write(p[:n])
+	}
+	if err != nil && e.left > 0 {
+		switch {
+		case err == io.EOF && e.reader.plain:
+			err = io.ErrUnexpectedEOF
+		case err == io.EOF:
+			err = errMemberEnd
+		}
+		e.err = e.reader.fail(e.Offset, err)
+		e.finished, e.reader.inMember = true, false
+		return n, e.err
+	}
+	return n, nil
+}
+
+// Finish reads what is left of the record and tells where it lies and whether
+// its digests match. It may be called again, for the same answer. A
+// *DamageError means that the record is not whole.
+func (e *Entry) Finish() (Summary, error) {
+	if e.finished {
+		return e.summary, e.err
+	}
+	for e.left > 0 {
+		if _, err := e.Read(e.reader.scratch); err != nil {
+			return e.summary, e.err
+		}
+	}
+	e.finished = true
+	if e.check != nil {
+		e.check.finish(&e.summary)
+	}
+	if err := e.reader.end(e); err != nil {
+		e.reader.inMember = false
+		e.err = e.reader.fail(e.Offset, err)
+		return e.summary, e.err
+	}
+	if e.Type == "" {
+		e.problem("no %s", FieldType)
+	}
+	if _, err := e.Date(); err != nil {
+		e.problem("%v", err)
+	}
+	if e.want > 0 && e.summary.Length != e.want {
+		e.problem("the record is %d bytes long, not %d", e.summary.Length, e.want)
+	}
+	return e.summary, nil
+}
+
+func (e *Entry) problem(format string, args ...any) {
+	e.summary.Problems = append(e.summary.Problems, fmt.Sprintf(format, args...))
+}
+
+// end reads what follows e's block, up to the next record, and sets e's extent.
+func (r *Reader) end(e *Entry) error {
+	e.summary.Extent.Offset = e.Offset
+	blank, err := skipBlankLines(r.content)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	atEnd := err == io.EOF
+	if blank != 2 && (!r.plain || !atEnd || blank < 2) {
+		e.problem("%d line ends behind the block, not 2", blank)
+	}
+	r.inMember = false
+	switch {
+	case atEnd:
+	case startsRecord(r.content):
+		if !r.plain {
+			r.inMember = true
+			e.problem("the gzip member holds several records")
+			return nil
+		}
+	case r.plain:
+		e.problem("bytes behind the block: Content-Length may be too small")
+		r.resync(e.Offset, nil)
+	default:
+		e.problem("bytes behind the block: Content-Length may be too small")
+		for err == nil {
+			_, err = r.content.Discard(r.content.Size())
+		}
+		if err != io.EOF {
+			return err
+		}
+	}
+	e.summary.Extent.Length = r.src.offset() - e.Offset
+	return nil
+}
+
+// skipBlankLines reads line ends and counts them.
+func skipBlankLines(br *bufio.Reader) (int, error) {
+	for n := 0; ; {
+		c, err := br.ReadByte()
+		if err != nil {
+			return n, err
+		}
+		switch c {
+		case '\n':
+			n++
+		case '\r':
+		default:
+			return n, br.UnreadByte()
+		}
+	}
+}
+
+// startsRecord tells whether a record seems to begin at once.
+func startsRecord(br *bufio.Reader) bool {
+	b, _ := br.Peek(len("WARC/"))
+	return string(b) == "WARC/"
+}

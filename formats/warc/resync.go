@@ -1,0 +1,138 @@
+package warc
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// source counts what is read of the file, so that offsets are known to the
+// byte, and tells errors of the file from those of its content.
+type source struct {
+	in   io.Reader
+	br   *bufio.Reader // over the source itself
+	read int64         // offset behind what br holds
+	base int64
+	err  error // of in, but for io.EOF
+}
+
+func newSource() *source {
+	s := &source{}
+	s.br = bufio.NewReaderSize(s, 64<<10)
+	return s
+}
+
+func (s *source) reset(in io.Reader, base int64) {
+	s.in, s.read, s.base, s.err = in, base, base, nil
+	s.br.Reset(s)
+}
+
+// Read implements io.Reader for br.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.in.Read(p)
+	s.read += int64(n)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// offset is that of the next byte of br.
+func (s *source) offset() int64 { return s.read - int64(s.br.Buffered()) }
+
+// seek goes back to an offset of the file, if the file can.
+func (s *source) seek(offset int64) bool {
+	seeker, ok := s.in.(io.Seeker)
+	if !ok {
+		return false
+	}
+	if _, err := seeker.Seek(offset-s.base, io.SeekStart); err != nil {
+		return false
+	}
+	s.read = offset
+	s.br.Reset(s)
+	return true
+}
+
+// gzipMagic begins a gzip member that uses deflate (RFC 1952, section 2.3.1).
+var gzipMagic = []byte{0x1f, 0x8b, 0x08}
+
+// rereadAllowance bounds, in bytes and beside what has been read once, what is
+// read again in search of records.
+const rereadAllowance = 64 << 20
+
+// resync goes to where the next record seems to begin, behind damage at offset.
+func (r *Reader) resync(offset int64, cause error) {
+	if r.plain {
+		r.resyncPlain()
+		return
+	}
+	if errors.Is(cause, errMemberEnd) || errors.Is(cause, errHeaderShort) {
+		return // the member was read to its end
+	}
+	if window, _ := r.src.br.Peek(probeSize); errors.Is(cause, gzip.ErrChecksum) && (len(window) == 0 || r.recordInMember(window)) {
+		return // to its end it seems, though what it holds is wrong
+	}
+	// A damaged member may have run over the ones that follow.
+	behind := r.src.offset() - offset
+	if behind > 1 && r.reread+behind <= offset+rereadAllowance && r.src.seek(offset+1) {
+		r.reread += behind
+	}
+	r.resyncGzip()
+}
+
+// probeSize is how much of a member, in bytes, must tell whether it is a record.
+const probeSize = 4 << 10
+
+// resyncGzip goes to the next gzip member that begins as a record does.
+func (r *Reader) resyncGzip() {
+	br := r.src.br
+	for {
+		window, err := br.Peek(probeSize)
+		i := bytes.Index(window, gzipMagic)
+		switch {
+		case i == 0 && r.recordInMember(window):
+			return
+		case i == 0:
+			_, _ = br.Discard(1)
+		case i > 0:
+			_, _ = br.Discard(i) // so that the whole window is behind the magic
+		case err != nil:
+			_, _ = br.Discard(len(window))
+			return
+		default: // the magic may begin in the last bytes
+			_, _ = br.Discard(len(window) - len(gzipMagic) + 1)
+		}
+	}
+}
+
+// recordInMember tells whether the gzip member at the start of window, which
+// may be cut, begins with the version line of a record.
+func (r *Reader) recordInMember(window []byte) bool {
+	if err := r.probe.Reset(bytes.NewReader(window)); err != nil {
+		return false
+	}
+	begin := make([]byte, 16)
+	n, _ := io.ReadFull(&r.probe, begin)
+	return bytes.HasPrefix(bytes.TrimLeft(begin[:n], "\r\n"), []byte("WARC/"))
+}
+
+// resyncPlain goes to the next line that is a version line.
+func (r *Reader) resyncPlain() {
+	br := r.src.br
+	if startsRecord(br) {
+		return
+	}
+	for {
+		line, err := br.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+		if len(line) > 0 && line[len(line)-1] == '\n' && startsRecord(br) {
+			return
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package warc
+
+import (
+	"crypto/sha1"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// version begins every record that is written.
+const version = "WARC/1.1\r\n"
+
+// dateFormat is W3C-DTF with milliseconds (WARC 1.1, section 5.4).
+const dateFormat = "2006-01-02T15:04:05.000Z"
+
+// Options say how a Writer writes. The zero value is good.
+type Options struct {
+	// Level of gzip, 1 to 9; 0 means 1: pages are read seldom and written always.
+	Level int
+	// RecordIDs gives IDs to records that have none (see [RecordIDs]); nil means random ones.
+	RecordIDs func() string
+	// Offset is where in its file the Writer begins, when something is there already.
+	Offset int64
+}
+
+// Writer writes records, each a gzip member of its own, to an io.Writer. It
+// does not buffer: when Write returns, all bytes of the record were handed on.
+// It is for one goroutine at a time, and needs no closing.
+type Writer struct {
+	out        countingWriter
+	end        int64 // of the last whole record
+	level      int
+	newID      func() string
+	warcinfoID string
+	header     []byte // reused
+	err        error  // of the first write that failed
+}
+
+// gzipPools hold compressors between records, by level: one takes over 1 MiB,
+// and a process writes few records at a time however many files it has open.
+var gzipPools [gzip.BestCompression + 1]sync.Pool
+
+// NewWriter makes a Writer of opt that writes to w.
+func NewWriter(w io.Writer, opt Options) (*Writer, error) {
+	if opt.Level == 0 {
+		opt.Level = gzip.BestSpeed
+	}
+	if opt.Level < gzip.BestSpeed || opt.Level > gzip.BestCompression {
+		return nil, fmt.Errorf("warc: gzip level %d is not one of 1 to 9", opt.Level)
+	}
+	if opt.RecordIDs == nil {
+		opt.RecordIDs = randomID
+	}
+	return &Writer{
+		out:   countingWriter{w: w, n: opt.Offset},
+		end:   opt.Offset,
+		level: opt.Level,
+		newID: opt.RecordIDs,
+	}, nil
+}
+
+// NewID gives the next record ID, for records that name one another before
+// they are written: a request is concurrent to the response that follows it.
+func (w *Writer) NewID() string { return w.newID() }
+
+// Offset is where the last whole record ended and the next one begins, in bytes.
+func (w *Writer) Offset() int64 { return w.end }
+
+// Write writes one record and tells where it lies. It sets rec.ID and
+// rec.PayloadDigest where they were to be made.
+//
+// A record that cannot be written as WARC is refused with ErrInvalid; the next
+// one can be written. Any other error is of the underlying writer or of
+// rec.BlockReader and ends this Writer: the file may then hold part of a record
+// behind Offset, and whoever keeps the file cuts it there.
+func (w *Writer) Write(rec *Record) (Extent, error) {
+	if w.err != nil {
+		return Extent{}, w.err
+	}
+	if err := rec.check(); err != nil {
+		return Extent{}, err
+	}
+	blockDigest, length, err := digestBlock(rec)
+	if err != nil {
+		return Extent{}, fmt.Errorf("warc: read the block of %q: %w", rec.TargetURI, err)
+	}
+	if rec.PayloadDigest == "" && rec.Payload != nil {
+		rec.PayloadDigest = DigestOf(rec.Payload...)
+	}
+	if rec.ID == "" {
+		rec.ID = w.newID()
+	}
+	if err := w.makeHeader(rec, blockDigest, length); err != nil {
+		return Extent{}, err
+	}
+
+	begin := w.end
+	if err := w.writeMember(rec, length); err != nil {
+		w.err = fmt.Errorf("warc: write %s of %q at %d: %w", rec.Type, rec.TargetURI, begin, err)
+		return Extent{}, w.err
+	}
+	if rec.Type == Warcinfo {
+		w.warcinfoID = rec.ID
+	}
+	w.end = w.out.n
+	return Extent{Offset: begin, Length: w.end - begin}, nil
+}
+
+// writeMember writes the header that was made, the block and the blank lines
+// that end a record, as one gzip member.
+func (w *Writer) writeMember(rec *Record, length int64) error {
+	z, ok := gzipPools[w.level].Get().(*gzip.Writer)
+	if ok {
+		z.Reset(&w.out)
+	} else {
+		var err error
+		if z, err = gzip.NewWriterLevel(&w.out, w.level); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		z.Reset(io.Discard) // the pool must not hold on to a file
+		gzipPools[w.level].Put(z)
+	}()
+
+	if _, err := z.Write(w.header); err != nil {
+		return err
+	}
+	written := int64(0)
+	for _, part := range rec.Block {
+		n, err := z.Write(part)
+		if err != nil {
+			return err
+		}
+		written += int64(n)
+	}
+	if rec.BlockReader != nil {
+		n, err := io.Copy(z, rec.BlockReader)
+		if err != nil {
+			return err
+		}
+		written += n
+	}
+	if written != length {
+		return fmt.Errorf("the block had %d bytes when it was digested and %d when it was written", length, written)
+	}
+	if _, err := io.WriteString(z, "\r\n\r\n"); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// digestBlock gives the digest and the size of rec's block, and leaves
+// rec.BlockReader at its start.
+func digestBlock(rec *Record) (Digest, int64, error) {
+	h := sha1.New()
+	length := int64(0)
+	for _, part := range rec.Block {
+		h.Write(part)
+		length += int64(len(part))
+	}
+	if r := rec.BlockReader; r != nil {
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return "", 0, err
+		}
+		n, err := io.Copy(h, r)
+		if err != nil {
+			return "", 0, err
+		}
+		length += n
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return "", 0, err
+		}
+	}
+	return sha1Digest(h), length, nil
+}
+
+// makeHeader puts the record's header, with the blank line behind it, in w.header.
+func (w *Writer) makeHeader(rec *Record, block Digest, length int64) error {
+	h := headerWriter{b: append(w.header[:0], version...)}
+	h.add(FieldType, string(rec.Type))
+	h.addURI(FieldRecordID, rec.ID)
+	h.add(FieldDate, rec.Date.UTC().Truncate(time.Millisecond).Format(dateFormat))
+	h.addSome(FieldTargetURI, rec.TargetURI)
+	h.addSome(FieldFilename, rec.Filename)
+	if rec.Type != Warcinfo && w.warcinfoID != "" {
+		h.addURI(FieldWarcinfoID, w.warcinfoID)
+	}
+	for _, id := range rec.ConcurrentTo {
+		h.addURI(FieldConcurrentTo, id)
+	}
+	if rec.IPAddress.IsValid() {
+		h.add(FieldIPAddress, rec.IPAddress.Unmap().WithZone("").String())
+	}
+	for _, p := range rec.Protocols {
+		h.addSome(FieldProtocol, p)
+	}
+	h.addSome(FieldCipherSuite, rec.CipherSuite)
+	h.addSome(FieldProfile, rec.Profile)
+	if rec.RefersTo != "" {
+		h.addURI(FieldRefersTo, rec.RefersTo)
+	}
+	h.addSome(FieldRefersToURI, rec.RefersToURI)
+	if !rec.RefersToDate.IsZero() {
+		h.add(FieldRefersToDate, rec.RefersToDate.UTC().Truncate(time.Millisecond).Format(dateFormat))
+	}
+	h.addSome(FieldIdentifiedType, rec.IdentifiedType)
+	h.addSome(FieldTruncated, string(rec.Truncated))
+	h.add(FieldBlockDigest, string(block))
+	h.addSome(FieldPayloadDigest, string(rec.PayloadDigest))
+	contentType := rec.ContentType
+	if contentType == "" {
+		contentType = defaultContentType(rec.Type)
+	}
+	h.addSome(FieldContentType, contentType)
+	h.add(FieldContentLength, strconv.FormatInt(length, 10))
+	for _, f := range rec.Extra {
+		h.add(f.Name, f.Value)
+	}
+	w.header = append(h.b, "\r\n"...)
+	return h.err
+}
+
+// headerWriter appends header fields and keeps the first error.
+type headerWriter struct {
+	b   []byte
+	err error
+}
+
+func (h *headerWriter) add(name, value string) {
+	// A line break or a NUL in a URL from the web must not begin another field.
+	if i := strings.IndexAny(value, "\r\n\x00"); i >= 0 && h.err == nil {
+		h.err = fmt.Errorf("%w: %s %q has a control character at byte %d", ErrInvalid, name, value, i)
+	}
+	if (name == "" || strings.ContainsAny(name, "\r\n\x00: \t")) && h.err == nil {
+		h.err = fmt.Errorf("%w: %q cannot be a field's name", ErrInvalid, name)
+	}
+	h.b = append(h.b, name...)
+	h.b = append(h.b, ": "...)
+	h.b = append(h.b, value...)
+	h.b = append(h.b, "\r\n"...)
+}
+
+// addSome adds the field unless it is empty.
+func (h *headerWriter) addSome(name, value string) {
+	if value != "" {
+		h.add(name, value)
+	}
+}
+
+// addURI adds a field whose value stands in angle brackets.
+func (h *headerWriter) addURI(name, uri string) {
+	h.add(name, "<"+uri+">")
+}
+
+// countingWriter counts what w took.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
