@@ -179,6 +179,7 @@ func looksPlain(br *bufio.Reader) bool {
 // fail turns what went wrong with the record at offset into a DamageError, and
 // goes to where reading can go on. An error of the underlying reader is final.
 func (r *Reader) fail(offset int64, cause error) error {
+	r.inMember = false
 	if r.src.err == nil {
 		r.resync(offset, cause)
 	}
@@ -265,7 +266,7 @@ func (e *Entry) Read(p []byte) (int, error) {
 			err = errMemberEnd
 		}
 		e.err = e.reader.fail(e.Offset, err)
-		e.finished, e.reader.inMember = true, false
+		e.finished = true
 		return n, e.err
 	}
 	return n, nil
@@ -288,7 +289,6 @@ func (e *Entry) Finish() (Summary, error) {
 		e.check.finish(&e.summary)
 	}
 	if err := e.reader.end(e); err != nil {
-		e.reader.inMember = false
 		e.err = e.reader.fail(e.Offset, err)
 		return e.summary, e.err
 	}
