@@ -71,8 +71,9 @@ type Reader[T any] struct {
 	obj    store.Object
 	win    *window
 	file   *parquet.File
-	groups []int // row groups to read
-	next   int   // index into groups
+	wanted []bool // by leaf column of the file: T has it
+	groups []int  // row groups to read
+	next   int    // index into groups
 	cur    *parquet.GenericReader[T]
 }
 
@@ -102,6 +103,7 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 	if err != nil {
 		return nil, err
 	}
+	r.want()
 	var o readerOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -120,6 +122,31 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 		}
 	}
 	return r, nil
+}
+
+// want finds the columns of the file that T has, by their top-level names.
+func (r *Reader[T]) want() {
+	names := map[string]bool{}
+	for _, path := range parquet.SchemaOf(new(T)).Columns() {
+		names[path[0]] = true
+	}
+	columns := r.file.Schema().Columns()
+	r.wanted = make([]bool, len(columns))
+	for i, path := range columns {
+		r.wanted[i] = names[path[0]]
+	}
+}
+
+// extents are where the wanted columns of a row group lie.
+func (r *Reader[T]) extents(group int) []extent {
+	var out []extent
+	columns := r.file.Metadata().RowGroups[group].Columns
+	for i := range columns {
+		if m := &columns[i].MetaData; i < len(r.wanted) && r.wanted[i] {
+			out = append(out, extentOf(m.DataPageOffset, m.DictionaryPageOffset, m.TotalCompressedSize))
+		}
+	}
+	return out
 }
 
 // damage turns a panic or an error of the Parquet library into ErrCorrupt, unless
@@ -165,7 +192,7 @@ func (r *Reader[T]) read(batch []T) (n int, err error) {
 		}
 		i := r.groups[r.next]
 		r.next++
-		if err := r.win.enter(&r.file.Metadata().RowGroups[i]); err != nil {
+		if err := r.win.enter(r.extents(i)); err != nil {
 			return 0, err
 		}
 		r.cur = parquet.NewGenericRowGroupReader[T](r.file.RowGroups()[i])

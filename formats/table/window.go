@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/parquet-go/parquet-go/format"
-
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -89,24 +87,30 @@ func (w *window) fetch(p []byte, off int64) error {
 	return err
 }
 
-// enter prepares for the reads of one row group.
-func (w *window) enter(g *format.RowGroup) error {
+// extent is where a column chunk lies: its offset and length, bytes.
+type extent struct{ start, size int64 }
+
+// extentOf is that of a chunk by its offsets in the footer.
+func extentOf(data, dictionary, size int64) extent {
+	if dictionary > 0 {
+		data = min(data, dictionary)
+	}
+	return extent{data, size}
+}
+
+// enter prepares for the reads of the column chunks of one row group.
+func (w *window) enter(chunks []extent) error {
 	w.chunks = w.chunks[:0]
 	if w.tail.start == 0 {
 		return nil // all is here
 	}
 	lo, hi := w.size, int64(0)
-	for i := range g.Columns {
-		m := &g.Columns[i].MetaData
-		start, size := m.DataPageOffset, m.TotalCompressedSize
-		if d := m.DictionaryPageOffset; d > 0 {
-			start = min(start, d)
-		}
-		if start < 4 || size < 0 || start > w.size || size > w.size-start {
+	for _, c := range chunks {
+		if c.start < 4 || c.size < 0 || c.start > w.size || c.size > w.size-c.start {
 			return fmt.Errorf("%w (a column lies outside it)", ErrCorrupt)
 		}
-		w.chunks = append(w.chunks, span{start: start, end: start + size})
-		lo, hi = min(lo, start), max(hi, start+size)
+		w.chunks = append(w.chunks, span{start: c.start, end: c.start + c.size})
+		lo, hi = min(lo, c.start), max(hi, c.start+c.size)
 	}
 	if len(w.chunks) > 0 && hi-lo <= groupBytes {
 		all := span{start: lo, end: hi, at: lo, buf: make([]byte, hi-lo)}

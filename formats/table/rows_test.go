@@ -1,0 +1,62 @@
+package table_test
+
+import (
+	"crypto/sha1"
+	"encoding/base32"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+)
+
+func newStore(t testing.TB) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// captures makes n rows like those of a partition: 40 hosts of two domains each,
+// paths of a few words, digests that nothing compresses. They are sorted by SURT
+// where the host numbers are.
+func captures(n int) []schema.Capture {
+	rng := rand.New(rand.NewPCG(1, 2))
+	words := []string{"news", "article", "2026", "product", "the-way-home", "archive", "blog", "tag", "item", "winter-sale", "about", "list"}
+	out := make([]schema.Capture, n)
+	offset := int32(0)
+	for i := range out {
+		host := i * 40 / n
+		domain := fmt.Sprintf("site-%02d.co.uk", host/2)
+		name := [2]string{"shop.", "www."}[host%2] + domain
+		path := fmt.Sprintf("/%s/%s/%06d-%s-%s", words[rng.IntN(12)], words[rng.IntN(12)], i, words[rng.IntN(12)], words[rng.IntN(12)])
+		sum := sha1.Sum([]byte(path))
+		length := int32(8000 + rng.IntN(60000))
+		out[i] = schema.Capture{
+			URLColumns: schema.URLColumns{
+				SURT: fmt.Sprintf("uk,co,site-%02d,%s)%s", host/2, [2]string{"shop", "www"}[host%2], path),
+				URL:  "https://" + name + path, HostName: name, HostTLD: "uk", Host2ndLastPart: "co",
+				Host3rdLastPart: fmt.Sprintf("site-%02d", host/2), Host4thLastPart: [2]string{"shop", "www"}[host%2],
+				HostRegistrySuffix: "co.uk", HostRegisteredDomain: domain, HostPrivateSuffix: "co.uk", HostPrivateDomain: domain,
+				HostNameReversed: fmt.Sprintf("uk.co.site-%02d.%s", host/2, [2]string{"shop", "www"}[host%2]),
+				Protocol:         "https", Path: path,
+			},
+			CaptureColumns: schema.CaptureColumns{
+				FetchTime: 1794000000000 + int64(rng.IntN(72_000_000)), FetchStatus: 200,
+				ContentDigest: base32.StdEncoding.EncodeToString(sum[:]),
+				MimeType:      "text/html", MimeDetected: "text/html", Charset: "UTF-8", Languages: "eng",
+				WARCFilename:     fmt.Sprintf("warc/crawl=2026-11/round=0/part-00017-e1-%05d.warc.gz", offset>>30),
+				WARCRecordOffset: offset & (1<<30 - 1), WARCRecordLength: length, WARCSegment: "part-00017",
+			},
+		}
+		offset += length
+		if offset < 0 {
+			offset = 0
+		}
+	}
+	return out
+}
