@@ -1,0 +1,57 @@
+# crawlbatch: what there is to make. `make` alone lists it.
+#
+# Only Go, a C compiler, git and make are needed for build, demo and test; the
+# slower suites install what they need under .cache.
+
+GO      ?= go
+VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+CACHE   := $(CURDIR)/.cache
+BIN     := $(CURDIR)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-s3 test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/crawlbatch
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/crawlbatch ./cmd/crawlbatch
+
+demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
+	@$(BIN)/crawlbatch demo
+
+test: ## run all unit tests with the race detector
+	$(GO) test -race ./...
+
+test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
+
+test-duckdb: $(CACHE)/node/.installed ## open every dataset in DuckDB, run Common Crawl's queries
+	CRAWLBATCH_DUCKDB=$(CACHE)/node $(GO) test -count=1 -run 'DuckDB' ./...
+
+test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio
+	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./...
+
+test-realsite: build ## crawl Debian's HTML documentation, served by nginx (needs root to install it)
+	testdata/realsite/run
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+vuln: ## look up known vulnerabilities in what the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
+	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
+
+clean: ## remove what was built; the crawl's data stay
+	rm -rf $(BIN) $(CACHE)
+
+$(CACHE)/bin/versitygw:
+	@mkdir -p $(CACHE)/bin
+	GOBIN=$(CACHE)/bin GOFLAGS= $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+$(CACHE)/node/.installed: testdata/node/package.json testdata/node/package-lock.json
+	@mkdir -p $(CACHE)/node
+	cp testdata/node/package.json testdata/node/package-lock.json $(CACHE)/node/
+	cd $(CACHE)/node && npm ci --no-audit --no-fund --silent
+	touch $@
