@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+)
+
+// The kinds of failure. errors.Is(err, ErrX) tells them apart; *Error holds the
+// details and the cause.
+var (
+	// ErrDNS: the name has no address, or nobody could say.
+	ErrDNS = errors.New("dns error")
+	// ErrNXDomain is the ErrDNS of a name that certainly does not exist or has
+	// no address; without it an ErrDNS may be temporary.
+	ErrNXDomain = fmt.Errorf("%w: no such name", ErrDNS)
+	// ErrConnect: no TCP connection (refused, reset, unreachable), or the proxy
+	// would not make one.
+	ErrConnect = errors.New("connect error")
+	// ErrTLS: the handshake failed, the certificate is expired, for another
+	// name, or not trusted.
+	ErrTLS = errors.New("tls error")
+	// ErrTimeout: a limit of Timeouts passed before a complete response head
+	// arrived; Error.Phase says in which phase.
+	ErrTimeout = errors.New("timeout")
+	// ErrProtocol: bytes arrived of which nothing can be made.
+	ErrProtocol = errors.New("protocol error")
+	// ErrDisconnect: the connection ended before any byte of a response.
+	ErrDisconnect = errors.New("disconnected before a response")
+	// ErrAddressBlocked: the guard refused the address or port.
+	ErrAddressBlocked = guard.ErrAddressBlocked
+	// ErrAborted: the context ended, or OnWrite returned an error, which it
+	// wraps. It says nothing about the server.
+	ErrAborted = errors.New("request aborted")
+	// ErrInvalid: the request cannot be written (no http URL, a bad method).
+	ErrInvalid = errors.New("invalid request")
+)
+
+// Phase is the part of an exchange in which an error happened.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhaseRequest   Phase = "request" // before anything was sent or asked
+	PhaseDNS       Phase = "dns"
+	PhaseConnect   Phase = "connect"
+	PhaseProxy     Phase = "proxy" // CONNECT
+	PhaseTLS       Phase = "tls"
+	PhaseWrite     Phase = "write"
+	PhaseFirstByte Phase = "first_byte"
+	PhaseHead      Phase = "head"
+	PhaseBody      Phase = "body"
+)
+
+// Error is what Do returns: "connect http://host:port: connect error: cause".
+type Error struct {
+	Kind  error          // one of the sentinels above
+	Phase Phase          // where it happened
+	Host  string         // scheme://host:port asked for; never with credentials
+	Addr  netip.AddrPort // the address concerned, if it came to that
+	Err   error          // the cause; may be nil
+}
+
+// Error reads as a path down to the cause.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", e.Phase, e.Host)
+	if e.Addr.IsValid() {
+		fmt.Fprintf(&b, " (%s)", e.Addr)
+	}
+	switch {
+	case e.Err == nil:
+		fmt.Fprintf(&b, ": %v", e.Kind)
+	case errors.Is(e.Err, e.Kind): // the cause says it already
+		fmt.Fprintf(&b, ": %v", e.Err)
+	default:
+		fmt.Fprintf(&b, ": %v: %v", e.Kind, e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap makes errors.Is and errors.As see both the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// Temporary reports whether the same request may succeed later. Names that do
+// not exist, refused addresses, bad certificates and invalid requests stay so.
+func (e *Error) Temporary() bool {
+	switch {
+	case errors.Is(e.Kind, ErrNXDomain), e.Kind == ErrTLS, e.Kind == ErrAddressBlocked, e.Kind == ErrInvalid, e.Kind == ErrProtocol:
+		return false
+	}
+	return true
+}

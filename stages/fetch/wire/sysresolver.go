@@ -1,0 +1,170 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// SystemResolver asks the name servers of the system's configuration, and its
+// hosts file. Search domains are not tried: a crawler's names are absolute, and
+// must not find a cluster's services. The TTL is that of the answer's records,
+// or of the zone's SOA if there are none (RFC 2308, 5).
+func SystemResolver() Resolver { return newSystemResolver("") }
+
+// newSystemResolver sends every query to server, if that is not empty.
+func newSystemResolver(server string) *systemResolver {
+	r := &systemResolver{server: server}
+	r.net = net.Resolver{PreferGo: true, Dial: r.dial}
+	return r
+}
+
+type systemResolver struct {
+	server string
+	net    net.Resolver
+}
+
+// Lookup implements Resolver.
+func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error) {
+	var ttl ttlRecorder
+	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
+	if err != nil {
+		return Answer{TTL: ttl.negative()}, err
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return Answer{Addrs: addrs, TTL: ttl.positive()}, nil
+}
+
+// dial opens the connections of Go's resolver, which does not tell TTLs, and
+// reads along.
+func (r *systemResolver) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if r.server != "" {
+		address = r.server
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ttl, ok := ctx.Value(ttlKey{}).(*ttlRecorder)
+	if !ok {
+		return c, nil
+	}
+	if udp, ok := c.(*net.UDPConn); ok {
+		// Go's resolver tells packets from streams by net.PacketConn.
+		return &udpTap{UDPConn: udp, ttl: ttl}, nil
+	}
+	return &tcpTap{Conn: c, ttl: ttl}, nil
+}
+
+type udpTap struct {
+	*net.UDPConn
+	ttl *ttlRecorder
+}
+
+func (t *udpTap) Read(p []byte) (int, error) {
+	n, err := t.UDPConn.Read(p)
+	if n > 0 {
+		t.ttl.note(p[:n])
+	}
+	return n, err
+}
+
+// tcpTap notes messages from a stream, each with its length in two bytes before it.
+type tcpTap struct {
+	net.Conn
+	ttl  *ttlRecorder
+	seen []byte // at most one message
+}
+
+func (t *tcpTap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.seen = append(t.seen, p[:n]...)
+	for len(t.seen) >= 2 {
+		size := 2 + int(binary.BigEndian.Uint16(t.seen))
+		if len(t.seen) < size {
+			break
+		}
+		t.ttl.note(t.seen[2:size])
+		t.seen = append(t.seen[:0], t.seen[size:]...)
+	}
+	return n, err
+}
+
+type ttlKey struct{}
+
+// ttlRecorder collects the least TTLs of the messages of one look-up; A and
+// AAAA are asked for at the same time.
+type ttlRecorder struct {
+	mu               sync.Mutex
+	answers, nothing uint32 // seconds; 0 is none seen
+}
+
+func (r *ttlRecorder) positive() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.answers) * time.Second
+}
+
+func (r *ttlRecorder) negative() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.nothing) * time.Second
+}
+
+// note reads one DNS message; what it cannot read it leaves to Go's resolver
+// to complain about.
+func (r *ttlRecorder) note(msg []byte) {
+	var p dnsmessage.Parser
+	if h, err := p.Start(msg); err != nil || !h.Response {
+		return
+	}
+	if p.SkipAllQuestions() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answered := false
+	for {
+		h, err := p.AnswerHeader()
+		if err != nil {
+			break
+		}
+		answered = true
+		least(&r.answers, h.TTL)
+		if p.SkipAnswer() != nil {
+			return
+		}
+	}
+	for !answered {
+		h, err := p.AuthorityHeader()
+		if err != nil {
+			return
+		}
+		if h.Type != dnsmessage.TypeSOA {
+			if p.SkipAuthority() != nil {
+				return
+			}
+			continue
+		}
+		soa, err := p.SOAResource()
+		if err != nil {
+			return
+		}
+		least(&r.nothing, min(h.TTL, soa.MinTTL))
+	}
+}
+
+// least lowers *v to ttl; a TTL of 0 counts as one second, 0 being unknown.
+func least(v *uint32, ttl uint32) {
+	ttl = max(ttl, 1)
+	if *v == 0 || ttl < *v {
+		*v = ttl
+	}
+}
