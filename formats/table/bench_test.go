@@ -34,7 +34,6 @@ func BenchmarkWrite(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.ReportMetric(float64(l.Bytes)/float64(l.Rows), "disk-bytes/row")
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(l.Rows), "ns/row")
 			}
 		})
 	}

@@ -1,0 +1,168 @@
+package table_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+)
+
+func byName(a, b *wide) int { return strings.Compare(a.Name, b.Name) }
+
+func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var rows []wide
+	for i := range 20_000 {
+		w := wideRows()[rng.IntN(3)]
+		w.Key, w.Name = int64(i), string(rune('a'+rng.IntN(26)))
+		rows = append(rows, w)
+	}
+	want := slices.Clone(rows)
+	slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
+	for name, memory := range map[string]int64{"memory": 1 << 30, "spilled": 1 << 18, "spilled and compacted": 1 << 13} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := table.NewSorter(dir, byName, memory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rows {
+				if err := s.Add(&rows[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runs, err := os.ReadDir(dir)
+			if err != nil || (len(runs) > 0) != (memory < 1<<30) || len(runs) > 128 {
+				t.Errorf("%d runs spilled (%v)", len(runs), err)
+			}
+			for range 2 { // it can be read again
+				got, err := table.Collect(s.Sorted(t.Context()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameRows(t, got, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 0 {
+				t.Errorf("Close left %v", left)
+			}
+		})
+	}
+}
+
+func TestSorterRefusesTypesItCannotSpill(t *testing.T) {
+	type odd struct{ M map[string]int }
+	if _, err := table.NewSorter(t.TempDir(), func(a, b *odd) int { return 0 }, 0); err == nil || !strings.Contains(err.Error(), "field M") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// slice is a stream of rows in memory that ends with err, or io.EOF.
+type slice struct {
+	rows []wide
+	err  error
+}
+
+func (s *slice) Read(batch []wide) (int, error) {
+	n := copy(batch, s.rows)
+	s.rows = s.rows[n:]
+	if n < len(batch) {
+		if s.err != nil {
+			return n, s.err
+		}
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func TestMergeIsSortedAndStableByStream(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var streams []table.Stream[wide]
+	var want []wide
+	for i := range 7 {
+		var rows []wide
+		for j := range rng.IntN(200) {
+			rows = append(rows, wide{Key: int64(i*1000 + j), Name: string(rune('a' + rng.IntN(10)))})
+		}
+		slices.SortStableFunc(rows, func(a, b wide) int { return byName(&a, &b) })
+		want = append(want, rows...)
+		streams = append(streams, &slice{rows: rows})
+	}
+	slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
+	got, err := table.Collect(table.Merge(t.Context(), byName, streams...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameRows(t, got, want)
+}
+
+func TestMergeEndsWithTheErrorOfAStreamOrOfTheContext(t *testing.T) {
+	broken := errors.New("broken")
+	_, err := table.Collect(table.Merge(t.Context(), byName, &slice{}, &slice{err: broken}))
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := table.Collect(table.Merge(ctx, byName, &slice{rows: wideRows()})); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestScanGivesTheColumnsAskedForInThatOrder(t *testing.T) {
+	s := newStore(t)
+	want := captures(9000)
+	write(t, s, "c.parquet", want, table.RowGroups(2500, 0))
+	var urls []string
+	var statuses int
+	for batch, err := range table.Scan(t.Context(), s, "c.parquet", "fetch_status", "newer_column", "url") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := batch.NumCols(); n != 3 || batch.ColumnName(2) != "url" || batch.Column(1).NullN() != int(batch.NumRows()) {
+			t.Fatalf("batch %v", batch)
+		}
+		for i := range int(batch.NumRows()) {
+			urls = append(urls, strings.Clone(batch.Column(2).ValueStr(i)))
+			if batch.Column(0).ValueStr(i) == "200" {
+				statuses++
+			}
+		}
+	}
+	var wantURLs []string
+	for _, c := range want {
+		wantURLs = append(wantURLs, c.URL)
+	}
+	if d := cmp.Diff(wantURLs, urls); d != "" || statuses != len(want) {
+		t.Errorf("%d of status 200; URLs differ: %.1000s", statuses, d)
+	}
+	for range table.Scan(t.Context(), s, "c.parquet", "url") {
+		break // and it can be left early
+	}
+}
+
+func TestConcatReadsObjectsInTurn(t *testing.T) {
+	s := newStore(t)
+	write(t, s, "1.parquet", wideRows()[:1])
+	write(t, s, "2.parquet", wideRows()[1:])
+	got, err := table.Collect(table.Concat[wide](t.Context(), s, []string{"1.parquet", "2.parquet"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameRows(t, got, wideRows())
+	_, err = table.Collect(table.Concat[schema.Fetch](t.Context(), s, []string{"absent.parquet"}))
+	if err == nil || !strings.Contains(err.Error(), `"absent.parquet"`) {
+		t.Errorf("got %v", err)
+	}
+}
