@@ -13,25 +13,25 @@ import (
 type Config struct {
 	// Delay is the least time between two requests to one host, from when one is
 	// written to when the next is. Default 2s.
-	Delay time.Duration `yaml:"delay"`
+	Delay time.Duration
 	// InFlightPerHost is how many requests to one host may be in flight. Default 1.
-	InFlightPerHost int `yaml:"in_flight_per_host"`
+	InFlightPerHost int
 	// PerAddressDelay is the least time between two requests to one IP address,
 	// whatever the host. Default 200ms.
-	PerAddressDelay time.Duration `yaml:"per_address_delay"`
+	PerAddressDelay time.Duration
 	// RobotsTTL is how long a robots.txt holds before it is asked for again. Default 24h.
-	RobotsTTL time.Duration `yaml:"robots_ttl"`
+	RobotsTTL time.Duration
 	// Classes are delays by kind of site. Default ecommerce 5s, news 3s.
-	Classes map[string]time.Duration `yaml:"classes"`
+	Classes map[string]time.Duration
 	// Domains are exceptions, by domain or host name; the longest name that fits a host holds.
-	Domains map[string]Domain `yaml:"domains"`
+	Domains map[string]Domain
 }
 
 // Domain is the politeness of one domain.
 type Domain struct {
-	Class string         `yaml:"class,omitempty"` // one of Config.Classes
-	Delay *time.Duration `yaml:"delay,omitempty"` // beats the class
-	Stop  string         `yaml:"stop,omitempty"`  // a reason: nothing is fetched from it any more
+	Class string         // one of Config.Classes
+	Delay *time.Duration // beats the class
+	Stop  string         // a reason: nothing is fetched from it any more
 }
 
 // Default is the config where nothing is said.

@@ -9,6 +9,9 @@ import (
 type Item struct {
 	ID        int64     // the caller's
 	NotBefore time.Time // a retry's due time; zero: as soon as the host is due
+	// Urgent items come before all others, and are the only ones that a blocked
+	// host is asked for: what has to be known before it may be asked for more.
+	Urgent bool
 
 	seq int64
 }

@@ -33,7 +33,10 @@ type host struct {
 	name  string
 	order int64
 	rows  Rows
-	extra items
+	extra items // pushed
+
+	urgent  items
+	blocked bool // nothing but urgent items
 
 	base       time.Duration // configured
 	stop       string        // configured
@@ -63,7 +66,7 @@ type host struct {
 func (h *host) delay() time.Duration { return max(h.base, h.crawlDelay, h.raised) }
 
 // remaining is how many items the host has left.
-func (h *host) remaining() int { return h.rows.Len() + len(h.extra) }
+func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
 
 // due is when the host's next request may be sent, as far as the host goes.
 func (h *host) due() time.Time {
@@ -74,15 +77,35 @@ func (h *host) due() time.Time {
 	if h.br.open {
 		at = later(at, h.br.probeAt)
 	}
-	if h.rows.Len() == 0 && len(h.extra) > 0 {
-		at = later(at, h.extra[0].NotBefore)
+	return later(at, h.firstItem())
+}
+
+// firstItem is when the first of the available items is due.
+func (h *host) firstItem() (at time.Time) {
+	if !h.blocked {
+		if h.rows.Len() > 0 {
+			return at
+		}
+		if len(h.extra) > 0 {
+			at = h.extra[0].NotBefore
+		}
+	}
+	if len(h.urgent) > 0 && (h.blocked || len(h.extra) == 0 || h.urgent[0].NotBefore.Before(at)) {
+		at = h.urgent[0].NotBefore
 	}
 	return at
 }
 
-// take removes the item that comes next: a pushed one that is due, or a row.
-// When all is set, pushed ones are taken before they are due.
+// take removes the item that comes next: an urgent one, a pushed one that is due,
+// or a row. When all is set, they are taken before they are due, and from a
+// blocked host too.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
+	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
+		return heap.Pop(&h.urgent).(Item), true
+	}
+	if h.blocked && !all {
+		return Item{}, false
+	}
 	if len(h.extra) > 0 && (all || !h.extra[0].NotBefore.After(now)) {
 		return heap.Pop(&h.extra).(Item), true
 	}
@@ -90,6 +113,15 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 		return Item{ID: id}, true
 	}
 	return Item{}, false
+}
+
+// push adds an item.
+func (h *host) push(it Item) {
+	if it.Urgent {
+		heap.Push(&h.urgent, it)
+	} else {
+		heap.Push(&h.extra, it)
+	}
 }
 
 // predict is how long the rest of the host takes at least, in seconds.

@@ -104,10 +104,26 @@ func (s *Scheduler) Push(name string, it Item) {
 	}
 	s.seq++
 	it.seq = s.seq
-	heap.Push(&h.extra, it)
+	h.push(it)
 	s.left++
 	s.settle(h)
 	s.wake1()
+}
+
+// Block keeps all but urgent items from being fetched until Unblock.
+func (s *Scheduler) Block(name string) { s.setBlocked(name, true) }
+
+// Unblock ends Block.
+func (s *Scheduler) Unblock(name string) { s.setBlocked(name, false) }
+
+func (s *Scheduler) setBlocked(name string, blocked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[name]; h != nil && h.blocked != blocked {
+		h.blocked = blocked
+		s.settle(h)
+		s.wake1()
+	}
 }
 
 // SetCrawlDelay takes the Crawl-delay of a host's robots.txt, a floor under the
@@ -238,7 +254,7 @@ func (s *Scheduler) give(h *host, now time.Time) *Turn {
 // settle puts a host where it belongs after something about it changed.
 func (s *Scheduler) settle(h *host) {
 	drain := s.drainKind(h)
-	if h.held || h.remaining() == 0 {
+	if h.held || h.remaining() == 0 || drain == Fetch && h.blocked && len(h.urgent) == 0 {
 		s.remove(h)
 		return
 	}

@@ -623,3 +623,45 @@ func TestNextWakesForWork(t *testing.T) {
 		}
 	})
 }
+
+func TestABlockedHostIsAskedForUrgentItemsOnly(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(time.Second, 1))
+	s.Add("a", rows(0, 2))
+	start := clock.now
+	turn := next(t, s, clock)
+	s.Block("a")
+	turn.PutBack(turn.Item)
+	turn.Written(clock.now, noAddr) // as for robots.txt, which failed
+	turn.Done(Result{Class: Failure, Again: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
+	turn = next(t, s, clock)
+	if turn.Item.ID != -1 || clock.now.Sub(start) != 10*time.Second {
+		t.Fatalf("item %d after %v, want the urgent one after 10s", turn.Item.ID, clock.now.Sub(start))
+	}
+	turn.Written(clock.now, noAddr)
+	turn.Done(Result{Class: Success})
+	if turn, _, more := s.pick(clock.now.Add(time.Hour)); turn != nil || more {
+		t.Fatalf("a blocked host without urgent items: turn %v, more %t", turn, more)
+	}
+	s.Unblock("a")
+	for want := range int64(2) {
+		turn := next(t, s, clock)
+		if turn.Item.ID != want {
+			t.Errorf("item %d, want %d", turn.Item.ID, want)
+		}
+		turn.Written(clock.now, noAddr)
+		turn.Done(Result{Class: Success})
+	}
+
+	s.Add("b", rows(10, 2))
+	s.Block("b")
+	s.Push("b", Item{ID: -2, Urgent: true, NotBefore: clock.now.Add(time.Hour)})
+	s.Close()
+	turn, _, _ = s.pick(clock.now)
+	if turn == nil || turn.Kind != Closed {
+		t.Fatalf("a blocked host after Close: %+v", turn)
+	}
+	if diff := cmp.Diff([]int64{-2, 10, 11}, drainAll(turn)); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+}

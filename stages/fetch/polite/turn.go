@@ -1,7 +1,6 @@
 package polite
 
 import (
-	"container/heap"
 	"net/netip"
 	"time"
 )
@@ -52,7 +51,7 @@ func (t *Turn) Another() (Item, bool) {
 }
 
 // PutBack returns an item that was not used, to come first when the host is due again.
-func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, Item{ID: it.ID, NotBefore: it.NotBefore}) }
+func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, it) }
 
 // Written says when the turn's request was written, and gives the time since the
 // host's previous one; false if there was none.
@@ -120,8 +119,9 @@ func (t *Turn) Done(r Result) {
 	}
 	if r.Again != nil {
 		s.seq++
-		it := Item{ID: r.Again.ID, NotBefore: r.Again.NotBefore, seq: s.seq}
-		heap.Push(&h.extra, it)
+		it := *r.Again
+		it.seq = s.seq
+		h.push(it)
 		s.left++
 	}
 	s.settle(h)
