@@ -187,8 +187,8 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 		return false, e.ioError(ctx, k, PhaseHead, err)
 	}
 	if e.req.OnHead != nil && !e.req.OnHead(x) {
-		x.Filtered = true
-		if m.headEnded && !m.bodyless() {
+		x.Filtered, m.definite = true, m.headEnded && m.bodyless()
+		if m.headEnded && !m.definite {
 			x.Truncated = TruncFiltered
 		}
 	} else {
@@ -213,7 +213,7 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	if m.definite && k.source.buffered() > 0 {
 		x.warn(WarnBodyUnexpected)
 	}
-	return err == nil && !x.Filtered && m.persistent(), nil
+	return err == nil && m.persistent(), nil
 }
 
 // within is d from now, or the exchange's deadline if that is sooner.
@@ -248,7 +248,7 @@ func (e *exchanger) fail(k *conn, kind error, phase Phase, err error) error {
 // persistent reports whether the connection may serve another exchange (RFC
 // 9112, 9.3): both ends know where this one ended, and neither said close.
 func (m *message) persistent() bool {
-	if !m.definite || m.source.buffered() > 0 {
+	if !m.definite || m.source.buffered() > 0 || m.source.err != nil {
 		return false
 	}
 	keep := m.minor == 1

@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// rawServer answers each request on each connection with whatever handle does;
+// the connection is closed when handle returns.
+func rawServer(t testing.TB, handle func(c net.Conn, r *bufio.Reader, nth int)) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	open := map[net.Conn]bool{}
+	wg.Go(func() {
+		for nth := 0; ; nth++ {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open[c] = true
+			mu.Unlock()
+			wg.Go(func() {
+				defer c.Close()
+				handle(c, bufio.NewReader(c), nth)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		mu.Lock()
+		for c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	return netip.MustParseAddrPort(ln.Addr().String())
+}
+
+// readRequest reads one request head and returns it, or "" at the end.
+func readRequest(r *bufio.Reader) string {
+	var b strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return ""
+		}
+		b.WriteString(line)
+		if line == "\r\n" {
+			return b.String()
+		}
+	}
+}
+
+// answer sends raw as the answer to the first request and closes.
+func answer(raw string) func(net.Conn, *bufio.Reader, int) {
+	return func(c net.Conn, r *bufio.Reader, _ int) {
+		if readRequest(r) != "" {
+			c.Write([]byte(raw))
+		}
+	}
+}
+
+// reset makes c's close send a RST.
+func reset(c net.Conn) {
+	c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+}
+
+// clientTo returns a client all of whose requests go to addr.
+func clientTo(t testing.TB, addr netip.AddrPort, change func(*Config)) *Client {
+	t.Helper()
+	cfg := Config{
+		UserAgent: "testbot/1.0 (+https://example.org/bot)",
+		ConnectTo: []ConnectTo{{Addr: addr.Addr().String(), ToPort: addr.Port()}},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// get does a GET of http://host.test/ through a client to addr.
+func get(t testing.TB, c *Client, url string) (*Exchange, error) {
+	t.Helper()
+	x, err := c.Do(context.Background(), &Request{Method: http.MethodGet, URL: url})
+	if x == nil {
+		t.Fatal("Do returned no exchange")
+	}
+	t.Cleanup(x.Release)
+	return x, err
+}
+
+// codes are the warnings without their details.
+func codes(warnings []string) []string {
+	var out []string
+	for _, w := range warnings {
+		code, _, _ := strings.Cut(w, ": ")
+		out = append(out, code)
+	}
+	return out
+}
+
+// raw is the response as received.
+func raw(t testing.TB, x *Exchange) string {
+	t.Helper()
+	var b strings.Builder
+	n, err := x.WriteRaw(&b)
+	if err != nil || n != x.RawLen() || int(n) != b.Len() {
+		t.Fatalf("WriteRaw = %d, %v with %d bytes written, RawLen %d", n, err, b.Len(), x.RawLen())
+	}
+	return b.String()
+}

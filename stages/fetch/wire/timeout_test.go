@@ -1,0 +1,206 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipeServer is the client's end of a connection in memory whose other end
+// answers every request with raw.
+func pipeServer(raw string) net.Conn {
+	return pipeHandler(func(c net.Conn, r *bufio.Reader) {
+		for readRequest(r) != "" {
+			if _, err := io.WriteString(c, raw); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func pipeHandler(handle func(net.Conn, *bufio.Reader)) net.Conn {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		handle(server, bufio.NewReader(server))
+	}()
+	return client
+}
+
+// hold writes raw and then says nothing until the client goes away.
+func hold(raw string) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, r *bufio.Reader) {
+		readRequest(r)
+		if _, err := io.WriteString(c, raw); err == nil {
+			io.Copy(io.Discard, r)
+		}
+	}
+}
+
+// drip writes a byte a second after head.
+func drip(head string) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, r *bufio.Reader) {
+		readRequest(r)
+		for _, s := range append([]string{head}, strings.Split(strings.Repeat("X", 1000), "")...) {
+			if _, err := io.WriteString(c, s); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}
+}
+
+// Every phase has its limit, and the time it takes is that limit.
+func TestEveryWaitIsBounded(t *testing.T) {
+	limits := Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second}
+	never := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	answering := func(h func(net.Conn, *bufio.Reader)) func(context.Context) (net.Conn, error) {
+		return func(context.Context) (net.Conn, error) { return pipeHandler(h), nil }
+	}
+	tests := []struct {
+		name  string
+		url   string
+		dns   func(context.Context) error
+		dial  func(context.Context) (net.Conn, error)
+		after time.Duration
+		phase Phase      // of the error; empty if there is none
+		trunc Truncation // if there is none
+		body  string
+	}{
+		{name: "DNS", url: "http://h.test/", dns: never, after: 10 * time.Second, phase: PhaseDNS},
+		{name: "connect", url: "http://h.test/", dial: func(ctx context.Context) (net.Conn, error) { return nil, never(ctx) }, after: 10 * time.Second, phase: PhaseConnect},
+		{name: "handshake", url: "https://h.test/", dial: answering(func(c net.Conn, _ *bufio.Reader) { io.Copy(io.Discard, c) }), after: 10 * time.Second, phase: PhaseTLS},
+		{name: "request not read", url: "http://h.test/", dial: answering(func(net.Conn, *bufio.Reader) { time.Sleep(time.Hour) }), after: 15 * time.Second, phase: PhaseWrite},
+		{name: "silence after the request", url: "http://h.test/", dial: answering(hold("")), after: 15 * time.Second, phase: PhaseFirstByte},
+		{name: "silence in the head", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\n")), after: 30 * time.Second, phase: PhaseHead},
+		{name: "slow drip of a head", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\nX: ")), after: 30 * time.Second, phase: PhaseHead},
+		{name: "silence in the body", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
+		{name: "silence in a chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
+		{name: "slow drip of a body", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 29)},
+		{name: "silence after the last chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n")), after: settle, body: "abc"},
+		{name: "silence after the shorter of two lengths", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\nabc")), after: settle, body: "abc"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New(Config{
+					Timeouts: limits,
+					Resolver: resolverFunc(func(ctx context.Context, _ string) (Answer, error) {
+						if tt.dns != nil {
+							return Answer{}, tt.dns(ctx)
+						}
+						return Answer{Addrs: []netip.Addr{someAddr}}, nil
+					}),
+					Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) { return tt.dial(ctx) },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				defer time.Sleep(time.Hour) // what waits in the background ends in its own time
+				begin := time.Now()
+				x, err := c.Do(t.Context(), &Request{URL: tt.url})
+				defer x.Release()
+				if took := time.Since(begin); took != tt.after || x.Timing.Total != took {
+					t.Errorf("took %v, by its own account %v; want %v", took, x.Timing.Total, tt.after)
+				}
+				if tt.phase == "" {
+					if err != nil || x.Truncated != tt.trunc || string(x.Body) != tt.body {
+						t.Errorf("%v, truncated %q, body %q; want %q, %q", err, x.Truncated, x.Body, tt.trunc, tt.body)
+					}
+					return
+				}
+				var e *Error
+				if !errors.As(err, &e) || e.Kind != ErrTimeout || e.Phase != tt.phase {
+					t.Errorf("error %v, want a timeout in phase %s", err, tt.phase)
+				}
+			})
+		})
+	}
+}
+
+// The caller's context ends an exchange wherever it is, and that is told apart
+// from a server's slowness.
+func TestContextAborts(t *testing.T) {
+	for name, handle := range map[string]func(net.Conn, *bufio.Reader){
+		"before the first byte": hold(""),
+		"in the head":           hold("HTTP/1.1 200 OK\r\n"),
+		"in the body":           hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"),
+		"as it drips":           drip("HTTP/1.1 200 OK\r\n\r\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New(Config{
+					Resolver: fakeResolver{"h.test": {Addrs: []netip.Addr{someAddr}}},
+					Dial:     func(context.Context, netip.AddrPort) (net.Conn, error) { return pipeHandler(handle), nil },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				defer time.Sleep(time.Hour)
+				lapsed := errors.New("right lapsed")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 3500*time.Millisecond, lapsed)
+				defer cancel()
+				begin := time.Now()
+				x, err := c.Do(ctx, &Request{URL: "http://h.test/"})
+				defer x.Release()
+				if !errors.Is(err, ErrAborted) || !errors.Is(err, lapsed) || errors.Is(err, ErrTimeout) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(begin); took != 3500*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := fakeResolver{}
+		for _, n := range []string{"a.test", "b.test", "c.test"} {
+			names[n] = Answer{Addrs: []netip.Addr{someAddr}}
+		}
+		dials := 0
+		c, err := New(Config{
+			Resolver: names, MaxIdle: 2, IdleTimeout: time.Minute,
+			Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
+				dials++
+				return pipeServer(okHead + page), nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		step := func(url string, wantDials, wantIdle int) {
+			t.Helper()
+			if _, err := get(t, c, url); err != nil {
+				t.Fatal(err)
+			}
+			if dials != wantDials || c.idle.len() != wantIdle {
+				t.Errorf("after %s: %d dials, %d idle; want %d, %d", url, dials, c.idle.len(), wantDials, wantIdle)
+			}
+		}
+		step("http://a.test/", 1, 1)
+		step("http://b.test/", 2, 2)
+		step("http://c.test/", 3, 2) // a's is the oldest
+		step("http://b.test/", 3, 2)
+		step("http://a.test/", 4, 2) // c's is now
+		time.Sleep(time.Minute)
+		step("http://b.test/", 5, 1) // all have expired
+		c.Close()
+		if c.idle.len() != 0 {
+			t.Error("connections are kept after Close")
+		}
+		step("http://b.test/", 6, 0)
+	})
+}

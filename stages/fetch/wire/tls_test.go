@@ -1,0 +1,275 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+)
+
+// certificate makes a self-signed one for name, valid around now or not.
+func certificate(t *testing.T, name string, from, to time.Duration) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(to), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
+}
+
+// tlsServer answers every request on every connection with raw.
+func tlsServer(t *testing.T, cfg *tls.Config, raw string, conns *atomic.Int32) netip.AddrPort {
+	return rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) {
+		tc := tls.Server(c, cfg)
+		if tc.Handshake() != nil {
+			return
+		}
+		if conns != nil {
+			conns.Add(1)
+		}
+		for r := bufio.NewReader(tc); readRequest(r) != ""; {
+			io.WriteString(tc, raw)
+		}
+	})
+}
+
+func TestCertificateProblemsAreTLSErrors(t *testing.T) {
+	const day = 24 * time.Hour
+	tests := []struct {
+		name, host string
+		from, to   time.Duration
+		trusted    bool
+		reason     string // "" if all is well
+	}{
+		{"good", "host.test", -day, day, true, ""},
+		{"good with a final dot", "host.test.", -day, day, true, ""},
+		{"self-signed", "host.test", -day, day, false, "unknown authority"},
+		{"expired", "host.test", -2 * day, -day, true, "expired"},
+		{"not yet valid", "host.test", day, 2 * day, true, "not yet valid"},
+		{"for another host", "other.test", -day, day, true, "not other.test"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cert, pool := certificate(t, "host.test", tt.from, tt.to)
+			addr := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+page, nil)
+			c := clientTo(t, addr, func(c *Config) {
+				c.TLS = &tls.Config{RootCAs: pool}
+				if !tt.trusted {
+					c.TLS.RootCAs = x509.NewCertPool()
+				}
+			})
+			x, err := get(t, c, "https://"+tt.host+"/")
+			if tt.reason == "" {
+				if err != nil || x.TLSVersion != "TLS 1.3" || x.TLSCipher == "" || x.Timing.TLS <= 0 || string(x.Body) != page {
+					t.Errorf("%v over %s %s", err, x.TLSVersion, x.TLSCipher)
+				}
+				return
+			}
+			var e *Error
+			if !errors.As(err, &e) || e.Kind != ErrTLS || e.Phase != PhaseTLS || !strings.Contains(err.Error(), tt.reason) || e.Temporary() {
+				t.Errorf("error %v, want a TLS error with %q", err, tt.reason)
+			}
+			if x.BytesOut != 0 {
+				t.Error("the request was sent")
+			}
+		})
+	}
+}
+
+func TestBrokenHandshakesAreTLSErrors(t *testing.T) {
+	for name, handle := range map[string]func(net.Conn, *bufio.Reader, int){
+		"closed": func(c net.Conn, r *bufio.Reader, _ int) { r.ReadByte() },
+		"reset":  func(c net.Conn, r *bufio.Reader, _ int) { r.ReadByte(); reset(c) },
+		"alert":  func(c net.Conn, _ *bufio.Reader, _ int) { io.WriteString(c, "\x15\x03\x01\x00\x02\x02\x28") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := get(t, clientTo(t, rawServer(t, handle), nil), "https://host.test/")
+			if !errors.Is(err, ErrTLS) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestTLSConnectionsAndSessionsAreReused(t *testing.T) {
+	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
+	for _, tt := range []struct {
+		raw   string
+		conns int32
+	}{
+		{okHead + page, 1},
+		{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 37\r\n\r\n" + page, 3},
+	} {
+		var conns, resumed atomic.Int32
+		cfg := &tls.Config{Certificates: []tls.Certificate{cert}, VerifyConnection: func(s tls.ConnectionState) error {
+			if s.DidResume {
+				resumed.Add(1)
+			}
+			return nil
+		}}
+		c := clientTo(t, tlsServer(t, cfg, tt.raw, &conns), func(c *Config) { c.TLS = &tls.Config{RootCAs: pool} })
+		for i := range 3 {
+			x, err := get(t, c, "https://host.test/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := tt.conns == 1; x.Reused != (kept && i > 0) || x.TLSVersion != "TLS 1.3" {
+				t.Errorf("exchange %d: reused %v over %q", i, x.Reused, x.TLSVersion)
+			}
+		}
+		if conns.Load() != tt.conns || resumed.Load() != tt.conns-1 {
+			t.Errorf("%d connections, %d sessions resumed; want %d, %d", conns.Load(), resumed.Load(), tt.conns, tt.conns-1)
+		}
+	}
+}
+
+func TestHeadCutOverTLSIsAnError(t *testing.T) {
+	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
+	addr := rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) {
+		tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
+		readRequest(bufio.NewReader(tc))
+		io.WriteString(tc, "HTTP/1.1 200 OK\r\nX-Frame-Op")
+	})
+	_, err := get(t, clientTo(t, addr, func(c *Config) { c.TLS = &tls.Config{RootCAs: pool} }), "https://host.test/")
+	if !errors.Is(err, ErrDisconnect) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// proxyServer is a proxy that speaks CONNECT to target, whatever was asked for,
+// and answers other requests itself.
+func proxyServer(t *testing.T, target netip.AddrPort, status string, asked chan<- string) netip.AddrPort {
+	return rawServer(t, func(c net.Conn, r *bufio.Reader, _ int) {
+		req := readRequest(r)
+		asked <- req
+		if !strings.HasPrefix(req, "CONNECT ") {
+			io.WriteString(c, okHead+page)
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 "+status+"\r\nX-Proxy: yes\r\n\r\n")
+		if !strings.HasPrefix(status, "2") {
+			return
+		}
+		up, err := net.Dial("tcp", target.String())
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		go func() { io.Copy(up, r); up.Close() }()
+		io.Copy(c, up)
+	})
+}
+
+func TestProxy(t *testing.T) {
+	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
+	origin := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+page, nil)
+	resolver := fakeResolver{
+		"host.test": {Addrs: []netip.Addr{someAddr}}, "inner.test": {Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+	}
+	secret := "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("user:secret"))
+	tests := []struct {
+		name, url, status string
+		private           bool
+		connectTo         []ConnectTo
+		line              string // of the request that the proxy gets
+		kind              error
+	}{
+		{name: "http in absolute form", url: "http://host.test:81/a?b", line: "GET http://host.test:81/a?b HTTP/1.1"},
+		{name: "https to the address that was checked", url: "https://host.test/", line: "CONNECT 93.184.216.34:443 HTTP/1.1"},
+		{name: "https by name if nothing is checked", url: "https://host.test/", private: true, line: "CONNECT host.test:443 HTTP/1.1"},
+		{name: "connect-to goes through a tunnel", url: "https://host.test/", connectTo: []ConnectTo{{Host: "host.test", Addr: "other.test", ToPort: 8443}}, line: "CONNECT other.test:8443 HTTP/1.1"},
+		{name: "refused", url: "https://host.test/", status: "403 Forbidden", line: "CONNECT 93.184.216.34:443 HTTP/1.1", kind: ErrConnect},
+		{name: "private name", url: "http://inner.test/", kind: ErrAddressBlocked},
+		{name: "private address", url: "https://169.254.169.254/", kind: ErrAddressBlocked},
+		{name: "bad port", url: "http://host.test:25/", private: true, kind: ErrAddressBlocked},
+		{name: "unknown name", url: "http://nowhere.test/", kind: ErrNXDomain},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.status == "" {
+				tt.status = "200 Connection established"
+			}
+			asked := make(chan string, 2)
+			addr := proxyServer(t, origin, tt.status, asked)
+			c, err := New(Config{
+				Proxy: fmt.Sprintf("http://user:secret@%s", addr), Resolver: resolver,
+				Guard: guard.New(tt.private), ConnectTo: tt.connectTo, TLS: &tls.Config{RootCAs: pool},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			x, err := get(t, c, tt.url)
+			if tt.kind != nil {
+				if !errors.Is(err, tt.kind) {
+					t.Errorf("error %v, want %v", err, tt.kind)
+				}
+			} else if err != nil || string(x.Body) != page || x.Route != RouteProxy || x.Addr != addr {
+				t.Errorf("%v, body %q by %s %s", err, x.Body, x.Route, x.Addr)
+			}
+			if tt.line == "" {
+				if len(asked) > 0 {
+					t.Errorf("the proxy was asked %q", <-asked)
+				}
+				return
+			}
+			req := <-asked
+			if line, _, _ := strings.Cut(req, "\r\n"); line != tt.line || !strings.Contains(req, secret+"\r\n") {
+				t.Errorf("the proxy was asked %q, want %q with credentials", req, tt.line)
+			}
+			if strings.Contains(string(x.RawRequest), "Authorization") || err != nil && strings.Contains(err.Error(), "secret") {
+				t.Error("credentials are kept or shown")
+			}
+		})
+	}
+}
+
+func TestProxyThatIsNone(t *testing.T) {
+	for _, s := range []string{"https://proxy.test:3128", "socks5://proxy.test", "proxy.test:3128", "http://", "http://proxy.test/path", "http://u:secret@proxy test", "http://proxy.test:0", "http://proxy.test:99999"} {
+		_, err := New(Config{Proxy: s})
+		if err == nil || !strings.Contains(err.Error(), "fetch.proxy") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	c, err := New(Config{Proxy: "http://[::1]:3128/", Dial: func(_ context.Context, a netip.AddrPort) (net.Conn, error) {
+		return nil, errors.New("dialled " + a.String())
+	}, Guard: guard.New(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t, c, "http://host.test/"); err == nil || !strings.Contains(err.Error(), "dialled [::1]:3128") {
+		t.Errorf("proxy by IPv6: %v", err)
+	}
+}
