@@ -1,0 +1,17 @@
+// Package rank counts what the round's pages say of each other: inlinks of every
+// target, and a PageRank by host.
+//
+// In: merge's link runs (the bucket's row groups only), its host-edge runs and
+// its host rows. Out, for one reduce bucket: the working file inlinks, a row for
+// each target of the bucket, which frontier and publish join; and the bucket's
+// part of the published hosts.
+//
+// Targets are streamed in order, so memory holds one target's sources (bounded)
+// and the host graph: 12 bytes an edge and 16 bytes and its name a host. Every
+// task computes the whole host graph's PageRank and writes its own hosts only:
+// the graph is small beside the link graph, and no task has to wait for another.
+// Sums run in host order, whatever the parallelism, so that the same inputs give
+// the same bytes.
+//
+// It imports stages and formats packages.
+package rank
