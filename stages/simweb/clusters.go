@@ -1,0 +1,118 @@
+package simweb
+
+import (
+	"cmp"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/simhash"
+)
+
+// earlier is a page of an earlier round that stands for itself or for others.
+type earlier struct {
+	page  Page
+	round int
+}
+
+func shorterURL(a, b *Page) int {
+	return cmp.Or(cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
+}
+
+// cluster groups the pages of a round with one another and with those of earlier
+// rounds, and notes who stands for whom for the rounds to come.
+func (c *crawl) cluster(pages []Page) []Cluster {
+	all := make([]earlier, 0, len(c.standing)+len(pages))
+	round := c.rounds
+	all = append(all, c.standing...)
+	for _, p := range pages {
+		all = append(all, earlier{p, round})
+	}
+	group := c.components(all, len(c.standing))
+	members := make(map[int][]int) // by the first of the component
+	for i := range all {
+		members[group[i]] = append(members[group[i]], i)
+	}
+	var clusters []Cluster
+	for i := range all { // in the order of the first ones, not of the map
+		if group[i] != i {
+			continue
+		}
+		rep := slices.MinFunc(members[i], func(a, b int) int {
+			return cmp.Or(cmp.Compare(all[a].round, all[b].round), c.cfg.Better(&all[a].page, &all[b].page))
+		})
+		if all[rep].round == round {
+			c.standing = append(c.standing, all[rep])
+		}
+		if cl, ok := clusterOf(all, members[i], rep, round); ok {
+			clusters = append(clusters, cl)
+		}
+	}
+	slices.SortFunc(clusters, func(a, b Cluster) int { return cmp.Compare(a.Members[0].URL, b.Members[0].URL) })
+	return clusters
+}
+
+// clusterOf gives the rows of a cluster; ok is false where no page of the round
+// has another beside it.
+func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok bool) {
+	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
+	if all[rep].round != round {
+		cl.Earlier = all[rep].round
+	}
+	for _, m := range members {
+		p := &all[m].page
+		if all[m].round != round {
+			continue
+		}
+		kind := schema.DupNear
+		switch {
+		case m == rep:
+			kind = schema.DupRepresentative
+		case p.Main == all[rep].page.Main:
+			kind = schema.DupExact
+		}
+		cl.Members = append(cl.Members, Member{p.URL, kind, int32(simhash.Distance(p.SimHash, all[rep].page.SimHash))})
+	}
+	slices.SortFunc(cl.Members, func(a, b Member) int { return cmp.Compare(a.URL, b.URL) })
+	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
+}
+
+// components gives for each page the least number of its connected component.
+// Pairs of earlier pages, the first n, are not compared: rounds that are sealed
+// do not change.
+func (c *crawl) components(all []earlier, n int) []int {
+	parent := make([]int, len(all))
+	for i := range parent {
+		parent[i] = i
+	}
+	root := func(i int) int {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	for b := n; b < len(all); b++ {
+		for a := range b {
+			if c.duplicates(&all[a].page, &all[b].page) {
+				ra, rb := root(a), root(b)
+				parent[max(ra, rb)] = min(ra, rb)
+			}
+		}
+	}
+	for i := range parent {
+		parent[i] = root(i)
+	}
+	return parent
+}
+
+// duplicates reports whether two pages are next to each other in their component.
+func (c *crawl) duplicates(a, b *Page) bool {
+	if !a.TextKnown || !b.TextKnown || a.Main == "" || b.Main == "" {
+		return false
+	}
+	if a.WordCount >= int32(c.cfg.MinWords) && b.WordCount >= int32(c.cfg.MinWords) &&
+		simhash.Distance(a.SimHash, b.SimHash) <= c.cfg.MaxDistance {
+		return true
+	}
+	return a.SimHash == b.SimHash && a.Main == b.Main
+}

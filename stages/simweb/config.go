@@ -1,0 +1,112 @@
+package simweb
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// ErrConfig: a Config cannot be used; the error names the field and what is allowed.
+var ErrConfig = errors.New("not a usable simweb config")
+
+// Config says what a Web is like. Two Webs of equal Config are equal.
+type Config struct {
+	Seed         uint64
+	Hosts        int // at least 1
+	PagesPerHost int // mean number of pages of a host, at least 1; sizes follow Zipf's law
+
+	// Shares of a host's pages, each 0 to 1, together at most 0.9. The home is always an ordinary page.
+	FaultShare float64 // answer with a fault of the table, redirects included
+	ExactShare float64 // are copies of another page
+	NearShare  float64 // are near copies of another page
+	ShortShare float64 // have fewer than 50 words
+	ChainShare float64 // of every 16 pages, the chance that 4 form a chain of near copies
+
+	// SeedShare is the share of a host's pages that Seeds lists beside its home, 0 to 1.
+	SeedShare float64
+
+	// Faults are the classes of faults that pages may have: Quick, Retried, Slow.
+	Faults FaultClass
+	// Robots: without it, every host allows everything with an empty robots.txt.
+	Robots bool
+
+	CrawlDelay time.Duration // as the robots.txt of some hosts ask; 0: none does
+	RetryAfter time.Duration // of 429 and 503 answers, whole seconds; 0: none is named
+	SlowDelay  time.Duration // before a slow answer, and between the pieces of a dripping one
+	LargeBody  int           // bytes of the large document
+
+	// PrivateSuffix, unless empty, gives some hosts names directly below it, so that
+	// each is a domain of its own, as github.io does. Those names may exist outside:
+	// crawl such a web through a connect-to rule that leaves nothing out.
+	PrivateSuffix string
+}
+
+// Default is a web of 20 hosts and about 2,000 pages with quick faults.
+func Default() Config {
+	return Config{
+		Seed: 1, Hosts: 20, PagesPerHost: 100,
+		FaultShare: 0.05, ExactShare: 0.03, NearShare: 0.03, ShortShare: 0.05, ChainShare: 0.3,
+		SeedShare: 0.4,
+		Faults:    Quick,
+		Robots:    true,
+
+		CrawlDelay: 500 * time.Millisecond,
+		RetryAfter: time.Second,
+		SlowDelay:  300 * time.Millisecond,
+		LargeBody:  6 << 20,
+	}
+}
+
+// maxHosts and maxPages keep host and page numbers within an int on every machine.
+const (
+	maxHosts = 1 << 30
+	maxPages = 1 << 24
+)
+
+// Validate reports the first field that cannot be used.
+func (c *Config) Validate() error {
+	if c.Hosts < 1 || c.Hosts > maxHosts {
+		return fmt.Errorf("Hosts %d: want 1 to %d: %w", c.Hosts, maxHosts, ErrConfig)
+	}
+	if c.PagesPerHost < 1 || c.PagesPerHost > maxPages {
+		return fmt.Errorf("PagesPerHost %d: want 1 to %d: %w", c.PagesPerHost, maxPages, ErrConfig)
+	}
+	for _, s := range []struct {
+		name  string
+		share float64
+	}{
+		{"FaultShare", c.FaultShare}, {"ExactShare", c.ExactShare}, {"NearShare", c.NearShare},
+		{"ShortShare", c.ShortShare}, {"ChainShare", c.ChainShare}, {"SeedShare", c.SeedShare},
+		{"FaultShare + ExactShare + NearShare + ShortShare + 0.1", c.FaultShare + c.ExactShare + c.NearShare + c.ShortShare + 0.1},
+	} {
+		if !(s.share >= 0 && s.share <= 1+1e-9) { // NaN is refused too
+			return fmt.Errorf("%s %v: want 0 to 1: %w", s.name, s.share, ErrConfig)
+		}
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"CrawlDelay", c.CrawlDelay}, {"RetryAfter", c.RetryAfter}, {"SlowDelay", c.SlowDelay}} {
+		if d.d < 0 {
+			return fmt.Errorf("%s %v: want 0 or more: %w", d.name, d.d, ErrConfig)
+		}
+	}
+	if c.RetryAfter%time.Second != 0 {
+		return fmt.Errorf("RetryAfter %v: want whole seconds, as the header has them: %w", c.RetryAfter, ErrConfig)
+	}
+	if c.LargeBody < 0 || c.LargeBody > 1<<30 {
+		return fmt.Errorf("LargeBody %d: want 0 to %d bytes: %w", c.LargeBody, 1<<30, ErrConfig)
+	}
+	if c.FaultShare > 0 && len(enabledFaults(c.Faults)) == 0 {
+		return fmt.Errorf("FaultShare %v without a class of Faults: %w", c.FaultShare, ErrConfig)
+	}
+	if s := c.PrivateSuffix; s != "" {
+		if got, _ := publicsuffix.PublicSuffix("h." + s); got != s || s != strings.ToLower(s) {
+			return fmt.Errorf("PrivateSuffix %q: want a public suffix such as \"github.io\": %w", s, ErrConfig)
+		}
+	}
+	return nil
+}

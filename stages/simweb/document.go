@@ -1,0 +1,272 @@
+package simweb
+
+import (
+	"strconv"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// document is an HTML page: its bytes and, from the same pass of the same
+// generator, what they say.
+type document struct {
+	title, description, keywords, author string
+
+	lang      language
+	canonical string // as declared; "" if not
+	robots    string // meta robots; "" if none
+	xRobots   string // X-Robots-Tag; "" if none
+
+	html  []byte
+	main  []byte // main text: blocks as lines
+	links []link
+
+	// Where a document that is cut after its main part ends: bytes, links.
+	mainEnd, mainLinks int
+}
+
+// link is a reference that a page holds, as it is meant.
+type link struct {
+	target   string // canonical URL, tracking parameters aside
+	track    string // tracking parameters that the reference carries
+	anchor   string
+	rel      string // lower case
+	kind     schema.LinkKind
+	nofollow bool
+	position string
+}
+
+// place is a URL of the web, or of outside where host is -1.
+type place struct {
+	host int
+	path string // the whole URL where host is -1
+}
+
+func (w *Web) urlOf(p place) string {
+	if p.host < 0 {
+		return p.path
+	}
+	return w.at(p.host, p.path)
+}
+
+// author writes a document.
+type author struct {
+	w        *Web
+	doc      *document
+	host     int
+	page     int
+	variant  string
+	key      key
+	dir      string // directory of the base URL
+	absolute bool   // write no reference that depends on the base
+	position string
+	nofollow bool // the page says so of all its links
+	refresh  *place
+}
+
+// document gives the page of that number as it stands at path. variant tells the
+// documents of one number apart: "" is the page of the graph.
+func (w *Web) document(host, page int, variant, path string, refresh *place) *document {
+	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
+	a.key = w.pageKey(host, page).named("document").named(variant)
+	a.doc = &document{html: make([]byte, 0, 8<<10), main: make([]byte, 0, 4<<10), links: make([]link, 0, 40)}
+	src := w.source(host, page, variant)
+	a.doc.lang = w.languageOf(src)
+	a.head(src, path)
+	a.text("\n<body>\n<header><p class=\"brand\">The " + title(w.hostKey(host).named("brand"), 2) + "</p></header>\n")
+	a.nav()
+	a.mainPart(src)
+	a.aside(src)
+	a.footer()
+	a.text("</body>\n</html>\n")
+	return a.doc
+}
+
+func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
+
+// titleOf is the title of a page of the graph, and the beginning of others' anchors.
+func (w *Web) titleOf(host, page, words int) string {
+	return title(w.pageKey(host, page).named("title"), words)
+}
+
+func (a *author) head(src source, path string) {
+	w, d, k := a.w, a.doc, a.key.named("head")
+	d.title = w.titleOf(a.host, a.page, 3)
+	switch k.at(0).below(8) {
+	case 0:
+		d.title += " & Co"
+	case 1:
+		d.title += " – " + title(w.hostKey(a.host).named("brand"), 1)
+	}
+	a.text("<!doctype html>\n<html lang=\"" + d.lang.tag + "\">\n<head>\n<meta charset=\"utf-8\">\n<title>")
+	d.html = appendEscaped(d.html, d.title)
+	a.text("</title>\n")
+	if k.at(1).below(4) > 0 {
+		d.description = "About " + title(k.at(2), 4) + "."
+		a.meta("description", d.description)
+	}
+	if k.at(3).below(4) == 0 {
+		d.keywords = title(k.at(4), 1) + ", " + title(k.at(5), 1)
+		a.meta("keywords", d.keywords)
+	}
+	if k.at(6).below(6) == 0 {
+		d.author = title(k.at(7), 2)
+		a.meta("author", d.author)
+	}
+	ordinary := a.variant == "" && a.page > 0 && w.role(a.host, a.page) == rolePage
+	if u := k.at(8).below(100); ordinary && u < 5 {
+		switch {
+		case u < 2:
+			d.robots = "noindex"
+			a.meta("robots", d.robots)
+		case u < 4:
+			d.robots, a.nofollow = "nofollow", true
+			a.meta("robots", d.robots)
+		default:
+			d.xRobots = "noindex"
+		}
+	}
+	if a.variant == "" && k.at(9).below(12) == 0 {
+		base := "/" + sections[k.at(10).below(len(sections))] + "/base/"
+		a.dir = base
+		a.text("<base href=\"" + w.at(a.host, base) + "\">\n")
+	}
+	a.headLinks(src, path, k.named("links"))
+	a.text("</head>")
+}
+
+func (a *author) meta(name, content string) {
+	a.text("<meta name=\"" + name + "\" content=\"" + content + "\">\n")
+}
+
+// headLinks writes the link elements. Only pages of the graph declare a canonical
+// URL: nothing may name a page that redirects lead to.
+func (a *author) headLinks(src source, path string, k key) {
+	w := a.w
+	if a.refresh != nil {
+		url := w.urlOf(*a.refresh)
+		a.text("<meta http-equiv=\"refresh\" content=\"5; url=" + url + "\">\n")
+		a.record(*a.refresh, link{kind: schema.KindRefresh})
+	}
+	if a.variant == "" {
+		own := src.host == a.host && src.page == a.page
+		switch u := k.at(0).below(10); {
+		case !own && u < 6 && w.role(a.host, a.page) == roleExact:
+			a.canonical(place{src.host, w.path(src.host, src.page)})
+		case own && u < 4:
+			a.canonical(place{a.host, path})
+		}
+		if k.at(1).below(16) == 0 {
+			p := k.at(2).below(w.Pages(a.host))
+			if w.role(a.host, p) != roleFault {
+				a.linkTag("alternate", ` hreflang="nl"`, schema.KindHreflang, place{a.host, w.path(a.host, p)})
+			}
+		}
+	}
+	a.linkTag("stylesheet", "", schema.KindLink, place{a.host, "/static/site.css"})
+	if a.page == 0 {
+		a.linkTag("alternate", ` type="application/rss+xml"`, schema.KindFeed, place{a.host, "/feed.xml"})
+	}
+}
+
+func (a *author) canonical(p place) {
+	a.doc.canonical = a.w.urlOf(p)
+	a.linkTag("canonical", "", schema.KindCanonical, p)
+}
+
+func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
+	a.text("<link rel=\"" + rel + "\"" + attrs + " href=\"")
+	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
+	a.text("\">\n")
+	a.record(p, link{rel: rel, kind: kind})
+}
+
+// record notes a link that was written. White space stands for no target.
+func (a *author) record(p place, l link) {
+	l.target = a.w.urlOf(p)
+	l.position = a.position
+	l.nofollow = l.nofollow || a.nofollow
+	a.doc.links = append(a.doc.links, l)
+}
+
+func (a *author) nav() {
+	w := a.w
+	a.position = "nav"
+	a.text("<nav>\n<ul>\n<li>")
+	a.plainAnchor(place{a.host, "/"}, "Home")
+	for p := 1; p <= 4 && p < w.Pages(a.host); p++ {
+		if w.role(a.host, p) == roleFault {
+			continue
+		}
+		a.text("</li>\n<li>")
+		a.plainAnchor(place{a.host, w.path(a.host, p)}, w.titleOf(a.host, p, 1))
+	}
+	a.text("</li>\n</ul>\n</nav>\n")
+	a.position = ""
+}
+
+// aside holds what a page embeds and, where the main part is a copy of another
+// page's or short, the links to the children of this page.
+func (a *author) aside(src source) {
+	w, k := a.w, a.key.named("aside")
+	a.position = "aside"
+	a.text("<aside>\n")
+	if a.variant == "" && (src.copied(a.host, a.page) || src.short) {
+		a.text("<ul>\n")
+		n := 0
+		w.children(a.host, a.page, func(c int) {
+			a.text("<li>")
+			a.pageAnchor(k.at(100+n), a.host, c)
+			a.text("</li>\n")
+			n++
+		})
+		a.text("</ul>\n")
+	}
+	if k.at(0).below(5) == 0 {
+		a.embed("<img src=\"", schema.KindImg, place{a.host, "/static/picture-" + strconv.Itoa(k.at(1).below(50)) + ".png"}, "\" alt=\"\">\n")
+	}
+	if p := k.at(2).below(w.Pages(a.host)); k.at(3).below(24) == 0 && w.role(a.host, p) != roleFault {
+		a.embed("<iframe src=\"", schema.KindIframe, place{a.host, w.path(a.host, p)}, "\"></iframe>\n")
+	}
+	if p := k.at(4).below(w.Pages(a.host)); k.at(5).below(24) == 0 && w.role(a.host, p) != roleFault {
+		a.embed("<map name=\"m\"><area shape=\"default\" href=\"", schema.KindArea, place{a.host, w.path(a.host, p)}, "\"></map>\n")
+	}
+	a.text("<p>Related to this.</p>\n</aside>\n")
+	a.position = ""
+}
+
+func (a *author) embed(open string, kind schema.LinkKind, p place, end string) {
+	a.text(open)
+	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
+	a.text(end)
+	a.record(p, link{kind: kind})
+}
+
+func (a *author) footer() {
+	w, k := a.w, a.key.named("footer")
+	a.position = "footer"
+	a.text("<footer>\n<p>")
+	login := place{a.host, "/login?next=" + strconv.Itoa(a.page)}
+	a.text("<a rel=\"NoFollow\" href=\"" + login.path + "\">Sign in</a>\n")
+	a.record(login, link{anchor: "Sign in", rel: "nofollow", kind: schema.KindA, nofollow: true})
+	if k.at(0).below(3) == 0 {
+		a.plainAnchor(place{(a.host + 1) % w.cfg.Hosts, "/"}, "Partner")
+		a.text("\n")
+	}
+	if k.at(1).below(5) == 0 {
+		a.plainAnchor(w.outside(k.at(2)), "Elsewhere")
+		a.text("\n")
+	}
+	if k.at(3).below(8) == 0 {
+		a.text("<a href=\"mailto:post@" + w.Host(a.host) + "\">Write to us</a>\n<a href=\"javascript:void(0)\">Print</a>\n")
+	}
+	a.text("</p>\n<p>All rights reserved by nobody.</p>\n</footer>\n")
+	a.position = ""
+	if k.at(4).below(4) == 0 {
+		a.embed("<script src=\"", schema.KindScript, place{a.host, "/static/site.js"}, "\"></script>\n")
+	}
+}
+
+// outside is the home of a host that this web does not have.
+func (w *Web) outside(k key) place {
+	return place{-1, "http://" + number("s", k.below(1000)) + ".elsewhere.example/"}
+}

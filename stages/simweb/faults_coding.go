@@ -1,0 +1,101 @@
+package simweb
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// codingFaults encode the body, asked for or not.
+var codingFaults = []Fault{
+	coded("gzip", "gzip", "gzip that nobody asked for", gzipped),
+	coded("x-gzip", "x-gzip", "gzip by its old name", gzipped),
+	coded("gzip-twice", "gzip, gzip", "gzip twice", func(b []byte) []byte { return gzipped(gzipped(b)) }),
+	coded("gzip-members", "gzip", "gzip in two members", func(b []byte) []byte {
+		return append(gzipped(b[:len(b)/2]), gzipped(b[len(b)/2:])...)
+	}),
+	coded("deflate", "deflate", "deflate in a zlib wrapper, as it should be", func(b []byte) []byte {
+		return compressed(b, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
+	}),
+	coded("deflate-raw", "deflate", "deflate without the wrapper", func(b []byte) []byte {
+		return compressed(b, func(w io.Writer) io.WriteCloser { return must(flate.NewWriter(w, flate.BestSpeed)) })
+	}),
+	coded("brotli", "br", "brotli", func(b []byte) []byte {
+		return compressed(b, func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, brotli.BestSpeed) })
+	}),
+	coded("zstd", "zstd", "zstd", func(b []byte) []byte {
+		return compressed(b, func(w io.Writer) io.WriteCloser { return must(zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))) })
+	}),
+	warned(coded("gzip-trailing", "gzip", "bytes after the gzip", func(b []byte) []byte { return append(gzipped(b), "\x00\x00<!-- -->"...) })),
+	warned(coded("gzip-false", "gzip", "plain text that claims to be gzip", func(b []byte) []byte { return b })),
+	{Name: "gzip-bomb", About: "a page, then 64 MiB of white space, in 64 kB of gzip", Class: Quick, Outcome: schema.OK, Status: 200,
+		Page: WholePage, Truncated: schema.TruncatedLength, header: []string{"Content-Encoding", "gzip"},
+		plain: func(_ visit, a *answer) { a.body = bomb(a.body) }},
+	{Name: "gzip-truncated", About: "gzip that ends after the main part", Class: Quick, Outcome: schema.OK, Status: 200,
+		Page: MainPage, Warning: true, Truncated: schema.TruncatedDisconnect, header: []string{"Content-Encoding", "gzip"},
+		plain: func(_ visit, a *answer) { a.body = gzippedTo(a.body, a.doc.mainEnd) }},
+}
+
+func coded(name, coding, about string, encode func([]byte) []byte) Fault {
+	f := page(name, about, func(_ visit, a *answer) { a.body = encode(a.body) })
+	f.header = []string{"Content-Encoding", coding}
+	return f
+}
+
+func warned(f Fault) Fault {
+	f.Warning = true
+	return f
+}
+
+// must is for writers that fail by bad options only, which are constants here.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("simweb: " + err.Error())
+	}
+	return v
+}
+
+func compressed(b []byte, open func(io.Writer) io.WriteCloser) []byte {
+	var buf bytes.Buffer
+	w := open(&buf)
+	_, _ = w.Write(b) // a Buffer takes all
+	_ = w.Close()
+	return buf.Bytes()
+}
+
+func gzipWriter(w io.Writer) *gzip.Writer { return must(gzip.NewWriterLevel(w, gzip.BestSpeed)) }
+
+func gzipped(b []byte) []byte {
+	return compressed(b, func(w io.Writer) io.WriteCloser { return gzipWriter(w) })
+}
+
+// gzippedTo is gzip whose first n bytes of content can be decoded; the rest is not there.
+func gzippedTo(b []byte, n int) []byte {
+	var buf bytes.Buffer
+	w := gzipWriter(&buf)
+	_, _ = w.Write(b[:n])
+	_ = w.Flush()
+	return buf.Bytes()
+}
+
+// bomb is gzip of page, and in a second member 64 MiB of spaces.
+func bomb(page []byte) []byte { return append(gzipped(page), spaces()...) }
+
+var spaces = sync.OnceValue(func() []byte {
+	var buf bytes.Buffer
+	w := gzipWriter(&buf)
+	mebibyte := bytes.Repeat([]byte{' '}, 1<<20)
+	for range 64 {
+		_, _ = w.Write(mebibyte)
+	}
+	_ = w.Close()
+	return buf.Bytes()
+})

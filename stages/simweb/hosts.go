@@ -1,0 +1,140 @@
+package simweb
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Web is a synthetic web. It is immutable and holds no page; any number of
+// goroutines may use it.
+type Web struct {
+	cfg    Config
+	root   key
+	faults []*Fault // that pages may have
+	// harmonic[n] is the sum of the Zipf weights of ranks 1 to n.
+	harmonic [sizeBlock + 1]float64
+}
+
+// New checks the config and returns the web that it describes.
+func New(cfg Config) (*Web, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("simweb: %w", err)
+	}
+	w := &Web{cfg: cfg, root: key(cfg.Seed).named("simweb"), faults: enabledFaults(cfg.Faults)}
+	for n := 1; n <= sizeBlock; n++ {
+		w.harmonic[n] = w.harmonic[n-1] + zipf(n)
+	}
+	return w, nil
+}
+
+// Config returns what the web was made from.
+func (w *Web) Config() Config { return w.cfg }
+
+// Hosts is the number of hosts.
+func (w *Web) Hosts() int { return w.cfg.Hosts }
+
+// domainBlock hosts in a row are dealt into domains by one of these patterns: the
+// place of the first host of each host's domain.
+const domainBlock = 8
+
+var domainPatterns = [...][domainBlock]int{
+	{0, 1, 2, 2, 4, 4, 4, 4},
+	{0, 0, 0, 3, 4, 5, 6, 6},
+	{0, 1, 1, 3, 3, 5, 6, 7},
+}
+
+// domainOf gives the number of the first host of host i's domain.
+func (w *Web) domainOf(i int) int {
+	block := i / domainBlock
+	pattern := &domainPatterns[w.root.named("domains").at(block).below(len(domainPatterns))]
+	return block*domainBlock + pattern[i%domainBlock]
+}
+
+// private reports whether host i stands below the private suffix: one of five of
+// those that are alone in their domain.
+func (w *Web) private(i int) bool {
+	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
+		return false
+	}
+	return w.domainOf(i) == i && (i%domainBlock == domainBlock-1 || w.domainOf(i+1) != i)
+}
+
+// Host is the name of host i, 0 ≤ i < Hosts.
+func (w *Web) Host(i int) string {
+	if w.private(i) {
+		return number("h", i) + "." + w.cfg.PrivateSuffix
+	}
+	return number("h", i) + "." + number("d", w.domainOf(i)) + ".test"
+}
+
+// Domain is the registered domain of host i: the unit of sharding.
+func (w *Web) Domain(i int) string {
+	if w.private(i) {
+		return w.Host(i)
+	}
+	return number("d", w.domainOf(i)) + ".test"
+}
+
+func number(letter string, i int) string {
+	digits := strconv.Itoa(i)
+	return letter + "00000"[min(5, len(digits)):] + digits
+}
+
+// HostIndex is the number of the host of that name, which may end in ":80".
+func (w *Web) HostIndex(name string) (int, bool) {
+	name = strings.ToLower(strings.TrimSuffix(name, ":80"))
+	digits, ok := strings.CutPrefix(name, "h")
+	if !ok {
+		return 0, false
+	}
+	digits, _, ok = strings.Cut(digits, ".")
+	if !ok || len(digits) > 10 {
+		return 0, false
+	}
+	i, err := strconv.Atoi(digits)
+	if err != nil || i < 0 || i >= w.cfg.Hosts || w.Host(i) != name {
+		return 0, false
+	}
+	return i, true
+}
+
+// sibling gives another host of the same domain, or i itself where there is none.
+func (w *Web) sibling(i int) int {
+	d := w.domainOf(i)
+	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {
+		if j != i && w.domainOf(j) == d && !w.private(j) && !w.private(i) {
+			return j
+		}
+	}
+	return i
+}
+
+// stranger gives a host of another domain; ok is false where there is none.
+func (w *Web) stranger(k key, i int) (j int, ok bool) {
+	n := w.cfg.Hosts
+	for off, try := k.below(n), 0; try < min(n, 2*domainBlock); try++ {
+		if j = (off + try) % n; w.domainOf(j) != w.domainOf(i) {
+			return j, true
+		}
+	}
+	return 0, false
+}
+
+// sizeBlock hosts in a row share out sizeBlock × PagesPerHost pages by Zipf's law.
+const sizeBlock = 64
+
+func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }
+
+// Pages is the number of pages of host i, its home and its faults included.
+func (w *Web) Pages(i int) int {
+	block := i / sizeBlock
+	n := min(sizeBlock, w.cfg.Hosts-block*sizeBlock)
+	rank := 1 + permute(w.root.named("sizes").at(block), i%sizeBlock, n)
+	share := zipf(rank) / w.harmonic[n]
+	return max(1, int(math.Round(share*float64(n)*float64(w.cfg.PagesPerHost))))
+}
+
+func (w *Web) hostKey(i int) key          { return w.root.named("host").at(i) }
+func (w *Web) pageKey(host, page int) key { return w.hostKey(host).at(page) }

@@ -1,0 +1,152 @@
+package simweb
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RobotsProfile is what a host's /robots.txt is like.
+type RobotsProfile uint8
+
+// The profiles.
+const (
+	RobotsAllow       RobotsProfile = iota // a file that denies nothing
+	RobotsNone                             // 404
+	RobotsRules                            // denies page families, by prefix, wildcard and end anchor, with an exception
+	RobotsDelay                            // the same, and a Crawl-delay
+	RobotsMoved                            // the same, behind a redirect
+	RobotsOdd                              // byte order mark, CRLF, lines that mean nothing, a group for another agent
+	RobotsDenyAll                          // Disallow: /
+	RobotsUnreachable                      // 503, always
+)
+
+// robotsBlock hosts in a row have these profiles, in an order that the seed chooses.
+var robotsBlock = [...]RobotsProfile{
+	RobotsAllow, RobotsRules, RobotsNone, RobotsDelay, RobotsRules, RobotsAllow, RobotsMoved, RobotsNone, RobotsAllow, RobotsOdd,
+	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
+}
+
+// BannedAgent is a product token that RobotsOdd hosts shut out; all others are treated alike.
+const BannedAgent = "simweb-banned"
+
+// robotsMoved is where RobotsMoved hosts keep their rules.
+const robotsMoved = "/robots-moved.txt"
+
+// Profile is the profile of host i. The first host of a web always allows all.
+func (w *Web) Profile(i int) RobotsProfile {
+	if !w.cfg.Robots {
+		return RobotsAllow
+	}
+	const n = len(robotsBlock)
+	block := i / n
+	k := w.root.named("robots").at(block)
+	if block == 0 { // keeps the first host, and so its profile, in its place
+		a := []int{1, 3, 7, 9, 11, 13, 17, 19}[k.below(8)] // prime to n
+		return robotsBlock[i%n*a%n]
+	}
+	return robotsBlock[permute(k, i%n, n)]
+}
+
+// The lines of robots.txt that decide about pages.
+const (
+	ruleDenyAll = "Disallow: /"
+	rulePrivate = "Disallow: /private/"
+	ruleOpen    = "Allow: /private/open-"
+	ruleDrafts  = "Disallow: /*/drafts/"
+	ruleCGI     = "Disallow: /*.cgi$"
+	ruleCafe    = "disallow: /café/"
+)
+
+// robotsText is the content of host i's robots.txt.
+func (w *Web) robotsText(i int) string {
+	sitemap := "\nSitemap: http://" + w.Host(i) + "/sitemap.xml\n"
+	rules := "# " + w.Host(i) + "\nUser-agent: *\n" + rulePrivate + "\n" + ruleOpen + "\n" + ruleDrafts + "\n" + ruleCGI + "\n"
+	switch w.Profile(i) {
+	case RobotsRules, RobotsMoved:
+		return rules + sitemap
+	case RobotsDelay:
+		if w.cfg.CrawlDelay > 0 {
+			seconds := strconv.FormatFloat(w.cfg.CrawlDelay.Seconds(), 'f', -1, 64)
+			rules += "Crawl-delay: " + seconds + "\n"
+		}
+		return rules + sitemap
+	case RobotsOdd:
+		text := "\ufeffThis line means nothing\nUser-Agent: " + BannedAgent + "/2.0\nDisallow: /\n\nuser-agent: *\n" +
+			ruleCafe + "\nDisallow:\nNoindex: /news/\n" + sitemap
+		return strings.ReplaceAll(text, "\n", "\r\n")
+	case RobotsDenyAll:
+		return "User-agent: *\n" + ruleDenyAll + "\n"
+	}
+	return "User-agent: *\nDisallow:\n" + sitemap
+}
+
+// robotsAnswer is what host i answers for one of its robots paths.
+func (w *Web) robotsAnswer(i int, path string) (a answer, ok bool) {
+	profile := w.Profile(i)
+	text := func() answer {
+		return answer{status: http.StatusOK, mime: "text/plain; charset=utf-8", body: []byte(w.robotsText(i))}
+	}
+	switch {
+	case path == robotsMoved && profile == RobotsMoved:
+		return text(), true
+	case path != "/robots.txt":
+		return answer{}, false
+	case profile == RobotsNone:
+		return statusPage(http.StatusNotFound), true
+	case profile == RobotsUnreachable:
+		return statusPage(http.StatusServiceUnavailable), true
+	case profile == RobotsMoved:
+		a := statusPage(http.StatusMovedPermanently)
+		a.location, a.to = robotsMoved, place{i, robotsMoved}
+		return a, true
+	}
+	return text(), true
+}
+
+// Verdict is what host i's robots.txt says of a path (with its query), as its
+// maker knows it: no robots.txt is read for it. rule is the line that decides,
+// "" where none does. A host whose robots.txt is unreachable denies all.
+func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
+	switch w.Profile(i) {
+	case RobotsUnreachable:
+		return false, ""
+	case RobotsDenyAll:
+		return false, ruleDenyAll
+	case RobotsOdd:
+		if strings.HasPrefix(path, "/caf%C3%A9/") {
+			return false, ruleCafe
+		}
+	case RobotsRules, RobotsDelay, RobotsMoved:
+		switch {
+		case strings.HasPrefix(path, "/private/open-"):
+			return true, ruleOpen
+		case strings.HasPrefix(path, "/private/"):
+			return false, rulePrivate
+		case strings.Contains(path[1:], "/drafts/"):
+			return false, ruleDrafts
+		case strings.HasSuffix(path, ".cgi"):
+			return false, ruleCGI
+		}
+	}
+	return true, ""
+}
+
+// CrawlDelay is the pause that host i's robots.txt asks for, 0 if none.
+func (w *Web) CrawlDelay(i int) time.Duration {
+	if w.Profile(i) == RobotsDelay {
+		return w.cfg.CrawlDelay
+	}
+	return 0
+}
+
+// String names the profile.
+func (p RobotsProfile) String() string {
+	names := [...]string{"allow", "none", "rules", "delay", "moved", "odd", "deny_all", "unreachable"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return fmt.Sprintf("RobotsProfile(%d)", uint8(p))
+}

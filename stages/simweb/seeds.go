@@ -1,0 +1,33 @@
+package simweb
+
+import "iter"
+
+// Seeds lists the URLs that a crawl of the web begins with: each host's home, then
+// the share of its pages that SeedShare says, in the order of their numbers.
+func (w *Web) Seeds() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for h := range w.cfg.Hosts {
+			if !yield(w.URL(h, 0)) || !w.moreSeeds(h, yield) {
+				return
+			}
+		}
+	}
+}
+
+func (w *Web) moreSeeds(h int, yield func(string) bool) bool {
+	if w.cfg.SeedShare == 0 {
+		return true
+	}
+	for p := 1; p < w.Pages(h); p++ {
+		if w.pageKey(h, p).named("seed").unit() >= w.cfg.SeedShare {
+			continue
+		}
+		if !yield(w.URL(h, p)) {
+			return false
+		}
+		if w.role(h, p) == roleFault && w.faultOf(h, p).Name == faultPlanned && !yield(w.at(h, landingPath(faultPlanned, p))) {
+			return false
+		}
+	}
+	return true
+}

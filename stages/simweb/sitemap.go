@@ -1,0 +1,81 @@
+package simweb
+
+import (
+	"bytes"
+	"encoding/xml"
+	"strconv"
+	"strings"
+)
+
+// sitemapEntries is how many URLs a sitemap lists at most; the protocol allows 50,000.
+const sitemapEntries = 10_000
+
+const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
+
+const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
+
+// SitemapURLs calls f with the URLs that the sitemaps of a host list: its pages
+// but for those that are faults, in the order of their numbers.
+func (w *Web) SitemapURLs(host int, f func(url string) bool) {
+	w.sitemapRange(host, 0, w.Pages(host), f)
+}
+
+func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
+	for p := from; p < to; p++ {
+		if w.role(host, p) != roleFault && !f(w.URL(host, p)) {
+			return
+		}
+	}
+}
+
+// sitemap is what a host has at /sitemap.xml (a list, or an index of lists where
+// there are many pages) and /sitemap-N.xml; nil where it has none.
+func (w *Web) sitemap(host int, path string) []byte {
+	n := w.Pages(host)
+	parts := (n + sitemapEntries - 1) / sitemapEntries
+	if path == "/sitemap.xml" {
+		if parts == 1 {
+			return w.urlset(host, 0, n)
+		}
+		b := bytes.NewBufferString(xmlHead + "<sitemapindex" + sitemapNamespace)
+		for i := range parts {
+			b.WriteString("<sitemap><loc>" + w.at(host, "/sitemap-"+strconv.Itoa(i)+".xml") + "</loc></sitemap>\n")
+		}
+		b.WriteString("</sitemapindex>\n")
+		return b.Bytes()
+	}
+	digits, ok := strings.CutPrefix(path, "/sitemap-")
+	if digits, ok = strings.CutSuffix(digits, ".xml"); !ok {
+		return nil
+	}
+	i, ok := readNumber(digits)
+	if !ok || i >= parts || parts == 1 {
+		return nil
+	}
+	return w.urlset(host, i*sitemapEntries, min(n, (i+1)*sitemapEntries))
+}
+
+func (w *Web) urlset(host, from, to int) []byte {
+	b := bytes.NewBufferString(xmlHead + "<urlset" + sitemapNamespace)
+	w.sitemapRange(host, from, to, func(url string) bool {
+		b.WriteString("<url><loc>")
+		_ = xml.EscapeText(b, []byte(url)) // a Buffer takes all
+		b.WriteString("</loc><lastmod>2026-01-15</lastmod></url>\n")
+		return true
+	})
+	b.WriteString("</urlset>\n")
+	return b.Bytes()
+}
+
+// feed is the RSS feed of a host: its first pages.
+func (w *Web) feed(host int) []byte {
+	b := bytes.NewBufferString(xmlHead + `<rss version="2.0"><channel><title>` + title(w.hostKey(host).named("brand"), 2) + "</title>\n")
+	w.sitemapRange(host, 0, min(20, w.Pages(host)), func(url string) bool {
+		b.WriteString("<item><link>")
+		_ = xml.EscapeText(b, []byte(url))
+		b.WriteString("</link></item>\n")
+		return true
+	})
+	b.WriteString("</channel></rss>\n")
+	return b.Bytes()
+}
