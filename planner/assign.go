@@ -1,0 +1,159 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// partition is a set of groups of one bucket: some that are large, each placed by
+// itself, and one run of small ones side by side, so that it is read in long pieces.
+type partition struct {
+	bucket  int
+	urls    int64
+	domains int64
+	hosts   int64
+	longest float64 // predicted seconds of its slowest domain
+	large   []int   // indices of groups, in order
+	small   [2]int  // the small groups among groups[small[0]:small[1]]
+	isLarge func(*group) bool
+}
+
+// seconds predicts how long a partition takes: as long as its slowest domain, or as
+// all its fetches on all slots.
+func (r *rules) seconds(urls int64, longest float64) float64 {
+	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
+}
+
+func (p *partition) add(g *group) {
+	p.urls += g.urls
+	p.domains += int64(g.domains)
+	p.hosts += int64(g.hosts)
+	p.longest = max(p.longest, g.longest)
+}
+
+// buckets is the number of reduce buckets for so many URLs.
+func (r *rules) buckets(urls int64) int {
+	return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
+}
+
+// assign puts groups, which are in order of their hashes, into partitions, bucket by
+// bucket.
+func (r *rules) assign(groups []group, buckets int) []partition {
+	var out []partition
+	for first := 0; first < len(groups); {
+		bucket := urlkey.BucketOf(groups[first].hash, buckets)
+		end := first
+		for end < len(groups) && urlkey.BucketOf(groups[end].hash, buckets) == bucket {
+			end++
+		}
+		out = append(out, r.assignBucket(groups, first, end, bucket)...)
+		first = end
+	}
+	return out
+}
+
+// assignBucket makes the partitions of one bucket. Large groups come first, the
+// slowest of them first, each where the predicted end is soonest among the partitions
+// that have room for it (longest processing time first: at worst a third above the
+// best there is). Then the small ones fill the room that is left, in order.
+func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {
+	total := int64(0)
+	for _, g := range groups[first:end] {
+		total += g.urls
+	}
+	count := max(1, (total+int64(r.PartitionURLs)/2)/int64(r.PartitionURLs))
+	count = min(count, int64(end-first))
+	room := (total + count - 1) / count
+	isLarge := func(g *group) bool { return g.urls*64 > room }
+
+	parts := make([]partition, count)
+	for i := range parts {
+		parts[i].bucket, parts[i].isLarge = bucket, isLarge
+	}
+	var large []int
+	for i := first; i < end; i++ {
+		if isLarge(&groups[i]) {
+			large = append(large, i)
+		}
+	}
+	slices.SortFunc(large, func(a, b int) int {
+		return cmp.Or(cmp.Compare(groups[b].longest, groups[a].longest), cmp.Compare(groups[b].urls, groups[a].urls), cmp.Compare(a, b))
+	})
+	for _, i := range large {
+		p := &parts[r.place(parts, &groups[i], room)]
+		p.add(&groups[i])
+		p.large = append(p.large, i)
+	}
+	at := 0
+	for i := first; i < end; i++ {
+		if isLarge(&groups[i]) {
+			continue
+		}
+		for at < len(parts)-1 && parts[at].urls+groups[i].urls/2 >= room {
+			at++
+			parts[at].small = [2]int{i, i}
+		}
+		if parts[at].small[1] == 0 {
+			parts[at].small[0] = i
+		}
+		parts[at].add(&groups[i])
+		parts[at].small[1] = i + 1
+	}
+	parts = slices.DeleteFunc(parts, func(p partition) bool { return p.urls == 0 })
+	for i := range parts {
+		slices.Sort(parts[i].large)
+	}
+	return parts
+}
+
+// place is the partition that a large group goes to.
+func (r *rules) place(parts []partition, g *group, room int64) int {
+	best, bestFits := 0, false
+	var bestSeconds float64
+	for i := range parts {
+		urls := parts[i].urls + g.urls
+		fits := urls <= room || parts[i].urls == 0
+		s := r.seconds(urls, max(parts[i].longest, g.longest))
+		var wins bool
+		switch {
+		case i == 0:
+			wins = true
+		case fits != bestFits:
+			wins = fits
+		case !fits:
+			wins = parts[i].urls < parts[best].urls
+		default:
+			wins = s < bestSeconds || s == bestSeconds && parts[i].urls < parts[best].urls
+		}
+		if wins {
+			best, bestFits, bestSeconds = i, fits, s
+		}
+	}
+	return best
+}
+
+// runs calls visit with the groups of a partition, in pieces that lie side by side.
+func (p *partition) runs(groups []group, visit func([]group) error) error {
+	for _, i := range p.large {
+		if err := visit(groups[i : i+1]); err != nil {
+			return err
+		}
+	}
+	for i := p.small[0]; i < p.small[1]; {
+		if p.isLarge(&groups[i]) {
+			i++
+			continue
+		}
+		end := i + 1
+		for end < p.small[1] && !p.isLarge(&groups[end]) {
+			end++
+		}
+		if err := visit(groups[i:end]); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+var (
+	// ErrConfig: a value of Config is not allowed.
+	ErrConfig = errors.New("invalid plan configuration")
+	// ErrNothing: there is no URL to plan. With sources of the user every line was
+	// refused; from the frontier alone nothing is due.
+	ErrNothing = errors.New("nothing to plan")
+)
+
+// Config says what may be planned, and what is known of how long it will take.
+type Config struct {
+	PartitionURLs int      // URLs a partition, about; a domain is never split
+	MaxDepth      int      // deeper URLs are refused
+	StripParams   []string // see urlkey.New
+	Include       []string // scope patterns, see NewScope
+	Exclude       []string
+	Stopped       map[string]string // registered domain → why it is stopped
+
+	Budget        int            // URLs a domain a crawl; 0: no bound
+	DomainBudgets map[string]int // the same for one registered domain; 0: no bound
+	RoundURLs     int64          // URLs a round; 0: no bound
+	CrawlURLs     int64          // URLs a crawl, earlier rounds counted; 0: no bound
+
+	Delay        time.Duration            // least gap between two requests to a host
+	DomainDelays map[string]time.Duration // the same for the hosts of a registered domain
+	Service      time.Duration            // mean time of a fetch
+	Slots        int                      // concurrent fetches of a task
+	PageBytes    int64                    // mean bytes of a page, for the forecast
+
+	BucketURLs int64 // URLs a reduce bucket, at most about
+	Memory     int64 // bytes held before sorting spills to disk
+	Workers    int   // goroutines that canonicalize and write
+}
+
+// Default is a Config with every bound at its documented default. Service and
+// PageBytes are means of the public web.
+func Default() Config {
+	return Config{
+		PartitionURLs: 50_000, MaxDepth: 15, Budget: 10_000,
+		Delay: 2 * time.Second, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
+		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2,
+	}
+}
+
+// check returns an error that names the first value that is not allowed.
+func (c *Config) check() error {
+	for _, v := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"partition_urls", int64(c.PartitionURLs), 1}, {"max_depth", int64(c.MaxDepth), 0},
+		{"budgets.default", int64(c.Budget), 0}, {"round URLs", c.RoundURLs, 0}, {"budgets.total", c.CrawlURLs, 0},
+		{"delay", int64(c.Delay), 0}, {"service time", int64(c.Service), 0}, {"slots", int64(c.Slots), 1},
+		{"bucket URLs", c.BucketURLs, 1}, {"memory", c.Memory, 1 << 20}, {"workers", int64(c.Workers), 1},
+	} {
+		if v.value < v.least {
+			return fmt.Errorf("%w: %s is %d, it has to be at least %d", ErrConfig, v.name, v.value, v.least)
+		}
+	}
+	return nil
+}
+
+// rules is the Config made ready.
+type rules struct {
+	Config
+	canonical *urlkey.Canonicalizer
+	scope     *Scope
+}
+
+func (c *Config) rules() (*rules, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	canonical, err := urlkey.New(c.StripParams)
+	if err != nil {
+		return nil, fmt.Errorf("%w: strip_params: %w", ErrConfig, err)
+	}
+	scope, err := NewScope(c.Include, c.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	return &rules{Config: *c, canonical: canonical, scope: scope}, nil
+}
+
+// budget is the number of URLs that a crawl may plan of a domain; 0: no bound.
+func (r *rules) budget(domain string) int64 {
+	if n, ok := r.DomainBudgets[domain]; ok {
+		return int64(n)
+	}
+	return int64(r.Budget)
+}
+
+// hostSeconds predicts how long n URLs of one host of a domain take.
+func (r *rules) hostSeconds(domain string, n int64) float64 {
+	delay, ok := r.DomainDelays[domain]
+	if !ok {
+		delay = r.Delay
+	}
+	return float64(n) * max(delay, r.Service).Seconds()
+}

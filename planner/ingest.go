@@ -1,0 +1,163 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// batchEntries is how many entries a worker takes at a time.
+const batchEntries = 256
+
+// batch is a run of entries of one source.
+type batch struct {
+	entries []source.Entry
+	first   seq
+}
+
+// ingest canonicalizes all entries in parallel, refuses what may not be planned
+// whatever the budgets, and sorts the rest into records. The order in which workers
+// come does not show: every record carries its place.
+func ingest(ctx context.Context, r *rules, sources []source.Source, records, refused *runs) (lines int64, counts map[schema.SkipReason]int64, err error) {
+	if len(sources) > maxSources {
+		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	batches := make(chan batch, r.Workers)
+	g.Go(func() error {
+		defer close(batches)
+		for i, s := range sources {
+			n, err := feed(ctx, i, s, batches)
+			if err != nil {
+				return err
+			}
+			if s.Name() != source.FrontierName {
+				lines += n
+			}
+		}
+		return nil
+	})
+	workers := make([]*worker, r.Workers)
+	for i := range workers {
+		// Two thirds of the memory are for records; the rest for refusals, which are few.
+		w := &worker{
+			rules:   r,
+			records: records.builder(r.Memory / int64(r.Workers) * 2 / 3),
+			refused: newRefusals(refused, r.Memory/int64(r.Workers)/6),
+		}
+		workers[i] = w
+		g.Go(func() error {
+			for b := range batches {
+				for j := range b.entries {
+					if err := w.take(&b.entries[j], b.first+seq(j)); err != nil {
+						return err
+					}
+				}
+			}
+			w.records.done()
+			w.refused.out.done()
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, nil, err
+	}
+	counts = map[schema.SkipReason]int64{}
+	for _, w := range workers {
+		for reason, n := range w.refused.counts {
+			counts[reason] += n
+		}
+	}
+	return lines, counts, nil
+}
+
+// feed cuts a source into batches and counts its entries.
+func feed(ctx context.Context, index int, s source.Source, batches chan<- batch) (n int64, err error) {
+	b := batch{first: newSeq(index, 0)}
+	send := func() error {
+		select {
+		case batches <- b:
+			b = batch{entries: make([]source.Entry, 0, batchEntries), first: newSeq(index, n)}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for e, err := range s.Entries(ctx) {
+		if err != nil {
+			return n, err
+		}
+		b.entries = append(b.entries, e)
+		n++
+		if len(b.entries) == batchEntries {
+			if err := send(); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, send()
+}
+
+// worker is one goroutine's part of ingest.
+type worker struct {
+	*rules
+	records    *builder
+	refused    *refusals
+	key, value []byte
+}
+
+// take judges one entry by itself.
+func (w *worker) take(e *source.Entry, s seq) error {
+	k, err := w.canonical.Canonical(e.URL, "")
+	if err != nil {
+		return w.refused.text(e, s, reasonOf(err), detailOf(err))
+	}
+	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
+		return w.refused.url(k, s, excerpt(e.File), e.Line, e.Depth, reason, detail)
+	} else if reason != "" && !e.Spent {
+		return nil
+	}
+	rec := newRecord(k, e, s)
+	w.key, w.value = rec.appendKey(w.key[:0]), rec.appendValue(w.value[:0])
+	return w.records.add(w.key, w.value)
+}
+
+// judge tells why a URL may not be planned whatever the budgets; "" if it may.
+func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
+	if why, ok := r.Stopped[k.Domain]; ok {
+		return schema.SkipStopped, why
+	}
+	if ok, why := r.scope.Allows(k.URL); !ok {
+		return schema.SkipOutOfScope, why
+	}
+	if int(depth) > r.MaxDepth {
+		return schema.SkipDepth, fmt.Sprintf("max_depth %d", r.MaxDepth)
+	}
+	return "", ""
+}
+
+// Judge says of one text what a plan would: its keys, and why it would be refused
+// whatever the budgets ("" if it would not).
+func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
+	r, err := cfg.rules()
+	if err != nil {
+		return k, "", "", err
+	}
+	k, err = r.canonical.Canonical(text, base)
+	if err != nil {
+		for _, known := range []error{urlkey.ErrNotURL, urlkey.ErrScheme, urlkey.ErrHost, urlkey.ErrTooLong} {
+			if errors.Is(err, known) {
+				return k, reasonOf(err), known.Error(), nil
+			}
+		}
+		return k, "", "", err
+	}
+	reason, detail = r.judge(k, 0)
+	return k, reason, detail, nil
+}

@@ -1,0 +1,329 @@
+package planner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// Request is a plan to make.
+type Request struct {
+	Crawl   string
+	Round   int
+	Sources []source.Source // in the order in which they count
+	Scratch string          // an empty local directory, for about twice the sources' size; the caller removes it
+	Version string          // crawlbatch version, for plan.json
+	DryRun  bool            // only predict: the plan has no ID and no files, and cannot be committed
+}
+
+// Plan is a plan in scratch space.
+type Plan struct {
+	manifest manifest.Plan
+	parts    []table.Local // empty after a dry run
+	refused  table.Local
+}
+
+// Manifest is plan.json: the ID, totals, the prediction for each partition, the
+// counts of what was refused. After a dry run it has no ID and names no files.
+func (p *Plan) Manifest() *manifest.Plan { return &p.manifest }
+
+// Make makes a plan in scratch space. Errors wrap ErrConfig, ErrNothing, or those of
+// package source: all of them are for the user to mend.
+func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
+	r, err := cfg.rules()
+	if err != nil {
+		return nil, err
+	}
+	records, refused := &runs{dir: req.Scratch}, &runs{dir: req.Scratch}
+	defer func() { err = errors.Join(err, records.close(), refused.close()) }()
+	lines, counts, err := ingest(ctx, r, req.Sources, records, refused)
+	if err != nil {
+		return nil, err
+	}
+	list, more, err := pick(ctx, r, req, records, refused)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, list.close()) }()
+	for reason, n := range more {
+		counts[reason] += n
+	}
+	p := &Plan{manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, SourceLines: lines, Refused: sortedCounts(counts)}}
+	for _, s := range req.Sources {
+		p.manifest.Sources = append(p.manifest.Sources, s.Name())
+	}
+	if len(list.groups) == 0 {
+		return nil, nothing(p)
+	}
+	partitions := p.predict(r, list.groups)
+	if req.DryRun {
+		return p, nil
+	}
+	if p.parts, err = writeParts(ctx, r, req, list, partitions); err != nil {
+		return nil, err
+	}
+	if p.refused, err = writeRefused(ctx, req.Scratch, refused); err != nil {
+		return nil, err
+	}
+	return p, p.name(req)
+}
+
+// pick keeps what the budgets allow. It also counts the refusals that this costs.
+func pick(ctx context.Context, r *rules, req Request, records, refused *runs) (*chosenList, map[schema.SkipReason]int64, error) {
+	out, err := newChosenWriter(r, req.Scratch, "chosen")
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &chooser{
+		rules: r, out: out, refused: newRefusals(refused, r.Memory/6),
+		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
+	}
+	if err := c.choose(ctx, records); err != nil {
+		return nil, nil, errors.Join(err, out.list.close())
+	}
+	list, err := out.close()
+	if err != nil {
+		return nil, nil, errors.Join(err, out.list.close())
+	}
+	if limit, detail := c.limit(); limit >= 0 {
+		shorter, err := list.cut(ctx, r, req.Scratch, limit, &c.priorities, func(u *chosen) error {
+			return refuseBudget(c.refused, c.files, u, detail)
+		})
+		if err = errors.Join(err, list.close()); err != nil {
+			return nil, nil, err
+		}
+		list = shorter
+	}
+	c.refused.out.done()
+	counts := c.refused.counts
+	if c.duplicates > 0 {
+		counts[schema.SkipDuplicate] += c.duplicates
+	}
+	return list, counts, nil
+}
+
+// limit is how many new URLs the round may have, and why; -1 if all that were chosen.
+func (c *chooser) limit() (limit int64, detail string) {
+	chosen := int64(0)
+	for _, n := range c.priorities {
+		chosen += n
+	}
+	limit = -1
+	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
+		limit, detail = max(c.CrawlURLs-c.spent, 0), fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
+	}
+	if c.RoundURLs > 0 && chosen > c.RoundURLs && (limit < 0 || c.RoundURLs < limit) {
+		limit, detail = c.RoundURLs, fmt.Sprintf("%d URLs a round", c.RoundURLs)
+	}
+	return limit, detail
+}
+
+// nothing says why a plan is empty.
+func nothing(p *Plan) error {
+	var why []string
+	for _, c := range p.manifest.Refused {
+		why = append(why, fmt.Sprintf("%d %s", c.N, c.Name))
+	}
+	if len(why) == 0 {
+		return fmt.Errorf("plan %s.%d: %w: no known URL is due", p.manifest.Crawl, p.manifest.Round, ErrNothing)
+	}
+	return fmt.Errorf("plan %s.%d: %w: every entry of %s was refused (%s): give absolute http or https URLs in scope, one a line",
+		p.manifest.Crawl, p.manifest.Round, ErrNothing, strings.Join(p.manifest.Sources, ", "), strings.Join(why, ", "))
+}
+
+// predict makes the partitions and their part of the manifest.
+func (p *Plan) predict(r *rules, groups []group) []partition {
+	m := &p.manifest
+	for _, g := range groups {
+		m.URLs += g.urls
+		m.Domains += int64(g.domains)
+		m.Hosts += int64(g.hosts)
+	}
+	m.Buckets = r.buckets(m.URLs)
+	m.EstimatedBytes = m.URLs * r.PageBytes
+	partitions := r.assign(groups, m.Buckets)
+	for i := range partitions {
+		q := &partitions[i]
+		seconds := r.seconds(q.urls, q.longest)
+		m.EstimatedSeconds = max(m.EstimatedSeconds, seconds)
+		m.Partitions = append(m.Partitions, manifest.PlanPartition{
+			Partition: i, Bucket: q.bucket, URLs: q.urls, Domains: q.domains, Hosts: q.hosts, EstimatedSeconds: seconds,
+		})
+	}
+	return partitions
+}
+
+// comparePlanned is the order of a partition file.
+func comparePlanned(a, b *schema.PlannedURL) int {
+	if c := strings.Compare(a.Host, b.Host); c != 0 {
+		return c
+	}
+	if a.Priority != b.Priority {
+		return int(b.Priority - a.Priority)
+	}
+	return strings.Compare(a.URL, b.URL)
+}
+
+// writeParts writes the partition files to scratch space, several at a time.
+func writeParts(ctx context.Context, r *rules, req Request, list *chosenList, partitions []partition) ([]table.Local, error) {
+	locals := make([]table.Local, len(partitions))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(r.Workers)
+	for i := range partitions {
+		g.Go(func() error {
+			var err error
+			if locals[i], err = writePart(ctx, r, req, list, &partitions[i], i); err != nil {
+				return fmt.Errorf("partition %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	return locals, g.Wait()
+}
+
+func writePart(ctx context.Context, r *rules, req Request, list *chosenList, p *partition, number int) (_ table.Local, err error) {
+	sorter, err := table.NewSorter(req.Scratch, comparePlanned, r.Memory/int64(2*r.Workers))
+	if err != nil {
+		return table.Local{}, err
+	}
+	defer func() { err = errors.Join(err, sorter.Close()) }()
+	err = p.runs(list.groups, func(groups []group) error {
+		return list.read(ctx, groups, func(_ *group, u *chosen) error {
+			var rec record
+			if err := rec.parse(u.url, u.value); err != nil {
+				return err
+			}
+			row, err := rec.planned()
+			if err != nil {
+				return err
+			}
+			return sorter.Add(&row)
+		})
+	})
+	if err != nil {
+		return table.Local{}, err
+	}
+	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(req.Scratch, layout.Part(number)+".parquet"))
+	if err != nil {
+		return table.Local{}, err
+	}
+	defer w.Abort()
+	for row, err := range sorter.Sorted(ctx) {
+		if err != nil {
+			return table.Local{}, err
+		}
+		if err := w.Append(&row); err != nil {
+			return table.Local{}, err
+		}
+	}
+	return w.Close()
+}
+
+// name gives the plan its ID, the digest of all that it holds, and names its files.
+func (p *Plan) name(req Request) error {
+	m := &p.manifest
+	file := func(dataset string, l table.Local) manifest.File {
+		return manifest.File{Dataset: dataset, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}
+	}
+	for i, l := range p.parts {
+		m.Partitions[i].File = file(fileUrls, l)
+	}
+	refused := file(fileRefused, p.refused)
+	m.RefusedFile = &refused
+	body, err := manifest.Encode(m)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	m.ID = hex.EncodeToString(sum[:8])
+	for i := range m.Partitions {
+		m.Partitions[i].File.Key = layout.PlanPart(req.Crawl, req.Round, m.ID, i)
+	}
+	refused.Key = layout.PlanRefused(req.Crawl, req.Round, m.ID)
+	m.Version = req.Version
+	return nil
+}
+
+// What plan.json calls the files.
+const (
+	fileUrls    = "plan"
+	fileRefused = "refused"
+)
+
+// Commit stores the plan: its files, then plan.json, which names them. Without
+// plan.json there is no plan; a Commit that was interrupted, or one of the same plan
+// by somebody else, can be repeated.
+func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
+	m := &p.manifest
+	if m.ID == "" {
+		return fmt.Errorf("commit plan %s.%d: %w: it was a dry run", m.Crawl, m.Round, ErrConfig)
+	}
+	task := fmt.Sprintf("commit plan %s.%d", m.Crawl, m.Round)
+	for i, l := range p.parts {
+		if err := upload(ctx, b, l, &m.Partitions[i].File); err != nil {
+			return fmt.Errorf("%s: %w", task, err)
+		}
+	}
+	if err := upload(ctx, b, p.refused, m.RefusedFile); err != nil {
+		return fmt.Errorf("%s: %w", task, err)
+	}
+	_, err := manifest.Create(ctx, b, layout.PlanManifest(m.Crawl, m.Round, m.ID), m)
+	if errors.Is(err, store.ErrExists) {
+		// The ID is a digest: it is this plan, stored by another version of the program.
+		if _, lerr := Load(ctx, b, m.Crawl, m.Round, m.ID); lerr == nil {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", task, err)
+	}
+	return nil
+}
+
+// upload commits a file, once: a repeated Commit finds it gone from scratch space.
+func upload(ctx context.Context, b store.Bucket, l table.Local, f *manifest.File) error {
+	if _, err := os.Stat(l.Path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	_, err := table.Commit(ctx, b, l, f.Dataset, f.Key)
+	return err
+}
+
+// Stored lists the IDs of the complete plans of a round, in order.
+func Stored(ctx context.Context, b store.Bucket, crawl string, round int) ([]string, error) {
+	var ids []string
+	prefix := layout.RoundDir(crawl, round) + "plan-"
+	for info, err := range b.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list plans of %s.%d: %w", crawl, round, err)
+		}
+		id, ok := strings.CutSuffix(strings.TrimPrefix(info.Key, prefix), "/plan.json")
+		if ok && info.Key == layout.PlanManifest(crawl, round, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Load reads a plan's manifest.
+func Load(ctx context.Context, b store.Bucket, crawl string, round int, id string) (*manifest.Plan, error) {
+	var m manifest.Plan
+	if _, _, err := manifest.Load(ctx, b, layout.PlanManifest(crawl, round, id), &m); err != nil {
+		return nil, fmt.Errorf("load plan %s of %s.%d: %w", id, crawl, round, err)
+	}
+	return &m, nil
+}

@@ -1,0 +1,91 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Scope decides by patterns which URLs may be planned. It is immutable.
+//
+// In a pattern * stands for any characters, none included, and everything else for
+// itself. A pattern with "://" is held against the whole canonical URL, one with a
+// slash or a star against the URL without its scheme and "://", and a bare name
+// stands for a host, with the hosts below it.
+type Scope struct {
+	include, exclude []pattern
+}
+
+type pattern struct {
+	text  string
+	whole bool     // held against the whole URL
+	name  bool     // a host name
+	parts []string // between the stars
+}
+
+// NewScope checks the patterns. Without any include pattern every URL is included;
+// exclude patterns win.
+func NewScope(include, exclude []string) (*Scope, error) {
+	s := &Scope{}
+	for _, list := range []struct {
+		name string
+		in   []string
+		out  *[]pattern
+	}{{"include", include, &s.include}, {"exclude", exclude, &s.exclude}} {
+		for _, text := range list.in {
+			if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+				return nil, fmt.Errorf("%w: scope.%s: pattern %q: give a host such as example.org, or a URL with * for any characters such as example.org/docs/*", ErrConfig, list.name, text)
+			}
+			whole := strings.Contains(text, "://")
+			*list.out = append(*list.out, pattern{
+				text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), parts: strings.Split(text, "*"),
+			})
+		}
+	}
+	return s, nil
+}
+
+// Allows tells whether a canonical URL is in scope, and which pattern decided that
+// it is not; with an include list that lacks it, that is "include".
+func (s *Scope) Allows(url string) (ok bool, why string) {
+	for i := range s.exclude {
+		if s.exclude[i].match(url) {
+			return false, s.exclude[i].text
+		}
+	}
+	if len(s.include) == 0 {
+		return true, ""
+	}
+	for i := range s.include {
+		if s.include[i].match(url) {
+			return true, ""
+		}
+	}
+	return false, "include"
+}
+
+func (p *pattern) match(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	switch {
+	case p.name:
+		host, _, _ := strings.Cut(rest, "/")
+		if !strings.Contains(p.text, ":") {
+			host, _, _ = strings.Cut(host, ":")
+		}
+		return host == p.text || strings.HasSuffix(host, p.text) && host[len(host)-len(p.text)-1] == '.'
+	case p.whole:
+		rest = url
+	}
+	rest, ok := strings.CutPrefix(rest, p.parts[0])
+	if !ok || len(p.parts) == 1 {
+		return ok && rest == ""
+	}
+	last := len(p.parts) - 1
+	for _, part := range p.parts[1:last] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return strings.HasSuffix(rest, p.parts[last])
+}

@@ -1,0 +1,101 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+)
+
+// FrontierName is the name of the frontier as a source.
+const FrontierName = "frontier"
+
+// Frontier is what the sealed rounds, oldest first, know: the newest state of each
+// URL. It yields, in order of SURT and URL, those that are due at now and those
+// that the crawl has planned before, whose budget is spent. No entry is no error.
+func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
+}
+
+type frontier struct {
+	bucket store.Bucket
+	crawl  string
+	rounds []*manifest.Sealed
+	now    int64 // ms
+}
+
+func (f *frontier) Name() string { return FrontierName }
+
+func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		var readers []*table.Reader[schema.URLRecord]
+		var streams []table.Stream[schema.URLRecord]
+		fail := func(err error) { yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err)) }
+		defer func() {
+			for _, r := range readers {
+				_ = r.Close() // it was only read
+			}
+		}()
+		for _, round := range f.rounds {
+			for _, file := range round.FilesOf("urls") {
+				r, err := table.Open[schema.URLRecord](ctx, f.bucket, file.Key)
+				if err != nil {
+					fail(err)
+					return
+				}
+				readers = append(readers, r)
+				streams = append(streams, r)
+			}
+		}
+		var last schema.URLRecord
+		for row, err := range table.Merge(ctx, compareRecords, streams...) {
+			if err != nil {
+				fail(err)
+				return
+			}
+			// Of one URL the oldest row comes first: the streams are in that order.
+			if last.URL != "" && last.URL != row.URL && !f.give(&last, yield) {
+				return
+			}
+			last = row
+		}
+		if last.URL != "" {
+			f.give(&last, yield)
+		}
+	}
+}
+
+func compareRecords(a, b *schema.URLRecord) int {
+	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+}
+
+func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
+	e := Entry{
+		URL: r.URL, File: FrontierName, Due: f.due(r), Spent: f.spent(r), Priority: r.Priority, Depth: r.Depth,
+		Fetches: r.Fetches, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
+	}
+	return !e.Due && !e.Spent || yield(e, nil)
+}
+
+// due tells whether the URL is to be planned now: one that was never fetched as
+// soon as its time has come, or at once; another only if it has a time.
+func (f *frontier) due(r *schema.URLRecord) bool {
+	switch r.State {
+	case schema.StateFound, schema.StateDeferred:
+		return r.NextDue <= f.now
+	}
+	return r.NextDue != 0 && r.NextDue <= f.now
+}
+
+// spent tells whether this crawl planned the URL in an earlier round.
+func (f *frontier) spent(r *schema.URLRecord) bool {
+	crawl, _, ok := strings.Cut(r.LastPlanned, ".")
+	return ok && crawl == f.crawl
+}

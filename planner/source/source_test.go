@@ -1,0 +1,344 @@
+package source
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+)
+
+// collect reads a source whole.
+func collect(ctx context.Context, s Source) ([]Entry, error) {
+	var out []Entry
+	for e, err := range s.Entries(ctx) {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// urls are "line url" of each entry.
+func urls(entries []Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, fmt.Sprintf("%d %s", e.Line, e.URL))
+	}
+	return out
+}
+
+func gzipped(t *testing.T, s string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func parquetFile(t *testing.T, rows any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	switch rows := rows.(type) {
+	case []urlRow:
+		err = parquet.Write(&b, rows)
+	case []otherRow:
+		err = parquet.Write(&b, rows)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+type urlRow struct {
+	Rank int64   `parquet:"rank"`
+	URL  *string `parquet:"url,optional"`
+}
+
+type otherRow struct {
+	Link string `parquet:"link"`
+}
+
+// damaged overwrites all pages of a Parquet file; its footer stays.
+func damaged(file []byte) []byte {
+	out := bytes.Clone(file)
+	footer := len(out) - 8 - int(binary.LittleEndian.Uint32(out[len(out)-8:]))
+	copy(out[4:], bytes.Repeat([]byte{0xff}, footer-4))
+	return out
+}
+
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestContract holds every source to the same promises: entries in order, the same
+// again, an early end of the caller and of the context.
+func TestContract(t *testing.T) {
+	two := "http://a.example/1"
+	three := "http://a.example/2"
+	for name, make := range map[string]func(t *testing.T) Source{
+		"text": func(t *testing.T) Source { return open(t, write(t, "u.txt", []byte(two+"\n"+three+"\n"))) },
+		"gzip": func(t *testing.T) Source { return open(t, write(t, "u.bin", gzipped(t, two+"\n"+three))) },
+		"parquet": func(t *testing.T) Source {
+			return open(t, write(t, "u", parquetFile(t, []urlRow{{1, &two}, {2, &three}})))
+		},
+		"frontier": func(t *testing.T) Source {
+			b, sealed := rounds(t, []schema.URLRecord{found(two), found(three)})
+			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			s := make(t)
+			first, err := collect(ctx, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(first) != 2 || first[0].URL != two || first[1].URL != three || !first[0].Due || first[0].File == "" || s.Name() == "" {
+				t.Errorf("entries of %q: %+v", s.Name(), first)
+			}
+			again, err := collect(ctx, s)
+			if d := cmp.Diff(first, again); d != "" || err != nil {
+				t.Errorf("read again: %v\n%s", err, d)
+			}
+			for range s.Entries(ctx) {
+				break // the caller may have enough
+			}
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			if name == "frontier" {
+				if _, err := collect(ended, s); !errors.Is(err, context.Canceled) {
+					t.Errorf("with a context that has ended: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func open(t *testing.T, name string) Source {
+	t.Helper()
+	s, err := Files(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTextIsReadAsItComes(t *testing.T) {
+	long := strings.Repeat("x", 2<<20)
+	for _, tc := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"no newline at the end", "a\nb", []string{"1 a", "2 b"}},
+		{"CRLF", "a\r\nb\r\n", []string{"1 a", "2 b"}},
+		{"byte order mark", "\xef\xbb\xbfa\n", []string{"1 a"}},
+		{"blank lines keep their numbers", "\n  \na\n\t\r\nb\n", []string{"3 a", "5 b"}},
+		{"a comment is an entry like any other", "# a\n", []string{"1 # a"}},
+		{"NULs", "a\x00b\n\x00\n", []string{"1 a\x00b", "2 \x00"}},
+		{"a line of 2 MiB is cut", long + "\nb\n", []string{"1 " + long[:MaxURL], "2 b"}},
+		{"a line of 2 MiB and CRLF", "a\r\n" + long + "\r\n", []string{"1 a", "2 " + long[:MaxURL]}},
+	} {
+		for _, form := range []string{"plain", "gzip"} {
+			t.Run(tc.name+"/"+form, func(t *testing.T) {
+				content := []byte(tc.text)
+				if form == "gzip" {
+					content = gzipped(t, tc.text)
+				}
+				got, err := collect(context.Background(), open(t, write(t, "u", content)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(tc.want, urls(got)); d != "" {
+					t.Error(d)
+				}
+			})
+		}
+	}
+}
+
+func TestStandardInput(t *testing.T) {
+	s, err := Files("-", strings.NewReader("a\nb\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := collect(context.Background(), s)
+	if d := cmp.Diff([]string{"1 a", "2 b"}, urls(got)); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+}
+
+func TestDirectoriesAndPatterns(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"b.txt": "b", "a/x.txt": "a", "a/_SUCCESS": "", ".hidden/y": "z", "c.txt.gz": string(gzipped(t, "c"))} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string][]string{
+		dir:                            {"1 a", "1 b", "1 c"},
+		filepath.Join(dir, "*.txt*"):   {"1 b", "1 c"},
+		filepath.Join(dir, "?", "x.*"): {"1 a"},
+	} {
+		got, err := collect(context.Background(), open(t, name))
+		if d := cmp.Diff(want, urls(got)); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, d)
+		}
+	}
+}
+
+func TestParquetRowsWithoutURLAreSkipped(t *testing.T) {
+	a, blank := "a", " "
+	got, err := collect(context.Background(), open(t, write(t, "u", parquetFile(t, []urlRow{{1, nil}, {2, &a}, {3, &blank}, {4, &a}}))))
+	if d := cmp.Diff([]string{"2 a", "4 a"}, urls(got)); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+}
+
+func TestBadSourcesAreNamed(t *testing.T) {
+	whole := parquetFile(t, []otherRow{{"a"}})
+	a := "http://a.example/"
+	good := parquetFile(t, []urlRow{{1, &a}})
+	z := gzipped(t, strings.Repeat("http://a.example/\n", 1000))
+	for _, tc := range []struct {
+		name string
+		path string
+		want error
+	}{
+		{"absent", filepath.Join(t.TempDir(), "absent.txt"), ErrMissing},
+		{"pattern without files", filepath.Join(t.TempDir(), "*.txt"), ErrMissing},
+		{"empty directory", t.TempDir(), ErrMissing},
+		{"empty file", write(t, "e", nil), ErrEmpty},
+		{"blank file", write(t, "e", []byte("\n\n \n")), ErrEmpty},
+		{"UTF-16", write(t, "u", []byte("\xff\xfeh\x00")), ErrUnreadable},
+		{"cut gzip", write(t, "u", z[:len(z)-9]), ErrUnreadable},
+		{"no gzip", write(t, "u", []byte("\x1f\x8bnonsense")), ErrUnreadable},
+		{"parquet without the column", write(t, "u", whole), ErrUnreadable},
+		{"cut parquet", write(t, "u", good[:len(good)-5]), ErrUnreadable},
+		{"damaged parquet", write(t, "u", damaged(good)), ErrUnreadable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, err := Files(tc.path, nil)
+			if err == nil {
+				_, err = collect(context.Background(), s)
+			}
+			if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.path) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want %v, in one line, with the path", err, tc.want)
+			}
+		})
+	}
+}
+
+// found is a row of urls.
+func found(url string) schema.URLRecord {
+	return schema.URLRecord{SURT: url, URL: url, State: schema.StateFound, FirstSeen: "2026-11.0"}
+}
+
+// rounds stores one part of urls a round, in the order given, and seals it.
+func rounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifest.Sealed) {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	var sealed []*manifest.Sealed
+	for i, rows := range parts {
+		w, err := table.NewWriter[schema.URLRecord](filepath.Join(t.TempDir(), "urls"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		f, err := table.Finish(ctx, w, b, "urls", layout.Table("urls", "2026-11", i, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed = append(sealed, &manifest.Sealed{Crawl: "2026-11", Round: i, Files: []manifest.File{f}})
+	}
+	return b, sealed
+}
+
+func TestFrontierGivesTheNewestState(t *testing.T) {
+	state := func(url string, s schema.URLState, planned string, due int64) schema.URLRecord {
+		r := found(url)
+		r.State, r.LastPlanned, r.NextDue = s, planned, due
+		return r
+	}
+	b, sealed := rounds(t,
+		[]schema.URLRecord{
+			state("a", schema.StateFound, "", 0), state("b", schema.StateFound, "", 0), state("c", schema.StateFetched, "2026-10.1", 900),
+			state("d", schema.StateFetched, "2026-11.0", 2000), state("e", schema.StateDenied, "2026-10.0", 0),
+		},
+		[]schema.URLRecord{
+			state("b", schema.StateFetched, "2026-11.0", 5000), state("bb", schema.StateDeferred, "2026-11.0", 0),
+			state("f", schema.StateGone, "2026-10.0", 0), state("g", schema.StateFound, "", 1001), state("h", schema.StateFailed, "2026-11.0", 1000),
+		})
+	got, err := collect(context.Background(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range got {
+		lines = append(lines, fmt.Sprintf("%s due=%t spent=%t", e.URL, e.Due, e.Spent))
+	}
+	want := []string{
+		"a due=true spent=false", "b due=false spent=true", "bb due=true spent=true", "c due=true spent=false",
+		"d due=false spent=true", "h due=true spent=true",
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add([]byte("http://a.example/\r\n\xef\xbb\xbf\n\x00"))
+	f.Add([]byte("\x1f\x8b\x08\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		last := int64(0)
+		_, err := readText(context.Background(), bytes.NewReader(data), "fuzz", func(e Entry) bool {
+			if e.Line <= last || e.URL == "" || len(e.URL) > MaxURL || strings.Contains(e.URL, "\n") {
+				t.Errorf("line %d after %d: %q", e.Line, last, e.URL)
+			}
+			last = e.Line
+			return true
+		})
+		if err != nil && !errors.Is(err, ErrUnreadable) {
+			t.Error(err)
+		}
+	})
+}
