@@ -1,0 +1,540 @@
+package parse
+
+import (
+	"bytes"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// maxOpen bounds the stack of open elements; deeper elements are read as though
+// they were not there, their content counts. Browsers stop at 512 as well.
+const maxOpen = 512
+
+// openElement is an entry of the stack.
+type openElement struct {
+	atom   atom.Atom
+	flags  uint16
+	id     uint8
+	elem   bool // whether the outline has an element for it
+	breaks bool // inline, but its text is not as the text around it
+	part   part // of the page, for what stands within
+	skip   bool // what stands within is no text of the document
+}
+
+// part is a part of the page, as links.position names it.
+type part uint8
+
+const (
+	partNone part = iota
+	partMain
+	partNav
+	partHeader
+	partFooter
+	partAside
+)
+
+var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
+
+// htmlPass reads an HTML document in one pass over its tokens.
+//
+// It builds no tree: x/net/html's tree builder refuses more than 512 open elements
+// and can be made to clone formatting elements without bound, and what a page says
+// needs neither. The stack holds structural elements only, with the implied end
+// tags of HTML, 13.2.6; formatting elements never break text, so the adoption
+// agency has nothing to adopt. Time and memory are linear in the document.
+type htmlPass struct {
+	out   text.Outline
+	links linkList
+	meta  meta
+	attrs tagAttrs
+	stack []openElement
+	count [maxIDs]int32 // open elements by id
+	top   openElement   // what an empty stack stands for, and the innermost state
+
+	collect   collector // what becomes of the text of the open raw text element
+	linkDepth int       // open elements when the open a element began
+}
+
+// collector says where the text of the open raw text element goes.
+type collector uint8
+
+const (
+	toText collector = iota
+	toNowhere
+	toTitle
+	toJSON
+)
+
+func (h *htmlPass) reset(maxText, maxLinks int) {
+	h.out.Reset(maxText)
+	h.links.reset(maxLinks)
+	h.meta.reset()
+	h.stack = h.stack[:0]
+	h.count = [maxIDs]int32{}
+	h.top = openElement{}
+	h.collect = toText
+}
+
+// small reports whether the memory that the pass has grown to is worth keeping.
+func (h *htmlPass) small() bool {
+	return h.out.Len() <= maxKept && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= maxKept
+}
+
+// run reads the document.
+func (h *htmlPass) run(doc []byte) {
+	z := html.NewTokenizer(bytes.NewReader(doc))
+	for {
+		switch z.Next() {
+		case html.ErrorToken: // the end: a reader of bytes fails in no other way
+			h.links.close(&h.out)
+			h.out.Break(text.TagNone)
+			return
+		case html.TextToken:
+			h.text(z)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, more := z.TagName()
+			a := atom.Lookup(name)
+			if more {
+				h.attrs.read(z)
+			} else {
+				h.attrs.has = 0
+			}
+			h.startTag(a)
+			if a == atom.Noscript {
+				z.NextIsNotRawText() // scripts are not run here, so what stands within is markup
+			}
+			z.AllowCDATA(h.top.atom == atom.Svg || h.top.atom == atom.Math)
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			h.endTag(atom.Lookup(name))
+			z.AllowCDATA(h.top.atom == atom.Svg || h.top.atom == atom.Math)
+		}
+	}
+}
+
+func (h *htmlPass) text(z *html.Tokenizer) {
+	switch h.collect {
+	case toNowhere:
+		return
+	case toTitle:
+		if h.meta.title == "" {
+			h.meta.title = fold(z.Text(), maxTitle)
+		}
+		return
+	case toJSON:
+		h.meta.jsonLD(z.Text())
+		return
+	}
+	if h.top.skip {
+		return
+	}
+	p := z.Text()
+	if h.count[idPre] > 0 || h.count[idListing] > 0 {
+		h.out.Lines(p)
+		return
+	}
+	h.out.Text(p)
+}
+
+var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, elements[atom.P].id
+
+func (h *htmlPass) startTag(a atom.Atom) {
+	h.collect = toText
+	if h.count[idTemplate] > 0 { // a template's content is no part of the document
+		h.attrs.has = 0
+	}
+	switch a {
+	case atom.Script:
+		h.collect = toNowhere
+		if bytes.EqualFold(h.attrs.get(attrType), jsonLDType) {
+			h.collect = toJSON
+		}
+		h.links.add(schema.KindScript, h.attrs.get(attrSrc), h.top.part)
+		return
+	case atom.Style, atom.Noembed, atom.Noframes:
+		h.collect = toNowhere
+		return
+	case atom.Textarea:
+		h.collect = toNowhere
+		return
+	case atom.Iframe:
+		h.collect = toNowhere
+		h.links.add(schema.KindIframe, h.source(), h.top.part)
+		return
+	case atom.Title:
+		h.collect = toNowhere
+		if h.count[idSVG] == 0 {
+			h.collect = toTitle
+		}
+		return
+	case atom.A:
+		h.links.close(&h.out)
+		h.links.open(&h.attrs, &h.out, h.top.part)
+		h.linkDepth = len(h.stack)
+		return
+	case atom.Meta:
+		h.meta.tag(&h.attrs)
+		return
+	case atom.Time:
+		h.meta.timeTag(&h.attrs)
+		return
+	}
+	e, known := elements[a]
+	if !known {
+		return
+	}
+	if e.flags&void != 0 {
+		h.voidTag(a, e)
+		return
+	}
+	h.implyEnds(a, e)
+	h.push(a, e)
+}
+
+var (
+	idTemplate = elements[atom.Template].id
+	idSVG      = elements[atom.Svg].id
+	jsonLDType = []byte("application/ld+json")
+)
+
+// source is where an element's content comes from, lazily loaded or not.
+func (h *htmlPass) source() []byte {
+	if s := h.attrs.get(attrSrc); len(s) > 0 && !bytes.HasPrefix(s, dataScheme) {
+		return s
+	}
+	return h.attrs.get(attrDataSrc)
+}
+
+var dataScheme = []byte("data:")
+
+// voidTag takes an element that has no content.
+func (h *htmlPass) voidTag(a atom.Atom, e element) {
+	if e.flags&block != 0 {
+		h.out.Break(h.tagNow())
+		return
+	}
+	switch a {
+	case atom.Area:
+		h.links.addTag(schema.KindArea, attrHref, &h.attrs, h.top.part)
+	case atom.Base:
+		h.links.setBase(h.attrs.get(attrHref))
+	case atom.Img:
+		h.links.addImage(&h.attrs, h.source(), h.top.part)
+	case atom.Link:
+		h.links.addLink(&h.attrs, h.top.part)
+	case atom.Source:
+		if s := h.attrs.get(attrSrcset); len(s) > 0 {
+			h.links.addSrcset(s, h.top.part)
+		} else {
+			h.links.add(schema.KindMedia, h.attrs.get(attrSrc), h.top.part)
+		}
+	case atom.Embed, atom.Track:
+		h.links.add(schema.KindMedia, h.attrs.get(attrSrc), h.top.part)
+	case atom.Frame:
+		h.links.add(schema.KindFrame, h.attrs.get(attrSrc), h.top.part)
+	}
+}
+
+// implyEnds ends the elements that a start tag ends (HTML, 13.2.6.4.7 and the table modes).
+func (h *htmlPass) implyEnds(a atom.Atom, e element) {
+	if e.flags&closesP != 0 && h.count[idP] > 0 {
+		h.endWithin(atom.P, boundary)
+	}
+	switch a {
+	case atom.Li:
+		h.endWithin(atom.Li, listEdge)
+	case atom.Dt, atom.Dd:
+		h.endWithin(atom.Dt, listEdge)
+		h.endWithin(atom.Dd, listEdge)
+	case atom.Option, atom.Optgroup:
+		h.endWithin(atom.Option, listEdge)
+	case atom.Td, atom.Th:
+		h.endCells()
+	case atom.Tr:
+		h.endCells()
+		h.endWithinTable(atom.Tr)
+	case atom.Tbody, atom.Thead, atom.Tfoot:
+		h.endCells()
+		h.endWithinTable(atom.Tr)
+		h.endWithinTable(atom.Tbody)
+		h.endWithinTable(atom.Thead)
+		h.endWithinTable(atom.Tfoot)
+	}
+	if e.flags&heading != 0 && h.top.flags&heading != 0 {
+		h.pop()
+	}
+}
+
+func (h *htmlPass) endCells() {
+	h.endWithinTable(atom.Td)
+	h.endWithinTable(atom.Th)
+	h.endWithinTable(atom.Caption)
+}
+
+// push opens an element that is kept on the stack.
+func (h *htmlPass) push(a atom.Atom, e element) {
+	switch a {
+	case atom.Form:
+		h.links.addForm(&h.attrs, h.top.part)
+	case atom.Object:
+		h.links.add(schema.KindMedia, h.attrs.get(attrData), h.top.part)
+	case atom.Video, atom.Audio:
+		h.links.add(schema.KindMedia, h.source(), h.top.part)
+		h.links.add(schema.KindImg, h.attrs.get(attrPoster), h.top.part)
+	case atom.Html:
+		h.meta.htmlLang(&h.attrs)
+	}
+	if e.flags&block != 0 {
+		h.out.Break(tagOf(a))
+	}
+	if len(h.stack) >= maxOpen {
+		return
+	}
+	hint := text.OfElement(a)
+	if h.attrs.has != 0 {
+		hint |= h.hintOfAttrs(a)
+	}
+	o := openElement{atom: a, flags: e.flags, id: e.id, part: h.partOf(a), skip: h.top.skip || e.flags&opaque != 0}
+	if a == atom.Noscript || a == atom.Head {
+		hint |= text.Hidden
+	}
+	if e.flags&block != 0 {
+		o.elem = true
+	} else if e.flags&opaque == 0 {
+		// Inline: it matters only that its text is hidden or a control's.
+		hint &= text.Hidden | text.Control
+		o.elem = hint&^h.out.Hint() != 0
+		if o.breaks = o.elem; o.breaks {
+			h.out.Break(h.tagNow())
+		}
+	}
+	if o.elem {
+		h.out.Open(a, hint)
+	}
+	h.stack = append(h.stack, o)
+	h.count[e.id]++
+	h.top = o
+}
+
+// hintOfAttrs is what class, id, role and style say.
+func (h *htmlPass) hintOfAttrs(a atom.Atom) text.Hint {
+	var hint text.Hint
+	t := &h.attrs
+	if t.set(attrClass) {
+		hint |= text.OfName(t.val[attrClass])
+	}
+	if t.set(attrID) {
+		hint |= text.OfName(t.val[attrID])
+	}
+	if t.set(attrRole) {
+		hint |= text.OfRole(t.val[attrRole])
+	}
+	if t.set(attrHidden) || t.set(attrStyle) && hidesByStyle(t.val[attrStyle]) {
+		hint |= text.Hidden
+	}
+	if a == atom.Body || a == atom.Html {
+		hint &= text.InMain // their classes say what the page is, not what they hold
+	}
+	return hint
+}
+
+// hidesByStyle knows display:none and visibility:hidden.
+func hidesByStyle(style []byte) bool {
+	for len(style) > 0 {
+		rule := style
+		if i := bytes.IndexByte(style, ';'); i >= 0 {
+			rule, style = style[:i], style[i+1:]
+		} else {
+			style = nil
+		}
+		i := bytes.IndexByte(rule, ':')
+		if i < 0 {
+			continue
+		}
+		name, value := bytes.TrimSpace(rule[:i]), bytes.TrimSpace(rule[i+1:])
+		if j := bytes.IndexAny(value, " !"); j >= 0 {
+			value = value[:j]
+		}
+		if bytes.EqualFold(name, styleDisplay) && bytes.EqualFold(value, styleNone) ||
+			bytes.EqualFold(name, styleVisibility) && bytes.EqualFold(value, styleHidden) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	styleDisplay, styleNone      = []byte("display"), []byte("none")
+	styleVisibility, styleHidden = []byte("visibility"), []byte("hidden")
+)
+
+// partOf is the part of the page that an element starts, or goes on with.
+func (h *htmlPass) partOf(a atom.Atom) part {
+	in := h.top.part
+	switch a {
+	case atom.Nav:
+		return partNav
+	case atom.Aside:
+		return partAside
+	case atom.Main, atom.Article:
+		if in == partNone {
+			return partMain
+		}
+	case atom.Header:
+		if in == partNone {
+			return partHeader
+		}
+	case atom.Footer:
+		if in == partNone {
+			return partFooter
+		}
+	default:
+		if in != partNone || !h.attrs.set(attrRole) {
+			return in
+		}
+		switch string(h.attrs.val[attrRole]) {
+		case "navigation":
+			return partNav
+		case "main":
+			return partMain
+		case "banner":
+			return partHeader
+		case "contentinfo":
+			return partFooter
+		case "complementary":
+			return partAside
+		}
+	}
+	return in
+}
+
+func (h *htmlPass) endTag(a atom.Atom) {
+	h.collect = toText
+	switch a {
+	case atom.A:
+		h.links.close(&h.out)
+		return
+	case atom.Br, atom.P:
+		h.out.Break(h.tagNow())
+	}
+	e, known := elements[a]
+	if !known || e.flags&void != 0 {
+		return
+	}
+	switch {
+	case e.flags&tabular != 0:
+		h.endWithinTable(a)
+	case e.flags&heading != 0:
+		h.endHeading()
+	case a == atom.Body || a == atom.Html:
+		// What follows them still belongs to the body.
+	default:
+		h.endWithin(a, boundary)
+	}
+}
+
+// endWithin ends the innermost open element named a, and all within it, unless an
+// element with the flag edge lies between.
+func (h *htmlPass) endWithin(a atom.Atom, edge uint16) {
+	if h.count[elements[a].id] == 0 {
+		return
+	}
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		o := &h.stack[i]
+		if o.atom == a {
+			h.popTo(i)
+			return
+		}
+		if o.flags&edge != 0 || a == atom.Span && o.flags&block != 0 {
+			return
+		}
+	}
+}
+
+func (h *htmlPass) endWithinTable(a atom.Atom) {
+	if h.count[elements[a].id] == 0 {
+		return
+	}
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		switch h.stack[i].atom {
+		case a:
+			h.popTo(i)
+			return
+		case atom.Table, atom.Template:
+			return
+		}
+	}
+}
+
+func (h *htmlPass) endHeading() {
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		if h.stack[i].flags&heading != 0 {
+			h.popTo(i)
+			return
+		}
+		if h.stack[i].flags&boundary != 0 {
+			return
+		}
+	}
+}
+
+func (h *htmlPass) popTo(n int) {
+	for len(h.stack) > n {
+		h.pop()
+	}
+}
+
+func (h *htmlPass) pop() {
+	n := len(h.stack) - 1
+	o := h.stack[n]
+	h.stack = h.stack[:n]
+	h.count[o.id]--
+	if n > 0 {
+		h.top = h.stack[n-1]
+	} else {
+		h.top = openElement{}
+	}
+	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
+		h.links.close(&h.out) // an a element does not reach out of a cell, an object … (13.2.4.3, markers)
+	}
+	if o.flags&block != 0 {
+		h.out.Break(text.TagNone)
+	}
+	if o.elem {
+		if o.flags&block == 0 && o.breaks {
+			h.out.Break(text.TagNone)
+		}
+		h.out.Close()
+	}
+	if o.flags&block != 0 || o.breaks {
+		h.out.Break(h.tagNow())
+	}
+}
+
+// tagNow is the tag of the text that follows in the innermost element.
+func (h *htmlPass) tagNow() text.Tag { return tagOf(h.top.atom) }
+
+func tagOf(a atom.Atom) text.Tag {
+	switch a {
+	case atom.P:
+		return text.TagParagraph
+	case atom.Li, atom.Dt, atom.Dd:
+		return text.TagItem
+	case atom.H1:
+		return text.TagHeading1
+	case atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		return text.TagHeading
+	case atom.Figcaption, atom.Caption:
+		return text.TagCaption
+	case atom.Td, atom.Th:
+		return text.TagCell
+	case atom.Pre, atom.Listing:
+		return text.TagPre
+	case atom.Blockquote:
+		return text.TagQuote
+	}
+	return text.TagNone
+}

@@ -1,0 +1,426 @@
+package parse
+
+import (
+	"bytes"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+)
+
+// maxHref is how long a reference may be that is looked at, bytes. A canonical URL
+// is shorter still; a data: URL may have megabytes.
+const maxHref = 16 << 10
+
+// span is a range of a linkList's bytes.
+type span struct{ start, end uint32 }
+
+// rawLink is a link as the page holds it. It is resolved when the page is read,
+// since a base element counts for the links before it too.
+type rawLink struct {
+	kind      schema.LinkKind
+	href, rel span
+	alt       span   // the anchor text where the link has no text of its own
+	from, to  uint32 // the anchor text, as a range of the outline's text
+	part      part
+	nofollow  bool
+	header    bool // of the response's header: relative to the document, not to its base element
+}
+
+// linkList collects the links of a page in document order.
+type linkList struct {
+	raw    []rawLink
+	bytes  []byte // what spans mean
+	base   span
+	max    int
+	over   int               // links beyond max
+	opened int               // index of the open a element, or -1
+	seen   map[string]string // canonical target of a reference; "" for one that has none
+
+	canonical string // what rows found: the page's canonical URL
+	refresh   string // and where it refreshes to
+}
+
+func (l *linkList) reset(max int) {
+	l.raw, l.bytes = l.raw[:0], l.bytes[:0]
+	l.base, l.max, l.over, l.opened = span{}, max, 0, -1
+	l.canonical, l.refresh = "", ""
+	if l.seen == nil {
+		l.seen = make(map[string]string)
+	}
+	clear(l.seen)
+}
+
+func (l *linkList) keep(p []byte) span {
+	s := uint32(len(l.bytes))
+	l.bytes = append(l.bytes, p...)
+	return span{s, uint32(len(l.bytes))}
+}
+
+func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
+
+// put adds a link; it returns nil if the link is not kept.
+func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
+	href = bytes.TrimFunc(href, isSpace)
+	if len(href) > maxHref {
+		return nil
+	}
+	if len(l.raw) >= l.max {
+		l.over++
+		return nil
+	}
+	l.raw = append(l.raw, rawLink{kind: kind, href: l.keep(href), part: in})
+	return &l.raw[len(l.raw)-1]
+}
+
+// add adds a link to something that the page embeds. An empty reference is none.
+func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
+	if len(href) == 0 {
+		return nil
+	}
+	return l.put(kind, href, in)
+}
+
+// addTag adds a hyperlink: an empty reference names the page itself.
+func (l *linkList) addTag(kind schema.LinkKind, a attr, t *tagAttrs, in part) *rawLink {
+	if !t.set(a) {
+		return nil
+	}
+	r := l.put(kind, t.val[a], in)
+	if r == nil {
+		return nil
+	}
+	r.rel, r.nofollow = l.keepRel(t.get(attrRel))
+	if alt := t.get(attrAlt); len(alt) > 0 {
+		r.alt = l.keep(alt[:min(len(alt), maxAnchor)])
+	} else if title := t.get(attrTitle); len(title) > 0 {
+		r.alt = l.keep(title[:min(len(title), maxAnchor)])
+	}
+	return r
+}
+
+// keepRel keeps a rel attribute, lower case and folded.
+func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
+	if len(rel) == 0 {
+		return span{}, false
+	}
+	s.start = uint32(len(l.bytes))
+	for w := range bytes.FieldsFuncSeq(rel[:min(len(rel), maxRel)], isSpace) {
+		w = lower(w)
+		switch string(w) {
+		case "nofollow", "ugc", "sponsored":
+			nofollow = true
+		}
+		if len(l.bytes) > int(s.start) {
+			l.bytes = append(l.bytes, ' ')
+		}
+		l.bytes = append(l.bytes, w...)
+	}
+	s.end = uint32(len(l.bytes))
+	return s, nofollow
+}
+
+// open starts an a element; its anchor text is what the outline gets until close.
+func (l *linkList) open(t *tagAttrs, out *text.Outline, in part) {
+	a := attrHref
+	if !t.set(a) {
+		a = attrXlinkHref
+	}
+	if r := l.addTag(schema.KindA, a, t, in); r != nil {
+		l.opened = len(l.raw) - 1
+		r.from = uint32(out.Len())
+	}
+	out.SetLink(t.set(a))
+}
+
+// close ends the open a element, if there is one.
+func (l *linkList) close(out *text.Outline) {
+	out.SetLink(false)
+	if l.opened >= 0 {
+		l.raw[l.opened].to = uint32(out.Len())
+		l.opened = -1
+	}
+}
+
+// addImage adds an image and its variants; within a link without text its
+// alternative text is the anchor.
+func (l *linkList) addImage(t *tagAttrs, src []byte, in part) {
+	alt := t.get(attrAlt)
+	if alt = alt[:min(len(alt), maxAnchor)]; len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
+		l.raw[l.opened].alt = l.keep(alt)
+	}
+	if r := l.add(schema.KindImg, src, in); r != nil && len(alt) > 0 {
+		r.alt = l.keep(alt)
+	}
+	l.addSrcset(t.get(attrSrcset), in)
+}
+
+// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs hold no
+// white space and do not end in a comma.
+func (l *linkList) addSrcset(set []byte, in part) {
+	for len(set) > 0 {
+		set = bytes.TrimLeft(set, " \t\n\f\r,")
+		i := bytes.IndexAny(set, " \t\n\f\r")
+		if i < 0 {
+			i = len(set)
+		}
+		ref := set[:i]
+		set = set[i:]
+		if n := len(ref); n > 0 && ref[n-1] == ',' {
+			l.add(schema.KindImg, bytes.TrimRight(ref, ","), in)
+			continue
+		}
+		l.add(schema.KindImg, ref, in)
+		// Descriptors go on to the next comma that no parenthesis holds.
+		depth := 0
+		for i = 0; i < len(set) && (set[i] != ',' || depth > 0); i++ {
+			switch set[i] {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+		}
+		set = set[i:]
+	}
+}
+
+// addLink adds a link element: what kind it is, its rel says.
+func (l *linkList) addLink(t *tagAttrs, in part) {
+	if !t.set(attrHref) || !t.set(attrRel) || len(t.val[attrHref]) == 0 {
+		return
+	}
+	kind := schema.KindLink
+	alternate := false
+	for w := range bytes.FieldsFuncSeq(t.val[attrRel], isSpace) {
+		switch string(lower(w)) {
+		case "canonical":
+			kind = schema.KindCanonical
+		case "alternate":
+			alternate = true
+		}
+	}
+	if alternate && kind == schema.KindLink {
+		switch {
+		case isFeedType(t.get(attrType)):
+			kind = schema.KindFeed
+		case len(t.get(attrHreflang)) > 0:
+			kind = schema.KindHreflang
+		}
+	}
+	l.addTag(kind, attrHref, t, in)
+}
+
+func isFeedType(t []byte) bool {
+	if i := bytes.IndexByte(t, ';'); i >= 0 {
+		t = t[:i]
+	}
+	switch string(lower(bytes.TrimSpace(t))) {
+	case "application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml":
+		return true
+	}
+	return false
+}
+
+// addForm adds a form that is sent by GET: what it leads to can be linked to.
+func (l *linkList) addForm(t *tagAttrs, in part) {
+	if m := t.get(attrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
+		l.add(schema.KindForm, t.get(attrAction), in)
+	}
+}
+
+var methodGet = []byte("get")
+
+// setBase takes the first base element that has a reference.
+func (l *linkList) setBase(href []byte) {
+	if l.base == (span{}) && len(href) > 0 && len(href) <= maxHref {
+		l.base = l.keep(bytes.TrimFunc(href, isSpace))
+	}
+}
+
+// addHeader adds the links of a Link field (RFC 8288).
+func (l *linkList) addHeader(field string) {
+	if len(field) > maxHref {
+		field = field[:maxHref]
+	}
+	for {
+		i := strings.IndexByte(field, '<')
+		if i < 0 {
+			return
+		}
+		href, rest, ok := strings.Cut(field[i+1:], ">")
+		if !ok {
+			return
+		}
+		var rel, hreflang string
+		rel, hreflang, field = linkParams(rest)
+		kind := schema.KindHeader
+		for w := range strings.FieldsSeq(rel) {
+			switch {
+			case w == "canonical":
+				kind = schema.KindCanonical
+			case w == "alternate" && hreflang != "" && kind == schema.KindHeader:
+				kind = schema.KindHreflang
+			}
+		}
+		if raw := l.add(kind, []byte(href), partNone); raw != nil {
+			raw.rel, raw.nofollow = l.keepRel([]byte(rel))
+			raw.header = true
+		}
+	}
+}
+
+// linkParams reads the parameters of a link up to the comma that ends it.
+func linkParams(s string) (rel, hreflang, rest string) {
+	for {
+		s = strings.TrimLeft(s, " \t;")
+		if s == "" || s[0] == ',' {
+			return rel, hreflang, s
+		}
+		i := strings.IndexAny(s, "=;,")
+		if i < 0 {
+			return rel, hreflang, ""
+		}
+		name := strings.ToLower(strings.TrimSpace(s[:i]))
+		if s[i] != '=' {
+			s = s[i:]
+			continue
+		}
+		s = strings.TrimLeft(s[i+1:], " \t")
+		var value string
+		if strings.HasPrefix(s, `"`) {
+			value, s, _ = strings.Cut(s[1:], `"`)
+		} else {
+			if i = strings.IndexAny(s, ";,"); i < 0 {
+				i = len(s)
+			}
+			value, s = strings.TrimSpace(s[:i]), s[i:]
+		}
+		switch {
+		case name == "rel" && rel == "":
+			rel = strings.ToLower(value)
+		case name == "hreflang":
+			hreflang = value
+		}
+	}
+}
+
+// addRefresh adds where the page refreshes to.
+func (l *linkList) addRefresh(target string, header bool) {
+	if r := l.add(schema.KindRefresh, []byte(target), partNone); r != nil {
+		r.header = header
+	}
+}
+
+// resolver makes canonical targets of references.
+type resolver struct {
+	canon     *urlkey.Canonicalizer
+	doc, base string
+	seen      map[string]string
+}
+
+// baseURL is what references are relative to: the document's URL, or what its base
+// element says if that is an http URL.
+func (l *linkList) baseURL(docURL string) string {
+	if l.base == (span{}) {
+		return docURL
+	}
+	b, err := urlkey.WHATWG(string(l.str(l.base)), docURL)
+	if err != nil || !strings.HasPrefix(b, "http:") && !strings.HasPrefix(b, "https:") {
+		return docURL
+	}
+	return b
+}
+
+// target returns the canonical URL of a reference, "" if it has none: another scheme,
+// or no URL. A reference of the header is relative to the document itself.
+func (r *resolver) target(ref []byte, header bool) string {
+	if header && r.doc != r.base {
+		key, err := r.canon.Canonical(string(ref), r.doc)
+		if err != nil {
+			return ""
+		}
+		return key.URL
+	}
+	if t, ok := r.seen[string(ref)]; ok {
+		return t
+	}
+	raw := string(ref)
+	t := ""
+	if key, err := r.canon.Canonical(raw, r.base); err == nil {
+		t = key.URL
+	}
+	r.seen[raw] = t
+	return t
+}
+
+// rows returns the links as rows. all is the outline's text. bad is how many links
+// have no canonical target.
+func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
+	if len(l.raw) == 0 {
+		return nil, 0
+	}
+	rows = make([]schema.Link, 0, len(l.raw))
+	inHeader := "" // the Link field's canonical gives way to the page's own
+	for i := range l.raw {
+		raw := &l.raw[i]
+		target := r.target(l.str(raw.href), raw.header)
+		if target == "" {
+			bad++
+			continue
+		}
+		switch {
+		case raw.kind == schema.KindRefresh && l.refresh == "":
+			l.refresh = target
+		case raw.kind == schema.KindCanonical && raw.header && inHeader == "":
+			inHeader = target
+		case raw.kind == schema.KindCanonical && !raw.header && l.canonical == "":
+			l.canonical = target
+		}
+		anchor := ""
+		if raw.to > raw.from {
+			anchor = foldString(all[raw.from:min(int(raw.to), len(all))], maxAnchor)
+		}
+		if anchor == "" && raw.alt != (span{}) {
+			anchor = fold(l.str(raw.alt), maxAnchor)
+		}
+		rows = append(rows, schema.Link{
+			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: intern(l.str(raw.rel)), Kind: raw.kind,
+			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Ordinal: int32(len(rows)),
+		})
+	}
+	if l.canonical == "" {
+		l.canonical = inHeader
+	}
+	return rows, bad
+}
+
+// intern returns p as a string, without allocating for what most links say.
+func intern(p []byte) string {
+	switch string(p) {
+	case "":
+		return ""
+	case "nofollow":
+		return "nofollow"
+	case "noopener":
+		return "noopener"
+	case "noopener noreferrer":
+		return "noopener noreferrer"
+	case "stylesheet":
+		return "stylesheet"
+	case "tag":
+		return "tag"
+	case "category tag":
+		return "category tag"
+	case "bookmark":
+		return "bookmark"
+	case "alternate":
+		return "alternate"
+	case "canonical":
+		return "canonical"
+	case "external":
+		return "external"
+	}
+	return string(p)
+}

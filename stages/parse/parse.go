@@ -1,0 +1,189 @@
+package parse
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/simhash"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+)
+
+// Version counts the definitions of what is stored: a row of another version may
+// differ though the document is the same.
+//
+//	1: the first.
+const Version = 1
+
+// Config is what a parser is made of. Zero values mean the defaults.
+type Config struct {
+	// Canonicalizer makes the targets of links; required.
+	Canonicalizer *urlkey.Canonicalizer
+	// Agent is our product token: meta elements and X-Robots-Tag fields that name it
+	// are obeyed beside those for all robots. Default: none.
+	Agent string
+	// MaxLinks is how many links of a page are kept; the rest is counted. Default 10,000.
+	MaxLinks int
+	// MaxText is how many bytes of a page's text are kept. Default 1 MiB.
+	MaxText int
+	// MaxBody is how many bytes of a body are read. Default 50 MiB.
+	MaxBody int
+	// Topics is how many topics a page has at most. Default 15.
+	Topics int
+}
+
+func (c *Config) setDefaults() {
+	for _, d := range [...]struct {
+		v   *int
+		def int
+	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.Topics, 15}} {
+		if *d.v <= 0 {
+			*d.v = d.def
+		}
+	}
+}
+
+// Document is a captured document.
+type Document struct {
+	URL         string // canonical URL that answered; links are relative to it
+	ContentType string // Content-Type field, "" if there was none
+	// Header returns the values of a response header field, in order; nil for no header.
+	// Link, X-Robots-Tag, Content-Language and Refresh are asked for.
+	Header func(name string) []string
+	Body   []byte // without transfer and content encodings; only read
+	Depth  int32  // links from the nearest source URL
+}
+
+// Kind is what a document was read as.
+type Kind string
+
+// The kinds.
+const (
+	HTML    Kind = "html"
+	Plain   Kind = "text"
+	Sitemap Kind = "sitemap"
+	Feed    Kind = "feed"
+	Other   Kind = "other" // recorded with its detected type only
+)
+
+// Result is what a document says. It shares no memory with the document's body.
+type Result struct {
+	Kind  Kind
+	Page  schema.Page // the columns that the document decides
+	Text  schema.Text
+	Links []schema.Link
+
+	MimeDetected string // as in Page
+	Charset      string // as in Page
+	Refresh      string // canonical target of a Refresh field or meta refresh, "" if there is none
+	Nofollow     bool   // the page asks that none of its links be followed
+
+	BadLinks  int  // links without a canonical target: another scheme, no URL
+	OverLinks int  // links beyond Config.MaxLinks
+	Cut       bool // the body, the text or a sitemap was longer than is kept
+}
+
+// Parser parses documents. It is safe for concurrent use.
+type Parser struct {
+	cfg  Config
+	pool sync.Pool // *state
+}
+
+// New returns a Parser.
+func New(cfg Config) (*Parser, error) {
+	if cfg.Canonicalizer == nil {
+		return nil, fmt.Errorf("parse: config has no canonicalizer")
+	}
+	cfg.Agent = strings.ToLower(cfg.Agent)
+	cfg.setDefaults()
+	p := &Parser{cfg: cfg}
+	p.pool.New = func() any { return new(state) }
+	return p, nil
+}
+
+// Sniff is the package's Sniff, for those who hold a Parser as an interface.
+func (p *Parser) Sniff(contentType string, prefix []byte) string { return Sniff(contentType, prefix) }
+
+// state is the memory of one parse, reused.
+type state struct {
+	html    htmlPass
+	hasher  simhash.Hasher
+	terms   text.Terms
+	lowered []byte
+}
+
+// maxKept is how much memory a state may keep between documents, bytes of text.
+const maxKept = 4 << 20
+
+// Parse reads a document. It never fails, and returns at once for a body that is empty.
+func (p *Parser) Parse(d *Document) *Result {
+	r := &Result{Kind: Other}
+	key, err := p.cfg.Canonicalizer.Canonical(d.URL, "")
+	if err != nil {
+		key = urlkey.Key{URL: d.URL}
+	}
+	r.Page.URLColumns = columns(key)
+	r.Page.Indexable = true
+	r.Page.Depth = d.Depth
+	r.Page.ContentBytes = int64(len(d.Body))
+	r.Page.MimeType = cut(mediaType(d.ContentType), 127)
+	r.Text.SURT, r.Text.URL = key.SURT, key.URL
+
+	body := d.Body
+	if len(body) > p.cfg.MaxBody {
+		body, r.Cut = body[:p.cfg.MaxBody], true
+	}
+	r.MimeDetected = Sniff(d.ContentType, body)
+	r.Page.MimeDetected = r.MimeDetected
+
+	s := p.pool.Get().(*state)
+	s.html.meta.agent = p.cfg.Agent
+	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
+	s.header(d, p.cfg.Agent)
+	handlerOf(r.MimeDetected)(p, s, d, body, r)
+	if len(s.lowered) <= maxKept && s.html.small() {
+		p.pool.Put(s)
+	}
+	return r
+}
+
+// header takes what a response's header says of the document.
+func (s *state) header(d *Document, agent string) {
+	if d.Header == nil {
+		return
+	}
+	for _, v := range d.Header("X-Robots-Tag") {
+		s.html.meta.robots.header(v, agent)
+	}
+	for _, v := range d.Header("Link") {
+		s.html.links.addHeader(v)
+	}
+	for _, v := range d.Header("Refresh") {
+		if target, ok := parseRefresh(v); ok {
+			s.html.links.addRefresh(target, true)
+			break
+		}
+	}
+	for _, v := range d.Header("Content-Language") {
+		if s.html.meta.headerLang == "" {
+			s.html.meta.headerLang = cut(v, 64)
+		}
+	}
+}
+
+// columns are a URL's columns as in cc-index.
+func columns(key urlkey.Key) schema.URLColumns {
+	c := schema.URLColumns{SURT: key.SURT, URL: key.URL}
+	p, err := urlkey.Split(key.URL)
+	if err != nil {
+		return c
+	}
+	c.HostName, c.HostTLD = p.HostName, p.TLD
+	c.Host2ndLastPart, c.Host3rdLastPart, c.Host4thLastPart, c.Host5thLastPart = p.SecondLast, p.ThirdLast, p.FourthLast, p.FifthLast
+	c.HostRegistrySuffix, c.HostRegisteredDomain = p.RegistrySuffix, p.RegisteredDomain
+	c.HostPrivateSuffix, c.HostPrivateDomain = p.PrivateSuffix, p.PrivateDomain
+	c.HostNameReversed, c.Protocol, c.Port, c.Path, c.Query = p.NameReversed, p.Protocol, p.Port, p.Path, p.Query
+	return c
+}

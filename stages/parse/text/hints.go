@@ -1,0 +1,105 @@
+package text
+
+import "golang.org/x/net/html/atom"
+
+// Hint is what an element's name, class, id, role and style say of its content.
+type Hint uint16
+
+// The hints.
+const (
+	Hidden  Hint = 1 << iota // not shown
+	Chrome                   // nav, footer, aside, forms: page furniture by its element or role
+	Clutter                  // its class or id names what surrounds articles: share, related, comments …
+	Content                  // its class or id names content: article, entry, post, story …
+	InMain                   // within <main>
+	InArticle
+	Control // text of a control: button, select, label
+	Caption
+	Headline // h1 or its header
+
+	inherited = Hidden | InMain | InArticle | Control | Caption
+)
+
+// OfElement is the hint that an element's name alone gives.
+func OfElement(a atom.Atom) Hint {
+	switch a {
+	case atom.Nav, atom.Footer, atom.Aside, atom.Menu, atom.Dialog:
+		return Chrome
+	case atom.Button, atom.Select, atom.Textarea, atom.Label, atom.Option, atom.Legend:
+		return Control
+	case atom.Main:
+		return InMain
+	case atom.Article:
+		return InArticle
+	case atom.Figcaption:
+		return Caption
+	}
+	return 0
+}
+
+// OfRole is the hint of a role attribute.
+func OfRole(role []byte) Hint {
+	switch string(role) {
+	case "navigation", "contentinfo", "complementary", "banner", "search", "dialog", "alertdialog", "menu", "menubar",
+		"toolbar", "tooltip":
+		return Chrome
+	case "main":
+		return InMain
+	}
+	return 0
+}
+
+// OfName is the hint of a class or id attribute: of the words that it is made of.
+func OfName(name []byte) Hint {
+	var h Hint
+	var word [24]byte
+	n, prev := 0, byte(0)
+	bare := true // what stands before the word separates words, as in "post-ad" and not in "zPostAd"
+	for i := 0; i <= len(name); i++ {
+		c := byte(' ')
+		if i < len(name) {
+			c = name[i]
+		}
+		lower := c
+		if c >= 'A' && c <= 'Z' {
+			lower = c + 'a' - 'A'
+		}
+		letter := lower >= 'a' && lower <= 'z'
+		if n > 0 && (!letter || c != lower && prev >= 'a' && prev <= 'z') {
+			// Generated names (bOfvAD) hold short words by chance.
+			if n <= len(word) && (n > 3 || bare && !letter) {
+				h |= ofWord(word[:n])
+			}
+			n, bare = 0, !letter
+		}
+		if letter {
+			if n < len(word) {
+				word[n] = lower
+			}
+			n++
+		}
+		prev = c
+	}
+	return h
+}
+
+// ofWord knows the words that authors of templates use.
+func ofWord(w []byte) Hint {
+	switch string(w) {
+	case "share", "sharing", "sharebar", "social", "socials", "addthis", "sharedaddy", "follow", "related", "recommended",
+		"recommendations", "recommend", "outbrain", "taboola", "promo", "promoted", "promotion", "sponsor", "sponsored",
+		"advert", "advertisement", "ad", "ads", "adsense", "advertising", "dfp", "banner", "newsletter", "subscribe",
+		"subscription", "signup", "paywall", "comment", "comments", "commentlist", "disqus", "respond", "reply", "breadcrumb",
+		"breadcrumbs", "pagination", "pager", "sidebar", "rail", "widget", "widgets", "footer", "menu", "nav", "navbar",
+		"navigation", "toolbar", "cookie", "cookies", "consent", "gdpr", "popup", "modal", "overlay", "lightbox", "tooltip",
+		"byline", "author", "authors", "bio", "tags", "taglist", "categories", "trending", "popular", "mostread", "teaser",
+		"teasers", "more", "masthead", "skip", "print", "printfriendly", "feedback", "rating", "ratings", "jp", "toc",
+		"copyright", "login", "register", "search", "dateline", "timestamp", "credit", "credits", "postmeta", "meta":
+		return Clutter
+	case "article", "articlebody", "body", "content", "entry", "main", "post", "story", "storybody", "text", "prose", "richtext":
+		return Content
+	case "caption", "captions", "wp-caption":
+		return Caption
+	}
+	return 0
+}

@@ -1,0 +1,154 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/abadojack/whatlanggo"
+	"golang.org/x/text/language"
+)
+
+// sample is how much of a text is looked at to tell its language, bytes.
+const sample = 1 << 10
+
+// leastText is how much text a guess takes, bytes.
+const leastText = 24
+
+// Declared returns the ISO-639-3 code of a language as documents declare it: the
+// first of a list of BCP 47 tags, of which some are misspelt ("en_US"). It is "" if
+// that is no language.
+func Declared(tag string) string {
+	tag = strings.TrimSpace(tag)
+	if i := strings.IndexAny(tag, "-_,; "); i >= 0 {
+		tag = tag[:i]
+	}
+	if len(tag) < 2 || len(tag) > 3 {
+		return ""
+	}
+	base, err := language.ParseBase(tag)
+	if err != nil {
+		return ""
+	}
+	switch code := base.ISO3(); code {
+	case "und", "mul", "zxx", "mis", "root":
+		return ""
+	default:
+		return macro(code)
+	}
+}
+
+// Detect guesses the language of a text, "" if it does not say enough. Equal texts
+// give equal guesses.
+func Detect(s string) string {
+	s = middle(s)
+	if len(s) < leastText {
+		return ""
+	}
+	info := whatlanggo.Detect(s)
+	if info.Lang < 0 || info.Confidence <= 0 { // languages that tie come in no order
+		return ""
+	}
+	code := macro(info.Lang.Iso6393())
+	if code == "zho" && kana(s) {
+		return "jpn"
+	}
+	return code
+}
+
+// middle is a sample from after the first lines, which are often names and dates.
+func middle(s string) string {
+	if len(s) <= sample {
+		return s
+	}
+	if skip := min(200, len(s)-sample); skip > 0 {
+		for skip < len(s) && !utf8.RuneStart(s[skip]) {
+			skip++
+		}
+		s = s[skip:]
+	}
+	end := min(sample, len(s))
+	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// kana reports whether a text of ideographs has the syllables that only Japanese writes.
+func kana(s string) bool {
+	n, all := 0, 0
+	for _, r := range s {
+		if r < 0x3000 {
+			continue
+		}
+		all++
+		if r >= 0x3041 && r <= 0x30FF {
+			n++
+		}
+	}
+	return n*20 > all
+}
+
+// macro gives the macrolanguage, as content_languages has it, of what detectors and
+// tags name more closely.
+func macro(code string) string {
+	switch code {
+	case "cmn", "yue":
+		return "zho"
+	case "arb":
+		return "ara"
+	case "azj":
+		return "aze"
+	case "pes", "prs":
+		return "fas"
+	case "nob":
+		return "nor"
+	case "ydd":
+		return "yid"
+	case "ekk":
+		return "est"
+	case "lvs":
+		return "lav"
+	case "uzn":
+		return "uzb"
+	case "zlm":
+		return "msa"
+	case "khk":
+		return "mon"
+	}
+	return code
+}
+
+// Language decides between what a document declares (ISO-639-3, "" if nothing) and
+// what its text says. The declaration counts, unless it names a language of another
+// script than the text has: templates declare what their authors speak.
+func Language(declared, s string) string {
+	if declared == "" {
+		return Detect(s)
+	}
+	part := middle(s)
+	latin, other := 0, 0
+	for _, r := range part {
+		if r < utf8.RuneSelf {
+			if r|0x20 >= 'a' && r|0x20 <= 'z' {
+				latin++
+			}
+		} else if unicode.IsLetter(r) {
+			if r < 0x250 || r >= 0x1E00 && r < 0x1F00 {
+				latin++
+			} else {
+				other++
+			}
+		}
+	}
+	if latin+other < 80 {
+		return declared
+	}
+	script, _ := language.Make(declared).Script()
+	if (script.String() == "Latn" && other > 2*latin) || (script.String() != "Latn" && latin > 9*other) {
+		if guess := Detect(s); guess != "" {
+			return guess
+		}
+	}
+	return declared
+}

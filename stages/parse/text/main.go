@@ -1,0 +1,255 @@
+package text
+
+import "golang.org/x/net/html/atom"
+
+// Parameters of the choice of main content, in percent. F1 on real pages moves by
+// less than 0.01 when one of them moves by a quarter.
+const (
+	clutterShare = 40 // an element named as clutter is, unless it holds that much of the page's prose
+	chromeShare  = 50 // the same for nav, footer, aside
+	regionShare  = 40 // a main or article element counts from that much of the prose on
+	descendShare = 85 // an element that holds that much of its parent's value takes its place
+)
+
+// notContent marks what is never main content.
+const notContent = Hidden | Control | Caption
+
+// Main returns the main content: the text of the page without what surrounds it, a
+// block a line. It chooses in this order:
+//
+//  1. A page that consists of one main element (or one article, where there is no
+//     main) and besides of nav, header, footer and aside elements only, and whose main
+//     has no part that is named as clutter, says itself what its content is: all
+//     visible text of that element, word for word.
+//  2. Otherwise the element with the greatest value: the bytes of prose in it
+//     (paragraphs that are not mostly links) less what its other blocks cost. What is
+//     named as navigation, comments, sharing … does not count, unless it holds most of
+//     the prose. Of it: its blocks that are not mostly links, without the headline and
+//     captions.
+//  3. A page without prose: all its blocks that are not mostly links.
+func (o *Outline) Main() string {
+	if len(o.blocks) == 0 {
+		return ""
+	}
+	o.measure()
+	if r := o.declared(); r >= 0 {
+		return o.join(r, func(b *Block) bool { return o.elems[b.Elem].Hint&Hidden == 0 })
+	}
+	root := o.root()
+	if root < 0 {
+		root = max(o.region(InMain, 0), 0)
+	}
+	begun := false // prose was seen: an h1 is no longer the page's headline
+	return o.join(root, func(b *Block) bool {
+		if o.elems[b.Elem].dropped {
+			return false
+		}
+		if n := b.End - b.Start; b.Link*2 > n && n-b.Link < 60 {
+			return false
+		}
+		begun = begun || b.prose() > 0
+		return begun || b.Tag != TagHeading1
+	})
+}
+
+// join returns the text of the blocks within root that keep accepts, without
+// headings that nothing follows.
+func (o *Outline) join(root int32, keep func(*Block) bool) string {
+	out := o.scratch[:0]
+	body := 0 // length of out up to the last block that is no heading
+	for i := range o.blocks {
+		b := &o.blocks[i]
+		if !o.within(b.Elem, root) || !keep(b) {
+			continue
+		}
+		out = append(out, o.buf[b.Start:b.End]...)
+		if b.Tag != TagHeading {
+			body = len(out)
+		}
+		out = append(out, '\n')
+	}
+	o.scratch = out
+	if body == 0 && len(out) > 0 {
+		body = len(out) - 1 // headings alone
+	}
+	return string(out[:body])
+}
+
+// prose says how much of a block is running text, bytes: 0 for one that is short,
+// mostly links, a heading or a caption.
+func (b *Block) prose() int32 {
+	n := b.End - b.Start
+	if b.Link*3 > n {
+		return 0
+	}
+	least := uint32(80)
+	switch b.Tag {
+	case TagHeading1, TagHeading, TagCaption:
+		return 0
+	case TagParagraph, TagQuote, TagPre:
+		least = 25
+	}
+	if n < least {
+		return 0
+	}
+	return int32(n - b.Link)
+}
+
+// measure computes the prose of elements, bottom up, what is dropped, top down, and
+// the values of what is left, bottom up. An element's parent comes before it.
+func (o *Outline) measure() {
+	for i := range o.blocks {
+		b := &o.blocks[i]
+		if e := &o.elems[b.Elem]; e.Hint&notContent == 0 {
+			e.good += b.prose()
+		}
+	}
+	for i := len(o.elems) - 1; i >= 0; i-- {
+		e := &o.elems[i]
+		e.last = max(e.last, int32(i))
+		if i > 0 {
+			p := &o.elems[e.Parent]
+			p.good += e.good
+			p.last = max(p.last, e.last)
+		}
+	}
+	total := int64(o.elems[0].good)
+	for i := 1; i < len(o.elems); i++ {
+		e := &o.elems[i]
+		switch {
+		case o.elems[e.Parent].dropped || e.Hint&notContent != 0:
+			e.dropped = true
+		case e.Hint&Chrome != 0:
+			e.dropped = int64(e.good)*100 < total*chromeShare
+		case e.Hint&Clutter != 0:
+			e.dropped = int64(e.good)*100 < total*clutterShare
+		}
+	}
+	for i := range o.blocks {
+		b := &o.blocks[i]
+		e := &o.elems[b.Elem]
+		if e.dropped {
+			continue
+		}
+		if p := b.prose(); p > 0 {
+			e.value += p
+		} else {
+			e.value -= int32(b.Link) + 10
+		}
+	}
+	for i := len(o.elems) - 1; i > 0; i-- {
+		e := &o.elems[i]
+		switch {
+		case e.dropped:
+		case e.value > 0:
+			o.elems[e.Parent].value += e.value
+		default:
+			o.elems[e.Parent].value += e.value / 2 // clutter far below weighs little
+		}
+	}
+}
+
+// within reports whether e is root or below it.
+func (o *Outline) within(e, root int32) bool { return e >= root && e <= o.elems[root].last }
+
+// declared is the element that the page itself declares its content, or -1; see Main.
+func (o *Outline) declared() int32 {
+	r := o.only(InMain, atom.Main)
+	if r < 0 {
+		r = o.only(InArticle, atom.Article)
+	}
+	if r < 0 {
+		return -1
+	}
+	for i := r; i <= o.elems[r].last; i++ {
+		if e := &o.elems[i]; e.Hint&(Clutter|Chrome|Control) != 0 {
+			return -1
+		}
+	}
+	for i := range o.blocks {
+		b := &o.blocks[i]
+		if o.within(b.Elem, r) || o.elems[b.Elem].Hint&Hidden != 0 {
+			continue
+		}
+		e := b.Elem
+		for e > 0 && !surrounds(o.elems[e].Atom) {
+			e = o.elems[e].Parent
+		}
+		if e <= 0 {
+			return -1
+		}
+	}
+	return r
+}
+
+func surrounds(a atom.Atom) bool {
+	switch a {
+	case atom.Nav, atom.Header, atom.Footer, atom.Aside:
+		return true
+	}
+	return false
+}
+
+// only is the page's only element with the hint, outermost ones counted, or -1.
+func (o *Outline) only(h Hint, a atom.Atom) int32 {
+	found := int32(-1)
+	for i := 1; i < len(o.elems); i++ {
+		e := &o.elems[i]
+		if e.Hint&h == 0 || o.elems[e.Parent].Hint&h != 0 {
+			continue
+		}
+		if found >= 0 || e.Atom != a {
+			return -1
+		}
+		found = int32(i)
+	}
+	return found
+}
+
+// root is the element that holds the main content, or -1 where nothing reads like prose.
+func (o *Outline) root() int32 {
+	top := o.top(0)
+	if o.elems[top].value <= 0 {
+		return -1
+	}
+	for _, h := range [...]Hint{InMain, InArticle} {
+		least := int32(int64(o.elems[top].value) * regionShare / 100)
+		if r := o.region(h, max(least, 1)); r >= 0 && (h == InMain || o.within(r, top)) {
+			top = o.top(r)
+		}
+	}
+	for i := top + 1; i <= o.elems[top].last; i++ { // children come after their parents
+		e := &o.elems[i]
+		if e.Parent == top && !e.dropped && int64(e.value)*100 >= int64(o.elems[top].value)*descendShare {
+			top = i
+		}
+	}
+	return top
+}
+
+// top is the element with the greatest value within root; the innermost of equals.
+func (o *Outline) top(root int32) int32 {
+	best := root
+	for i := root; i <= o.elems[root].last; i++ {
+		if e := &o.elems[i]; !e.dropped && e.value >= o.elems[best].value {
+			best = i
+		}
+	}
+	return best
+}
+
+// region is the outermost element with the hint that has the greatest value, if that
+// is at least so much; else -1.
+func (o *Outline) region(h Hint, least int32) int32 {
+	best := int32(-1)
+	for i := 1; i < len(o.elems); i++ {
+		e := &o.elems[i]
+		if e.Hint&h == 0 || o.elems[e.Parent].Hint&h != 0 || e.dropped {
+			continue
+		}
+		if e.value >= least && (best < 0 || e.value > o.elems[best].value) {
+			best = int32(i)
+		}
+	}
+	return best
+}

@@ -1,0 +1,238 @@
+package text
+
+import (
+	"slices"
+
+	"golang.org/x/net/html/atom"
+)
+
+// Block is a line of text: what stands between two breaks.
+type Block struct {
+	Start, End uint32 // range of the outline's text
+	Link       uint32 // bytes of it that stand within links
+	Elem       int32  // innermost element
+	Tag        Tag    // p, li, a heading … that holds it; else 0
+}
+
+// Tag is the little that the choice of the main content wants to know of the
+// element that holds a block.
+type Tag uint8
+
+// The tags.
+const (
+	TagNone Tag = iota
+	TagParagraph
+	TagItem
+	TagHeading1
+	TagHeading
+	TagCaption
+	TagCell
+	TagPre
+	TagQuote
+)
+
+// Elem is an element that may hold blocks.
+type Elem struct {
+	Parent int32
+	Atom   atom.Atom
+	Hint   Hint
+
+	// What Main computes.
+	last    int32 // last element below it
+	good    int32 // bytes of prose in it and below
+	value   int32 // the same of what is not dropped, less what clutter costs
+	dropped bool
+}
+
+// maxElems bounds the elements of an outline; what stands in further ones counts
+// for the element around them.
+const maxElems = 1 << 18
+
+// Outline is the text of a document as blocks in a thin tree of elements, built
+// in document order by Open, Close, Text and Break. The zero value is ready; Reset
+// makes it ready again and keeps its memory. It is used by one goroutine at a time.
+type Outline struct {
+	buf     []byte // the text, white space folded, blocks ended by a line feed
+	blocks  []Block
+	elems   []Elem
+	cur     int32 // open element; elems[0] is the document
+	start   int   // where the open block starts
+	link    uint32
+	inLink  bool
+	space   bool // white space was seen since the last byte of the block
+	tag     Tag
+	maxText int
+	cut     bool
+	deep    int // open elements beyond maxElems
+	scratch []byte
+}
+
+// Reset empties the outline; it will hold at most maxText bytes of text.
+func (o *Outline) Reset(maxText int) {
+	o.buf, o.blocks, o.elems = o.buf[:0], o.blocks[:0], o.elems[:0]
+	o.elems = append(o.elems, Elem{Parent: -1})
+	o.cur, o.start, o.link, o.inLink, o.space, o.tag = 0, 0, 0, false, false, TagNone
+	o.maxText, o.cut, o.deep = maxText, false, 0
+}
+
+// Open enters an element.
+func (o *Outline) Open(a atom.Atom, h Hint) {
+	if len(o.elems) >= maxElems {
+		o.deep++
+		return
+	}
+	up := &o.elems[o.cur]
+	h |= up.Hint & inherited
+	o.elems = append(o.elems, Elem{Parent: o.cur, Atom: a, Hint: h})
+	o.cur = int32(len(o.elems) - 1)
+}
+
+// Close leaves the element that was entered last.
+func (o *Outline) Close() {
+	if o.deep > 0 {
+		o.deep--
+		return
+	}
+	if p := o.elems[o.cur].Parent; p >= 0 {
+		o.cur = p
+	}
+}
+
+// Hint returns the hints of the open element.
+func (o *Outline) Hint() Hint { return o.elems[o.cur].Hint }
+
+// SetLink says whether the text that follows stands within a link.
+func (o *Outline) SetLink(in bool) { o.inLink = in }
+
+// Len is the number of bytes of text so far: where the text that follows will stand.
+func (o *Outline) Len() int { return len(o.buf) }
+
+// Break ends the open block. What follows is held by tag.
+func (o *Outline) Break(tag Tag) {
+	if len(o.buf) > o.start {
+		o.blocks = append(o.blocks, Block{uint32(o.start), uint32(len(o.buf)), o.link, o.cur, o.tag})
+		o.buf = append(o.buf, '\n')
+		o.start = len(o.buf)
+	}
+	o.link, o.space, o.tag = 0, false, tag
+}
+
+// spaceAt is the length of the white space character that p starts with, or 0.
+// Unicode's White_Space, and the byte order mark that strays into pages.
+func spaceAt(p []byte) int {
+	switch c := p[0]; {
+	case c <= ' ':
+		return 1
+	case c < 0xC2:
+		return 0
+	case c == 0xC2:
+		if len(p) > 1 && (p[1] == 0xA0 || p[1] == 0x85) {
+			return 2
+		}
+	case c == 0xE1, c == 0xE2, c == 0xE3, c == 0xEF:
+		if len(p) < 3 {
+			return 0
+		}
+		switch r := rune(c&0xF)<<12 | rune(p[1]&0x3F)<<6 | rune(p[2]&0x3F); {
+		case r == 0x1680, r >= 0x2000 && r <= 0x200B, r == 0x2028, r == 0x2029, r == 0x202F, r == 0x205F,
+			r == 0x3000, r == 0xFEFF:
+			return 3
+		}
+	}
+	return 0
+}
+
+// maySpace marks the bytes that white space can start with.
+var maySpace = func() (t [256]bool) {
+	for c := 0; c <= ' '; c++ {
+		t[c] = true
+	}
+	t[0xC2], t[0xE1], t[0xE2], t[0xE3], t[0xEF] = true, true, true, true, true
+	return t
+}()
+
+// Text appends text to the open block, every run of white space as one space.
+func (o *Outline) Text(p []byte) {
+	for len(p) > 0 {
+		if n := spaceAt(p); n > 0 {
+			o.space = true
+			p = p[n:]
+			continue
+		}
+		i := 1
+		for i < len(p) && !maySpace[p[i]] {
+			i++
+		}
+		o.word(p[:i])
+		p = p[i:]
+	}
+}
+
+// word appends bytes that hold no white space.
+func (o *Outline) word(p []byte) {
+	if len(o.buf)+len(p)+2 > o.maxText {
+		o.cut = true
+		return
+	}
+	n := len(p)
+	if o.space {
+		o.space = false
+		if len(o.buf) > o.start {
+			o.buf = append(o.buf, ' ')
+			n++
+		}
+	}
+	o.buf = append(o.buf, p...)
+	if o.inLink {
+		o.link += uint32(n)
+	}
+}
+
+// Lines appends preformatted text: its line feeds end blocks.
+func (o *Outline) Lines(p []byte) {
+	for len(p) > 0 {
+		i := slices.Index(p, '\n')
+		if i < 0 {
+			o.Text(p)
+			return
+		}
+		o.Text(p[:i])
+		o.Break(o.tag)
+		p = p[i+1:]
+	}
+}
+
+// Cut reports whether text was left out because there was too much.
+func (o *Outline) Cut() bool { return o.cut }
+
+// All returns all text, hidden text too; ranges of Len are ranges of it.
+func (o *Outline) All() string { return string(o.buf) }
+
+// Full returns the visible text, a block a line. all is what All gave, so that its
+// memory is shared where nothing is hidden.
+func (o *Outline) Full(all string) string {
+	hidden := false
+	for i := range o.blocks {
+		if o.elems[o.blocks[i].Elem].Hint&Hidden != 0 {
+			hidden = true
+			break
+		}
+	}
+	if !hidden {
+		if n := len(all); n > 0 {
+			return all[:n-1] // without the last line feed
+		}
+		return ""
+	}
+	out := make([]byte, 0, len(all))
+	for i := range o.blocks {
+		if b := &o.blocks[i]; o.elems[b.Elem].Hint&Hidden == 0 {
+			out = append(out, o.buf[b.Start:b.End]...)
+			out = append(out, '\n')
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return string(out[:len(out)-1])
+}

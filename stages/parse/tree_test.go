@@ -1,0 +1,86 @@
+package parse
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// treeSays is what x/net/html's tree of a page says: its hyperlinks in document order
+// as written, and its text without white space, hidden or not.
+func treeSays(t *testing.T, page []byte) (hrefs []string, words string) {
+	t.Helper()
+	root, err := html.ParseWithOptions(bytes.NewReader(page), html.ParseOptionEnableScripting(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sb strings.Builder
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		switch n.Type {
+		case html.TextNode:
+			sb.WriteString(strings.Join(strings.FieldsFunc(n.Data, isSpace), ""))
+			return
+		case html.ElementNode:
+			switch n.DataAtom {
+			case atom.Script, atom.Style, atom.Template, atom.Title, atom.Textarea, atom.Iframe, atom.Noembed, atom.Noframes,
+				atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas, atom.Xmp:
+				if n.DataAtom == atom.Template || n.Namespace == "" && n.DataAtom != atom.Svg {
+					return
+				}
+			case atom.A:
+				for _, a := range n.Attr {
+					if a.Key == "href" {
+						hrefs = append(hrefs, strings.TrimFunc(a.Val, isSpace))
+						break
+					}
+				}
+			}
+			if n.DataAtom == atom.Svg || n.DataAtom == atom.Math {
+				return
+			}
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			walk(c)
+		}
+	}
+	walk(root)
+	return hrefs, sb.String()
+}
+
+func TestTokenPassFindsWhatTheTreeHas(t *testing.T) {
+	links := 0
+	for _, page := range realPages(t) {
+		doc, _ := decode(page.body, "text/html")
+		wantHrefs, wantText := treeSays(t, doc)
+		var h htmlPass
+		h.reset(64<<20, 1<<20)
+		h.run(doc)
+		links += len(wantHrefs)
+		var hrefs []string
+		for _, l := range h.links.raw {
+			if l.kind == schema.KindA {
+				hrefs = append(hrefs, string(h.links.str(l.href)))
+			}
+		}
+		if d := cmp.Diff(wantHrefs, hrefs); d != "" {
+			t.Errorf("%s: links of the tree (-) and of the pass (+):\n%s", page.id, d)
+		}
+		gotText := strings.Join(strings.FieldsFunc(h.out.All(), isSpace), "")
+		if gotText != wantText {
+			i := 0
+			for i < min(len(gotText), len(wantText)) && gotText[i] == wantText[i] {
+				i++
+			}
+			t.Errorf("%s: text differs at %d of %d, %d\ntree %.120q\npass %.120q", page.id, i, len(wantText), len(gotText), wantText[i:], gotText[i:])
+		}
+	}
+	if links < 5000 {
+		t.Errorf("compared %d links only", links)
+	}
+}
