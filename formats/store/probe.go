@@ -47,11 +47,15 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		return result, err
 	}
 	if d, ok := As[Dater](b); ok {
-		if result.Skew, err = d.Skew(ctx); err != nil {
+		result.Skew, err = d.Skew(ctx)
+		switch {
+		case errors.Is(err, ErrUnsupported): // it tells no time, so there is none to differ from
+		case err != nil:
 			return result, err
+		default:
+			result.Dated = true
 		}
-		result.Dated = true
-		if result.Skew.Abs() > MaxSkew {
+		if result.Dated && result.Skew.Abs() > MaxSkew {
 			return result, fmt.Errorf("%w by %v, more than %v: set the clock of this machine (NTP)", ErrClock, result.Skew.Round(time.Second), MaxSkew)
 		}
 	}

@@ -79,8 +79,11 @@ func (b *retrying) Unwrap() Bucket { return b.Bucket }
 // wait sleeps after the failed try and says whether to try again: nil, or the
 // error to give up with.
 func (r Retry) wait(ctx context.Context, try int, failed error) error {
-	if !errors.Is(failed, ErrUnavailable) || ctx.Err() != nil {
+	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w (tried %d times: %w)", failed, try+1, err)
 	}
 	if try+1 >= r.Tries {
 		return fmt.Errorf("%w (tried %d times)", failed, r.Tries)

@@ -78,9 +78,12 @@ type Bucket interface {
 	// Swap replaces the object of version old (zero: there is none yet) by body
 	// and returns its new version; ErrConflict when the object is at another
 	// version. An object that holds exactly body already was swapped by this
-	// caller (bodies are unique), so a repeated Swap succeeds. Losing the answer
-	// does not lose the outcome: the implementation reads back until it knows,
-	// and returns ErrUnavailable with ctx's error only when ctx ends before that.
+	// caller (bodies are unique), so a repeated Swap succeeds. After a lost answer
+	// the implementation reads back until it knows: ErrConflict then says that
+	// body is not what stands there, be it that it lost, or that it took effect
+	// and another writer has replaced it since; a caller to whom that matters
+	// leaves a mark of its own in what is handed on. ErrUnavailable with ctx's
+	// error is returned only when ctx ends before the outcome is known.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads a small object whole, at most limit bytes; a larger one is ErrTooLarge.

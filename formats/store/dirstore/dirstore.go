@@ -47,6 +47,7 @@ type Store struct {
 	mu       sync.Mutex
 	prepared bool                // .tmp stands and was swept
 	known    map[string]struct{} // folders whose entry in their parent is durable
+	epoch    int                 // of known: how often it was forgotten
 }
 
 var (

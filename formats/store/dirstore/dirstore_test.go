@@ -133,6 +133,15 @@ func TestSyncOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("deletes of all", "data/x/y", "data")
+	for range 2 { // the second time after another process removed the folders
+		if _, err := store.CreateBytes(t.Context(), s, "x/y/k", []byte("one")); err != nil {
+			t.Fatal(err)
+		}
+		step("a Create in removed folders", "temporary", "data/x/y", "data/x", "data", ".")
+		if err := os.RemoveAll(filepath.Join(root, "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestFailedSyncIsNoSuccessAndTheNextTryWritesAnew(t *testing.T) {
@@ -314,6 +323,17 @@ func TestRemovedRootIsNoMissingObject(t *testing.T) {
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("Swap below a removed root: %v, want %v", err, store.ErrUnavailable)
 		}
+	}
+}
+
+func TestLinkToNowhereInTheWayIsAnError(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Symlink(filepath.Join(root, "nowhere"), filepath.Join(root, "tables")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.CreateBytes(t.Context(), openDir(t, root), "tables/k", []byte("x"))
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("Create: %v", err)
 	}
 }
 

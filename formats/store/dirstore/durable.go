@@ -46,10 +46,10 @@ func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared = false
-	clear(s.known)
 	return fmt.Errorf("%w: somebody removed %s or what is in it: %s", store.ErrUnavailable, s.tmp(), err.Error())
 }
 
@@ -76,47 +76,61 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// syncFolder makes the entries of a folder durable.
-func (s *Store) syncFolder(folder string) error {
+// syncFolder makes the entries of a folder durable. One that is gone was deleted
+// since, with what was in it, so there is nothing left to keep.
+func (s *Store) syncFolder(folder string) (there bool, err error) {
 	f, err := os.Open(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.Close()
-	return s.fsync(f)
+	return true, s.fsync(f)
 }
 
 // syncFolders makes the entries of folder durable and, where this process has
 // not done so before, its own entry and those of the folders above it: somebody
 // else may have made them a moment ago and not come to syncing.
 func (s *Store) syncFolders(folder string) error {
-	if err := s.syncFolder(folder); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted since, with the object in it
-		}
-		return err
-	}
-	for folder != s.anchor && folder != filepath.Dir(folder) {
-		s.mu.Lock()
-		_, ok := s.known[folder]
-		s.mu.Unlock()
-		if ok {
+	_, epoch := s.isKnown(folder)
+	there, err := s.syncFolder(folder)
+	for err == nil && there && folder != s.anchor && folder != filepath.Dir(folder) {
+		if ok, _ := s.isKnown(folder); ok {
 			return nil // and so are those above
 		}
-		if err := s.syncFolder(filepath.Dir(folder)); err != nil {
-			return err
+		if there, err = s.syncFolder(filepath.Dir(folder)); err == nil && there {
+			s.know(folder, epoch)
 		}
-		s.mu.Lock()
-		s.known[folder] = struct{}{}
-		s.mu.Unlock()
 		folder = filepath.Dir(folder)
 	}
-	return nil
+	return err
 }
 
-// forget drops what is known of folders, as some were removed.
+// isKnown says whether the folder's entry in its parent is durable, and counts
+// how often that was forgotten.
+func (s *Store) isKnown(folder string) (ok bool, epoch int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok = s.known[folder]
+	return ok, s.epoch
+}
+
+// know notes that the folder's entry is durable, unless folders were removed
+// since epoch: then it may be the entry of one made anew.
+func (s *Store) know(folder string, epoch int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if epoch == s.epoch {
+		s.known[folder] = struct{}{}
+	}
+}
+
+// forget drops what is known of folders, as some were removed or are missing.
 func (s *Store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.known)
+	s.epoch++
 }

@@ -20,6 +20,11 @@ import (
 // copyBuffer is how much of a body is in memory at a time.
 const copyBuffer = 256 << 10
 
+// linkTries bounds how often a name is tried for while others make and remove
+// the object or its folders; more means that something else is in the way, such
+// as a symbolic link to nowhere.
+const linkTries = 1000
+
 // Create implements store.Bucket: link(2) makes a name only where there is none.
 func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	path, err := s.path(key)
@@ -36,7 +41,7 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
 	var tmp *staged
 	defer func() { tmp.discard() }()
-	for {
+	for range linkTries {
 		switch v, err := compare(ctx, path, body, size); {
 		case err == nil:
 			// Whoever linked it may not have synced the folder yet.
@@ -57,17 +62,12 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 			return tmp.version, s.syncFolders(filepath.Dir(path))
 		}
 	}
+	return "", fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
 }
 
 // link gives the staged file the object's name; done is false when it has to be
-// tried again, as another writer came first or took an empty folder away.
+// tried again, as another writer came first or a folder is missing.
 func (s *Store) link(tmp *staged, path string) (done bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-			return false, nil
-		}
-		return false, inTheWay(err)
-	}
 	switch err := os.Link(tmp.f.Name(), path); {
 	case err == nil:
 		return true, nil
@@ -80,8 +80,14 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 		if _, err := os.Lstat(tmp.f.Name()); err != nil {
 			return false, s.emptied(err)
 		}
+		// Forgotten before they are made: what was known is of folders that
+		// somebody removed.
 		s.forget()
-		return false, nil
+		err := os.MkdirAll(filepath.Dir(path), 0o777)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			err = nil // somebody removes them while they are made; again
+		}
+		return false, inTheWay(err)
 	case errors.Is(err, syscall.EPERM):
 		return false, fmt.Errorf("%w: %s", errNoLinks, path)
 	default:
@@ -121,7 +127,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 	defer unlock()
 	var tmp *staged
 	defer func() { tmp.discard() }()
-	for {
+	for range linkTries {
 		switch now, err := current(ctx, path); {
 		case err != nil:
 			return err
@@ -149,6 +155,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			return s.syncFolders(filepath.Dir(path))
 		}
 	}
+	return fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
 }
 
 func short(v store.Version) string {
@@ -322,5 +329,6 @@ func (s *Store) remove(ctx context.Context, path, key string) error {
 		folder = filepath.Dir(folder)
 		s.forget()
 	}
-	return s.syncFolder(folder)
+	_, err = s.syncFolder(folder)
+	return err
 }

@@ -1,0 +1,257 @@
+// Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests
+// of what is built on it.
+//
+// In: a bucket, a seed and rates. Out: the same bucket, whose calls fail before
+// or after their effect, take long, break off half-way, or find the store away,
+// always as store.ErrUnavailable, which is what a real store's fault comes to.
+// One goroutine gets the same faults for the same seed. It imports store and the
+// standard library.
+package faultstore
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Op is a call to a bucket.
+type Op string
+
+// The calls.
+const (
+	Create Op = "create"
+	Swap   Op = "swap"
+	Get    Op = "get"
+	Open   Op = "open"
+	Read   Op = "read" // ReadAt of an opened object
+	List   Op = "list"
+	Delete Op = "delete"
+)
+
+// Fault is what becomes of one call.
+type Fault int
+
+// The faults.
+const (
+	None   Fault = iota
+	Before       // fails without effect
+	After        // takes effect, and its answer is lost
+	Short        // a read or a list breaks off half-way; other calls: as None
+)
+
+// Faults says how a store fails. The zero value never does.
+type Faults struct {
+	Seed                 uint64
+	Before, After, Short float64       // chance of each a call, 0 to 1
+	Latency              time.Duration // each call takes up to this long, uniformly
+	Ops                  []Op          // those that fail; none means all
+
+	// Choose, if set, decides instead of chance; it may be called concurrently.
+	Choose func(op Op, key string) Fault
+	// Sleep and Now are the clock; nil means the real one.
+	Sleep func(context.Context, time.Duration) error
+	Now   func() time.Time
+}
+
+// Store is a Bucket that fails.
+type Store struct {
+	store.Bucket
+	faults   Faults
+	injected atomic.Int64
+
+	mu     sync.Mutex
+	random *rand.Rand
+	back   time.Time // away until then
+}
+
+// New wraps b.
+func New(b store.Bucket, f Faults) *Store {
+	if f.Sleep == nil {
+		f.Sleep = store.Sleep
+	}
+	if f.Now == nil {
+		f.Now = time.Now
+	}
+	return &Store{Bucket: b, faults: f, random: rand.New(rand.NewPCG(f.Seed, 0))}
+}
+
+// Unwrap returns the bucket that does not fail.
+func (s *Store) Unwrap() store.Bucket { return s.Bucket }
+
+// Injected is how many calls failed so far.
+func (s *Store) Injected() int64 { return s.injected.Load() }
+
+// AwayFor makes all calls fail for so long from now, whatever Ops says.
+func (s *Store) AwayFor(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.back = s.faults.Now().Add(d)
+}
+
+// meet waits out the latency of a call and decides its fault; part is how much
+// of a short call is done, 0 to 1.
+func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
+	s.mu.Lock()
+	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
+	away := s.faults.Now().Before(s.back)
+	s.mu.Unlock()
+	if s.faults.Latency > 0 {
+		if err := s.faults.Sleep(ctx, time.Duration(wait*float64(s.faults.Latency))); err != nil {
+			return None, 0, fmt.Errorf("%s %q: %w", op, key, err)
+		}
+	}
+	switch {
+	case away:
+		f = Before
+	case len(s.faults.Ops) > 0 && !slices.Contains(s.faults.Ops, op):
+	case s.faults.Choose != nil:
+		f = s.faults.Choose(op, key)
+	case chance < s.faults.Before:
+		f = Before
+	case chance < s.faults.Before+s.faults.After:
+		f = After
+	case chance < s.faults.Before+s.faults.After+s.faults.Short:
+		f = Short
+	}
+	if f == Before {
+		return f, part, s.fail(op, key, "request lost")
+	}
+	return f, part, nil
+}
+
+func (s *Store) fail(op Op, key, how string) error {
+	s.injected.Add(1)
+	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
+}
+
+// answer loses the answer of a call that was done, if that is its fault.
+func (s *Store) answer(f Fault, op Op, key string, err error) error {
+	if f == After && err == nil {
+		return s.fail(op, key, "answer lost")
+	}
+	return err
+}
+
+// Create implements store.Bucket.
+func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	f, _, err := s.meet(ctx, Create, key)
+	if err != nil {
+		return "", err
+	}
+	v, err := s.Bucket.Create(ctx, key, body, size)
+	if err = s.answer(f, Create, key, err); err != nil {
+		return "", err
+	}
+	return v, nil
+}
+
+// Swap implements store.Bucket.
+func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	f, _, err := s.meet(ctx, Swap, key)
+	if err != nil {
+		return "", err
+	}
+	v, err := s.Bucket.Swap(ctx, key, body, old)
+	if err = s.answer(f, Swap, key, err); err != nil {
+		return "", err
+	}
+	return v, nil
+}
+
+// Get implements store.Bucket.
+func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	f, _, err := s.meet(ctx, Get, key)
+	if err != nil {
+		return nil, "", err
+	}
+	body, v, err := s.Bucket.Get(ctx, key, limit)
+	if err = s.answer(f, Get, key, err); err != nil {
+		return nil, "", err
+	}
+	return body, v, nil
+}
+
+// Open implements store.Bucket; reads of the object fail too.
+func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
+	f, _, err := s.meet(ctx, Open, key)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.Bucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.answer(f, Open, key, nil); err != nil {
+		_ = o.Close()
+		return nil, err
+	}
+	return &object{o, func(p []byte, off int64) (int, error) {
+		f, part, err := s.meet(ctx, Read, key)
+		if err != nil {
+			return 0, err
+		}
+		if f == Short {
+			n, err := o.ReadAt(p[:int(part*float64(len(p)))], off)
+			if err == nil {
+				err = s.fail(Read, key, "connection broken")
+			}
+			return n, err
+		}
+		n, err := o.ReadAt(p, off)
+		if err = s.answer(f, Read, key, err); err != nil && err != io.EOF {
+			return 0, err
+		}
+		return n, err
+	}}, nil
+}
+
+type object struct {
+	store.Object
+	readAt func([]byte, int64) (int, error)
+}
+
+// ReadAt implements io.ReaderAt.
+func (o *object) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
+
+// List implements store.Bucket; a short one breaks off within its first keys, one
+// whose answer is lost at its end.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		f, part, err := s.meet(ctx, List, prefix)
+		if err != nil {
+			yield(store.Info{}, err)
+			return
+		}
+		left := int(part * 10)
+		for info, err := range s.Bucket.List(ctx, prefix) {
+			if f == Short && left == 0 {
+				yield(store.Info{}, s.fail(List, prefix, "connection broken"))
+				return
+			}
+			left--
+			if !yield(info, err) || err != nil {
+				return
+			}
+		}
+		if err := s.answer(f, List, prefix, nil); err != nil {
+			yield(store.Info{}, err)
+		}
+	}
+}
+
+// Delete implements store.Bucket.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	f, _, err := s.meet(ctx, Delete, key)
+	if err != nil {
+		return err
+	}
+	return s.answer(f, Delete, key, s.Bucket.Delete(ctx, key))
+}

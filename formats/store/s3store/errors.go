@@ -1,0 +1,159 @@
+package s3store
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// fault is what an error of the SDK comes to.
+type fault struct {
+	kind error // a sentinel of package store; nil when there is none for it
+	// unsettled: a conditional write may or may not have taken effect, or lost
+	// to somebody who has to be looked at.
+	unsettled bool
+	says      string // cause and advice, free of secrets
+}
+
+// faults are the error codes that mean more than their status. Of the texts of
+// servers nothing is quoted for them: signatures and key names are in there.
+var faults = map[string]fault{
+	"NoSuchKey":    {kind: store.ErrNotFound},
+	"NotFound":     {kind: store.ErrNotFound}, // of a HEAD, which has no body
+	"NoSuchBucket": {kind: store.ErrDenied, says: "there is no such bucket; create it or correct the store's address"},
+
+	"AccessDenied":                 {kind: store.ErrDenied, says: "access denied; the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket here"},
+	"AllAccessDisabled":            {kind: store.ErrDenied, says: "the owner disabled all access to the bucket"},
+	"AccountProblem":               {kind: store.ErrDenied, says: "there is a problem with the account; ask the provider"},
+	"InvalidAccessKeyId":           {kind: store.ErrDenied, says: "the store does not know the access key; check AWS_ACCESS_KEY_ID and the endpoint"},
+	"XAdminUserNotFound":           {kind: store.ErrDenied, says: "the store does not know the access key; check AWS_ACCESS_KEY_ID and the endpoint"}, // versitygw
+	"SignatureDoesNotMatch":        {kind: store.ErrDenied, says: "the signature does not match; check AWS_SECRET_ACCESS_KEY"},
+	"ExpiredToken":                 {kind: store.ErrDenied, says: "the session token has expired; renew the credentials"},
+	"InvalidToken":                 {kind: store.ErrDenied, says: "the session token is not valid; renew the credentials"},
+	"RequestTimeTooSkewed":         {kind: store.ErrDenied, says: "the clock of this machine is off; set it (NTP)"},
+	"PermanentRedirect":            {kind: store.ErrDenied, says: "the bucket is in another region; set AWS_REGION"},
+	"AuthorizationHeaderMalformed": {kind: store.ErrDenied, says: "the bucket is in another region, or the credentials are for another service; set AWS_REGION"},
+	"InvalidStorageClass":          {kind: store.ErrDenied, says: "the store does not know the storage class in the config"},
+
+	"NotImplemented":      {kind: store.ErrUnsupported, says: "the store does not implement the operation"},
+	"QuotaExceeded":       {kind: store.ErrFull, says: "the bucket's quota is used up"},
+	"InsufficientStorage": {kind: store.ErrFull, says: "the server's disk is full"},
+	"XMinioStorageFull":   {kind: store.ErrFull, says: "the server's disk is full"},
+
+	"PreconditionFailed":         {unsettled: true, says: "precondition failed"},
+	"ConditionalRequestConflict": {unsettled: true, says: "another request was in progress"},
+	"OperationAborted":           {unsettled: true, says: "another request was in progress"},
+	"NoSuchUpload":               {unsettled: true, says: "the upload of parts ended"},
+	"RequestTimeout":             {kind: store.ErrUnavailable, unsettled: true, says: "the body came too slowly"},
+	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
+}
+
+// judge classifies an error of the SDK. One without an answer of the server in
+// it is a network's, so the store is unavailable and a write unsettled.
+func judge(err error) fault {
+	var api smithy.APIError
+	status := 0
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) {
+		status = response.HTTPStatusCode()
+	}
+	if errors.As(err, &api) {
+		if f, ok := faults[api.ErrorCode()]; ok {
+			if f.says != "" {
+				f.says += " (" + api.ErrorCode() + ")"
+			}
+			return f
+		}
+	}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return fault{kind: store.ErrDenied, says: fmt.Sprintf("access denied; check credentials and the bucket's policy (%s)", answer(api, status))}
+	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect:
+		return fault{kind: store.ErrDenied, says: fmt.Sprintf("the bucket is in another region; set AWS_REGION (%s)", answer(api, status))}
+	case status == http.StatusPreconditionFailed || status == http.StatusConflict:
+		return fault{unsettled: true, says: answer(api, status)}
+	case status == http.StatusNotImplemented:
+		return fault{kind: store.ErrUnsupported, says: answer(api, status)}
+	case status == http.StatusInsufficientStorage:
+		return fault{kind: store.ErrFull, says: answer(api, status)}
+	case status == http.StatusTooManyRequests || status >= 500:
+		return fault{kind: store.ErrUnavailable, unsettled: true, says: answer(api, status)}
+	case status >= 300:
+		return fault{says: "the store refused the request: " + answer(api, status)}
+	case isCertificate(err):
+		return fault{kind: store.ErrDenied, says: "the server's certificate is not trusted; check the endpoint or set AWS_CA_BUNDLE"}
+	default: // also a 200 whose body broke off
+		return fault{kind: store.ErrUnavailable, unsettled: true, says: plain(err)}
+	}
+}
+
+func answer(api smithy.APIError, status int) string {
+	if api == nil || api.ErrorCode() == "" {
+		return fmt.Sprintf("status %d", status)
+	}
+	return fmt.Sprintf("%s, status %d", line(api.ErrorCode()), status)
+}
+
+func isCertificate(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname)
+}
+
+// plain is the innermost cause of a network's error, without the URL of the
+// request around it.
+func plain(err error) string {
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return line(op.Error())
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return line(err.Error())
+		}
+		err = inner
+	}
+}
+
+// line bounds a foreign text to one short line.
+func line(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "") + "…"
+	}
+	return text
+}
+
+// fail makes the error of a call. That of the SDK is not wrapped, so that
+// nothing of a request or a server's text can show.
+func fail(ctx context.Context, call, key string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s %q: %w", call, key, ctx.Err())
+	}
+	f := judge(err)
+	switch {
+	case f.kind == nil:
+		return fmt.Errorf("%s %q: %s", call, key, f.says)
+	case f.says == "":
+		return fmt.Errorf("%s %q: %w", call, key, f.kind)
+	default:
+		return fmt.Errorf("%s %q: %w: %s", call, key, f.kind, f.says)
+	}
+}

@@ -1,0 +1,125 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+const (
+	partSize   = 16 << 20 // the least; S3 wants 5 MiB
+	maxParts   = 10_000   // S3's limit
+	partsAloft = 4        // uploaded at a time; they are read from the body as they go, not held
+)
+
+// upload is a create-only write in parts. Parts are unconditional and invisible,
+// so the SDK may repeat them; the condition is on their completion.
+type upload struct {
+	s    *Store
+	name *string
+	src  *source
+
+	id    string // zero: not begun, or ended by the server
+	parts []types.CompletedPart
+}
+
+// send brings the upload to its completion and tries that once. Called again it
+// goes on where it was; an upload that the server ended is begun anew.
+func (u *upload) send(ctx context.Context) (store.Version, error) {
+	if u.id == "" {
+		if err := u.begin(ctx); err != nil {
+			return "", err
+		}
+	}
+	if err := u.sendParts(ctx); err != nil {
+		return "", err
+	}
+	out, err := u.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id, IfNoneMatch: aws.String("*"),
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
+	}, noRetry)
+	if err != nil {
+		// After a conflict S3 wants the whole upload anew, not its completion.
+		if f := judge(err); f.unsettled && f.kind == nil {
+			u.abort(ctx)
+		}
+		return "", err
+	}
+	u.id = ""
+	return tag(out.ETag)
+}
+
+func (u *upload) begin(ctx context.Context) error {
+	in := &s3.CreateMultipartUploadInput{
+		Bucket: &u.s.bucket, Key: u.name, StorageClass: types.StorageClass(u.s.options.StorageClass),
+		ContentType: aws.String("application/octet-stream"),
+	}
+	in.ServerSideEncryption, in.SSEKMSKeyId = u.s.encryption()
+	in.ChecksumAlgorithm = u.checksum()
+	out, err := u.s.client.CreateMultipartUpload(ctx, in)
+	if err != nil {
+		return err
+	}
+	if aws.ToString(out.UploadId) == "" {
+		return errors.New("the answer has no upload id")
+	}
+	u.id, u.parts = *out.UploadId, make([]types.CompletedPart, (u.src.size+u.partSize()-1)/u.partSize())
+	return nil
+}
+
+// checksum is what the SDK adds to each part, and an upload has to announce.
+func (u *upload) checksum() types.ChecksumAlgorithm {
+	if u.s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
+		return types.ChecksumAlgorithmCrc32
+	}
+	return ""
+}
+
+func (u *upload) partSize() int64 { return max(partSize, (u.src.size+maxParts-1)/maxParts) }
+
+func (u *upload) sendParts(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(partsAloft)
+	for i := range u.parts {
+		if u.parts[i].ETag != nil {
+			continue // in an earlier try
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			off := int64(i) * u.partSize()
+			size := min(u.partSize(), u.src.size-off)
+			out, err := u.s.client.UploadPart(ctx, &s3.UploadPartInput{
+				Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id, PartNumber: aws.Int32(int32(i + 1)),
+				Body: u.src.section(off, size), ContentLength: aws.Int64(size), ChecksumAlgorithm: u.checksum(),
+			})
+			if err != nil {
+				return err
+			}
+			u.parts[i] = types.CompletedPart{PartNumber: aws.Int32(int32(i + 1)), ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// abort frees the parts of an upload that did not complete, even when ctx has
+// ended. What a killed process leaves, the bucket's lifecycle rule has to free.
+func (u *upload) abort(ctx context.Context) {
+	if u.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	// That it is gone already is as good, and nothing rests on it.
+	_, _ = u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id})
+	u.id = ""
+}

@@ -1,0 +1,161 @@
+// Package s3store keeps a store in a bucket of S3, or of a server that speaks its
+// protocol with conditional writes (R2, MinIO, versitygw), below a prefix.
+//
+// In: keys and bodies. Out: objects named prefix/key. Create is a PUT with
+// If-None-Match: *, in parts with the condition on their completion when the body
+// is large; Swap is a PUT with If-Match. These are never left to the SDK's
+// retries or hedged: an answer that is missing or does not settle who won is
+// settled by reading back, see settle. A version is an ETag. Reads are repeated
+// by the SDK a few times. Nothing of a credential is ever in an error. The
+// package imports store, the AWS SDK and the standard library.
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Scheme begins the address of a store in S3.
+const Scheme = "s3://"
+
+// Options of a store; the zero value is good.
+type Options struct {
+	// SSEKMSKey encrypts new objects with this key of KMS; empty leaves it to
+	// the bucket's default.
+	SSEKMSKey string
+	// StorageClass of new objects, such as STANDARD_IA; empty means the bucket's.
+	StorageClass string
+	// OnRetry, if set, is told before a conditional write waits to be sent again:
+	// the key, how many times it was sent, and why that settled nothing.
+	OnRetry func(key string, sent int, err error)
+}
+
+// Store is a store.Bucket and a store.Dater in a bucket of S3.
+type Store struct {
+	client  *s3.Client
+	bucket  string
+	prefix  string // "" or ending in a slash
+	options Options
+
+	backoff store.Backoff
+	sleep   func(context.Context, time.Duration) error
+}
+
+var (
+	_ store.Bucket = (*Store)(nil)
+	_ store.Dater  = (*Store)(nil)
+)
+
+// Time limits: silence is how long a connection may deliver nothing, slowest the
+// rate in bytes a second below which a try at a conditional write is given up
+// and settled.
+const (
+	silence = 2 * time.Minute
+	slowest = 256 << 10
+)
+
+// Open returns the store at address, s3://bucket or s3://bucket/prefix, with
+// credentials, region and endpoint of the AWS default chain. A custom endpoint
+// (AWS_ENDPOINT_URL_S3) is spoken to in path style. It does not ask the store
+// anything; store.Probe does.
+func Open(ctx context.Context, address string, options Options) (*Store, error) {
+	bucket, prefix, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{bucket: bucket, prefix: prefix, options: options, sleep: store.Sleep}
+	if s.client, err = newClient(ctx); err != nil {
+		return nil, fmt.Errorf("open store %q: %w", s, err)
+	}
+	return s, nil
+}
+
+// bucketName also admits what old buckets and other servers allow.
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$`)
+
+func parse(address string) (bucket, prefix string, err error) {
+	rest, ok := strings.CutPrefix(address, Scheme)
+	if !ok {
+		return "", "", errors.New("open store: the address must be s3://bucket or s3://bucket/prefix")
+	}
+	bucket, prefix, _ = strings.Cut(rest, "/")
+	if !bucketName.MatchString(bucket) {
+		// Not quoted: somebody may have put credentials there.
+		return "", "", errors.New("open store: what follows s3:// is no bucket's name; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, an endpoint into AWS_ENDPOINT_URL_S3")
+	}
+	if prefix = strings.TrimSuffix(prefix, "/"); prefix == "" {
+		return bucket, "", nil
+	}
+	if err := store.CheckKey(prefix); err != nil || len(prefix) > 100 {
+		return "", "", fmt.Errorf("open store %q: the prefix must be at most 100 bytes of clean names between single slashes", address)
+	}
+	return bucket, prefix + "/", nil
+}
+
+func newClient(ctx context.Context) (*s3.Client, error) {
+	transport := awshttp.NewBuildableClient().WithReadTimeout(silence).WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConnsPerHost = 64 // a task reads many ranges at a time
+	})
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the AWS configuration cannot be loaded: %s", store.ErrDenied, plain(err))
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role", store.ErrDenied)
+	}
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.DisableLogOutputChecksumValidationSkipped = true
+		if o.BaseEndpoint == nil {
+			return
+		}
+		o.UsePathStyle = true
+		if o.Region == "" {
+			o.Region = "us-east-1" // servers other than AWS ignore it or mean this
+		}
+		// Not every server knows the trailing checksums that the SDK adds by
+		// default; over plain HTTP the signature covers the body anyway.
+		if os.Getenv("AWS_REQUEST_CHECKSUM_CALCULATION") == "" {
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+		}
+	})
+	if client.Options().Region == "" {
+		return nil, fmt.Errorf("%w: no region; set AWS_REGION to that of the bucket", store.ErrDenied)
+	}
+	return client, nil
+}
+
+// String is the address as a user writes it.
+func (s *Store) String() string {
+	return strings.TrimSuffix(Scheme+s.bucket+"/"+s.prefix, "/")
+}
+
+// object is the name of a key in the bucket.
+func (s *Store) object(key string) (*string, error) {
+	if err := store.CheckKey(key); err != nil {
+		return nil, err
+	}
+	return aws.String(s.prefix + key), nil
+}
+
+// once bounds one try at a request that moves so many bytes.
+func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, silence+time.Duration(size/slowest)*time.Second)
+}

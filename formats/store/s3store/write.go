@@ -1,0 +1,261 @@
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+const (
+	// lookFirst is the size from which Create looks before it uploads: a large
+	// body that loses costs its bytes, and may show as a reset connection.
+	lookFirst = 1 << 20
+	// inParts is the size above which a body is uploaded in parts.
+	inParts = 64 << 20
+)
+
+// Create implements store.Bucket.
+func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	name, err := s.object(key)
+	if err != nil {
+		return "", fmt.Errorf("create: %w", err)
+	}
+	src := &source{r: body, size: size}
+	look := func(ctx context.Context) (verdict, store.Version, error) { return s.compare(ctx, name, src) }
+	if size > lookFirst {
+		switch v, at, err := look(ctx); {
+		case src.failed() != nil:
+			return "", fmt.Errorf("create %q: read the body: %w", key, src.failed())
+		case err != nil && !judge(err).unsettled:
+			return "", fail(ctx, "create", key, err)
+		case err == nil && v == mine:
+			return at, nil
+		case err == nil && v == anothers:
+			return "", fmt.Errorf("create %q: %w", key, store.ErrExists)
+		}
+	}
+	send := func(ctx context.Context) (store.Version, error) {
+		return s.put(ctx, &s3.PutObjectInput{Key: name, IfNoneMatch: aws.String("*")}, src)
+	}
+	if size > inParts {
+		up := &upload{s: s, name: name, src: src}
+		defer up.abort(ctx)
+		send = up.send
+	}
+	return s.settle(ctx, conditional{"create", key, src, send, look, store.ErrExists})
+}
+
+// Swap implements store.Bucket.
+func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	name, err := s.object(key)
+	if err != nil {
+		return "", fmt.Errorf("swap: %w", err)
+	}
+	src := &source{r: bytes.NewReader(body), size: int64(len(body))}
+	return s.settle(ctx, conditional{
+		call: "swap", key: key, src: src, lost: store.ErrConflict,
+		send: func(ctx context.Context) (store.Version, error) {
+			in := &s3.PutObjectInput{Key: name, IfMatch: aws.String(string(old))}
+			if old == "" {
+				in.IfMatch, in.IfNoneMatch = nil, aws.String("*")
+			}
+			at, err := s.put(ctx, in, src)
+			if errors.Is(kind(err), store.ErrNotFound) {
+				err = errGone
+			}
+			return at, err
+		},
+		look: func(ctx context.Context) (verdict, store.Version, error) {
+			v, at, err := s.compare(ctx, name, src)
+			switch {
+			case v == anothers && at == old:
+				v = absent // what is there is what is to be replaced: not done yet
+			case err == nil && v == absent && old != "":
+				v = anothers // deleted, so old never comes back
+			}
+			return v, at, err
+		},
+	})
+}
+
+// errGone is the answer 404 to an If-Match: unsettled, as a 412 is.
+var errGone = errors.New("there is no object to be replaced")
+
+func kind(err error) error {
+	if err == nil {
+		return nil
+	}
+	return judge(err).kind
+}
+
+// verdict is whose bytes stand under a key.
+type verdict int
+
+const (
+	absent verdict = iota
+	mine
+	anothers
+)
+
+// conditional is one conditional write.
+type conditional struct {
+	call, key string
+	src       *source
+	send      func(context.Context) (store.Version, error)
+	look      func(context.Context) (verdict, store.Version, error)
+	lost      error // what it is to find another's bytes
+}
+
+// settle sends a conditional write until its outcome is definite or ctx ends.
+// After no answer, 409, 412 or 5xx it reads back: my bytes mean that it won (a
+// lost answer, or another sender of the same), another's that it lost, and
+// still will if my request should arrive late, as its condition cannot become
+// true again. With neither, the same bytes are sent again, never others.
+func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
+	for sent := 1; ; sent++ {
+		at, err := func() (store.Version, error) {
+			ctx, cancel := once(ctx, w.src.size)
+			defer cancel()
+			return w.send(ctx)
+		}()
+		switch {
+		case err == nil:
+			return at, nil
+		case w.src.failed() != nil:
+			return "", fmt.Errorf("%s %q: read the body: %w", w.call, w.key, w.src.failed())
+		case ctx.Err() != nil:
+			return "", unknown(ctx, w, sent)
+		case !judge(err).unsettled:
+			return "", fail(ctx, w.call, w.key, err)
+		}
+		v, at, looked := func() (verdict, store.Version, error) {
+			ctx, cancel := once(ctx, w.src.size)
+			defer cancel()
+			return w.look(ctx)
+		}()
+		switch {
+		case w.src.failed() != nil:
+			return "", fmt.Errorf("%s %q: read the body: %w", w.call, w.key, w.src.failed())
+		case ctx.Err() != nil:
+			return "", unknown(ctx, w, sent)
+		case looked != nil && !judge(looked).unsettled:
+			return "", fail(ctx, "settle the "+w.call, w.key, looked)
+		case looked == nil && v == mine:
+			return at, nil
+		case looked == nil && v == anothers:
+			return "", fmt.Errorf("%s %q: %w", w.call, w.key, w.lost)
+		}
+		if s.options.OnRetry != nil {
+			s.options.OnRetry(w.key, sent, fail(ctx, w.call, w.key, err))
+		}
+		if err := s.sleep(ctx, s.backoff.Delay(sent-1)); err != nil {
+			return "", unknown(ctx, w, sent)
+		}
+	}
+}
+
+func unknown(ctx context.Context, w conditional, sent int) error {
+	return fmt.Errorf("%s %q: %w: ended before the outcome was known (sent %d times): %w", w.call, w.key, store.ErrUnavailable, sent, ctx.Err())
+}
+
+// put is one PUT, sent once.
+func (s *Store) put(ctx context.Context, in *s3.PutObjectInput, src *source) (store.Version, error) {
+	in.Bucket = &s.bucket
+	in.Body, in.ContentLength = src.section(0, src.size), aws.Int64(src.size)
+	in.ContentType = aws.String("application/octet-stream")
+	in.StorageClass = types.StorageClass(s.options.StorageClass)
+	in.ServerSideEncryption, in.SSEKMSKeyId = s.encryption()
+	out, err := s.client.PutObject(ctx, in, noRetry)
+	if err != nil {
+		return "", err
+	}
+	return tag(out.ETag)
+}
+
+func (s *Store) encryption() (types.ServerSideEncryption, *string) {
+	if s.options.SSEKMSKey == "" {
+		return "", nil
+	}
+	return types.ServerSideEncryptionAwsKms, &s.options.SSEKMSKey
+}
+
+func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+
+// tag is the version in an answer; without one the outcome has to be looked at.
+func tag(etag *string) (store.Version, error) {
+	if etag == nil || *etag == "" {
+		return "", errors.New("the answer has no ETag")
+	}
+	return store.Version(*etag), nil
+}
+
+// compare reads an object back and says whether its bytes are those of src.
+func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict, store.Version, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: name})
+	if errors.Is(kind(err), store.ErrNotFound) {
+		return absent, "", nil
+	}
+	if err != nil {
+		return absent, "", err
+	}
+	defer out.Body.Close()
+	at, err := tag(out.ETag)
+	if err != nil {
+		return absent, "", err
+	}
+	if out.ContentLength == nil {
+		return absent, "", errors.New("the answer has no length")
+	}
+	if *out.ContentLength != src.size {
+		return anothers, at, nil
+	}
+	same, err := store.SameBytes(out.Body, src, src.size)
+	switch {
+	case err != nil:
+		return absent, "", err
+	case same:
+		return mine, at, nil
+	default:
+		return anothers, at, nil
+	}
+}
+
+// source is a body that remembers its own failure: in the SDK's errors it looks
+// like a network's, which would be tried again for ever.
+type source struct {
+	r    io.ReaderAt
+	size int64
+
+	mu  sync.Mutex
+	err error
+}
+
+func (b *source) ReadAt(p []byte, off int64) (int, error) {
+	n, err := b.r.ReadAt(p, off)
+	if n < len(p) && off+int64(n) < b.size {
+		if err == nil || err == io.EOF {
+			err = fmt.Errorf("it ended after %d of %d bytes: %w", off+int64(n), b.size, io.ErrUnexpectedEOF)
+		}
+		b.mu.Lock()
+		b.err = err
+		b.mu.Unlock()
+	}
+	return n, err
+}
+
+func (b *source) failed() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+func (b *source) section(off, n int64) *io.SectionReader { return io.NewSectionReader(b, off, n) }

@@ -1,0 +1,161 @@
+// Package versitygw starts a real S3 server on loopback for tests.
+//
+// In: the path of a versitygw binary, v1.8.0 or newer, in the environment. Out:
+// a server whose objects are plain files in a temporary directory, stopped when
+// the test ends. Below v1.8.0 conditional writes are not atomic. It imports the
+// standard library alone.
+package versitygw
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Binary is the environment variable that holds the path of the binary.
+const Binary = "CRAWLBATCH_VERSITYGW"
+
+// Credentials of every server started here.
+const (
+	AccessKey = "crawlbatch-test-access"
+	SecretKey = "crawlbatch-test-secret"
+)
+
+// Server is a running server.
+type Server struct {
+	Endpoint string // http://127.0.0.1:PORT
+	Dir      string // holds a folder a bucket, in it the objects as files
+}
+
+// Start starts a server of the test's own, or skips the test when there is no
+// binary. It returns once the server answers.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	binary := os.Getenv(Binary)
+	if binary == "" {
+		t.Skipf("%s is not set, so there is no S3 server to test against; `make test-s3` builds one and runs this", Binary)
+	}
+	// Between finding a free port and its use somebody else may take it.
+	for try := 1; ; try++ {
+		s, err := start(t, binary)
+		if err == nil {
+			return s
+		}
+		if try == 3 {
+			t.Fatalf("start %s: %v", binary, err)
+		}
+	}
+}
+
+func start(t testing.TB, binary string) (*Server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
+	s := &Server{Endpoint: "http://" + address, Dir: t.TempDir()}
+	cmd := exec.Command(binary, "--access", AccessKey, "--secret", SecretKey, "--region", "us-east-1",
+		"--port", address, "--health", "/health", "--quiet", "--keep-alive", "posix", s.Dir)
+	var log buffer
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &log, &log, s.Dir
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended does not matter, what it said does
+	}()
+	stop := func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	}
+	if err := answers(s.Endpoint+"/health", ended); err != nil {
+		stop()
+		return nil, fmt.Errorf("%w; it said:\n%s", err, log.String())
+	}
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", binary, log.String())
+		}
+	})
+	return s, nil
+}
+
+// answers waits until url does, the server has ended, or 30 seconds are over.
+func answers(url string, ended <-chan struct{}) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(30 * time.Second)
+	client := &http.Client{Timeout: time.Second}
+	for {
+		if response, err := client.Get(url); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ended:
+			return fmt.Errorf("the server ended before it answered")
+		case <-limit:
+			return fmt.Errorf("no answer within 30 seconds")
+		}
+	}
+}
+
+// NewBucket makes an empty bucket and returns its name.
+func (s *Server) NewBucket(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(s.Dir, "bucket-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(dir)
+}
+
+// Env is the environment in which the AWS default chain finds endpoint (that of
+// s or of a proxy before it) and nothing of this machine's user.
+func (s *Server) Env(endpoint string) []string {
+	return []string{
+		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
+		"AWS_ENDPOINT_URL_S3=" + endpoint, "AWS_REGION=us-east-1", "AWS_PROFILE=",
+		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+	}
+}
+
+// buffer collects what a process says while a test may read it.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

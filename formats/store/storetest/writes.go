@@ -1,0 +1,311 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+func createAndRead(t *testing.T, b store.Bucket) {
+	for _, body := range []string{"", "x", "one\x00two\r\n\xff"} {
+		key := fmt.Sprintf("dir/%d", len(body))
+		want(t, b, key, body, create(t, b, key, body))
+		object, err := b.Open(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(io.NewSectionReader(object, 0, object.Size()))
+		if err != nil || string(got) != body || object.Size() != int64(len(body)) {
+			t.Fatalf("object %q of %d bytes, %v; want %q", got, object.Size(), err, body)
+		}
+		if err := object.Close(); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+	}
+}
+
+func createAgain(t *testing.T, b store.Bucket) {
+	v := create(t, b, "k", "same")
+	if again := create(t, b, "k", "same"); again != v {
+		t.Fatalf("the same object has the versions %q and %q", v, again)
+	}
+	for _, other := range []string{"", "diff", "same and more", "sam"} {
+		_, err := store.CreateBytes(t.Context(), b, "k", []byte(other))
+		wantErr(t, "Create of other bytes", err, store.ErrExists)
+	}
+	want(t, b, "k", "same", v)
+}
+
+// pattern is an endless body: a block of random bytes, again and again. Its
+// length divides no size of parts or buffers, so a piece in a wrong place shows.
+type pattern [1<<20 - 3]byte
+
+func newPattern(seed byte) *pattern {
+	var p pattern
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(p[:])
+	return &p
+}
+
+func (p *pattern) ReadAt(buf []byte, off int64) (int, error) {
+	for i := 0; i < len(buf); {
+		i += copy(buf[i:], p[(off+int64(i))%int64(len(p)):])
+	}
+	return len(buf), nil
+}
+
+// largeSize is above the size from which s3store uploads in parts.
+const largeSize = 70<<20 + 12345
+
+func createLarge(t *testing.T, b store.Bucket) {
+	if testing.Short() {
+		t.Skip("70 MiB, not with -short")
+	}
+	body := newPattern(0)
+	for range 2 { // the second finds the same bytes
+		if _, err := b.Create(t.Context(), "big", body, largeSize); err != nil {
+			t.Fatalf("Create: %v", err)
+		}
+	}
+	_, err := b.Create(t.Context(), "big", newPattern(1), largeSize)
+	wantErr(t, "Create of other bytes", err, store.ErrExists)
+	object, err := b.Open(t.Context(), "big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer object.Close()
+	if object.Size() != largeSize {
+		t.Fatalf("size %d, want %d", object.Size(), int64(largeSize))
+	}
+	same, err := store.SameBytes(io.NewSectionReader(object, 0, object.Size()), body, largeSize)
+	if err != nil || !same {
+		t.Fatalf("bytes read are those written: %t, %v", same, err)
+	}
+}
+
+func createRace(t *testing.T, b store.Bucket) {
+	const writers = 12
+	for round := range 5 {
+		key := fmt.Sprintf("race/%d", round)
+		errs := together(writers, func(i int) error {
+			_, err := store.CreateBytes(t.Context(), b, key, []byte(strconv.Itoa(i)))
+			return err
+		})
+		winner := onlyWinner(t, errs, store.ErrExists)
+		want(t, b, key, strconv.Itoa(winner), create(t, b, key, strconv.Itoa(winner)))
+	}
+}
+
+// together runs n calls at once and returns their errors.
+func together(n int, call func(i int) error) []error {
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = call(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
+
+func onlyWinner(t *testing.T, errs []error, lost error) int {
+	t.Helper()
+	winner := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && winner >= 0:
+			t.Fatalf("both %d and %d won", winner, i)
+		case err == nil:
+			winner = i
+		default:
+			wantErr(t, "a loser", err, lost)
+		}
+	}
+	if winner < 0 {
+		t.Fatal("nobody won")
+	}
+	return winner
+}
+
+func createShortBody(t *testing.T, b store.Bucket) {
+	_, err := b.Create(t.Context(), "short", bytes.NewReader([]byte("abc")), 10)
+	wantErr(t, "Create of a body of 3 bytes as 10", err, io.ErrUnexpectedEOF)
+	if got := keys(t, b, ""); len(got) != 0 {
+		t.Fatalf("left behind: %q", got)
+	}
+}
+
+func swapChain(t *testing.T, b store.Bucket) {
+	v0 := create(t, b, "s", "state 0")
+	v1, err := b.Swap(t.Context(), "s", []byte("state 1"), v0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, b, "s", "state 1", v1)
+	v2, err := b.Swap(t.Context(), "s", []byte("state 2"), v1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []store.Version{"", v0, v1} {
+		_, err = b.Swap(t.Context(), "s", []byte("state 3"), stale)
+		wantErr(t, fmt.Sprintf("Swap of %q", stale), err, store.ErrConflict)
+	}
+	want(t, b, "s", "state 2", v2)
+	if err := b.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Swap(t.Context(), "s", []byte("state 3"), v2)
+	wantErr(t, "Swap of a deleted object", err, store.ErrConflict)
+}
+
+func swapZero(t *testing.T, b store.Bucket) {
+	v, err := b.Swap(t.Context(), "new/z", []byte("first"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, b, "new/z", "first", v)
+	_, err = b.Swap(t.Context(), "new/z", []byte("second"), "")
+	wantErr(t, "Swap of the zero version over an object", err, store.ErrConflict)
+	_, err = store.CreateBytes(t.Context(), b, "new/z", []byte("third"))
+	wantErr(t, "Create over an object", err, store.ErrExists)
+}
+
+func swapRepeated(t *testing.T, b store.Bucket) {
+	v0 := create(t, b, "s", "state 0")
+	for range 3 {
+		v, err := b.Swap(t.Context(), "s", []byte("state 1"), v0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, b, "s", "state 1", v)
+	}
+}
+
+func swapRace(t *testing.T, b store.Bucket) {
+	const writers = 12
+	v := create(t, b, "s", "start")
+	for round := range 5 {
+		versions := make([]store.Version, writers)
+		body := func(i int) []byte { return fmt.Appendf(nil, "round %d writer %d", round, i) }
+		errs := together(writers, func(i int) (err error) {
+			versions[i], err = b.Swap(t.Context(), "s", body(i), v)
+			return err
+		})
+		winner := onlyWinner(t, errs, store.ErrConflict)
+		v = versions[winner]
+		want(t, b, "s", string(body(winner)), v)
+	}
+}
+
+// swapAppend shows that concurrent read-change-write loops lose nothing.
+func swapAppend(t *testing.T, b store.Bucket) {
+	const writers, each = 4, 8
+	for _, err := range together(writers, func(i int) error {
+		return Append(t.Context(), b, "marks", fmt.Sprintf("writer%d", i), each)
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	CheckMarks(t, b, "marks", writers*each)
+}
+
+// Append adds marks of who to the list of marks under key by swaps, so many
+// times. A conflict may follow a swap that took effect (see store.Bucket), so
+// each loop looks for its mark before it adds it.
+func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
+	for i := range times {
+		mark := fmt.Sprintf("%s.%d", who, i)
+		for {
+			body, v, err := b.Get(ctx, key, 1<<20)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if slices.Contains(strings.Fields(string(body)), mark) {
+				break
+			}
+			_, err = b.Swap(ctx, key, append(body, mark+"\n"...), v)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CheckMarks checks that n different marks of Append are under key, each once.
+func CheckMarks(t *testing.T, b store.Bucket, key string, n int) {
+	t.Helper()
+	body, _, err := b.Get(t.Context(), key, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := strings.Fields(string(body))
+	slices.Sort(marks)
+	if different := len(slices.Compact(slices.Clone(marks))); len(marks) != n || different != n {
+		t.Fatalf("%d marks, %d different ones, want %d", len(marks), different, n)
+	}
+}
+
+func deleteObject(t *testing.T, b store.Bucket) {
+	create(t, b, "d/e/f", "x")
+	create(t, b, "d/g", "y")
+	for range 2 {
+		if err := b.Delete(t.Context(), "d/e/f"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := b.Get(t.Context(), "d/e/f", 10)
+	wantErr(t, "Get of a deleted object", err, store.ErrNotFound)
+	if err := b.Delete(t.Context(), "d"); err != nil {
+		t.Fatalf("Delete of a folder's name: %v", err)
+	}
+	if got := keys(t, b, ""); !slices.Equal(got, []string{"d/g"}) {
+		t.Fatalf("left: %q", got)
+	}
+	want(t, b, "d/e/f", "again", create(t, b, "d/e/f", "again"))
+}
+
+// comeAndGo makes and removes the objects of one folder at once: a directory
+// store makes and removes the folder with them.
+func comeAndGo(t *testing.T, b store.Bucket) {
+	for _, err := range together(8, func(i int) error {
+		for n := range 15 {
+			key := fmt.Sprintf("come/and/go/%d", i)
+			body := fmt.Sprintf("%d.%d", i, n)
+			if _, err := store.CreateBytes(t.Context(), b, key, []byte(body)); err != nil {
+				return err
+			}
+			if got, _, err := b.Get(t.Context(), key, 100); err != nil || string(got) != body {
+				return fmt.Errorf("Get(%q) = %q, %w; want %q", key, got, err, body)
+			}
+			if err := b.Delete(t.Context(), key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := keys(t, b, ""); len(got) != 0 {
+		t.Fatalf("left: %q", got)
+	}
+}
