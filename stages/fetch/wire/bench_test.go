@@ -14,7 +14,7 @@ import (
 // and gzip-encoded, beside net/http doing the same; the server's own time is in
 // both.
 func BenchmarkDo(b *testing.B) {
-	text := strings.Repeat(longPage, 8)[:186_000]
+	text := strings.Repeat(longPage, 9)[:186_000]
 	for _, enc := range []string{"identity", "gzip"} {
 		payload := text
 		if enc == "gzip" {

@@ -18,6 +18,9 @@ const (
 	firstBody = 64 << 10
 	// maxAnnounced is the most that is set aside on the word of a Content-Length.
 	maxAnnounced = 256 << 10
+	// largeBody is the size in bytes up to which any exchange may hold a payload,
+	// and a body.
+	largeBody = 512 << 10
 	// prefixLen is how much of a body WHATWG's MIME sniffing looks at (MIME
 	// Sniffing, 5.2 "resource header").
 	prefixLen = 1445
@@ -182,7 +185,13 @@ func (m *message) readData(n int64) (bodyEnd, error) {
 			room = min(room, n)
 		}
 		if len(x.Payload) == cap(x.Payload) {
-			x.Payload = growBuffer(x.Payload, int(min(m.maxBody, max(2*int64(cap(x.Payload)), firstBody))))
+			size := min(m.maxBody, max(2*int64(cap(x.Payload)), firstBody))
+			if size > largeBody && m.enlarge != nil {
+				if err := m.enlarge(); err != nil {
+					return endBroken, err
+				}
+			}
+			x.Payload = growBuffer(x.Payload, int(size))
 		}
 		free := x.Payload[len(x.Payload):cap(x.Payload)]
 		got, err := m.source.readInto(free[:min(int64(len(free)), room)])

@@ -49,8 +49,13 @@ type Config struct {
 	MaxIdlePerHost int           // and for one scheme, host and port: 1
 	IdleTimeout    time.Duration // 30s, or less if the server says so
 
-	Decoders int              // bodies decoded at the same time: GOMAXPROCS
-	Now      func() time.Time // time.Now
+	Decoders int // bodies decoded at the same time: GOMAXPROCS
+	// LargeBodies is how many exchanges that are not released may hold a payload
+	// or body of more than 512 KiB; others wait with reading on, within their
+	// time limit, and are truncated after it: 16. It bounds the memory of any
+	// number of slots to 1 MiB each and 16 MiB for each of these.
+	LargeBodies int
+	Now         func() time.Time // time.Now
 }
 
 func (c Config) withDefaults() Config {
@@ -64,6 +69,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxIdlePerHost, 1)
 	setDefault(&c.IdleTimeout, 30*time.Second)
 	setDefault(&c.Decoders, runtime.GOMAXPROCS(0))
+	setDefault(&c.LargeBodies, 16)
 	c.DNSCache = c.DNSCache.withDefaults()
 	if c.Guard == nil {
 		c.Guard = guard.New(false)
@@ -91,6 +97,7 @@ type Client struct {
 	dns    *dnsCache
 	idle   *idlePool
 	decode chan struct{} // holds a token for every decoding that runs
+	large  chan struct{} // and for every exchange with a large body
 }
 
 // New checks the configuration and returns a client that has opened nothing yet.
@@ -101,6 +108,7 @@ func New(cfg Config) (*Client, error) {
 		dns:    newDNSCache(cfg.Resolver, cfg.DNSCache, cfg.Now),
 		idle:   newIdlePool(cfg.MaxIdle, cfg.MaxIdlePerHost, cfg.Now),
 		decode: make(chan struct{}, cfg.Decoders),
+		large:  make(chan struct{}, cfg.LargeBodies),
 		tls:    clientTLS(cfg.TLS),
 	}
 	if cfg.Proxy != "" {

@@ -47,19 +47,25 @@ type decoder struct {
 
 // body sets x.Body, x.Codings and x.BodyTruncated from the payload. The codings
 // are undone one after the other, each output bounded, so that nested bombs gain
-// nothing.
-func (d decoder) body(x *Exchange) {
+// nothing. It reports whether maxBody was in the way; then it may be called
+// again with a larger one.
+func (d decoder) body(x *Exchange) (cut bool) {
+	if len(x.Codings) > 0 {
+		last := len(x.buffers) - 1
+		putBuffer(x.buffers[last])
+		x.buffers, x.Codings = x.buffers[:last], nil
+	}
 	x.Body, x.BodyTruncated = x.Payload, x.Truncated
 	list, unknown := codings(x.Header)
 	switch {
 	case len(list) == 0 || len(x.Payload) == 0:
-		return
+		return false
 	case slices.Contains(list, codingUnknown):
 		x.warnf(WarnCodingUnknown, "%.40q", unknown)
-		return
+		return false
 	case len(list) > maxCodings:
 		x.warnf(WarnCodingTooMany, "%d", len(list))
-		return
+		return false
 	}
 	limit := min(d.maxBody, max(freeRatio, d.maxRatio*int64(len(x.Payload))))
 	for _, coding := range slices.Backward(list) {
@@ -78,7 +84,7 @@ func (d decoder) body(x *Exchange) {
 		}
 		switch v.state {
 		case codingCut:
-			if limit < d.maxBody {
+			if cut = true; limit < d.maxBody {
 				x.warnf(WarnDecompressionBomb, "%d bytes decode to more than %d", len(x.Payload), limit)
 			}
 			x.BodyTruncated = TruncLength
@@ -99,6 +105,7 @@ func (d decoder) body(x *Exchange) {
 	if len(x.Codings) > 0 {
 		x.buffers = append(x.buffers, x.Body)
 	}
+	return cut
 }
 
 // prefix returns prefixLen or more bytes of the body's beginning, decoded as far

@@ -16,10 +16,9 @@ type conn struct {
 	addr   netip.AddrPort
 	route  Route
 	// absolute: requests name the whole URL, the peer being a proxy.
-	absolute               bool
-	tlsVersion, tlsCipher  string
-	dnsTime, tcpTime, tlsT time.Duration // what it took to make it
-	reused                 bool
+	absolute              bool
+	tlsVersion, tlsCipher string
+	reused                bool
 
 	mu      sync.Mutex
 	aborted bool

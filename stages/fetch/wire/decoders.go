@@ -70,7 +70,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 	}
 	zlib := len(in) >= 2 && in[0]&0x0f == 8 && in[0]>>4 <= 7 && in[1]&0x20 == 0 && (int(in[0])<<8|int(in[1]))%31 == 0
 	if zlib {
-		err, rest := o.inflate(in[2:])
+		rest, err := o.inflate(in[2:])
 		if err == nil {
 			return layerVerdict{trailing: rest > 4} // Adler-32
 		}
@@ -79,7 +79,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 		}
 		// Bare deflate may look like a zlib header by chance.
 	}
-	err, rest := o.inflate(in)
+	rest, err := o.inflate(in)
 	if err == nil {
 		return layerVerdict{trailing: rest > 0}
 	}
@@ -91,18 +91,18 @@ func (o *output) deflate(in []byte) layerVerdict {
 }
 
 // inflate undoes RFC 1951 and says how many bytes of input were left.
-func (o *output) inflate(in []byte) (error, int) {
+func (o *output) inflate(in []byte) (rest int, err error) {
 	o.expect(4 * int64(len(in)))
 	src := bytes.NewReader(in)
 	f, ok := flateReaders.Get().(io.ReadCloser)
 	if !ok {
 		f = flate.NewReader(src)
 	} else if err := f.(flate.Resetter).Reset(src, nil); err != nil {
-		return err, len(in)
+		return len(in), err
 	}
 	defer flateReaders.Put(f)
-	err := o.readFrom(f)
-	return err, src.Len()
+	err = o.readFrom(f)
+	return src.Len(), err
 }
 
 // brotli undoes RFC 7932, which has no mark to know it by.

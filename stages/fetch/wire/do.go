@@ -5,9 +5,8 @@ import (
 	"crypto/sha1"
 	"encoding/base32"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -159,6 +158,7 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	m := &message{
 		source: k.source, x: x, method: e.req.method(), https: e.target.https,
 		maxHeader: c.cfg.MaxHeader, maxBody: c.cfg.MaxBody,
+		enlarge: func() error { return e.enlarge(ctx) },
 		wait: func(d time.Duration) {
 			if d == 0 {
 				k.limit(e.deadline)
@@ -206,14 +206,62 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	if x.Filtered {
 		x.Body, x.BodyTruncated = nil, x.Truncated
 	} else {
-		c.decode <- struct{}{} // bounds the windows in memory; never waits on a peer
-		d.body(x)
-		<-c.decode
+		e.decode(ctx, d)
 	}
 	if m.definite && k.source.buffered() > 0 {
 		x.warn(WarnBodyUnexpected)
 	}
 	return err == nil && m.persistent(), nil
+}
+
+// decode undoes the codings of the body: with little memory first, since most
+// bodies need no more.
+func (e *exchanger) decode(ctx context.Context, d decoder) {
+	x := e.x
+	undo := func(d decoder) bool {
+		e.client.decode <- struct{}{} // bounds the windows in memory; whoever has it waits for nobody
+		defer func() { <-e.client.decode }()
+		return d.body(x)
+	}
+	small := d
+	if x.large == nil {
+		small.maxBody = min(d.maxBody, largeBody)
+	}
+	warnings := len(x.Warnings)
+	if !undo(small) || small == d {
+		return
+	}
+	if e.enlarge(ctx) != nil {
+		x.BodyTruncated = TruncTime
+		return
+	}
+	x.Warnings = x.Warnings[:warnings]
+	undo(d)
+}
+
+// enlarge waits for the right to hold a large body, as long as the exchange has
+// time.
+func (e *exchanger) enlarge(ctx context.Context) error {
+	if e.x.large != nil {
+		return nil
+	}
+	select {
+	case e.client.large <- struct{}{}:
+		e.x.large = e.client.large
+		return nil
+	default:
+	}
+	timer := time.NewTimer(time.Until(e.deadline))
+	defer timer.Stop()
+	select {
+	case e.client.large <- struct{}{}:
+		e.x.large = e.client.large
+		return nil
+	case <-timer.C:
+		return os.ErrDeadlineExceeded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // within is d from now, or the exchange's deadline if that is sooner.
@@ -282,82 +330,4 @@ func (e *exchanger) idleTime() time.Duration {
 func digest(b []byte) string {
 	sum := sha1.Sum(b)
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
-}
-
-// method is the request's, GET if none is given.
-func (r *Request) method() string {
-	if r.Method == "" {
-		return http.MethodGet
-	}
-	return r.Method
-}
-
-// validate refuses what cannot be written as a request.
-func (r *Request) validate() error {
-	if m := r.method(); m != http.MethodGet && m != http.MethodHead {
-		return fmt.Errorf("method %.20q, want GET or HEAD", m)
-	}
-	for _, f := range r.Header {
-		if !isToken(f.Name) {
-			return fmt.Errorf("header field name %.40q", f.Name)
-		}
-	}
-	return nil
-}
-
-// isToken is RFC 9110, 5.6.2.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// defaultFields follow Host and User-Agent unless the request has them.
-var defaultFields = Header{
-	{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
-	{"Accept-Encoding", "gzip, deflate, br, zstd"},
-}
-
-// appendTo appends the request as it is written; absolute is for a proxy.
-func (r *Request) appendTo(b []byte, t target, userAgent string, absolute bool) []byte {
-	b = append(b, r.method()...)
-	b = append(b, ' ')
-	if absolute {
-		b = append(b, t.scheme()...)
-		b = append(b, "://"...)
-		b = append(b, t.authority()...)
-	}
-	b = append(b, t.path...)
-	b = append(b, " HTTP/1.1\r\n"...)
-	field := func(name, value string) {
-		b = append(b, name...)
-		b = append(b, ": "...)
-		for i := range len(value) {
-			c := value[i]
-			if c < ' ' && c != '\t' || c == 0x7f {
-				c = ' '
-			}
-			b = append(b, c)
-		}
-		b = append(b, "\r\n"...)
-	}
-	if _, given := r.Header.Lookup("Host"); !given {
-		field("Host", t.authority())
-	}
-	if _, given := r.Header.Lookup("User-Agent"); !given && userAgent != "" {
-		field("User-Agent", userAgent)
-	}
-	for _, f := range defaultFields {
-		if _, given := r.Header.Lookup(f.Name); !given {
-			field(f.Name, f.Value)
-		}
-	}
-	for _, f := range r.Header {
-		field(f.Name, f.Value)
-	}
-	return append(b, "\r\n"...)
 }

@@ -12,8 +12,8 @@
 // # Promises
 //
 //   - Every byte count is bounded: the head by MaxHeader, payload and decoded
-//     body by MaxBody each, decoding by MaxRatio too. Every wait is bounded by
-//     Timeouts.
+//     body by MaxBody each, decoding by MaxRatio too, the memory of all
+//     exchanges together by LargeBodies. Every wait is bounded by Timeouts.
 //   - Do always returns an Exchange that is not nil, holding what is known even
 //     when there is an error (address, timings, bytes). Release it once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
@@ -33,6 +33,9 @@
 // RawHead, Payload and Body are valid until Release. Payload is the body without
 // chunk framing, still content-encoded; Body is Payload decoded, the same bytes
 // when there was nothing to decode. WriteRaw gives the response as received.
+//
+// WriteRaw begins with the status line unless the response had none
+// (HTTP/0.9): its RawHead is empty then.
 //
 // This package imports the standard library, golang.org/x/net/dns/dnsmessage,
 // the decoders of github.com/klauspost/compress and

@@ -31,6 +31,7 @@ type message struct {
 	maxBody   int64
 	wait      waiter
 	onPrefix  func() bool
+	enlarge   func() error // asked before a payload grows beyond largeBody; nil: it may
 
 	minor        int  // of the protocol version HTTP/1.minor, for keep-alive
 	headEnded    bool // the head had its end; otherwise there is no body
@@ -146,12 +147,15 @@ func (m *message) recogniseHead() (headKind, error) {
 	if err != nil && err != io.EOF {
 		return 0, err
 	}
-	if i := bytes.Index(bytes.ToUpper(b), []byte("HTTP/")); i >= 0 {
-		if i > 0 {
-			m.x.warn(WarnLeadingBytes)
-			s.discard(i)
+	for i := 0; i+len("HTTP/") <= len(b); i++ {
+		// Case is folded in place: upper-casing bytes that are no UTF-8 moves them.
+		if strings.EqualFold(string(b[i:i+len("HTTP/")]), "HTTP/") {
+			if i > 0 {
+				m.x.warn(WarnLeadingBytes)
+				s.discard(i)
+			}
+			return statusLine, nil
 		}
-		return statusLine, nil
 	}
 	if len(b) >= 4 && strings.EqualFold(string(b[:4]), "ICY ") {
 		m.x.warn(WarnICY)
@@ -237,8 +241,11 @@ func (m *message) documentBegins() bool {
 		return false
 	}
 	b, _ = m.source.peekLine(len("<!doctype"))
-	b = bytes.ToLower(b[:min(len(b), len("<!doctype"))])
-	return bytes.Equal(b, []byte("<!doctype")) || bytes.HasPrefix(b, []byte("<html"))
+	return hasPrefixFold(b, "<!doctype") || hasPrefixFold(b, "<html")
+}
+
+func hasPrefixFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }
 
 var errStatusCut = errors.New("connection closed inside the status line")

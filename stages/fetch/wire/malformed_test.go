@@ -83,6 +83,7 @@ var badResponses = []badResponse{
 	{name: "unheard of version", raw: "HTTP/1.7 200 OK\r\nContent-Length: 37\r\n\r\n" + page, status: 200, body: page, warnings: []string{WarnVersion}},
 	{name: "empty lines first", raw: "\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n" + page, status: 200, body: page, warnings: []string{WarnLeadingBytes}},
 	{name: "stray bytes first", raw: "xyzHTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n" + page, status: 200, body: page, warnings: []string{WarnLeadingBytes}},
+	{name: "stray bytes that are no text first", raw: "\xff\xff\xffHTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n" + page, status: 200, body: page, warnings: []string{WarnLeadingBytes}},
 	{name: "plain text at once", raw: "It works!", status: 200, body: "It works!", warnings: []string{WarnNoStatusLine}},
 	{name: "SSH banner", raw: "SSH-2.0-OpenSSH_9.9\r\n", kind: ErrProtocol, reason: "SSH"},
 	{name: "SMTP banner", raw: "220 mail.example.org ESMTP\r\n", kind: ErrProtocol, reason: "mail"},

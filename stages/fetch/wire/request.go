@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"fmt"
+	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -41,4 +44,82 @@ type Write struct {
 	Route  Route
 	Reused bool // on a kept connection
 	Retry  bool // the kept connection before died unanswered
+}
+
+// method is the request's, GET if none is given.
+func (r *Request) method() string {
+	if r.Method == "" {
+		return http.MethodGet
+	}
+	return r.Method
+}
+
+// validate refuses what cannot be written as a request.
+func (r *Request) validate() error {
+	if m := r.method(); m != http.MethodGet && m != http.MethodHead {
+		return fmt.Errorf("method %.20q, want GET or HEAD", m)
+	}
+	for _, f := range r.Header {
+		if !isToken(f.Name) {
+			return fmt.Errorf("header field name %.40q", f.Name)
+		}
+	}
+	return nil
+}
+
+// isToken is RFC 9110, 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// defaultFields follow Host and User-Agent unless the request has them.
+var defaultFields = Header{
+	{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
+	{"Accept-Encoding", "gzip, deflate, br, zstd"},
+}
+
+// appendTo appends the request as it is written; absolute is for a proxy.
+func (r *Request) appendTo(b []byte, t target, userAgent string, absolute bool) []byte {
+	b = append(b, r.method()...)
+	b = append(b, ' ')
+	if absolute {
+		b = append(b, t.scheme()...)
+		b = append(b, "://"...)
+		b = append(b, t.authority()...)
+	}
+	b = append(b, t.path...)
+	b = append(b, " HTTP/1.1\r\n"...)
+	field := func(name, value string) {
+		b = append(b, name...)
+		b = append(b, ": "...)
+		for i := range len(value) {
+			c := value[i]
+			if c < ' ' && c != '\t' || c == 0x7f {
+				c = ' '
+			}
+			b = append(b, c)
+		}
+		b = append(b, "\r\n"...)
+	}
+	if _, given := r.Header.Lookup("Host"); !given {
+		field("Host", t.authority())
+	}
+	if _, given := r.Header.Lookup("User-Agent"); !given && userAgent != "" {
+		field("User-Agent", userAgent)
+	}
+	for _, f := range defaultFields {
+		if _, given := r.Header.Lookup(f.Name); !given {
+			field(f.Name, f.Value)
+		}
+	}
+	for _, f := range r.Header {
+		field(f.Name, f.Value)
+	}
+	return append(b, "\r\n"...)
 }

@@ -71,9 +71,9 @@ func TestAnswersAreBelievedAsLongAsTheyHold(t *testing.T) {
 					}
 				}
 				look(1)
-				time.Sleep(tt.hold - 1)
+				time.Sleep(tt.hold - time.Nanosecond)
 				look(1)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				look(2)
 			})
 		})

@@ -44,7 +44,10 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// drip writes a byte a second after head.
+// dripEvery does not divide the limits, so that no byte comes with one.
+const dripEvery = 700 * time.Millisecond
+
+// drip writes head and then a byte every dripEvery.
 func drip(head string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)
@@ -52,7 +55,7 @@ func drip(head string) func(net.Conn, *bufio.Reader) {
 			if _, err := io.WriteString(c, s); err != nil {
 				return
 			}
-			time.Sleep(time.Second)
+			time.Sleep(dripEvery)
 		}
 	}
 }
@@ -83,7 +86,7 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		{name: "slow drip of a head", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\nX: ")), after: 30 * time.Second, phase: PhaseHead},
 		{name: "silence in the body", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
 		{name: "silence in a chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
-		{name: "slow drip of a body", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 29)},
+		{name: "slow drip of a body", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 42)},
 		{name: "silence after the last chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n")), after: settle, body: "abc"},
 		{name: "silence after the shorter of two lengths", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\nabc")), after: settle, body: "abc"},
 	}
@@ -203,4 +206,55 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 		step("http://b.test/", 6, 0)
 	})
+}
+
+// However many exchanges are held, only so many hold a large body; the others
+// wait for their release, and no longer than their own time.
+func TestLargeBodiesAreCounted(t *testing.T) {
+	text := noise(3 << 20)
+	for _, coding := range []string{"identity", "gzip"} {
+		t.Run(coding, func(t *testing.T) {
+			payload := text
+			if coding == "gzip" {
+				payload = encode(t, coding, strings.Repeat(noise(20_000), 140))
+			}
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New(Config{
+					Resolver: fakeResolver{"h.test": {Addrs: []netip.Addr{someAddr}}}, LargeBodies: 1,
+					Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
+						return pipeHandler(func(c net.Conn, r *bufio.Reader) {
+							readRequest(r)
+							io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Encoding: "+coding+"\r\n\r\n"+payload)
+						}), nil
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				do := func(trunc Truncation, atLeast, atMost int) *Exchange {
+					t.Helper()
+					x, err := c.Do(t.Context(), &Request{URL: "http://h.test/"})
+					if n := len(x.Body); err != nil || x.BodyTruncated != trunc || n < atLeast || n > atMost {
+						t.Errorf("%v, truncated %q after %d bytes; want %q after %d to %d", err, x.BodyTruncated, n, trunc, atLeast, atMost)
+					}
+					return x
+				}
+				first := do(Complete, 2_800_000, 3<<20)
+				second := do(TruncTime, 1, largeBody)
+				first.Release()
+				third := do(Complete, 2_800_000, 3<<20)
+				time.AfterFunc(time.Second, third.Release)
+				fourth := do(Complete, 2_800_000, 3<<20)
+				if fourth.Timing.Total != time.Second {
+					t.Errorf("waited %v for a release after 1s", fourth.Timing.Total)
+				}
+				second.Release()
+				fourth.Release()
+				fourth.Release()
+				if len(c.large) != 0 {
+					t.Errorf("%d large bodies after all were released", len(c.large))
+				}
+			})
+		})
+	}
 }
