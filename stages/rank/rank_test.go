@@ -1,0 +1,228 @@
+package rank
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// edge is a link between pages of a test web, written as "host/page".
+type edge struct {
+	from, to string
+	depth    int32
+	kind     schema.LinkKind
+	nofollow bool
+	anchor   string
+}
+
+// world writes what merge would have written of edges, with hosts dealt to
+// partitions, and returns the input of a bucket's task.
+func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, bucket int) (*stages.Env, *stages.Input) {
+	t.Helper()
+	ctx := t.Context()
+	plan := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
+	rows := make([][]schema.Edge, partitions)
+	hostEdges := make([]map[[2]string]int64, partitions)
+	hosts := make([]map[string]bool, partitions)
+	for i := range partitions {
+		hostEdges[i], hosts[i] = map[[2]string]int64{}, map[string]bool{}
+	}
+	host := func(page string) string { h, _, _ := strings.Cut(page, "/"); return h + ".test" }
+	key := func(page string) urlkey.Key {
+		_, path, _ := strings.Cut(page, "/")
+		k, err := urlkey.KeyOf("http://" + host(page) + "/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	part := func(h string) int { return int(h[0]) % partitions }
+	for i, e := range edges {
+		p := part(host(e.from))
+		to := key(e.to)
+		rows[p] = append(rows[p], schema.Edge{
+			TargetBucket: int32(urlkey.Bucket(to.Domain, buckets)), TargetSURT: to.SURT, Target: to.URL, Source: key(e.from).URL,
+			SourceHost: host(e.from), SourceDepth: e.depth, Kind: cmp.Or(e.kind, schema.KindA), Nofollow: e.nofollow, Anchor: e.anchor, Ordinal: int32(i),
+		})
+		hosts[p][host(e.from)] = true
+		if host(e.from) != host(e.to) {
+			hostEdges[p][[2]string{host(e.from), host(e.to)}]++
+		}
+	}
+	var results []*manifest.Result
+	for p := range partitions {
+		slices.SortFunc(rows[p], func(a, b schema.Edge) int { return compareEdges(&a, &b) })
+		var he []schema.HostEdge
+		for k, n := range hostEdges[p] {
+			he = append(he, schema.HostEdge{Source: k[0], Target: k[1], Links: n})
+		}
+		slices.SortFunc(he, func(a, b schema.HostEdge) int {
+			return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
+		})
+		var hr []schema.Host
+		for h := range hosts[p] {
+			hr = append(hr, schema.Host{Host: h, Domain: urlkey.Domain(h), Planned: 1})
+		}
+		slices.SortFunc(hr, func(a, b schema.Host) int { return strings.Compare(a.Host, b.Host) })
+		results = append(results, &manifest.Result{Files: []manifest.File{
+			put(ctx, t, b, stages.FileEdges, p, rows[p]), put(ctx, t, b, stages.FileHostEdges, p, he), put(ctx, t, b, stages.FileHosts, p, hr),
+		}})
+	}
+	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+	return env, &stages.Input{
+		Task: stages.Task{Stage: stages.Rank, Crawl: "2026-11", Partition: bucket}, Plan: plan,
+		Results: map[stages.Stage][]*manifest.Result{stages.Merge: results},
+	}
+}
+
+func put[T any](ctx context.Context, t *testing.T, b store.Bucket, name string, p int, rows []T) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(ctx, w, b, name, layout.Working("2026-11", 0, "merge", name, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// run ranks the edges with all their buckets and returns the rows of both files.
+func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inlinks []schema.Inlink
+	var hosts []schema.Host
+	var results []*manifest.Result
+	for bucket := range buckets {
+		env, in := world(t, b, edges, partitions, buckets, bucket)
+		r, err := Run(t.Context(), env, in, Config{Followed: schema.DefaultFollowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := table.Collect(table.Concat[schema.Inlink](t.Context(), b, []string{r.FilesOf(stages.FileInlinks)[0].Key}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := table.Collect(table.Concat[schema.Host](t.Context(), b, []string{r.FilesOf(stages.FileHosts)[0].Key}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inlinks, hosts, results = append(inlinks, i...), append(hosts, h...), append(results, r)
+	}
+	slices.SortFunc(inlinks, func(a, b schema.Inlink) int { return strings.Compare(a.URL, b.URL) })
+	slices.SortFunc(hosts, func(a, b schema.Host) int { return strings.Compare(a.Host, b.Host) })
+	return inlinks, hosts, results
+}
+
+func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
+	inlinks, _, _ := run(t, []edge{
+		{from: "a/1", to: "b/x", depth: 2, anchor: "one"},
+		{from: "a/1", to: "b/x", depth: 2, anchor: "two"},
+		{from: "a/2", to: "b/x", depth: 1, anchor: "two", nofollow: true},
+		{from: "c/1", to: "b/x", depth: 3, anchor: "two"},
+		{from: "b/x", to: "b/x", depth: 0},
+		{from: "a/1", to: "b/n", depth: 2, nofollow: true},
+		{from: "a/2", to: "b/n", depth: 1, nofollow: true},
+		{from: "a/1", to: "b/img", depth: 2, kind: schema.KindImg},
+	}, 2, 1)
+	want := []schema.Inlink{
+		{URL: "http://b.test/img", SURT: "test,b)/img", Inlinks: 1, InlinkHosts: 1, SourceDepth: 2, FirstSource: "http://a.test/1", Anchors: []string{}},
+		{URL: "http://b.test/n", SURT: "test,b)/n", Inlinks: 2, InlinkHosts: 1, FollowKind: true, SourceDepth: 1, FirstSource: "http://a.test/2", Anchors: []string{}},
+		{URL: "http://b.test/x", SURT: "test,b)/x", Inlinks: 3, InlinkHosts: 2, Followed: true, FollowKind: true, SourceDepth: 0, FirstSource: "http://b.test/x", Anchors: []string{"two", "one"}},
+	}
+	empty := gocmp.Transformer("nil", func(s []string) string { return strings.Join(s, "|") })
+	if d := gocmp.Diff(want, inlinks, empty); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestPageRankOfAHandGraph: a → b, a → c, b → c, c → a, and d without links, by
+// the linear system that PageRank solves.
+func TestPageRankOfAHandGraph(t *testing.T) {
+	_, hosts, _ := run(t, []edge{{from: "a/1", to: "b/1"}, {from: "a/1", to: "c/1"}, {from: "b/1", to: "c/1"}, {from: "c/1", to: "a/1"}, {from: "c/2", to: "d/1"}}, 1, 1)
+	got := map[string]float64{}
+	var sum float64
+	for _, h := range hosts {
+		got[h.Host] = h.Rank
+		sum += h.Rank
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("ranks sum to %v", sum)
+	}
+	// In equilibrium each rank is what its sources and the teleport give it.
+	tele := (1-damping)/4 + damping*got["d.test"]/4
+	for host, want := range map[string]float64{
+		"a.test": tele + damping*got["c.test"]/2,
+		"b.test": tele + damping*got["a.test"]/2,
+		"c.test": tele + damping*(got["a.test"]/2+got["b.test"]),
+		"d.test": tele + damping*got["c.test"]/2,
+	} {
+		if math.Abs(got[host]-want) > 2e-6 {
+			t.Errorf("%s: rank %v, equilibrium %v", host, got[host], want)
+		}
+	}
+}
+
+func randomEdges(seed uint64) []edge {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var edges []edge
+	for range 3000 {
+		edges = append(edges, edge{
+			from: fmt.Sprintf("%c%d/%d", 'a'+r.IntN(20), r.IntN(5), r.IntN(10)), to: fmt.Sprintf("%c%d/%d", 'a'+r.IntN(26), r.IntN(5), r.IntN(10)),
+			depth: int32(r.IntN(4)), nofollow: r.IntN(5) == 0, anchor: fmt.Sprint("t", r.IntN(9)),
+		})
+	}
+	return edges
+}
+
+func TestPartitionsAndBucketsDoNotChangeTheRows(t *testing.T) {
+	edges := randomEdges(7)
+	inlinks, hosts, _ := run(t, edges, 1, 1)
+	for _, shape := range [][2]int{{4, 1}, {1, 3}, {5, 4}} {
+		i, h, _ := run(t, edges, shape[0], shape[1])
+		if d := gocmp.Diff(inlinks, i); d != "" {
+			t.Errorf("%v: inlinks: %s", shape, d)
+		}
+		if d := gocmp.Diff(hosts, h); d != "" {
+			t.Errorf("%v: hosts: %s", shape, d)
+		}
+	}
+	if len(inlinks) < 500 || len(hosts) < 100 {
+		t.Errorf("only %d inlinks and %d hosts", len(inlinks), len(hosts))
+	}
+}
+
+func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
+	edges := randomEdges(8)
+	_, _, first := run(t, edges, 3, 2)
+	_, _, second := run(t, edges, 3, 2)
+	if d := gocmp.Diff(first, second); d != "" {
+		t.Error(d)
+	}
+}

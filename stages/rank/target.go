@@ -1,0 +1,97 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+const (
+	maxAnchors  = 256 // distinct anchor texts of a target that are counted: the first of its sources in URL order
+	keepAnchors = 5
+)
+
+// compareEdges is the order of link runs; see schema.Edge.
+func compareEdges(a, b *schema.Edge) int {
+	return cmp.Or(
+		cmp.Compare(a.TargetBucket, b.TargetBucket),
+		strings.Compare(a.TargetSURT, b.TargetSURT),
+		strings.Compare(a.Target, b.Target),
+		strings.Compare(a.Source, b.Source),
+		strings.Compare(string(a.Kind), string(b.Kind)),
+		cmp.Compare(a.Ordinal, b.Ordinal),
+	)
+}
+
+// target gathers what the edges of one target say. Its memory is bounded by the
+// number of hosts and maxAnchors, whatever the number of sources.
+type target struct {
+	row      schema.Inlink
+	followed map[schema.LinkKind]bool
+	ids      map[string]int32
+	source   string // last source counted
+
+	// seen[host] is the number of the last target that the host was counted for.
+	seen   []int32
+	number int32
+
+	anchors map[string]int64
+}
+
+func newTarget(g *graph, cfg Config) *target {
+	t := &target{ids: g.ids, seen: make([]int32, len(g.names)), followed: map[schema.LinkKind]bool{}, anchors: map[string]int64{}}
+	for _, k := range cfg.Followed {
+		t.followed[k] = true
+	}
+	return t
+}
+
+// reset starts with the target of e.
+func (t *target) reset(e *schema.Edge) {
+	t.row = schema.Inlink{SURT: e.TargetSURT, URL: e.Target}
+	t.source = ""
+	t.number++
+	clear(t.anchors)
+}
+
+// add counts an edge; edges of a target come in the order of their sources.
+func (t *target) add(e *schema.Edge) {
+	if e.Source != t.source && e.Source != e.Target {
+		t.row.Inlinks++
+		if id, ok := t.ids[e.SourceHost]; ok && t.seen[id] != t.number {
+			t.seen[id] = t.number
+			t.row.InlinkHosts++
+		}
+	}
+	t.source = e.Source
+	if e.Anchor != "" {
+		if _, known := t.anchors[e.Anchor]; known || len(t.anchors) < maxAnchors {
+			t.anchors[e.Anchor]++
+		}
+	}
+	kind := t.followed[e.Kind]
+	counts := kind && !e.Nofollow
+	t.row.FollowKind = t.row.FollowKind || kind
+	switch {
+	case counts && !t.row.Followed:
+		// The first link that is followed outdoes all that are not.
+		t.row.Followed, t.row.SourceDepth, t.row.FirstSource = true, e.SourceDepth, e.Source
+	case counts == t.row.Followed && (t.row.FirstSource == "" || e.SourceDepth < t.row.SourceDepth):
+		t.row.SourceDepth, t.row.FirstSource = e.SourceDepth, e.Source
+	}
+}
+
+// finish completes the row with the most frequent anchor texts.
+func (t *target) finish() schema.Inlink {
+	texts := make([]string, 0, len(t.anchors))
+	for text := range t.anchors {
+		texts = append(texts, text)
+	}
+	slices.SortFunc(texts, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.anchors[b], t.anchors[a]), strings.Compare(a, b))
+	})
+	t.row.Anchors = texts[:min(keepAnchors, len(texts))]
+	return t.row
+}
