@@ -1,0 +1,13 @@
+// Package publish joins what the stages of a round found of each page into the
+// published pages, and seals the round.
+//
+// In: a partition's working page run (merge), its bucket's duplicates (dedup),
+// inlinks and hosts (rank). Out: the partition's part of pages, sorted by
+// (url_surtkey, url); and, once every stage has its results, the list of every
+// part of every dataset that says the round is complete.
+//
+// The runs are sorted alike, so the join streams: memory holds a batch of rows of
+// each and the ranks of the bucket's hosts. Both are pure functions of committed
+// results: whoever makes them gets the same bytes. It imports stages and formats
+// packages.
+package publish
