@@ -1,0 +1,190 @@
+// Package simhash makes 64-bit fingerprints of texts, near for texts that share
+// most of their words, and finds all pairs of fingerprints that are near
+// (Charikar, STOC 2002; Manku, Jain and Das Sarma, WWW 2007).
+//
+// In: text; sorted fingerprints. Out: fingerprints; every pair within a Hamming
+// distance, exactly, none missed. The package imports the standard library,
+// a hash and nothing of crawlbatch.
+//
+// # The fingerprint, version 1
+//
+// Another program gets the same fingerprint by these steps.
+//
+//  1. Decode the text as UTF-8. Bytes that are not UTF-8 separate words.
+//  2. Take its words: runs, as long as can be, of letters (general category L),
+//     marks (M) and numbers (N), each code point mapped to lower case by
+//     Unicode's simple case mapping. A letter of a script that is written
+//     without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) is a
+//     word of its own, with the marks that follow it.
+//  3. Take the shingles: each three consecutive words, joined by one space. A
+//     text of one or two words is one shingle of them. A text of none has the
+//     fingerprint 0.
+//  4. Hash each shingle's UTF-8 by XXH3-64 with seed 0. A shingle counts as
+//     often as it occurs.
+//  5. Bit i of the fingerprint is set if more hashes have it set than not; a
+//     draw leaves it clear.
+//
+// Categories, scripts and case are those of the Unicode version of Go's package
+// unicode.
+package simhash
+
+import (
+	"math/bits"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Version counts the definitions of the fingerprint. Fingerprints of different
+// versions must not be compared.
+const Version = 1
+
+// shingleWords is how many words a shingle has.
+const shingleWords = 3
+
+// Distance is the Hamming distance of two fingerprints, 0 to 64.
+func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
+
+// Hasher makes fingerprints one after the other without allocating for each.
+// The zero value is ready; it is for one goroutine.
+type Hasher struct {
+	buf    []byte // the words of the shingles that are not complete, a space behind each
+	begins [shingleWords]int
+	words  int // of the text so far
+	votes  counter
+}
+
+// keepBuffer is how large a buffer, in bytes, is kept between shingles and texts.
+const keepBuffer = 64 << 10
+
+// Of gives the fingerprint of text.
+func (h *Hasher) Of(text string) uint64 {
+	h.buf, h.words = h.buf[:0], 0
+	h.votes = counter{}
+	inWord, alone := false, false // alone: the word is a single letter of an unspaced script
+	for i := 0; i < len(text); {
+		if c := text[i]; c < utf8.RuneSelf {
+			i++
+			folded := asciiFold[c]
+			switch {
+			case folded == 0:
+				if inWord {
+					h.endWord()
+					inWord = false
+				}
+				continue
+			case !inWord:
+				h.beginWord()
+			case alone:
+				h.endWord()
+				h.beginWord()
+			}
+			inWord, alone = true, false
+			h.buf = append(h.buf, folded)
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		i += size
+		kind := kindOf(r)
+		if r == utf8.RuneError && size == 1 {
+			kind = separator
+		}
+		switch {
+		case kind == separator:
+			if inWord {
+				h.endWord()
+				inWord = false
+			}
+			continue
+		case !inWord:
+			h.beginWord()
+		case kind == unspaced || alone && kind == spaced:
+			h.endWord()
+			h.beginWord()
+		}
+		if kind != mark || !inWord {
+			alone = kind == unspaced
+		}
+		inWord = true
+		h.buf = utf8.AppendRune(h.buf, unicode.ToLower(r))
+	}
+	if inWord {
+		h.endWord()
+	}
+	if h.words > 0 && h.words < shingleWords {
+		h.votes.add(xxh3.Hash(h.buf[:len(h.buf)-1]))
+	}
+	if cap(h.buf) > keepBuffer {
+		h.buf = nil
+	}
+	return h.votes.majority()
+}
+
+// beginWord notes where a word begins.
+func (h *Hasher) beginWord() {
+	h.begins[h.words%shingleWords] = len(h.buf)
+}
+
+// endWord ends a word, and with it a shingle.
+func (h *Hasher) endWord() {
+	end := len(h.buf)
+	h.buf = append(h.buf, ' ')
+	h.words++
+	if h.words < shingleWords {
+		return
+	}
+	h.votes.add(xxh3.Hash(h.buf[h.begins[h.words%shingleWords]:end]))
+	// The shingle's first word is not needed again.
+	if second := h.begins[(h.words+1)%shingleWords]; second > keepBuffer/2 {
+		h.buf = h.buf[:copy(h.buf, h.buf[second:])]
+		for i := range h.begins {
+			h.begins[i] -= second // the first word's is overwritten before it is read
+		}
+	}
+}
+
+// kind is what a code point is in a text.
+type kind uint8
+
+const (
+	separator kind = iota
+	spaced         // belongs to a word with what is beside it
+	unspaced       // is a word
+	mark           // belongs to the word before it
+)
+
+// asciiFold maps ASCII letters and digits to lower case, all else to 0.
+var asciiFold = func() (t [utf8.RuneSelf]byte) {
+	for c := range t {
+		switch {
+		case c >= '0' && c <= '9' || c >= 'a' && c <= 'z':
+			t[c] = byte(c)
+		case c >= 'A' && c <= 'Z':
+			t[c] = byte(c) + 'a' - 'A'
+		}
+	}
+	return t
+}()
+
+// unspacedScripts are written without spaces between words.
+var unspacedScripts = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
+}
+
+func kindOf(r rune) kind {
+	switch {
+	case r >= 0x4e00 && r <= 0x9fff && unicode.Is(unicode.Han, r):
+		return unspaced
+	case unicode.IsLetter(r):
+		if r >= 0x0e00 && unicode.In(r, unspacedScripts...) { // Thai is the first of them
+			return unspaced
+		}
+		return spaced
+	case unicode.IsMark(r):
+		return mark
+	case unicode.IsNumber(r):
+		return spaced
+	}
+	return separator
+}
