@@ -13,6 +13,10 @@ const (
 	// taken as ended: after the shorter of two Content-Lengths, and after a last
 	// chunk whose trailer section does not come.
 	settle = time.Second
+	// quietBody is how long a body without any end but the connection's may be
+	// silent if its Content-Length could not be read: such servers may well keep
+	// the connection open.
+	quietBody = 5 * time.Second
 	// firstBody is the first size of a payload's buffer in bytes, and the most
 	// that is set aside on the word of a Content-Length.
 	firstBody = 64 << 10
@@ -39,7 +43,7 @@ const (
 	endLimit                   // more than maxBody
 	endFiltered                // not wanted
 	endBroken                  // cut off: see the error
-	endSettled                 // silent for settle after what may be the end
+	endSettled                 // silent for long after what may be the end
 )
 
 // readBody reads the body that the head announces (RFC 9112, 6.3). An error of
@@ -50,7 +54,7 @@ func (m *message) readBody() error {
 		m.definite = m.headEnded
 		return nil
 	}
-	length, atLeast := m.contentLength()
+	length, atLeast, unread := m.contentLength()
 	var end bodyEnd
 	var err error
 	switch {
@@ -67,7 +71,7 @@ func (m *message) readBody() error {
 	case length >= 0:
 		end, err = m.readLength(length, atLeast)
 	default:
-		end, err = m.readAll()
+		end, err = m.readAll(unread)
 	}
 	m.testPrefix(true)
 	m.definite = end == endFramed
@@ -111,13 +115,14 @@ func (m *message) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest length that is given, -1
-// if there is none. What is no number is ignored.
-func (m *message) contentLength() (most, least int64) {
+// if there is none, and whether any was no number, which is ignored.
+func (m *message) contentLength() (most, least int64, unread bool) {
 	most, least = -1, -1
 	for t := range m.x.Header.tokens("Content-Length") {
 		n, err := strconv.ParseInt(t, 10, 64)
 		if err != nil || t[0] == '+' || t[0] == '-' {
 			m.x.warnf(WarnLengthInvalid, "%.40q", t)
+			unread = true
 			continue
 		}
 		if most >= 0 && n != most {
@@ -128,7 +133,7 @@ func (m *message) contentLength() (most, least int64) {
 		}
 		most = max(most, n)
 	}
-	return most, least
+	return most, least, unread
 }
 
 // readLength reads a body of n bytes. If least is less, the headers contradict
@@ -155,12 +160,19 @@ func (m *message) readLength(n, least int64) (bodyEnd, error) {
 	return end, err
 }
 
-// readAll reads to the connection's end.
-func (m *message) readAll() (bodyEnd, error) {
+// readAll reads to the connection's end or, if the head meant to say another
+// end, to a long silence.
+func (m *message) readAll(silence bool) (bodyEnd, error) {
 	m.x.Payload = getBuffer(int(min(firstBody, m.maxBody)))
+	if silence {
+		m.quiet = quietBody
+	}
 	end, err := m.readData(-1)
-	if end == endBroken && err == io.EOF {
+	switch {
+	case end == endBroken && err == io.EOF:
 		return endClosed, nil
+	case end == endBroken && silence && isTimeout(err) && time.Now().Before(m.deadline):
+		return endSettled, nil
 	}
 	return end, err
 }
@@ -192,6 +204,9 @@ func (m *message) readData(n int64) (bodyEnd, error) {
 				}
 			}
 			x.Payload = growBuffer(x.Payload, int(size))
+		}
+		if m.quiet > 0 {
+			m.limit(m.quiet)
 		}
 		free := x.Payload[len(x.Payload):cap(x.Payload)]
 		got, err := m.source.readInto(free[:min(int64(len(free)), room)])

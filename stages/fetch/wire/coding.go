@@ -148,9 +148,15 @@ type layerVerdict struct {
 
 // decodeLayer undoes one coding, with at most limit bytes of output in a pooled
 // buffer of its own, which is nil with codingFalse.
-func decodeLayer(coding string, in []byte, limit int64) ([]byte, layerVerdict) {
+func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
-	var v layerVerdict
+	defer func() {
+		// A body that makes a decoder panic must not end the task. The decoder
+		// has not gone back to its pool.
+		if recover() != nil {
+			b, v = out.b, layerVerdict{state: codingCorrupt}
+		}
+	}()
 	switch coding {
 	case "gzip":
 		v = out.gzip(in)

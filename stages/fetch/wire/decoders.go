@@ -39,7 +39,13 @@ func (o *output) gzip(in []byte) layerVerdict {
 	if !ok {
 		z = new(gzip.Reader)
 	}
-	defer gzipReaders.Put(z)
+	v := o.gunzip(z, src, in)
+	gzipReaders.Put(z)
+	return v
+}
+
+// gunzip decodes member after member of in, which src reads.
+func (o *output) gunzip(z *gzip.Reader, src *bytes.Reader, in []byte) layerVerdict {
 	for {
 		err := z.Reset(src)
 		if err == nil {
@@ -100,8 +106,8 @@ func (o *output) inflate(in []byte) (rest int, err error) {
 	} else if err := f.(flate.Resetter).Reset(src, nil); err != nil {
 		return len(in), err
 	}
-	defer flateReaders.Put(f)
 	err = o.readFrom(f)
+	flateReaders.Put(f)
 	return src.Len(), err
 }
 
@@ -115,8 +121,8 @@ func (o *output) brotli(in []byte) layerVerdict {
 	} else if err := b.Reset(src); err != nil {
 		return layerVerdict{state: codingCorrupt}
 	}
-	defer brotliReaders.Put(b)
 	err := o.readFrom(b)
+	brotliReaders.Put(b)
 	if err != nil && strings.HasSuffix(err.Error(), "excessive input") {
 		// The package does not export this error: the stream was whole.
 		if looksPlain(in) {
@@ -141,11 +147,11 @@ func (o *output) zstd(in []byte) layerVerdict {
 			return layerVerdict{state: codingCorrupt}
 		}
 	}
-	defer zstdReaders.Put(z)
-	if err := z.Reset(bytes.NewReader(in)); err != nil {
-		return o.verdict(err, in, true)
+	err := z.Reset(bytes.NewReader(in))
+	if err == nil {
+		err = o.readFrom(z)
 	}
-	err := o.readFrom(z)
+	zstdReaders.Put(z)
 	if errors.Is(err, zstd.ErrMagicMismatch) && len(o.b) > 0 {
 		return layerVerdict{trailing: true}
 	}

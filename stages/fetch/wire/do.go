@@ -158,7 +158,7 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	m := &message{
 		source: k.source, x: x, method: e.req.method(), https: e.target.https,
 		maxHeader: c.cfg.MaxHeader, maxBody: c.cfg.MaxBody,
-		enlarge: func() error { return e.enlarge(ctx) },
+		deadline: e.deadline, enlarge: func() error { return e.enlarge(ctx) },
 		wait: func(d time.Duration) {
 			if d == 0 {
 				k.limit(e.deadline)

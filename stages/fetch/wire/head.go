@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 const (
@@ -30,6 +31,8 @@ type message struct {
 	maxHeader int // bytes
 	maxBody   int64
 	wait      waiter
+	deadline  time.Time     // of the exchange
+	quiet     time.Duration // if not 0, the longest silence within the body
 	onPrefix  func() bool
 	enlarge   func() error // asked before a payload grows beyond largeBody; nil: it may
 

@@ -186,13 +186,20 @@ func TestNextAddressIsTriedBeforeTheFirstGivesUp(t *testing.T) {
 // truncated there.
 func dnsServer(t *testing.T, truncate bool, answer func(q dnsmessage.Question, b *dnsmessage.Builder)) string {
 	t.Helper()
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var pc net.PacketConn
+	var ln net.Listener
+	for range 50 { // until a port is free for both
+		var err error
+		if pc, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		if ln, err = net.Listen("tcp", pc.LocalAddr().String()); err == nil {
+			break
+		}
+		pc.Close()
 	}
-	ln, err := net.Listen("tcp", pc.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
+	if ln == nil {
+		t.Fatal("no port is free for both UDP and TCP")
 	}
 	reply := func(query []byte, cut bool) []byte {
 		var p dnsmessage.Parser

@@ -88,6 +88,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		{name: "silence in a chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
 		{name: "slow drip of a body", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 42)},
 		{name: "silence after the last chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n")), after: settle, body: "abc"},
+		{name: "silence after a body whose length is a word", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: three\r\n\r\nabc")), after: quietBody, body: "abc"},
+		{name: "slow drip of a body whose length is a word", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\nContent-Length: lots\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 42)},
 		{name: "silence after the shorter of two lengths", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\nabc")), after: settle, body: "abc"},
 	}
 	for _, tt := range tests {
