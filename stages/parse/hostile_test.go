@@ -1,0 +1,165 @@
+package parse
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// check holds the promises that every result keeps.
+func check(t *testing.T, p *Parser, d *Document, r *Result) {
+	t.Helper()
+	for name, s := range map[string]string{"title": r.Page.Title, "description": r.Page.Description, "author": r.Page.Author,
+		"main": r.Text.Main, "full": r.Text.Full, "robots": r.Page.Robots, "topics": strings.Join(r.Page.Topics, " ")} {
+		if !utf8.ValidString(s) {
+			t.Errorf("%s is not UTF-8: %.80q", name, s)
+		}
+	}
+	if n := len(r.Page.Title); n > maxTitle {
+		t.Errorf("title of %d bytes", n)
+	}
+	if n := len(r.Text.Full); n > p.cfg.MaxText {
+		t.Errorf("text of %d bytes", n)
+	}
+	if len(r.Text.Main) > len(r.Text.Full) {
+		t.Errorf("main text of %d bytes in a full text of %d", len(r.Text.Main), len(r.Text.Full))
+	}
+	if int(r.Page.Outlinks) != len(r.Links)+r.OverLinks {
+		t.Errorf("%d outlinks, %d links and %d beyond the limit", r.Page.Outlinks, len(r.Links), r.OverLinks)
+	}
+	for i := range r.Links {
+		l := &r.Links[i]
+		if int(l.Ordinal) != i || len(l.Anchor) > maxAnchor || len(l.Rel) > maxRel || !utf8.ValidString(l.Anchor) || !utf8.ValidString(l.Rel) ||
+			!strings.HasPrefix(l.Target, "http") {
+			t.Errorf("link %d: %+v", i, *l)
+		}
+	}
+}
+
+func TestHostilePagesStayWithinBounds(t *testing.T) {
+	many := func(s string, n int) string { return strings.Repeat(s, n) }
+	var attrs, formats strings.Builder
+	for i := range 1_000_000 {
+		fmt.Fprintf(&attrs, " a%d=1", i)
+	}
+	for i := range 400 {
+		fmt.Fprintf(&formats, "<b a=%d>", i)
+	}
+	tests := []struct {
+		name, body string
+		links      int
+		text       string // what the full text ends with
+	}{
+		{"nesting", many("<div>", 300_000) + "<a href=/x>deep</a>", 1, "deep"},
+		{"nesting that is ended", many("<div>", 300_000) + many("</div>", 300_000) + "end", 0, "end"},
+		{"end tags that match nothing within many open elements", many("<section>", 600) + many("</article>", 300_000) + "end", 0, "end"},
+		{"lists in lists", many("<ul><li>", 200_000) + "end", 0, "end"},
+		{"tables in tables", many("<table><tr><td>", 100_000) + "end", 0, "end"},
+		{"formatting elements that a tree clones for each paragraph", "<p>" + formats.String() + many("<p>x", 300_000), 0, "x"},
+		{"a million attributes", "<a href=/x" + attrs.String() + ">many</a>", 1, "many"},
+		{"an attribute without end", `<p>text</p><a href="` + many("x", 5_000_000), 0, "text"},
+		{"a comment without end", "<p>text</p><!--" + many("-x", 2_000_000), 0, "text"},
+		{"a title without end", "<p>text</p><title>" + many("x ", 2_000_000), 0, "text"},
+		{"a script without end", "<p>text</p><script>" + many("<!-- <script>", 200_000), 0, "text"},
+		{"less-than signs", many("<", 3_000_000) + "end", 0, ""},
+		{"ampersands", many("&", 1_000_000) + " end", 0, ""},
+		{"NULs", many("\x00", 1_000_000) + "<p>end", 0, "end"},
+		{"links without number", many("<a href=/x>y</a> ", 200_000), 10_000, "y"},
+		{"an anchor without end", "<a href=/x>" + many("word <p>", 500_000), 1, ""},
+		{"a srcset without end", "<img srcset='" + many("/x 1x,", 300_000) + "'>end", 10_000, "end"},
+		{"a class without end", "<div class='" + many("aB-", 1_000_000) + "'>end", 0, "end"},
+		{"blocks of a letter", many("<p>x", 1_000_000), 0, ""},
+		{"words of a letter", many("a b ", 1_000_000), 0, ""},
+		{"one word", many("x", 3_000_000), 0, ""},
+		{"ideographs", many("灯塔", 500_000), 0, ""},
+		{"Thai", many("ประภาคาร", 200_000), 0, ""},
+		{"invalid UTF-8", "<meta charset=utf-8>" + many("\xff\xfe\xe2", 500_000) + " end", 0, ""},
+	}
+	p := newParser(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := &Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.body)}
+			r := p.Parse(d)
+			check(t, p, d, r)
+			if len(r.Links) != tt.links {
+				t.Errorf("%d links, want %d", len(r.Links), tt.links)
+			}
+			if !strings.HasSuffix(r.Text.Full, tt.text) {
+				t.Errorf("text ends %.80q, want %q", r.Text.Full[max(0, len(r.Text.Full)-80):], tt.text)
+			}
+		})
+	}
+}
+
+func TestResultsShareNoMemoryWithTheBody(t *testing.T) {
+	p := newParser(t)
+	for _, g := range goldenPages(t) {
+		want := p.Parse(&g.doc)
+		body := bytes.Clone(g.doc.Body)
+		d := g.doc
+		d.Body = body
+		got := p.Parse(&d)
+		if !bytes.Equal(body, g.doc.Body) {
+			t.Errorf("%s: Parse changed the body", g.name)
+		}
+		for i := range body {
+			body[i] = 'X'
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: rows changed with the body (-want +got):\n%s", g.name, diff)
+		}
+	}
+}
+
+func TestParsersWorkSideBySide(t *testing.T) {
+	p := newParser(t)
+	pages := goldenPages(t)
+	want := make([]*Result, len(pages))
+	for i := range pages {
+		want[i] = p.Parse(&pages[i].doc)
+	}
+	done := make(chan string)
+	const workers = 4
+	for range workers {
+		go func() {
+			diff := ""
+			for range 5 {
+				for i := range pages {
+					diff += cmp.Diff(want[i], p.Parse(&pages[i].doc))
+				}
+			}
+			done <- diff
+		}()
+	}
+	for range workers {
+		if diff := <-done; diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, g := range goldenPages(f) {
+		f.Add(g.doc.ContentType, "", g.doc.Body)
+	}
+	f.Add("", "noindex", []byte("<table><a href=1><td><p><li><a href=2></table></li>"))
+	f.Add("text/html", `<a>; rel="canonical`, []byte("<base href=//x><svg><![CDATA[<a href=y>]]><select><math>"))
+	p := newParser(f)
+	f.Fuzz(func(t *testing.T, contentType, field string, body []byte) {
+		d := &Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body,
+			Header: func(string) []string { return []string{field} }}
+		before := bytes.Clone(body)
+		r := p.Parse(d)
+		check(t, p, d, r)
+		if !bytes.Equal(before, body) {
+			t.Error("Parse changed the body")
+		}
+		if diff := cmp.Diff(r, p.Parse(d)); diff != "" {
+			t.Errorf("parsed twice (-first +second):\n%s", diff)
+		}
+	})
+}
