@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// Type is the type of a column.
+type Type int
+
+// The types that datasets use.
+const (
+	String Type = iota
+	Boolean
+	Int16
+	Int32
+	Int64
+	Float64
+	Timestamp // milliseconds UTC
+	StringList
+)
+
+// names are a type's names in the documentation, in DuckDB and in Athena.
+var names = [...][3]string{
+	String:     {"string", "VARCHAR", "string"},
+	Boolean:    {"boolean", "BOOLEAN", "boolean"},
+	Int16:      {"int16", "SMALLINT", "smallint"},
+	Int32:      {"int32", "INTEGER", "int"},
+	Int64:      {"int64", "BIGINT", "bigint"},
+	Float64:    {"float64", "DOUBLE", "double"},
+	Timestamp:  {"timestamp", "TIMESTAMP", "timestamp"},
+	StringList: {"list of string", "VARCHAR[]", "array<string>"},
+}
+
+func (t Type) String() string { return names[t][0] }
+
+// DuckDB is the type's name in DuckDB.
+func (t Type) DuckDB() string { return names[t][1] }
+
+// Athena is the type's name in Athena's DDL.
+func (t Type) Athena() string { return names[t][2] }
+
+// Column is a column of a dataset.
+type Column struct {
+	Name        string
+	Type        Type
+	Nullable    bool
+	Stable      bool // two crawls of the same web agree on it
+	Description string
+}
+
+// Dataset is a published table.
+type Dataset struct {
+	Name       string
+	Row        string   // what one row stands for: "a planned URL and its one outcome"
+	Columns    []Column // of its files
+	Partitions []Column // in the keys of its files: crawl, round, and subset for captures
+	SortedBy   []string // order of the rows in each file
+}
+
+// The partition columns.
+var (
+	crawlColumn  = Column{"crawl", String, false, true, "crawl that it belongs to: a month, as 2026-11"}
+	subsetColumn = Column{"subset", String, false, true, "warc (documents), crawldiagnostics (redirects, errors) or robotstxt"}
+	roundColumn  = Column{"round", Int32, false, true, "round of the crawl, from 0"}
+)
+
+// Datasets returns the catalogue, in the order in which the documentation lists it.
+func Datasets() []Dataset {
+	return []Dataset{
+		dataset[schema.Capture]("captures", "a stored response, each redirect hop and robots.txt included", "url_surtkey", "url"),
+		dataset[schema.Fetch]("fetches", "a planned URL and its one outcome", "url_surtkey", "url"),
+		dataset[schema.Request]("requests", "a request that was sent, with its evidence; retries, hops, robots.txt and sitemaps included", "host", "start"),
+		dataset[schema.Page]("pages", "a successfully fetched document", "url_surtkey", "url"),
+		dataset[schema.Text]("text", "a document's text", "url_surtkey", "url"),
+		dataset[schema.Link]("links", "a link as its page holds it", "source_surtkey", "source", "ordinal"),
+		dataset[schema.Duplicate]("duplicates", "a member of a cluster of duplicates, its representative included", "url_surtkey", "url"),
+		dataset[schema.Host]("hosts", "a host", "host"),
+		dataset[schema.URLRecord]("urls", "a URL whose state changed in the round", "url_surtkey", "url"),
+		dataset[schema.Skip]("skips", "a URL that was found and not planned", "url_surtkey", "url"),
+	}
+}
+
+// Find returns the dataset of that name.
+func Find(name string) (Dataset, error) {
+	var known []string
+	for _, d := range Datasets() {
+		if d.Name == name {
+			return d, nil
+		}
+		known = append(known, d.Name)
+	}
+	return Dataset{}, fmt.Errorf("no dataset %q: there are %s", name, strings.Join(known, ", "))
+}
+
+// StableColumns are the columns that two crawls of the same web agree on.
+func (d Dataset) StableColumns() []string {
+	var out []string
+	for _, c := range d.Columns {
+		if c.Stable {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// Column returns the column of that name, of the files or of the partitions.
+func (d Dataset) Column(name string) (Column, bool) {
+	for _, cols := range [...][]Column{d.Columns, d.Partitions} {
+		for _, c := range cols {
+			if c.Name == name {
+				return c, true
+			}
+		}
+	}
+	return Column{}, false
+}
+
+func dataset[T any](name, row string, sorted ...string) Dataset {
+	d := Dataset{Name: name, Row: row, Partitions: []Column{crawlColumn, roundColumn}, SortedBy: sorted}
+	if name == "captures" { // Common Crawl's partitions first, as its tables have them
+		d.Partitions = []Column{crawlColumn, subsetColumn, roundColumn}
+	}
+	d.Columns = Columns(reflect.TypeFor[T]())
+	return d
+}
+
+// Columns are the columns of a row struct, embedded structs flattened.
+func Columns(t reflect.Type) []Column {
+	var out []Column
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		if name == "" || name == "-" {
+			continue // an embedded struct: its fields follow
+		}
+		out = append(out, Column{
+			Name:        name,
+			Type:        typeOf(f.Type, options),
+			Nullable:    hasOption(options, "optional"),
+			Stable:      f.Tag.Get("vol") == "",
+			Description: f.Tag.Get("doc"),
+		})
+	}
+	return out
+}
+
+func hasOption(options, name string) bool {
+	for o := range strings.SplitSeq(options, ",") {
+		if o == name {
+			return true
+		}
+	}
+	return false
+}
+
+func typeOf(t reflect.Type, options string) Type {
+	if strings.Contains(options, "timestamp(") {
+		return Timestamp
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return Boolean
+	case reflect.Int16:
+		return Int16
+	case reflect.Int32:
+		return Int32
+	case reflect.Int64:
+		return Int64
+	case reflect.Float64:
+		return Float64
+	case reflect.Slice:
+		return StringList
+	}
+	return String
+}

@@ -1,0 +1,169 @@
+package catalog_test
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// ccIndex is the flat schema of Common Crawl's columnar index.
+const ccIndex = `
+url_surtkey string, url string, url_host_name string, url_host_tld string, url_host_2nd_last_part string,
+url_host_3rd_last_part string, url_host_4th_last_part string, url_host_5th_last_part string,
+url_host_registry_suffix string, url_host_registered_domain string, url_host_private_suffix string,
+url_host_private_domain string, url_host_name_reversed string, url_protocol string, url_port int, url_path string,
+url_query string, fetch_time timestamp, fetch_status smallint, fetch_redirect string, content_digest string,
+content_mime_type string, content_mime_detected string, content_charset string, content_languages string,
+content_truncated string, warc_filename string, warc_record_offset int, warc_record_length int, warc_segment string`
+
+func TestCapturesHaveCommonCrawlsColumnsWithTheirTypesInTheirOrder(t *testing.T) {
+	d, err := catalog.Find("captures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range d.Columns {
+		got = append(got, c.Name+" "+c.Type.Athena())
+	}
+	want := regexp.MustCompile(`\s*,\s*`).Split(strings.TrimSpace(ccIndex), -1)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if d.Partitions[0].Name != "crawl" || d.Partitions[1].Name != "subset" {
+		t.Errorf("partitions %v", d.Partitions)
+	}
+}
+
+func TestEveryColumnIsNamedTypedAndDescribedOnce(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	for _, d := range catalog.Datasets() {
+		seen := map[string]bool{}
+		for _, c := range append(d.Columns, d.Partitions...) {
+			if !name.MatchString(c.Name) || seen[c.Name] || c.Description == "" || len(c.Description) > 255 {
+				t.Errorf("%s: column %+v", d.Name, c)
+			}
+			seen[c.Name] = true
+		}
+		for _, s := range d.SortedBy {
+			if !seen[s] {
+				t.Errorf("%s is sorted by %q, which is no column", d.Name, s)
+			}
+		}
+	}
+}
+
+func TestStableColumnsLeaveOutTimesAndOffsets(t *testing.T) {
+	d, err := catalog.Find("captures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stable := strings.Join(d.StableColumns(), " ")
+	for column, want := range map[string]bool{"url": true, "content_digest": true, "fetch_time": false, "warc_record_offset": false} {
+		if got := strings.Contains(" "+stable+" ", " "+column+" "); got != want {
+			t.Errorf("%s: stable %t, want %t", column, got, want)
+		}
+	}
+	if _, err := catalog.Find("captors"); err == nil || !strings.Contains(err.Error(), "captures") {
+		t.Errorf("Find of an unknown dataset: %v", err)
+	}
+}
+
+// sealedRound lists a part of every dataset, and a working file that is none.
+func sealedRound(crawl string, round int) *manifest.Sealed {
+	s := &manifest.Sealed{Crawl: crawl, Round: round}
+	for _, d := range catalog.Datasets() {
+		key := layout.Table(d.Name, crawl, round, 0)
+		if d.Name == "captures" {
+			key = layout.Captures(crawl, "warc", round, 0)
+		}
+		s.Files = append(s.Files, manifest.File{Dataset: d.Name, Key: key})
+	}
+	s.Files = append(s.Files, manifest.File{Dataset: "pages", Key: layout.Working(crawl, round, "merge", "pages", 0)})
+	return s
+}
+
+func script(t *testing.T, write func(*bytes.Buffer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestViewsReadThePartsOfSealedRoundsAndNothingElse(t *testing.T) {
+	sql := script(t, func(b *bytes.Buffer) error {
+		return catalog.DuckDB(b, "./crawl-data", catalog.S3{}, []*manifest.Sealed{sealedRound("2026-11", 0)})
+	})
+	for _, want := range []string{
+		"'./crawl-data/tables/captures/crawl=2026-11/subset=warc/round=0/part-00000.parquet'",
+		"'./crawl-data/tables/pages/crawl=2026-11/round=0/part-00000.parquet'",
+		"VIEW urls_history", "VIEW urls ", "rounds 2026-11.0",
+	} {
+		if !strings.Contains(sql, want) {
+			t.Errorf("no %q in the script", want)
+		}
+	}
+	for _, not := range []string{"round=1", "/work/", "*", "union_by_name", "SECRET"} {
+		if strings.Contains(strings.ReplaceAll(sql, "SELECT * FROM urls_history", ""), not) {
+			t.Errorf("%q in the script", not)
+		}
+	}
+}
+
+func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
+	sql := script(t, func(b *bytes.Buffer) error {
+		return catalog.DuckDB(b, "s3://bucket/it's", catalog.S3{Endpoint: "http://127.0.0.1:7070", Region: "eu-west-1"}, nil)
+	})
+	for _, want := range []string{"PROVIDER credential_chain", "SCOPE 's3://bucket/it''s'", "ENDPOINT '127.0.0.1:7070'",
+		"URL_STYLE 'path'", "USE_SSL false", "REGION 'eu-west-1'", "no round is sealed yet"} {
+		if !strings.Contains(sql, want) {
+			t.Errorf("no %q in the script", want)
+		}
+	}
+	var b bytes.Buffer
+	if err := catalog.DuckDB(&b, "s3://b", catalog.S3{Endpoint: "http://key:secret@host"}, nil); err == nil {
+		t.Error("an endpoint with credentials was taken")
+	}
+}
+
+func TestAthenaGetsAPartitionForEachSealedRound(t *testing.T) {
+	sealed := []*manifest.Sealed{sealedRound("2026-11", 0), sealedRound("2026-11", 1)}
+	ddl := script(t, func(b *bytes.Buffer) error { return catalog.Athena(b, "s3://bucket/prefix/", "crawl", sealed) })
+	for _, want := range []string{
+		"CREATE EXTERNAL TABLE IF NOT EXISTS `crawl`.`captures` (\n  `url_surtkey` string COMMENT",
+		"PARTITION (`crawl` = '2026-11', `subset` = 'warc', `round` = 1) LOCATION 's3://bucket/prefix/tables/captures/crawl=2026-11/subset=warc/round=1/'",
+		"LOCATION 's3://bucket/prefix/tables/urls/'", "`topics` array<string>", "`fetch_status` smallint",
+	} {
+		if !strings.Contains(ddl, want) {
+			t.Errorf("no %q in the DDL", want)
+		}
+	}
+	var b bytes.Buffer
+	if err := catalog.Athena(&b, "./crawl-data", "crawl", nil); err == nil || !strings.Contains(err.Error(), "s3://") {
+		t.Errorf("Athena over a directory: %v", err)
+	}
+}
+
+func TestMarkdownDocumentsEveryColumn(t *testing.T) {
+	page := script(t, func(b *bytes.Buffer) error { return catalog.Markdown(b) })
+	for _, d := range catalog.Datasets() {
+		_, section, ok := strings.Cut(page, "\n## "+d.Name+"\n")
+		if !ok {
+			t.Fatalf("no section %s", d.Name)
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, c := range d.Columns {
+			if !strings.Contains(section, "\n| `"+c.Name+"` | "+c.Type.String()+" |") {
+				t.Errorf("%s: no row for %s", d.Name, c.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package catalog
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// S3 is how to reach a store at s3://; credentials come from the chain of the
+// reader (environment, profile, instance), never from here.
+type S3 struct {
+	Endpoint string // URL of an S3-compatible service; empty: AWS
+	Region   string // empty: as the chain says
+}
+
+// DuckDB writes a script that opens every dataset as a view over the parts that
+// the sealed rounds list. Root is the store's address: a directory, absolute or
+// relative to where DuckDB will run, or s3://bucket/prefix.
+//
+// The view urls has the newest state of each URL, urls_history every state.
+// Columns of time are TIMESTAMP, in UTC, whatever the session's time zone.
+func DuckDB(w io.Writer, root string, s3 S3, sealed []*manifest.Sealed) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "-- The datasets of %s: %s.\n", comment(root), rounds(sealed))
+	fmt.Fprint(out, "-- A round that is sealed later is not in these views: make them again then.\n")
+	root = strings.TrimSuffix(root, "/")
+	if strings.HasPrefix(root, "s3://") {
+		if err := duckSecret(out, root, s3); err != nil {
+			return err
+		}
+	}
+	for _, d := range Datasets() {
+		name := d.Name
+		if name == "urls" {
+			name = "urls_history"
+		}
+		duckView(out, name, d, root, sealed)
+		if d.Name == "urls" {
+			newest := d
+			newest.Row = "a known URL, in its newest state"
+			fmt.Fprint(out, "\nCREATE OR REPLACE VIEW urls AS\nSELECT * FROM urls_history\n"+
+				"QUALIFY row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) = 1;\n")
+			duckComments(out, "urls", newest)
+		}
+	}
+	return out.Flush()
+}
+
+// rounds says which rounds there are: "2026-11.0, 2026-11.1".
+func rounds(sealed []*manifest.Sealed) string {
+	if len(sealed) == 0 {
+		return "no round is sealed yet"
+	}
+	var out []string
+	for _, s := range sealed {
+		out = append(out, fmt.Sprintf("%s.%d", s.Crawl, s.Round))
+	}
+	return "rounds " + strings.Join(out, ", ")
+}
+
+func duckSecret(out io.Writer, root string, s3 S3) error {
+	options := []string{"TYPE s3", "PROVIDER credential_chain", "SCOPE " + literal(root)}
+	if s3.Region != "" {
+		options = append(options, "REGION "+literal(s3.Region))
+	}
+	if s3.Endpoint != "" {
+		u, err := url.Parse(s3.Endpoint)
+		if err != nil || u.Host == "" || u.User != nil {
+			return fmt.Errorf("S3 endpoint %q is no URL of a service: write it as https://host:port", s3.Endpoint)
+		}
+		options = append(options, "ENDPOINT "+literal(u.Host), "URL_STYLE 'path'",
+			fmt.Sprintf("USE_SSL %t", u.Scheme == "https"))
+	}
+	fmt.Fprintf(out, "\nINSTALL httpfs; LOAD httpfs; INSTALL aws; LOAD aws;\nCREATE OR REPLACE SECRET crawlbatch (\n  %s\n);\n",
+		strings.Join(options, ",\n  "))
+	return nil
+}
+
+// duckView writes the view of one dataset.
+func duckView(out io.Writer, name string, d Dataset, root string, sealed []*manifest.Sealed) {
+	keys, versions := parts(d.Name, sealed)
+	fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\nSELECT\n", name)
+	columns := slices.Concat(d.Columns, d.Partitions)
+	for i, c := range columns {
+		comma := ","
+		if i == len(columns)-1 {
+			comma = ""
+		}
+		fmt.Fprintf(out, "  %s AS %s%s\n", duckExpression(c, len(keys) == 0), identifier(c.Name), comma)
+	}
+	if len(keys) == 0 {
+		// No part yet: an empty table that has the columns all the same.
+		fmt.Fprint(out, "WHERE false;\n")
+		duckComments(out, name, d)
+		return
+	}
+	if versions > 1 {
+		// Versions of the program may differ in columns; what a file lacks is null.
+		// The empty branch brings the columns that no file has.
+		fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM ", duckNulls(d.Columns))
+	} else {
+		fmt.Fprint(out, "FROM ")
+	}
+	fmt.Fprint(out, "read_parquet([\n")
+	for i, key := range keys {
+		comma := ","
+		if i == len(keys)-1 {
+			comma = ""
+		}
+		fmt.Fprintf(out, "  %s%s\n", literal(escapeGlob(root)+"/"+key), comma)
+	}
+	types := make([]string, len(d.Partitions))
+	for i, p := range d.Partitions {
+		types[i] = fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB())
+	}
+	fmt.Fprintf(out, "], hive_partitioning = true, hive_types = {%s}", strings.Join(types, ", "))
+	if versions > 1 {
+		fmt.Fprint(out, ", union_by_name = true))")
+	} else {
+		fmt.Fprint(out, ")")
+	}
+	fmt.Fprint(out, ";\n")
+	duckComments(out, name, d)
+}
+
+// duckExpression is what a view selects for a column.
+func duckExpression(c Column, empty bool) string {
+	switch {
+	case empty:
+		return fmt.Sprintf("CAST(NULL AS %s)", c.Type.DuckDB())
+	case c.Type == Timestamp:
+		// The files say UTC, so DuckDB reads TIMESTAMP WITH TIME ZONE, which it
+		// shows in the session's zone; Common Crawl's columns are TIMESTAMP.
+		return fmt.Sprintf("make_timestamp(epoch_us(%s))", identifier(c.Name))
+	}
+	return identifier(c.Name)
+}
+
+func duckNulls(columns []Column) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		t := c.Type.DuckDB()
+		if c.Type == Timestamp {
+			t = "TIMESTAMPTZ"
+		}
+		out[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", t, identifier(c.Name))
+	}
+	return strings.Join(out, ", ")
+}
+
+func duckComments(out io.Writer, name string, d Dataset) {
+	fmt.Fprintf(out, "COMMENT ON VIEW %s IS %s;\n", name, literal("One row for "+d.Row+"."))
+	for _, c := range slices.Concat(d.Columns, d.Partitions) {
+		fmt.Fprintf(out, "COMMENT ON COLUMN %s.%s IS %s;\n", name, identifier(c.Name), literal(c.Description))
+	}
+}
+
+// parts are the keys of a dataset's published parts in sealed rounds, and the
+// number of versions of the program that wrote them.
+func parts(dataset string, sealed []*manifest.Sealed) (keys []string, versions int) {
+	seen := map[string]bool{}
+	for _, s := range sealed {
+		for _, f := range s.FilesOf(dataset) {
+			if strings.HasPrefix(f.Key, "tables/") {
+				keys = append(keys, f.Key)
+				seen[s.Version] = true
+			}
+		}
+	}
+	return keys, len(seen)
+}
+
+// literal is a SQL string.
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// identifier quotes a name; some columns are keywords.
+func identifier(s string) string { return `"` + s + `"` }
+
+// comment keeps a name on the line of its comment.
+func comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// escapeGlob takes the meaning of patterns from a directory's name.
+func escapeGlob(s string) string {
+	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(s)
+}

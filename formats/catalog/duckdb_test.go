@@ -1,0 +1,357 @@
+package catalog_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// answer is what DuckDB gave for the last statement of a file.
+type answer struct {
+	Columns [][2]string // name and type
+	Rows    []map[string]any
+}
+
+// askDuckDB runs SQL files in one session and returns the answers by file name.
+func askDuckDB(t *testing.T, files ...string) map[string]*answer {
+	t.Helper()
+	modules := os.Getenv("CRAWLBATCH_DUCKDB")
+	if modules == "" {
+		t.Skip("set CRAWLBATCH_DUCKDB to the directory whose node_modules hold DuckDB; `make test-duckdb` does")
+	}
+	modules, err := filepath.Abs(modules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", append([]string{"../../testdata/duckdb/query.mjs"}, files...)...)
+	cmd.Env = append(os.Environ(), "CRAWLBATCH_DUCKDB="+modules)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("query.mjs: %v\n%s", err, stderr.String())
+	}
+	answers := map[string]*answer{}
+	var last *answer
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var head struct {
+			File    string
+			Columns [][2]string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &head); err == nil && head.File != "" && head.Columns != nil {
+			last = &answer{Columns: head.Columns}
+			answers[head.File] = last
+			continue
+		}
+		var row map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil || last == nil {
+			t.Fatalf("line %q: %v", lines.Text(), err)
+		}
+		last.Rows = append(last.Rows, row)
+	}
+	return answers
+}
+
+// sqlFile writes SQL to a file of its own.
+func sqlFile(t *testing.T, sql string) string {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "*.sql")
+	if err == nil {
+		_, err = f.WriteString(sql)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+// fixture is a small store of a directory whose name is full of SQL and glob characters.
+type fixture struct {
+	root   string
+	bucket store.Bucket
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "it's [a] store=1")
+	b, err := dirstore.Open(root, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{root, b}
+}
+
+func put[T any](t *testing.T, f *fixture, dataset, key string, rows []T) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "part"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	file, err := table.Finish(t.Context(), w, f.bucket, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// views is the script of a round set, as a file.
+func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
+	t.Helper()
+	return sqlFile(t, script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, f.root, catalog.S3{}, sealed) }))
+}
+
+// noon is 2026-11-02 12:00:00 UTC.
+const noon = 1793620800000
+
+// capture is a stored response of url.
+func capture(t *testing.T, url string, status int16, mime, languages string) schema.Capture {
+	t.Helper()
+	key, err := urlkey.KeyOf(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := urlkey.Split(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema.Capture{
+		URLColumns: schema.URLColumns{
+			SURT: key.SURT, URL: url, HostName: p.HostName, HostTLD: p.TLD, Host2ndLastPart: p.SecondLast,
+			Host3rdLastPart: p.ThirdLast, Host4thLastPart: p.FourthLast, Host5thLastPart: p.FifthLast,
+			HostRegistrySuffix: p.RegistrySuffix, HostRegisteredDomain: p.RegisteredDomain,
+			HostPrivateSuffix: p.PrivateSuffix, HostPrivateDomain: p.PrivateDomain, HostNameReversed: p.NameReversed,
+			Protocol: p.Protocol, Port: p.Port, Path: p.Path, Query: p.Query,
+		},
+		CaptureColumns: schema.CaptureColumns{
+			FetchTime: noon, FetchStatus: status, ContentDigest: "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+			MimeType: mime, MimeDetected: mime, Charset: "UTF-8", Languages: languages,
+			WARCFilename: layout.WARC("2026-11", 0, 0, 1, 0), WARCRecordOffset: 400, WARCRecordLength: 1000, WARCSegment: "part-00000",
+		},
+	}
+}
+
+func TestDuckDBOpensEveryDatasetEvenBeforeARoundIsSealed(t *testing.T) {
+	for name, sealed := range map[string][]*manifest.Sealed{"no round": nil, "empty parts": {{Crawl: "2026-11"}}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if len(sealed) > 0 {
+				sealed[0].Files = emptyParts(t, f, "2026-11", 0)
+			}
+			files := []string{f.views(t, sealed...)}
+			datasets := catalog.Datasets()
+			for _, d := range datasets {
+				files = append(files, sqlFile(t, "SELECT * FROM "+d.Name))
+			}
+			answers := askDuckDB(t, files...)
+			for i, d := range datasets {
+				a := answers[files[i+1]]
+				if a == nil || len(a.Rows) != 0 {
+					t.Fatalf("%s: %+v", d.Name, a)
+				}
+				var want [][2]string
+				for _, c := range append(d.Columns, d.Partitions...) {
+					want = append(want, [2]string{c.Name, c.Type.DuckDB()})
+				}
+				if diff := cmp.Diff(want, a.Columns); diff != "" {
+					t.Errorf("%s: columns as DuckDB sees them (-want +got):\n%s", d.Name, diff)
+				}
+			}
+		})
+	}
+}
+
+// emptyParts writes a part without rows of every dataset.
+func emptyParts(t *testing.T, f *fixture, crawl string, round int) []manifest.File {
+	t.Helper()
+	key := func(dataset string) string { return layout.Table(dataset, crawl, round, 0) }
+	return []manifest.File{
+		put[schema.Capture](t, f, "captures", layout.Captures(crawl, "warc", round, 0), nil),
+		put[schema.Fetch](t, f, "fetches", key("fetches"), nil),
+		put[schema.Request](t, f, "requests", key("requests"), nil),
+		put[schema.Page](t, f, "pages", key("pages"), nil),
+		put[schema.Text](t, f, "text", key("text"), nil),
+		put[schema.Link](t, f, "links", key("links"), nil),
+		put[schema.Duplicate](t, f, "duplicates", key("duplicates"), nil),
+		put[schema.Host](t, f, "hosts", key("hosts"), nil),
+		put[schema.URLRecord](t, f, "urls", key("urls"), nil),
+		put[schema.Skip](t, f, "skips", key("skips"), nil),
+	}
+}
+
+func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) {
+	f := newFixture(t)
+	no := false
+	round := func(n int) *manifest.Sealed {
+		return &manifest.Sealed{Crawl: "2026-11", Round: n, Files: []manifest.File{
+			put(t, f, "urls", layout.Table("urls", "2026-11", n, 0), []schema.URLRecord{
+				{SURT: "org,example)/", URL: "https://example.org/", State: schema.StateFetched, Fetches: int32(n + 1)},
+				{SURT: fmt.Sprintf("org,example)/%d", n), URL: fmt.Sprintf("https://example.org/%d", n), State: schema.StateFound},
+			}),
+			put(t, f, "pages", layout.Table("pages", "2026-11", n, 0), []schema.Page{
+				{URLColumns: schema.URLColumns{URL: "https://example.org/"}, CaptureColumns: schema.CaptureColumns{FetchTime: noon},
+					Topics: []string{"tea", "o'clock"}, SimHash: -1, Changed: &no},
+			}),
+		}}
+	}
+	sealed := []*manifest.Sealed{round(0), round(1)}
+	round(2) // its parts are complete, but it is not sealed
+	files := []string{
+		f.views(t, sealed...),
+		sqlFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
+		sqlFile(t, "SELECT count(*) AS n FROM urls_history"),
+		sqlFile(t, `SELECT fetch_time, CAST(fetch_time AS VARCHAR) AS text, topics, simhash, changed, title FROM pages WHERE crawl = '2026-11' AND round = 1`),
+	}
+	answers := askDuckDB(t, files...)
+	want := []map[string]any{
+		{"url": "https://example.org/", "fetches": 2.0, "round": 1.0},
+		{"url": "https://example.org/0", "fetches": 0.0, "round": 0.0},
+		{"url": "https://example.org/1", "fetches": 0.0, "round": 1.0},
+	}
+	if diff := cmp.Diff(want, answers[files[1]].Rows); diff != "" {
+		t.Errorf("urls: %s", diff)
+	}
+	if got := answers[files[2]].Rows[0]["n"]; got != "4" {
+		t.Errorf("urls_history has %v rows, want 4", got)
+	}
+	want = []map[string]any{{"fetch_time": "2026-11-02 12:00:00", "text": "2026-11-02 12:00:00", "topics": []any{"tea", "o'clock"},
+		"simhash": "-1", "changed": false, "title": nil}}
+	if diff := cmp.Diff(want, answers[files[3]].Rows); diff != "" {
+		t.Errorf("pages: %s", diff)
+	}
+}
+
+func TestDuckDBViewsGiveNullForColumnsThatOlderPartsLack(t *testing.T) {
+	type olderSkip struct {
+		URL    string `parquet:"url"`
+		Reason string `parquet:"reason"`
+		Depth  int32  `parquet:"depth"`
+	}
+	f := newFixture(t)
+	older := &manifest.Sealed{Header: manifest.Header{Version: "1"}, Crawl: "2026-10", Files: []manifest.File{
+		put(t, f, "skips", layout.Table("skips", "2026-10", 0, 0), []olderSkip{{"https://example.org/", "depth", 16}})}}
+	newer := &manifest.Sealed{Header: manifest.Header{Version: "2"}, Crawl: "2026-11", Files: []manifest.File{
+		put(t, f, "skips", layout.Table("skips", "2026-11", 0, 0), []schema.Skip{{URL: "https://example.org/", Reason: "trap", Detail: "loop"}})}}
+	files := []string{f.views(t, older, newer), sqlFile(t, "SELECT crawl, reason, detail, line FROM skips ORDER BY crawl")}
+	want := []map[string]any{
+		{"crawl": "2026-10", "reason": "depth", "detail": nil, "line": nil},
+		{"crawl": "2026-11", "reason": "trap", "detail": "loop", "line": nil},
+	}
+	if diff := cmp.Diff(want, askDuckDB(t, files...)[files[1]].Rows); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex asks the questions under
+// testdata/duckdb/cc-index with only the table's and the crawl's name changed.
+func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
+	f := newFixture(t)
+	robots := capture(t, "https://www.example.org/robots.txt", 200, "text/plain", "")
+	moved := capture(t, "https://example.org/", 301, "text/html", "")
+	moved.FetchRedirect = "https://www.example.org/"
+	sealed := &manifest.Sealed{Crawl: "2026-11"}
+	for subset, rows := range map[string][]schema.Capture{
+		"warc": {
+			capture(t, "http://news.example.co.uk:8080/a/b?x=1", 200, "text/html", "eng"),
+			capture(t, "https://blog.example.github.io/", 200, "text/html", "deu,eng"),
+			capture(t, "https://www.example.org/", 200, "text/html", "eng,deu"),
+			capture(t, "https://www.example.org/de/paper.pdf", 200, "application/pdf", ""),
+			capture(t, "https://xn--bcher-kva.example.org/de/", 200, "text/html", "deu"),
+		},
+		"crawldiagnostics": {moved, capture(t, "https://www.example.org/gone", 404, "text/html", "")},
+		"robotstxt":        {robots},
+	} {
+		sealed.Files = append(sealed.Files, put(t, f, "captures", layout.Captures("2026-11", subset, 0, 0), rows))
+	}
+	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")
+	if err != nil || len(questions) < 15 {
+		t.Fatalf("%d questions (%v)", len(questions), err)
+	}
+	changed := strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", "2026-11")
+	files, byFile := []string{f.views(t, sealed)}, map[string]string{}
+	for _, q := range questions {
+		sql, err := os.ReadFile(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(sql, []byte(`"ccindex"."ccindex"`)) || !bytes.Contains(sql, []byte("'CC-MAIN-2018-05'")) {
+			t.Errorf("%s asks another table or crawl", q)
+		}
+		file := sqlFile(t, changed.Replace(string(sql)))
+		files = append(files, file)
+		byFile[strings.TrimSuffix(filepath.Base(q), ".sql")] = file
+	}
+	answers := askDuckDB(t, files...)
+	for question, want := range map[string]string{
+		"count-by-tld":                   "org|3|2|1 io|1|1|1 uk|1|1|1",
+		"count-by-partition":             "2026-11|crawldiagnostics|2 2026-11|robotstxt|1 2026-11|warc|5",
+		"count-by-status":                "200|6 301|1 404|1",
+		"count-by-mime-type":             "text/html|4|80.0 application/pdf|1|20.0",
+		"mime-type-declared-or-detected": "application/pdf|application/pdf|1 text/html|text/html|4",
+		"count-by-language":              "eng|2 deu|2",
+		"pages-in-a-language":            "https://blog.example.github.io/|deu,eng https://xn--bcher-kva.example.org/de/|deu",
+		"domains-of-a-suffix":            "example.co.uk|1",
+		"private-domains":                "github.io|example.github.io|1",
+		"records-of-a-domain":            "https://www.example.org/|warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz|400|1399 https://www.example.org/de/paper.pdf|warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz|400|1399 https://xn--bcher-kva.example.org/de/|warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz|400|1399",
+		"home-pages":                     "blog.example.github.io|deu,eng www.example.org|eng,deu",
+		"robots-files":                   "www.example.org|/robots.txt|200",
+		"redirects":                      "https://example.org/|https://www.example.org/",
+		"pages-a-day":                    "2026-11-02 00:00:00|12|5",
+		"international-names":            "xn--bcher-kva.example.org|1",
+		"first-path-element":             "de|2 |2 a|1",
+		"ports-and-queries":              "http|8080|x=1",
+		"host-name-parts":                "org|example|www|2 io|github|example|1 org|example|xn--bcher-kva|1 uk|co|example|1",
+		"record-size-by-mime-type":       "application/pdf|1000.0|1 text/html|1000.0|4",
+		"surt-prefix":                    "org,example)/ org,example)/ org,example)/de/paper.pdf org,example)/gone org,example)/robots.txt org,example,xn--bcher-kva)/de",
+	} {
+		a := answers[byFile[question]]
+		if a == nil {
+			t.Errorf("%s was not asked or gave no answer", question)
+			continue
+		}
+		if got := a.String(); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", question, got, want)
+		}
+	}
+}
+
+// String joins an answer's values by bars and its rows by spaces.
+func (a *answer) String() string {
+	var rows []string
+	for _, r := range a.Rows {
+		var values []string
+		for _, c := range a.Columns {
+			v := fmt.Sprint(r[c[0]])
+			if n, ok := r[c[0]].(float64); ok && c[1] == "DOUBLE" {
+				v = fmt.Sprintf("%.1f", n)
+			}
+			values = append(values, v)
+		}
+		rows = append(rows, strings.Join(values, "|"))
+	}
+	return strings.Join(rows, " ")
+}

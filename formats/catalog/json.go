@@ -1,0 +1,57 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// AppendJSON appends a row as one JSON object whose keys are the columns, in
+// order: a null column is null, a timestamp an RFC 3339 text in UTC.
+func AppendJSON(dst []byte, row any) ([]byte, error) {
+	v := reflect.ValueOf(row)
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return dst, fmt.Errorf("catalog: %T is no row", row)
+	}
+	dst = append(dst, '{')
+	dst, err := appendFields(dst, v)
+	return append(dst, '}'), err
+}
+
+func appendFields(dst []byte, v reflect.Value) ([]byte, error) {
+	var err error
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Anonymous {
+			if dst, err = appendFields(dst, v.Field(i)); err != nil {
+				return dst, err
+			}
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = fmt.Appendf(dst, "%q:", name)
+		var value any = v.Field(i).Interface()
+		switch {
+		case strings.Contains(options, "optional") && v.Field(i).IsZero():
+			value = nil
+		case strings.Contains(options, "timestamp"):
+			value = time.UnixMilli(v.Field(i).Int()).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+		case v.Field(i).Kind() == reflect.Slice && v.Field(i).Len() == 0:
+			value = []string{}
+		}
+		b, err := json.Marshal(value)
+		if err != nil {
+			return dst, fmt.Errorf("catalog: column %s: %w", name, err)
+		}
+		dst = append(dst, b...)
+	}
+	return dst, nil
+}

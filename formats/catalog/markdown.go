@@ -1,0 +1,49 @@
+package catalog
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Markdown writes the page that documents the datasets.
+func Markdown(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprint(out, `# Datasets
+
+Parquet files under `+"`tables/NAME/`"+`, partitioned Hive style. Integers are signed, times are
+milliseconds UTC. A round's parts count once the round is sealed; the views of
+`+"`crawlbatch views`"+` follow that. Where Common Crawl's `+"`cc-index`"+` has a column, name, type
+and meaning are the same. Two crawls of the same web agree on every column marked stable.
+
+| dataset | one row for |
+|---|---|
+`)
+	datasets := Datasets()
+	for _, d := range datasets {
+		fmt.Fprintf(out, "| [`%s`](#%s) | %s |\n", d.Name, d.Name, d.Row)
+	}
+	for _, d := range datasets {
+		var partitions, folders []string
+		for _, p := range d.Partitions {
+			partitions = append(partitions, fmt.Sprintf("`%s` (%s): %s", p.Name, p.Type, p.Description))
+			folders = append(folders, p.Name+"=…/")
+		}
+		fmt.Fprintf(out, "\n## %s\n\nOne row for %s.\n\nFiles: `tables/%s/%spart-….parquet`, sorted by `%s`.\nPartitions: %s.\n\n",
+			d.Name, d.Row, d.Name, strings.Join(folders, ""), strings.Join(d.SortedBy, "`, `"), strings.Join(partitions, "; "))
+		fmt.Fprint(out, "| column | type | null | stable | meaning |\n|---|---|---|---|---|\n")
+		for _, c := range d.Columns {
+			fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, yes(c.Nullable), yes(c.Stable),
+				strings.ReplaceAll(c.Description, "|", `\|`))
+		}
+	}
+	return out.Flush()
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return ""
+}

@@ -1,0 +1,5 @@
+-- all captures under a domain, as a range of the sort key
+SELECT url_surtkey
+FROM "ccindex"."ccindex"
+WHERE crawl = 'CC-MAIN-2018-05' AND url_surtkey >= 'org,example)' AND url_surtkey < 'org,example-'
+ORDER BY url_surtkey;
