@@ -67,7 +67,7 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 		switch {
 		case m == rep:
 			kind = schema.DupRepresentative
-		case p.Main == all[rep].page.Main:
+		case p.TextDigest == all[rep].page.TextDigest:
 			kind = schema.DupExact
 		}
 		cl.Members = append(cl.Members, Member{p.URL, kind, int32(simhash.Distance(p.SimHash, all[rep].page.SimHash))})
@@ -107,12 +107,12 @@ func (c *crawl) components(all []earlier, n int) []int {
 
 // duplicates reports whether two pages are next to each other in their component.
 func (c *crawl) duplicates(a, b *Page) bool {
-	if !a.TextKnown || !b.TextKnown || a.Main == "" || b.Main == "" {
+	if a.TextDigest == "" || b.TextDigest == "" {
 		return false
 	}
 	if a.WordCount >= int32(c.cfg.MinWords) && b.WordCount >= int32(c.cfg.MinWords) &&
 		simhash.Distance(a.SimHash, b.SimHash) <= c.cfg.MaxDistance {
 		return true
 	}
-	return a.SimHash == b.SimHash && a.Main == b.Main
+	return a.TextDigest == b.TextDigest
 }

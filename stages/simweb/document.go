@@ -77,6 +77,9 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *do
 	a.mainPart(src)
 	a.aside(src)
 	a.footer()
+	if refresh != nil { // a page has one at most; it counts as its last link
+		a.record(*refresh, link{kind: schema.KindRefresh})
+	}
 	a.text("</body>\n</html>\n")
 	return a.doc
 }
@@ -145,7 +148,6 @@ func (a *author) headLinks(src source, path string, k key) {
 	if a.refresh != nil {
 		url := w.urlOf(*a.refresh)
 		a.text("<meta http-equiv=\"refresh\" content=\"5; url=" + url + "\">\n")
-		a.record(*a.refresh, link{kind: schema.KindRefresh})
 	}
 	if a.variant == "" {
 		own := src.host == a.host && src.page == a.page
@@ -180,7 +182,7 @@ func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.record(p, link{rel: rel, kind: kind})
 }
 
-// record notes a link that was written. White space stands for no target.
+// record notes a link that was written.
 func (a *author) record(p place, l link) {
 	l.target = a.w.urlOf(p)
 	l.position = a.position

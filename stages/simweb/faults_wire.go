@@ -44,7 +44,7 @@ var headFaults = []Fault{
 	nothing("head-endless", "4 MiB of header lines", func(visit, answer) []byte {
 		return append([]byte(ok+"\r\n"), bytes.Repeat([]byte("X-Filler: "+strings.Repeat("x", 1000)+"\r\n"), 4<<10)...)
 	}),
-	nothing("status-none-of-100", "a status code of 42", func(_ visit, a answer) []byte { return []byte(headOf("HTTP/1.1 42 What", sized(a)...)) }),
+	nothing("status-42", "a status code of 42", func(_ visit, a answer) []byte { return []byte(headOf("HTTP/1.1 42 What", sized(a)...)) }),
 }
 
 // bodyFaults are bodies that are framed in odd ways or end too soon.

@@ -105,6 +105,7 @@ type Page struct {
 	Outlinks                             int32
 	WordCount                            int32  // words between white space
 	Main                                 string // blocks as lines
+	TextDigest                           string // SHA-1, base 32, of Main in lower case with white space folded to single spaces
 	SimHash                              uint64
 }
 

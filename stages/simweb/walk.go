@@ -3,6 +3,8 @@ package simweb
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha1"
+	"encoding/base32"
 	"fmt"
 	"net/http"
 	"slices"
@@ -263,6 +265,7 @@ func (c *crawl) read(page *Page, doc *document, part Part, xRobots string) []Lin
 	page.Main = string(doc.main)
 	page.WordCount = int32(len(bytes.Fields(doc.main)))
 	page.SimHash = fingerprint(doc.main)
+	page.TextDigest = textDigest(doc.main)
 	n := len(doc.links)
 	if part == MainPage {
 		n = doc.mainLinks
@@ -274,6 +277,11 @@ func (c *crawl) read(page *Page, doc *document, part Part, xRobots string) []Lin
 	}
 	page.Outlinks = int32(len(links))
 	return links
+}
+
+func textDigest(main []byte) string {
+	sum := sha1.Sum(bytes.ToLower(bytes.Join(bytes.Fields(main), []byte(" "))))
+	return base32.StdEncoding.EncodeToString(sum[:])
 }
 
 // locate finds the host of a canonical URL; ok is false where the web has none.

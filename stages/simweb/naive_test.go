@@ -1,0 +1,441 @@
+package simweb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/net/publicsuffix"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// naive is a crawler of a few lines over net/http, net/url and x/net/html. It
+// shares no code with Truth, which it is held against.
+type naive struct {
+	t      *testing.T
+	client *http.Client
+	robots map[string]func(path string) (allowed bool, rule string) // by host; nil function: unreachable
+	strip  *regexp.Regexp
+}
+
+func newNaive(t *testing.T, addr string) *naive {
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	return &naive{
+		t: t,
+		client: &http.Client{
+			Transport:     &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 4},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Timeout:       20 * time.Second,
+		},
+		robots: map[string]func(string) (bool, string){},
+		strip:  regexp.MustCompile(`^(utm_.*|fbclid|gclid|ref)$`),
+	}
+}
+
+func (n *naive) get(u string) (*http.Response, []byte, error) {
+	resp, err := n.client.Get(u)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp, body, err
+}
+
+// canonical resolves ref by net/url and brings it to the form that the web's own URLs have.
+func (n *naive) canonical(base, ref string) (string, bool) {
+	b, err := url.Parse(base)
+	if err != nil {
+		return "", false
+	}
+	u, err := b.Parse(strings.TrimSpace(ref))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return "", false
+	}
+	u.Host = strings.TrimSuffix(strings.ToLower(u.Host), ":80")
+	if u.Fragment, u.RawFragment = "", ""; u.Path == "" {
+		u.Path = "/"
+	}
+	var kept []string
+	for _, p := range strings.Split(u.RawQuery, "&") {
+		if name, _, _ := strings.Cut(p, "="); p != "" && !n.strip.MatchString(name) {
+			kept = append(kept, strings.ReplaceAll(p, " ", "%20"))
+		}
+	}
+	slices.Sort(kept)
+	u.RawQuery, u.ForceQuery = strings.Join(kept, "&"), false
+	return u.String(), true
+}
+
+func hostOf(u string) string { return strings.SplitN(u, "/", 4)[2] }
+
+func domainOf(u string) string {
+	d, err := publicsuffix.EffectiveTLDPlusOne(hostOf(u))
+	if err != nil {
+		return hostOf(u)
+	}
+	return d
+}
+
+// allowed asks a host's robots.txt. ok is false where it is unreachable.
+func (n *naive) allowed(u string) (allowed bool, rule string, ok bool) {
+	host := hostOf(u)
+	verdict, asked := n.robots[host]
+	if !asked {
+		verdict = n.readRobots(host)
+		n.robots[host] = verdict
+	}
+	if verdict == nil {
+		return false, "", false
+	}
+	allowed, rule = verdict(strings.TrimPrefix(u, "http://"+host))
+	return allowed, rule, true
+}
+
+func (n *naive) readRobots(host string) func(string) (bool, string) {
+	u := "http://" + host + "/robots.txt"
+	resp, body, err := n.get(u)
+	if err == nil && resp.StatusCode == 301 {
+		u, _ = n.canonical(u, resp.Header.Get("Location"))
+		resp, body, err = n.get(u)
+	}
+	switch {
+	case err != nil || resp.StatusCode >= 500:
+		return nil
+	case resp.StatusCode >= 400:
+		return func(string) (bool, string) { return true, "" }
+	}
+	type rule struct {
+		line    string
+		allow   bool
+		length  int
+		pattern *regexp.Regexp
+	}
+	var rules []rule
+	ours := false
+	for _, line := range strings.Split(strings.ReplaceAll(string(body), "\r", ""), "\n") {
+		name, value, found := strings.Cut(strings.TrimPrefix(line, "\ufeff"), ":")
+		value = strings.TrimSpace(value)
+		switch name = strings.ToLower(name); {
+		case found && name == "user-agent":
+			ours = value == "*"
+		case ours && value != "" && (name == "allow" || name == "disallow"):
+			p := regexp.QuoteMeta(strings.ReplaceAll(value, "é", "%C3%A9"))
+			p = strings.ReplaceAll(p, `\*`, `.*`)
+			p = regexp.MustCompile(`\\\$$`).ReplaceAllString(p, "$")
+			rules = append(rules, rule{line, name == "allow", len(value), regexp.MustCompile("^" + p)})
+		}
+	}
+	return func(path string) (bool, string) {
+		best := rule{allow: true}
+		for _, r := range rules {
+			if r.length > best.length && r.pattern.MatchString(path) {
+				best = r
+			}
+		}
+		return best.allow, best.line
+	}
+}
+
+// outcome fetches a planned URL.
+func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link) {
+	f = Fetch{URL: p.URL, Host: hostOf(p.URL), Domain: domainOf(p.URL), Depth: p.Depth}
+	chain := []string{p.URL}
+	for {
+		u := chain[len(chain)-1]
+		allowed, rule, ok := n.allowed(u)
+		if ok && len(chain) == 1 {
+			f.RobotsAllowed, f.RobotsRule = &allowed, rule
+		}
+		if !ok || !allowed {
+			f.Outcome = schema.RobotsDenied
+			if !ok {
+				f.Outcome = schema.RobotsUnreachable
+			}
+			return f, nil, nil
+		}
+		resp, body, err := n.get(u)
+		for try := 0; err == nil && try < 3 && (resp.StatusCode >= 500 || resp.StatusCode == 429); try++ {
+			resp, body, err = n.get(u)
+		}
+		if err != nil {
+			f.Outcome = schema.ConnectError
+			return f, nil, nil
+		}
+		f.FinalURL, f.HTTPStatus = u, int16(resp.StatusCode)
+		switch s := resp.StatusCode; {
+		case s == 429:
+			f.Outcome = schema.RateLimited
+		case s >= 500:
+			f.Outcome = schema.HTTP5xx
+		case s >= 400:
+			f.Outcome = schema.HTTP4xx
+		case s >= 300:
+			target, ok := n.canonical(u, resp.Header.Get("Location"))
+			switch {
+			case !ok || resp.Header.Get("Location") == "":
+				f.Outcome = schema.ProtocolError
+			case slices.Contains(chain, target) || len(chain) > 5:
+				f.Outcome = schema.RedirectLimit
+			case domainOf(target) != f.Domain || planned[target]:
+				f.Outcome, f.RedirectTarget = schema.Redirected, target
+			default:
+				f.Redirects++
+				chain = append(chain, target)
+				continue
+			}
+		default:
+			sniffed := cmp.Or(resp.Header.Get("Content-Type"), http.DetectContentType(body))
+			if !strings.HasPrefix(sniffed, "text/html") {
+				f.Outcome = schema.MIMEFiltered
+				return f, nil, nil
+			}
+			f.Outcome = schema.OK
+			if len(body) > 5<<20 {
+				body, f.Truncated = body[:5<<20], schema.TruncatedLength
+			}
+			page, links = n.read(u, resp, body)
+			page.PlannedURL, page.Depth = p.URL, p.Depth
+		}
+		return f, page, links
+	}
+}
+
+// read takes a document apart by walking its tree.
+func (n *naive) read(u string, resp *http.Response, body []byte) (*Page, []Link) {
+	page := &Page{URL: u, Indexable: true, TextKnown: true, ETag: resp.Header.Get("ETag"), Robots: resp.Header.Get("X-Robots-Tag")}
+	if len(body) == 0 {
+		return page, nil
+	}
+	decoded, err := charset.NewReader(strings.NewReader(string(body)), resp.Header.Get("Content-Type"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	root, err := html.Parse(decoded)
+	if err != nil {
+		n.t.Fatalf("%s: %v", u, err)
+	}
+	w := &treeWalk{naive: n, page: page, base: u}
+	w.walk(root, "", false)
+	w.refreshLink()
+	if page.Robots == "nofollow" {
+		for i := range w.links {
+			w.links[i].Nofollow = true
+		}
+	}
+	page.Indexable = page.Robots != "noindex"
+	page.Main = strings.Join(w.lines, "\n")
+	page.WordCount = int32(len(strings.Fields(page.Main)))
+	page.SimHash, page.TextDigest = fingerprint([]byte(page.Main)), textDigest([]byte(page.Main))
+	page.Outlinks = int32(len(w.links))
+	return page, w.links
+}
+
+// treeWalk is the state of reading one document.
+type treeWalk struct {
+	*naive
+	page    *Page
+	base    string
+	lines   []string
+	links   []Link
+	refresh string
+}
+
+func attr(e *html.Node, name string) string {
+	for _, a := range e.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// textOf is all text below a node but for scripts, white space folded.
+func textOf(e *html.Node) string {
+	var b strings.Builder
+	for d := range e.Descendants() {
+		if d.Type == html.TextNode && d.Parent.DataAtom != atom.Script {
+			b.WriteString(d.Data)
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func (w *treeWalk) link(e *html.Node, kind schema.LinkKind, ref, position string) {
+	target, ok := w.canonical(w.base, ref)
+	if !ok {
+		return
+	}
+	l := Link{Source: w.page.URL, Target: target, Kind: kind, Position: position, Ordinal: int32(len(w.links))}
+	if kind == schema.KindA {
+		l.Anchor = textOf(e)
+	}
+	l.Rel = strings.ToLower(attr(e, "rel"))
+	l.Nofollow = regexp.MustCompile(`\b(nofollow|ugc|sponsored)\b`).MatchString(l.Rel)
+	w.links = append(w.links, l)
+}
+
+func (w *treeWalk) refreshLink() {
+	if w.refresh != "" {
+		w.link(new(html.Node), schema.KindRefresh, w.refresh, "")
+	}
+}
+
+func (w *treeWalk) walk(e *html.Node, position string, inMain bool) {
+	switch e.DataAtom {
+	case atom.Html:
+		for _, l := range languages {
+			if l.tag == attr(e, "lang") {
+				w.page.Language = l.iso
+			}
+		}
+	case atom.Title:
+		w.page.Title = textOf(e)
+	case atom.Meta:
+		for name, field := range map[string]*string{"description": &w.page.Description, "keywords": &w.page.Keywords,
+			"author": &w.page.Author, "robots": &w.page.Robots} {
+			if attr(e, "name") == name {
+				*field = attr(e, "content")
+			}
+		}
+		if attr(e, "http-equiv") == "refresh" {
+			_, w.refresh, _ = strings.Cut(attr(e, "content"), "url=")
+		}
+	case atom.Base:
+		w.base = attr(e, "href")
+	case atom.Link:
+		kind := schema.KindLink
+		switch {
+		case attr(e, "rel") == "canonical":
+			kind = schema.KindCanonical
+			w.page.CanonicalURL = attr(e, "href")
+		case attr(e, "hreflang") != "":
+			kind = schema.KindHreflang
+		case attr(e, "type") != "":
+			kind = schema.KindFeed
+		}
+		w.link(e, kind, attr(e, "href"), position)
+	case atom.A, atom.Area:
+		w.link(e, schema.LinkKind(e.Data), attr(e, "href"), position)
+	case atom.Img, atom.Iframe, atom.Script:
+		if attr(e, "src") != "" {
+			w.link(e, schema.LinkKind(e.Data), attr(e, "src"), position)
+		}
+	case atom.Nav, atom.Aside, atom.Footer, atom.Header, atom.Main:
+		position = e.Data
+		inMain = inMain || e.DataAtom == atom.Main
+	case atom.H1, atom.P, atom.Li:
+		if inMain {
+			w.lines = append(w.lines, textOf(e))
+		}
+	}
+	for c := range e.ChildNodes() {
+		w.walk(c, position, inMain)
+	}
+}
+
+// rounds crawls like Truth does.
+func (n *naive) rounds(seeds []string, rounds int, maxDepth int32) ([]Round, error) {
+	var out []Round
+	known, domains := map[string]bool{}, map[string]bool{}
+	var plan []Planned
+	for _, s := range seeds {
+		plan = append(plan, Planned{URL: s})
+	}
+	for range rounds {
+		planned := map[string]bool{}
+		for _, p := range plan {
+			planned[p.URL], known[p.URL], domains[domainOf(p.URL)] = true, true, true
+		}
+		var r Round
+		follow, never := map[string]int32{}, map[string]int32{}
+		note := func(into map[string]int32, u string, depth int32) {
+			if d, ok := into[u]; !ok || depth < d {
+				into[u] = depth
+			}
+		}
+		for _, p := range plan {
+			f, page, links := n.outcome(p, planned)
+			r.Fetches = append(r.Fetches, f)
+			if f.RedirectTarget != "" {
+				r.Redirects = append(r.Redirects, Link{Source: f.FinalURL, Target: f.RedirectTarget, Kind: schema.KindRedirect})
+				note(follow, f.RedirectTarget, p.Depth+1)
+			}
+			if page == nil {
+				continue
+			}
+			known[page.URL] = true
+			r.Pages, r.Links = append(r.Pages, *page), append(r.Links, links...)
+			for _, l := range links {
+				if !slices.Contains(schema.DefaultFollowed, l.Kind) {
+					continue
+				}
+				if l.Nofollow {
+					note(never, l.Target, p.Depth+1)
+				} else {
+					note(follow, l.Target, p.Depth+1)
+				}
+			}
+		}
+		for u, d := range follow {
+			delete(never, u)
+			switch {
+			case known[u]:
+			case !domains[domainOf(u)]:
+				r.Skips = append(r.Skips, Skip{u, schema.SkipOutOfScope, d})
+			case d > maxDepth:
+				r.Skips = append(r.Skips, Skip{u, schema.SkipDepth, d})
+			default:
+				r.Next = append(r.Next, Planned{u, d})
+			}
+		}
+		for u, d := range never {
+			if !known[u] {
+				r.Skips = append(r.Skips, Skip{u, schema.SkipNofollow, d})
+			}
+		}
+		slices.SortFunc(r.Pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
+		slices.SortStableFunc(r.Links, func(a, b Link) int { return cmp.Compare(a.Source, b.Source) })
+		slices.SortFunc(r.Redirects, func(a, b Link) int { return cmp.Compare(a.Source, b.Source) })
+		slices.SortFunc(r.Next, func(a, b Planned) int { return cmp.Compare(a.URL, b.URL) })
+		slices.SortFunc(r.Skips, func(a, b Skip) int { return cmp.Compare(a.URL, b.URL) })
+		out = append(out, r)
+		plan = r.Next
+	}
+	if len(plan) == 0 {
+		return out, errors.New("nothing is left for a further round: the test is too small")
+	}
+	return out, nil
+}
+
+// summary counts outcomes, for messages.
+func summary(r *Round) string {
+	n := map[schema.Outcome]int{}
+	for _, f := range r.Fetches {
+		n[f.Outcome]++
+	}
+	s := ""
+	for _, o := range schema.Outcomes {
+		if n[o] > 0 {
+			s += string(o) + " " + strconv.Itoa(n[o]) + ", "
+		}
+	}
+	return fmt.Sprintf("%s%d pages, %d links, %d clusters, %d next, %d skips", s, len(r.Pages), len(r.Links), len(r.Clusters), len(r.Next), len(r.Skips))
+}
