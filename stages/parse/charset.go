@@ -36,7 +36,7 @@ func decode(body []byte, contentType string) ([]byte, string) {
 	if !utf8.Valid(out) {
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
 	}
-	return out, displayName(name)
+	return bytes.TrimPrefix(out, utf8BOM), displayName(name)
 }
 
 // displayName writes a name of the Encoding Standard as IANA registers it.
@@ -67,7 +67,8 @@ func encodingOf(body []byte, contentType string) (encoding.Encoding, string) {
 	if containsFold(head, charsetKey) {
 		return e, name
 	}
-	if utf8.Valid(body) {
+	valid := utf8.Valid(body)
+	if valid && bytes.ContainsFunc(body, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return unicode.UTF8, "utf-8"
 	}
 	for at := len(head); at < min(len(body), latePrescan); {
@@ -95,10 +96,31 @@ func encodingOf(body []byte, contentType string) (encoding.Encoding, string) {
 			}
 		}
 	}
-	if guess, err := chardet.NewHtmlDetector().DetectBest(body[:min(len(body), 64<<10)]); err == nil && guess.Confidence >= 30 {
-		if g, n := charset.Lookup(guess.Charset); g != nil && n != "utf-8" && n != "replacement" && !strings.HasPrefix(n, "utf-16") {
-			return g, n
+	if valid {
+		return unicode.UTF8, "utf-8" // ASCII
+	}
+	if g, n := guess(body[:min(len(body), 64<<10)]); g != nil {
+		return g, n
+	}
+	return e, name
+}
+
+// guess tells a charset by statistics; nil if they say too little.
+func guess(body []byte) (encoding.Encoding, string) {
+	all, err := chardet.NewHtmlDetector().DetectAll(body)
+	if err != nil {
+		return nil, ""
+	}
+	// The guesses are made side by side: those that are equally sure come in any order.
+	best := chardet.Result{Confidence: 29}
+	for _, r := range all {
+		if r.Confidence > best.Confidence || r.Confidence == best.Confidence && r.Charset < best.Charset {
+			best = r
 		}
+	}
+	e, name := charset.Lookup(best.Charset)
+	if e == nil || name == "utf-8" || name == "replacement" || strings.HasPrefix(name, "utf-16") {
+		return nil, ""
 	}
 	return e, name
 }

@@ -10,12 +10,10 @@ const (
 	Hidden  Hint = 1 << iota // not shown
 	Chrome                   // nav, footer, aside, forms: page furniture by its element or role
 	Clutter                  // its class or id names what surrounds articles: share, related, comments …
-	Content                  // its class or id names content: article, entry, post, story …
 	InMain                   // within <main>
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Headline // h1 or its header
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -96,9 +94,7 @@ func ofWord(w []byte) Hint {
 		"teasers", "more", "masthead", "skip", "print", "printfriendly", "feedback", "rating", "ratings", "jp", "toc",
 		"copyright", "login", "register", "search", "dateline", "timestamp", "credit", "credits", "postmeta", "meta":
 		return Clutter
-	case "article", "articlebody", "body", "content", "entry", "main", "post", "story", "storybody", "text", "prose", "richtext":
-		return Content
-	case "caption", "captions", "wp-caption":
+	case "caption", "captions":
 		return Caption
 	}
 	return 0

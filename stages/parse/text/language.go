@@ -89,9 +89,17 @@ func kana(s string) bool {
 	return n*20 > all
 }
 
+// bibliographic are the ISO-639-2/B codes that differ from ISO-639-3.
+var bibliographic = map[string]string{"alb": "sqi", "arm": "hye", "baq": "eus", "bur": "mya", "chi": "zho", "cze": "ces",
+	"dut": "nld", "fre": "fra", "geo": "kat", "ger": "deu", "gre": "ell", "ice": "isl", "mac": "mkd", "mao": "mri", "may": "msa",
+	"per": "fas", "rum": "ron", "slo": "slk", "tib": "bod", "wel": "cym"}
+
 // macro gives the macrolanguage, as content_languages has it, of what detectors and
 // tags name more closely.
 func macro(code string) string {
+	if t, ok := bibliographic[code]; ok {
+		return t
+	}
 	switch code {
 	case "cmn", "yue":
 		return "zho"
@@ -141,7 +149,7 @@ func Language(declared, s string) string {
 			}
 		}
 	}
-	if latin+other < 80 {
+	if latin+other < 40 {
 		return declared
 	}
 	script, _ := language.Make(declared).Script()

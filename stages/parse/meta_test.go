@@ -1,0 +1,181 @@
+package parse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"github.com/google/go-cmp/cmp"
+)
+
+// parsePage parses a page of https://example.com/dir/page.
+func parsePage(t *testing.T, body string, header map[string][]string) *Result {
+	t.Helper()
+	d := &Document{URL: "https://example.com/dir/page", ContentType: "text/html", Body: []byte(body),
+		Header: func(name string) []string { return header[name] }}
+	p := newParser(t)
+	r := p.Parse(d)
+	check(t, p, d, r)
+	return r
+}
+
+func TestRobotsDirectives(t *testing.T) {
+	for _, tt := range []struct {
+		name, page          string
+		header              []string
+		want                string
+		indexable, nofollow bool
+	}{
+		{"none", "", nil, "", true, false},
+		{"noindex", "<meta name=robots content=NoIndex>", nil, "noindex", false, false},
+		{"none means both", "<meta name=ROBOTS content='none'>", nil, "none", false, true},
+		{"several elements, each directive once", "<meta name=robots content='noindex, noarchive'><meta name=robots content='nofollow,noindex'>", nil,
+			"noindex,noarchive,nofollow", false, true},
+		{"for us", "<meta name=ExampleBot content=nofollow>", nil, "nofollow", true, true},
+		{"for another", "<meta name=otherbot content=noindex>", nil, "", true, false},
+		{"header", "", []string{"noindex, nofollow"}, "noindex,nofollow", false, true},
+		{"header for us", "", []string{"examplebot: noindex"}, "noindex", false, false},
+		{"header for another", "", []string{"otherbot: noindex", "noarchive"}, "noarchive", true, false},
+		{"header with a value", "", []string{"max-snippet: 20"}, "max-snippet: 20", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsePage(t, tt.page+"<a href=x>x</a>", map[string][]string{"X-Robots-Tag": tt.header})
+			if r.Page.Robots != tt.want || r.Page.Indexable != tt.indexable || r.Nofollow != tt.nofollow || r.Links[0].Nofollow != tt.nofollow {
+				t.Errorf("robots %q, indexable %v, nofollow %v, link nofollow %v", r.Page.Robots, r.Page.Indexable, r.Nofollow, r.Links[0].Nofollow)
+			}
+		})
+	}
+}
+
+func TestDates(t *testing.T) {
+	for _, tt := range []struct{ name, page, published, modified string }{
+		{"Open Graph", "<meta property=article:published_time content=2024-03-05T08:30:00+01:00><meta property=og:updated_time content=2024-03-06>",
+			"2024-03-05T07:30:00Z", "2024-03-06T00:00:00Z"},
+		{"JSON-LD that is no JSON", `<script type="application/ld+json">{ "datePublished" : "2024-03-05", "dateModified": ["2024-03-06"], }</script>`,
+			"2024-03-05T00:00:00Z", "2024-03-06T00:00:00Z"},
+		{"microdata", "<time itemprop=datePublished datetime=2024-03-05>5 March</time><meta itemprop=dateModified content=2024-03-06>",
+			"2024-03-05T00:00:00Z", "2024-03-06T00:00:00Z"},
+		{"the better source counts, wherever it stands", "<meta name=date content=2020-01-01><meta property=article:published_time content=2024-03-05>",
+			"2024-03-05T00:00:00Z", ""},
+		{"what is no date gives way", "<meta property=article:published_time content=today><meta name=date content=2020-01-01>", "2020-01-01T00:00:00Z", ""},
+		{"a time element says nothing by itself", "<time datetime=2024-03-05>", "", ""},
+		{"an old one that says so", "<time pubdate datetime=2024-03-05>", "2024-03-05T00:00:00Z", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsePage(t, tt.page, nil)
+			show := func(ms int64) string {
+				if ms == 0 {
+					return ""
+				}
+				return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+			}
+			if p, m := show(r.Page.PublishedAt), show(r.Page.ModifiedAt); p != tt.published || m != tt.modified {
+				t.Errorf("published %q, modified %q; want %q, %q", p, m, tt.published, tt.modified)
+			}
+		})
+	}
+}
+
+func TestParseRefresh(t *testing.T) {
+	for in, want := range map[string]string{
+		"5; url=/next": "/next", "0;URL='/a b'": "/a b", "0, /next": "/next", "1.5 ;url = /x": "/x", `0; url="/q`: "/q",
+		"5": "", "": "", "url=/x": "", ".5; url=/x": "/x", "0; urlish": "urlish",
+	} {
+		if got, ok := parseRefresh(in); got != want || ok != (want != "") {
+			t.Errorf("parseRefresh(%q) = %q, %v; want %q", in, got, ok, want)
+		}
+	}
+}
+
+// linkLines are links as lines: kind target "anchor" rel position nofollow.
+func linkLines(links []schema.Link) (lines []string) {
+	for _, l := range links {
+		s := fmt.Sprintf("%s %s", l.Kind, strings.TrimPrefix(l.Target, "https://example.com"))
+		for _, more := range []string{l.Anchor, l.Rel, l.Position} {
+			if more != "" {
+				s += " | " + more
+			}
+		}
+		if l.Nofollow {
+			s += " | NOFOLLOW"
+		}
+		lines = append(lines, s)
+	}
+	return lines
+}
+
+func TestLinks(t *testing.T) {
+	for _, tt := range []struct {
+		name, page string
+		header     map[string][]string
+		want       []string
+		bad        int
+	}{
+		{"every element", `<a href=1>a</a><map><area href=2 alt=b></map><iframe src=3></iframe><img src=4><embed src=5><object data=6></object>
+			<audio src=7></audio><track src=8><form action=9></form><frameset><frame src=10></frameset>`, nil,
+			[]string{"a /dir/1 | a", "area /dir/2 | b", "iframe /dir/3", "img /dir/4", "media /dir/5", "media /dir/6", "media /dir/7", "media /dir/8",
+				"form /dir/9", "frame /dir/10"}, 0},
+		{"link elements", `<link rel=canonical href=/c><link rel="ALTERNATE" hreflang=de href=/de><link rel=alternate type="application/atom+xml" href=/f>
+			<link rel="shortcut icon" href=/i><link rel=next href=/n><link href=/none><link rel=icon href="">`, nil,
+			[]string{"canonical /c | canonical", "hreflang /de | alternate", "feed /f | alternate", "link /i | shortcut icon", "link /n | next"}, 0},
+		{"Link fields", "", map[string][]string{"Link": {`</c>; rel="canonical", </de>; rel=alternate; hreflang="de", </a,b>; rel=preload;as=x`, `<//h/>; title="a, <b>"; rel=up`, "junk", "<x"}},
+			[]string{"canonical /c | canonical", "hreflang /de | alternate", "header /a,b | preload", "header https://h/ | up"}, 0},
+		{"a base element counts before it too, but not for header fields", "<a href=x>x</a><base href=/base/><base href=/late/>",
+			map[string][]string{"Link": {"<y>; rel=next"}}, []string{"header /dir/y | next", "a /base/x | x"}, 0},
+		{"a base that is no http URL is none", "<base href='data:x'><a href=x>x</a>", nil, []string{"a /dir/x | x"}, 0},
+		{"other schemes and what is no URL", `<a href="mailto:a@b">m</a><a href="JAVASCRIPT:x">j</a><a href="http://[">b</a><a href="tel:1">t</a><a href=x>x</a>`, nil,
+			[]string{"a /dir/x | x"}, 4},
+		{"anchors", "<a href=1> two\n <b>words</b>\t</a><a href=2><img src=i alt='a picture'></a><a href=3 title=tip></a><a href=4>text<img alt=no></a>", nil,
+			[]string{"a /dir/1 | two words", "a /dir/2 | a picture", "img /dir/i | a picture", "a /dir/3 | tip", "a /dir/4 | text"}, 0},
+		{"a link that is not ended ends at the next", "<a href=1>one<a href=2>two</a>three", nil, []string{"a /dir/1 | one", "a /dir/2 | two"}, 0},
+		{"hidden links have anchors too", "<div style='color:red; DISPLAY : none !important'><a href=1>one</a></div><span hidden><a href=2>two</a></span>", nil,
+			[]string{"a /dir/1 | one", "a /dir/2 | two"}, 0},
+		{"rel and nofollow", "<a href=1 rel='UGC  Noopener'>1</a><a href=2 rel=sponsored>2</a><a href=3 rel=follow>3</a>", nil,
+			[]string{"a /dir/1 | 1 | ugc noopener | NOFOLLOW", "a /dir/2 | 2 | sponsored | NOFOLLOW", "a /dir/3 | 3 | follow"}, 0},
+		{"positions", `<header><nav><a href=1>1</a></nav><a href=2>2</a></header><main><header><a href=3>3</a></header><aside><a href=4>4</a></aside><a href=5>5</a></main>
+			<footer><a href=6>6</a></footer><div role=navigation><p><a href=7>7</a></div><a href=8>8</a>`, nil,
+			[]string{"a /dir/1 | 1 | nav", "a /dir/2 | 2 | header", "a /dir/3 | 3 | main", "a /dir/4 | 4 | aside", "a /dir/5 | 5 | main", "a /dir/6 | 6 | footer",
+				"a /dir/7 | 7 | nav", "a /dir/8 | 8"}, 0},
+		{"refresh", "<meta http-equiv=Refresh content='0; url=/r'>", map[string][]string{"Refresh": {"1", "2; url=h"}}, []string{"refresh /dir/h", "refresh /r"}, 0},
+		{"srcset", "<img src=a srcset='b 1x, c 2x,d'><picture><source srcset='e,f 100w, g'></picture>", nil,
+			[]string{"img /dir/a", "img /dir/b", "img /dir/c", "img /dir/d", "img /dir/e,f", "img /dir/g"}, 0},
+		{"lazy images and players", "<img src='data:image/gif;base64,R0' data-src=real.jpg><iframe data-src=/player></iframe>", nil,
+			[]string{"img /dir/real.jpg", "iframe /player"}, 0},
+		{"templates hold nothing", "<template><a href=1>1</a><img src=2></template><a href=3>3</a>", nil, []string{"a /dir/3 | 3"}, 0},
+		{"forms by POST lead nowhere", "<form method=POST action=/p></form><form method=get action=/g></form>", nil, []string{"form /g"}, 0},
+		{"entities in references", "<a href='?a=1&amp;b=2&copy=3'>x</a>", nil, []string{"a /dir/page?a=1&b=2&copy=3 | x"}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsePage(t, tt.page, tt.header)
+			if d := cmp.Diff(tt.want, linkLines(r.Links)); d != "" {
+				t.Errorf("links (-want +got):\n%s", d)
+			}
+			if r.BadLinks != tt.bad {
+				t.Errorf("%d bad links, want %d", r.BadLinks, tt.bad)
+			}
+		})
+	}
+}
+
+func TestFullText(t *testing.T) {
+	for _, tt := range []struct{ name, page, want string }{
+		{"blocks are lines", "<p>One<p>Two<br>Three<div>Four</div>Five", "One\nTwo\nThree\nFour\nFive"},
+		{"white space is folded, also what is not ASCII", "<p> a \n\t b&nbsp;&nbsp;c\u3000d\u2003e </p>", "a b c d e"},
+		{"inline elements do not part words", "<p>in<b>li</b>ne <i>two</i></p>", "inline two"},
+		{"preformatted lines", "<pre>a  b\nc</pre>", "a b\nc"},
+		{"tables are cells", "<table><tr><td>a<td>b<tr><th>c</table>", "a\nb\nc"},
+		{"what is not shown", "<script>x</script><style>y</style><noscript>z</noscript><p hidden>h</p><template>t</template><p style='visibility:hidden'>v</p>shown", "shown"},
+		{"hidden within a line", "a <span style='display:none'>x</span> b", "a\nb"},
+		{"svg and its title", "<title>T</title><svg><title>no</title><text>no</text></svg>yes", "yes"},
+		{"entities", "&lt;p&gt; &eacute; &#x1F600; &unknown;", "<p> é 😀 &unknown;"},
+		{"a head that has text", "<head>x</head>y", "y"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := parsePage(t, tt.page, nil).Text.Full; got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
