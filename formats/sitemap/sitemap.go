@@ -221,7 +221,7 @@ func readText(r io.Reader, max int, each func(*Entry) bool) (Summary, error) {
 				return s, nil
 			}
 			s.Entries++
-			if !each(&Entry{Loc: string(line), Priority: -1}) {
+			if !each(&Entry{Loc: clean(line), Priority: -1}) {
 				return s, nil
 			}
 		}

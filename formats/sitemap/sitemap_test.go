@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -266,6 +267,9 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d entries given, %d counted", len(got), sum.Entries)
 		}
 		for _, e := range got {
+			if !utf8.ValidString(e.Loc + e.Title + e.ChangeFreq) {
+				t.Errorf("entry is not UTF-8: %q", e.Loc+e.Title)
+			}
 			if e.Loc == "" || len(e.Loc) > MaxLoc {
 				t.Errorf("entry with a reference of %d bytes", len(e.Loc))
 			}

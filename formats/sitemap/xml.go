@@ -101,6 +101,11 @@ func (x *reader) text(p []byte) {
 	}
 }
 
+// clean returns p as a string without white space around it, and in UTF-8.
+func clean(p []byte) string {
+	return strings.ToValidUTF8(string(bytes.TrimSpace(p)), "\uFFFD")
+}
+
 // split takes a name apart into its namespace prefix and its local part.
 func split(name string) (prefix, local string) {
 	if i := strings.LastIndexByte(name, ':'); i >= 0 {
@@ -219,7 +224,7 @@ func (x *reader) attr(more bool, name string) string {
 		var key, val []byte
 		key, val, more = x.z.TagAttr()
 		if string(key) == name {
-			return string(bytes.TrimSpace(val))
+			return clean(val)
 		}
 	}
 	return ""
@@ -233,11 +238,11 @@ func (x *reader) atomLink(more bool) {
 		key, val, more = x.z.TagAttr()
 		switch string(key) {
 		case "rel":
-			rel = strings.ToLower(string(bytes.TrimSpace(val)))
+			rel = strings.ToLower(clean(val))
 		case "href":
-			href = string(bytes.TrimSpace(val))
+			href = clean(val)
 		case "type":
-			typ = string(val)
+			typ = clean(val)
 		}
 	}
 	if rel != "alternate" || href == "" || len(href) > MaxLoc {
@@ -259,11 +264,11 @@ func (x *reader) alternate(more bool) {
 		key, val, more = x.z.TagAttr()
 		switch string(key) {
 		case "rel":
-			alternate = strings.EqualFold(string(bytes.TrimSpace(val)), "alternate")
+			alternate = strings.EqualFold(clean(val), "alternate")
 		case "href":
-			a.Href = string(bytes.TrimSpace(val))
+			a.Href = clean(val)
 		case "hreflang":
-			a.Lang = string(bytes.TrimSpace(val))
+			a.Lang = clean(val)
 		}
 	}
 	if alternate && a.Href != "" && len(a.Href) <= MaxLoc && len(x.entry.Alternates) < maxExtras {
@@ -275,7 +280,7 @@ func (x *reader) alternate(more bool) {
 func (x *reader) end(name string) bool {
 	prefix, local := split(name)
 	if x.field != "" {
-		x.set(string(bytes.TrimSpace(x.buf)))
+		x.set(clean(x.buf))
 		x.field, x.buf = "", x.buf[:0]
 	}
 	if x.open && prefix == x.prefix && isEntry(x.sum.Kind, local) {
@@ -357,7 +362,7 @@ func (x *reader) finish() bool {
 	}
 	if e.Loc == "" {
 		if b := bytes.TrimSpace(x.bare); bytes.HasPrefix(b, []byte("http")) && !bytes.ContainsAny(b, " \t\r\n") {
-			e.Loc = string(b)
+			e.Loc = clean(b)
 		}
 	}
 	more := true

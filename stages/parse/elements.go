@@ -6,7 +6,6 @@ import "golang.org/x/net/html/atom"
 type element struct {
 	id    uint8 // place in the count of open elements; 0: not kept on the stack
 	flags uint16
-	tag   uint8
 }
 
 // Flags of elements.
