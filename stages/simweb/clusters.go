@@ -14,8 +14,15 @@ type earlier struct {
 	round int
 }
 
-func shorterURL(a, b *Page) int {
-	return cmp.Or(cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
+// better prefers pages that name no other as canonical, then shorter URLs, then lesser ones.
+func better(a, b *Page) int {
+	names := func(p *Page) int {
+		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(names(a), names(b)), cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
 }
 
 // cluster groups the pages of a round with one another and with those of earlier

@@ -47,7 +47,8 @@
 //   - Duplicates are the connected components of the round's pages and of the
 //     pages of earlier rounds that stand for themselves or for others, under equal
 //     text digest or, among texts of at least MinWords words, a Hamming distance
-//     of at most MaxDistance. A page without text is in no cluster.
+//     of at most MaxDistance. A page without text is in no cluster. Pages of earlier
+//     rounds are not compared with one another.
 //
 // The web is made so that no answer depends on the order of fetching: a page that
 // redirects leads to a page of its own which nothing else names.

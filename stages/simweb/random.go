@@ -47,8 +47,11 @@ func (s *stream) next() key {
 	return key(mix(uint64(*s)))
 }
 
-func (s *stream) below(n int) int             { return s.next().below(n) }
-func (s *stream) chance(p float64) bool       { return s.next().unit() < p }
+func (s *stream) below(n int) int {
+	hi, _ := bits.Mul64(uint64(s.next()), uint64(n))
+	return int(hi)
+}
+
 func (s *stream) between(least, most int) int { return least + s.below(most-least+1) }
 
 // permute gives place i of a permutation of 0 … n-1 that k chooses, an affine one.

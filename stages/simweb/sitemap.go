@@ -44,12 +44,9 @@ func (w *Web) sitemap(host int, path string) []byte {
 		b.WriteString("</sitemapindex>\n")
 		return b.Bytes()
 	}
-	digits, ok := strings.CutPrefix(path, "/sitemap-")
-	if digits, ok = strings.CutSuffix(digits, ".xml"); !ok {
-		return nil
-	}
+	digits := strings.TrimSuffix(strings.TrimPrefix(path, "/sitemap-"), ".xml")
 	i, ok := readNumber(digits)
-	if !ok || i >= parts || parts == 1 {
+	if !ok || path != "/sitemap-"+digits+".xml" || i >= parts || parts == 1 {
 		return nil
 	}
 	return w.urlset(host, i*sitemapEntries, min(n, (i+1)*sitemapEntries))

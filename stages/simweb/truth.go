@@ -37,7 +37,8 @@ type TruthConfig struct {
 	MaxDistance  int               // bits
 
 	// Better orders the pages of a cluster: the first is its representative, unless
-	// an earlier round has one. nil: the shorter URL, then the lesser one.
+	// an earlier round has one; of several, the oldest. nil: pages that name no other
+	// as canonical, then the shorter URL, then the lesser one.
 	Better func(a, b *Page) int
 }
 
@@ -147,18 +148,18 @@ type Skip struct {
 func (w *Web) Truth(cfg TruthConfig) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {
-		return nil, fmt.Errorf("StripParams: %v: %w", err, ErrTruth)
+		return nil, fmt.Errorf("simweb: truth config: StripParams: %v: %w", err, ErrTruth)
 	}
 	switch cfg.Follow {
 	case FollowNone, FollowHost, FollowDomain, FollowAny:
 	default:
-		return nil, fmt.Errorf("Follow %q: want none, host, domain or any: %w", cfg.Follow, ErrTruth)
+		return nil, fmt.Errorf("simweb: truth config: Follow %q: want none, host, domain or any: %w", cfg.Follow, ErrTruth)
 	}
 	if cfg.Rounds < 1 {
-		return nil, fmt.Errorf("Rounds %d: want at least 1: %w", cfg.Rounds, ErrTruth)
+		return nil, fmt.Errorf("simweb: truth config: Rounds %d: want at least 1: %w", cfg.Rounds, ErrTruth)
 	}
 	if cfg.Better == nil {
-		cfg.Better = shorterURL
+		cfg.Better = better
 	}
 	c := &crawl{web: w, cfg: cfg, known: make(map[string]bool), hosts: make(map[string]bool), domains: make(map[string]bool)}
 	c.canonical = func(url string) (string, bool) {
@@ -169,7 +170,7 @@ func (w *Web) Truth(cfg TruthConfig) (*Truth, error) {
 	for _, url := range c.seeds() {
 		k, err := urlkey.KeyOf(url)
 		if err != nil {
-			return nil, fmt.Errorf("Seeds: %v: %w", err, ErrTruth)
+			return nil, fmt.Errorf("simweb: truth config: Seeds: %v: %w", err, ErrTruth)
 		}
 		c.hosts[k.Host], c.domains[k.Domain] = true, true
 		plan = append(plan, Planned{URL: url})

@@ -3,6 +3,7 @@ package simweb
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,7 +200,7 @@ func TestTruthConfigErrorsNameTheField(t *testing.T) {
 	} {
 		cfg := DefaultTruth()
 		change(&cfg)
-		if _, err := w.Truth(cfg); !errors.Is(err, ErrTruth) || err.Error()[:len(field)] != field {
+		if _, err := w.Truth(cfg); !errors.Is(err, ErrTruth) || !strings.Contains(err.Error(), "config: "+field) {
 			t.Errorf("%s: error %v", field, err)
 		}
 	}

@@ -22,20 +22,22 @@ var languages = [...]language{
 	{"de", "deu", true}, {"fr", "fra", true}, {"es-MX", "spa", true},
 }
 
-// appendWord appends the word that k chooses.
+// appendWord appends the word that k chooses. All of it comes from one hash, six
+// bits for the length and fourteen for each syllable, since pages are made of words.
 func appendWord(b []byte, k key, accents bool) []byte {
-	s := stream(k)
-	n := 2 + s.below(8)/4 // two or three syllables,
-	if s.below(8) == 0 {
+	x := mix(uint64(k))
+	n := 2 + int(x>>2&1) // two or three syllables,
+	if x>>3&7 == 0 {
 		n++ // or one more
 	}
-	for range n {
-		b = append(b, onsets[s.below(len(onsets))]...)
-		if accents && s.below(3) == 0 {
-			b = append(b, accented[s.below(len(accented))]...)
+	for x >>= 6; n > 0; n-- {
+		b = append(b, onsets[(x>>6&0xff)*uint64(len(onsets))>>8]...)
+		if accents && x>>3&7 < 3 {
+			b = append(b, accented[x&7]...)
 		} else {
-			b = append(b, vowels[s.below(len(vowels))]...)
+			b = append(b, vowels[x&7]...)
 		}
+		x >>= 14
 	}
 	return b
 }
