@@ -1,0 +1,219 @@
+package frontier
+
+import (
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// decider writes what becomes of each URL.
+type decider struct {
+	cfg     *Config
+	crawl   string
+	round   string // as 2026-11.0
+	planned planned
+	ranks   map[string]float64
+	hosts   int64 // of all buckets
+
+	urls    *table.Writer[schema.URLRecord]
+	skips   *table.Writer[schema.Skip]
+	waiting int64
+	counts  map[string]int64
+}
+
+// decide decides about one URL, or about a text that is none (its SURT is empty).
+func (d *decider) decide(g *group) error {
+	overBudget := false
+	for _, r := range g.refused {
+		overBudget = overBudget || r.Reason == schema.SkipBudget
+		if err := d.skip(schema.Skip{
+			SURT: r.SURT, URL: r.URL, Reason: r.Reason, Detail: r.Detail, Source: r.Source, Line: r.Line, Depth: r.Depth,
+		}); err != nil {
+			return err
+		}
+	}
+	if g.surt == "" {
+		return nil
+	}
+	k, err := urlkey.KeyOf(g.url)
+	if err != nil {
+		return err
+	}
+	if o, other := g.tried(); o != nil {
+		return d.tried(g, &k, o, other)
+	}
+	if g.prior != nil {
+		return d.again(g, &k)
+	}
+	if overBudget {
+		// It keeps its place for when there is budget.
+		return d.found(g, &k, g.refused[0].Depth, "")
+	}
+	return d.met(g, &k)
+}
+
+// tried is the outcome of a request for the URL in this round, if there was one.
+// other says that it was not planned itself, but met on the way from a planned one.
+func (g *group) tried() (o *outcome, other bool) {
+	switch {
+	case g.outcome != nil:
+		return g.outcome, false
+	case g.answer != nil:
+		o := *g.answer
+		o.FinalURL = ""
+		return &o, true
+	case g.hop != nil:
+		o := outcome{HTTPStatus: g.hop.Status, FetchedAt: g.hop.FetchTime, RecordedAt: g.hop.FetchTime}
+		switch {
+		case g.hop.Status/100 == 3:
+			o.Outcome, o.RedirectTarget = schema.Redirected, g.hop.Redirect
+		case g.hop.Status >= 500:
+			o.Outcome = schema.HTTP5xx
+		case g.hop.Status >= 400:
+			o.Outcome = schema.HTTP4xx
+		default:
+			return nil, false
+		}
+		if g.redirect != nil {
+			o.Depth = g.redirect.Depth
+		} else if g.inlink != nil {
+			o.Depth = g.inlink.SourceDepth
+		}
+		return &o, true
+	}
+	return nil, false
+}
+
+// tried records a URL that was requested.
+func (d *decider) tried(g *group, k *urlkey.Key, o *outcome, other bool) error {
+	var prior schema.URLRecord
+	if g.prior != nil {
+		prior = *g.prior
+	}
+	r := d.record(g, k, o.Depth)
+	if g.prior == nil && other && g.answer != nil {
+		r.FirstSource = g.answer.FinalURL // the planned URL that led here
+	}
+	if !other {
+		r.LastPlanned = d.round
+	}
+	return d.url(d.cfg.after(r, &prior, o, !other && moved(o)))
+}
+
+// again looks at a known URL that was not requested: if it still waits, it may have
+// come nearer or gained weight.
+func (d *decider) again(g *group, k *urlkey.Key) error {
+	p := g.prior
+	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
+	depth, _, followed := g.nearest()
+	if waits && (g.inlink != nil || g.redirect != nil) {
+		if !followed || depth > p.Depth {
+			depth = p.Depth
+		}
+		r := d.record(g, k, depth)
+		if weight := r.Priority - p.Priority; depth < p.Depth || weight >= 50 || weight <= -50 {
+			return d.url(r)
+		}
+	}
+	if waits {
+		d.waiting++
+	}
+	return nil
+}
+
+// nearest is the depth that the URL's links and redirects give it, the page that
+// does, and whether any of them is to be followed.
+func (g *group) nearest() (depth int32, source string, followed bool) {
+	if l := g.inlink; l != nil {
+		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
+	}
+	if r := g.redirect; r != nil && (!followed || r.Depth+1 < depth) {
+		depth, source, followed = r.Depth+1, r.Source, true
+	}
+	return depth, source, followed
+}
+
+// met judges a URL that is new.
+func (d *decider) met(g *group, k *urlkey.Key) error {
+	if g.redirect == nil && (g.inlink == nil || !g.inlink.FollowKind) {
+		return nil // an image, a script: nothing that is ever planned
+	}
+	depth, source, followed := g.nearest()
+	reason, detail := d.judge(k, depth, followed)
+	switch {
+	case reason == "":
+		return d.found(g, k, depth, source)
+	case len(g.refused) > 0:
+		return nil // a list named it too, and it was refused there
+	}
+	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth})
+}
+
+// judge tells why a new URL is not to be planned; "" if it may be.
+func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
+	if !followed {
+		return schema.SkipNofollow, ""
+	}
+	if d.cfg.Scope != nil {
+		if ok, why := d.cfg.Scope.Allows(k.URL); !ok {
+			return schema.SkipOutOfScope, why
+		}
+	}
+	follow := false
+	switch d.cfg.Follow {
+	case FollowHost:
+		follow = d.planned.hosts[k.Host]
+	case FollowDomain:
+		follow = d.planned.domains[k.Domain]
+	case FollowAny:
+		follow = true
+	}
+	if !follow {
+		return schema.SkipOutOfScope, "follow: " + string(d.cfg.Follow)
+	}
+	if depth > d.cfg.MaxDepth {
+		return schema.SkipDepth, fmt.Sprintf("max_depth %d", d.cfg.MaxDepth)
+	}
+	if why := d.cfg.trap(k); why != "" {
+		return schema.SkipTrap, why
+	}
+	return "", ""
+}
+
+// found records a URL that waits for a plan.
+func (d *decider) found(g *group, k *urlkey.Key, depth int32, source string) error {
+	r := d.record(g, k, depth)
+	r.FirstSource = source
+	return d.url(r)
+}
+
+// record is the URL's record with what this round says of it; a new one is found.
+func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord {
+	r := schema.URLRecord{State: schema.StateFound, FirstSeen: d.round}
+	if g.prior != nil {
+		r = *g.prior
+	}
+	r.SURT, r.URL, r.Host, r.Domain, r.Depth = k.SURT, k.URL, k.Host, k.Domain, depth
+	var anchors []string
+	r.Inlinks = 0
+	if g.inlink != nil {
+		r.Inlinks, anchors = g.inlink.Inlinks, g.inlink.Anchors
+	}
+	r.Priority = priority(k.URL, d.ranks[k.Host], d.hosts, anchors)
+	return r
+}
+
+func (d *decider) url(r schema.URLRecord) error {
+	d.counts["state."+string(r.State)]++
+	if r.State == schema.StateFound || r.State == schema.StateDeferred {
+		d.waiting++
+	}
+	return d.urls.Append(&r)
+}
+
+func (d *decider) skip(s schema.Skip) error {
+	d.counts["skip."+string(s.Reason)]++
+	return d.skips.Append(&s)
+}

@@ -1,0 +1,24 @@
+// Package frontier decides what becomes of every URL that a round has met: where it
+// stands now, when it is due again, or why it will not be planned.
+//
+// In, for one reduce bucket, which holds whole domains: the states that the sealed
+// rounds left, the outcomes of this round, its redirects, what its pages link to
+// (rank's inlinks), the ranks of hosts, and what the plan refused. Out: the bucket's
+// parts of the published urls (a row for each URL whose state changed) and skips (a
+// row for each URL that was found and not planned, with its reason).
+//
+// A URL's state is the newest row of it:
+//
+//	found ──plan──► fetched, redirected, denied, failed, gone   by its outcome
+//	  ▲               │ next_due has come
+//	  └── deferred ◄──┘ planned, but the window closed first
+//
+// All inputs are sorted by SURT and URL; they are merged as streams, and memory holds
+// the row at hand, the bucket's host ranks and, where the policy asks for them, its
+// planned hosts and domains.
+//
+// It promises that every target of a link of a followed kind ends in urls or in
+// skips, by exact comparison of URLs: nothing is lost to a hash. The same inputs give
+// the same bytes: no clock is read, times follow from those recorded. It imports
+// stages and formats packages.
+package frontier

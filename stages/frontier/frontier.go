@@ -1,0 +1,121 @@
+package frontier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Run decides about the URLs of one reduce bucket. The counts of the result are rows
+// (urls, skips), rows by state and by reason (state.found, skip.budget …), and
+// waiting: the known URLs that are found or deferred after the round.
+func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ *manifest.Result, err error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	inputs, err := open(ctx, env, in, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, inputs.Close()) }()
+	d := &decider{cfg: &cfg, crawl: in.Task.Crawl, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), counts: map[string]int64{}}
+	if d.planned, err = inputs.planned(ctx); err != nil {
+		return nil, err
+	}
+	if d.ranks, d.hosts, err = ranks(ctx, env.Bucket, in.Results[stages.Rank], inputs.bucket); err != nil {
+		return nil, err
+	}
+	if d.urls, err = table.NewWriter[schema.URLRecord](filepath.Join(env.Scratch, "urls.parquet"), table.SortedBy("url_surtkey", "url")); err != nil {
+		return nil, err
+	}
+	defer d.urls.Abort()
+	if d.skips, err = table.NewWriter[schema.Skip](filepath.Join(env.Scratch, "skips.parquet"), table.SortedBy("url_surtkey", "url")); err != nil {
+		return nil, err
+	}
+	defer d.skips.Abort()
+	if err := d.all(ctx, inputs, env.Progress); err != nil {
+		return nil, err
+	}
+	t := in.Task
+	urls, err := table.Finish(ctx, d.urls, env.Bucket, stages.FileURLs, layout.Table(stages.FileURLs, t.Crawl, t.Round, t.Partition))
+	if err != nil {
+		return nil, err
+	}
+	skips, err := table.Finish(ctx, d.skips, env.Bucket, stages.FileSkips, layout.Table(stages.FileSkips, t.Crawl, t.Round, t.Partition))
+	if err != nil {
+		return nil, err
+	}
+	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips}}, nil
+}
+
+// group is all that the inputs say of one URL.
+type group struct {
+	surt, url string
+	prior     *schema.URLRecord
+	outcome   *outcome
+	answer    *outcome
+	hop       *hop
+	redirect  *redirect
+	inlink    *schema.Inlink
+	refused   []*schema.Refused
+}
+
+// add takes an item. Earlier states come oldest first; of what may come twice, the
+// first counts, which is the least in the order of its input.
+func (g *group) add(i *item) {
+	switch {
+	case i.prior != nil:
+		g.prior = i.prior
+	case i.outcome != nil:
+		g.outcome = i.outcome
+	case i.answer != nil && g.answer == nil:
+		g.answer = i.answer
+	case i.hop != nil && (g.hop == nil || i.hop.Status/100 == 3 && g.hop.Status/100 != 3):
+		g.hop = i.hop
+	case i.redirect != nil && g.redirect == nil:
+		g.redirect = i.redirect
+	case i.inlink != nil:
+		g.inlink = i.inlink
+	case i.refused != nil:
+		g.refused = append(g.refused, i.refused)
+	}
+}
+
+// all merges the inputs and decides URL by URL.
+func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress) error {
+	var g group
+	for i, err := range table.Merge(ctx, compareItems, in.streams...) {
+		if err != nil {
+			return err
+		}
+		if i.surt != g.surt || i.url != g.url {
+			if err := d.decide(&g); err != nil {
+				return err
+			}
+			progress.Add("rows", 1)
+			g = group{surt: i.surt, url: i.url, refused: g.refused[:0]}
+		}
+		g.add(&i)
+	}
+	return d.decide(&g)
+}
+
+// sorted are the counts as a result has them.
+func (d *decider) sorted(urls, skips int64) []manifest.Count {
+	out := []manifest.Count{{Name: "skips", N: skips}, {Name: "urls", N: urls}, {Name: "waiting", N: d.waiting}}
+	for name, n := range d.counts { // sorted below
+		out = append(out, manifest.Count{Name: name, N: n})
+	}
+	slices.SortFunc(out, func(a, b manifest.Count) int { return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.N, b.N)) })
+	return out
+}

@@ -1,0 +1,525 @@
+package frontier
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// world is what a round leaves for the frontier.
+type world struct {
+	buckets  int
+	fetches  []schema.Fetch
+	captures []schema.Capture
+	inlinks  []schema.Inlink
+	hosts    []schema.Host
+	refused  []schema.Refused
+}
+
+const at = 1_000_000 // when everything was fetched, ms
+
+func key(t testing.TB, url string) urlkey.Key {
+	t.Helper()
+	k, err := urlkey.KeyOf(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// fetch is a row of fetches; change completes it.
+func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch)) schema.Fetch {
+	k := key(t, url)
+	f := schema.Fetch{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, Outcome: o, FetchedAt: at, RecordedAt: at, Depth: 2, FinalURL: url}
+	if o == schema.OK {
+		f.HTTPStatus, f.ContentDigest, f.ETag = 200, "D", `"e"`
+	}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+// link is a row of inlinks of a target that a page at depth 2 links to.
+func link(t testing.TB, url string, change func(*schema.Inlink)) schema.Inlink {
+	k := key(t, url)
+	l := schema.Inlink{SURT: k.SURT, URL: k.URL, Inlinks: 1, InlinkHosts: 1, Followed: true, FollowKind: true, SourceDepth: 2, FirstSource: "http://a.example/"}
+	if change != nil {
+		change(&l)
+	}
+	return l
+}
+
+func redirectTo(target string) func(*schema.Fetch) {
+	return func(f *schema.Fetch) { f.RedirectTarget, f.HTTPStatus = target, 301 }
+}
+
+func answeredBy(final string) func(*schema.Fetch) {
+	return func(f *schema.Fetch) { f.FinalURL, f.Redirects = final, 1 }
+}
+
+func state(t testing.TB, url string, s schema.URLState, change func(*schema.URLRecord)) schema.URLRecord {
+	k := key(t, url)
+	r := schema.URLRecord{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, State: s, FirstSeen: "2026-10.0", Depth: 5, Priority: 650}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// put stores rows, sorted, under a key.
+func put[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, compare func(a, b T) int) manifest.File {
+	t.Helper()
+	rows = slices.Clone(rows)
+	slices.SortFunc(rows, compare)
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(context.Background(), w, b, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func bySURT[T any](get func(T) (string, string)) func(a, b T) int {
+	return func(a, b T) int {
+		as, au := get(a)
+		bs, bu := get(b)
+		return cmp.Or(strings.Compare(as, bs), strings.Compare(au, bu))
+	}
+}
+
+func filter[T any](rows []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(rows), func(r T) bool { return !keep(r) })
+}
+
+// seal stores states as an earlier round with so many buckets.
+func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows ...schema.URLRecord) *manifest.Sealed {
+	t.Helper()
+	s := &manifest.Sealed{Crawl: crawl, Round: round}
+	for n := range buckets {
+		part := filter(rows, func(r schema.URLRecord) bool { return urlkey.Bucket(r.Domain, buckets) == n })
+		s.Files = append(s.Files, put(t, b, stages.FileURLs, layout.Table(stages.FileURLs, crawl, round, n), part,
+			bySURT(func(r schema.URLRecord) (string, string) { return r.SURT, r.URL })))
+	}
+	return s
+}
+
+// run runs all buckets of a world and reads back what they wrote.
+func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest.Sealed) (urls []schema.URLRecord, skips []schema.Skip, results []*manifest.Result) {
+	t.Helper()
+	w.buckets = max(w.buckets, 1)
+	in := &stages.Input{
+		Task: stages.Task{Stage: stages.Frontier, Crawl: "2026-11", Round: 1}, Plan: &manifest.Plan{Buckets: w.buckets},
+		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier,
+	}
+	refused := put(t, b, "refused", layout.PlanRefused("2026-11", 1, "p"), w.refused, bySURT(func(r schema.Refused) (string, string) { return r.Domain, r.URL }))
+	in.Plan.RefusedFile = &refused
+	for n := range w.buckets { // one partition a bucket
+		owns := func(url string) bool { return urlkey.Bucket(key(t, url).Domain, w.buckets) == n }
+		merge, rank := &manifest.Result{}, &manifest.Result{}
+		merge.Files = append(merge.Files, put(t, b, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 1, n),
+			filter(w.fetches, func(f schema.Fetch) bool { return owns(f.URL) }),
+			bySURT(func(f schema.Fetch) (string, string) { return f.SURT, f.URL })))
+		captures := put(t, b, stages.FileCaptures, layout.Captures("2026-11", schema.SubsetDiagnostics, 1, n),
+			filter(w.captures, func(c schema.Capture) bool { return owns(c.URL) }),
+			bySURT(func(c schema.Capture) (string, string) { return c.SURT, c.URL }))
+		captures.Subset = schema.SubsetDiagnostics
+		merge.Files = append(merge.Files, captures)
+		rank.Files = append(rank.Files,
+			put(t, b, stages.FileInlinks, layout.Working("2026-11", 1, "rank", "inlinks", n),
+				filter(w.inlinks, func(l schema.Inlink) bool { return owns(l.URL) }),
+				bySURT(func(l schema.Inlink) (string, string) { return l.SURT, l.URL })),
+			put(t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 1, n),
+				filter(w.hosts, func(h schema.Host) bool { return owns("http://" + h.Host + "/") }),
+				bySURT(func(h schema.Host) (string, string) { return h.Host, "" })))
+		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: n, Bucket: n})
+		in.Results[stages.Merge] = append(in.Results[stages.Merge], merge)
+		in.Results[stages.Rank] = append(in.Results[stages.Rank], rank)
+	}
+	ctx := context.Background()
+	for n := range w.buckets {
+		in.Task.Partition = n
+		env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+		res, err := Run(ctx, env, in, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, res)
+		u, err := table.Collect(table.Concat[schema.URLRecord](ctx, b, []string{res.Files[0].Key}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := table.Collect(table.Concat[schema.Skip](ctx, b, []string{res.Files[1].Key}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls, skips = append(urls, u...), append(skips, s...)
+		if !slices.IsSortedFunc(u, bySURT(func(r schema.URLRecord) (string, string) { return r.SURT, r.URL })) {
+			t.Errorf("urls of bucket %d are not sorted", n)
+		}
+		if !slices.IsSortedFunc(s, bySURT(func(r schema.Skip) (string, string) { return r.SURT, r.URL })) {
+			t.Errorf("skips of bucket %d are not sorted", n)
+		}
+	}
+	return urls, skips, results
+}
+
+func bucket(t testing.TB) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// states is "url state depth source" of each row.
+func states(rows []schema.URLRecord) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %d %s", strings.TrimPrefix(r.URL, "http://"), r.State, r.Depth, strings.TrimPrefix(r.FirstSource, "http://"))))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func reasons(rows []schema.Skip) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, fmt.Sprintf("%s %s %d", strings.TrimPrefix(r.URL, "http://"), r.Reason, r.Depth))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func check(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func TestOutcomesBecomeStates(t *testing.T) {
+	day := 24 * time.Hour.Milliseconds()
+	status := func(n int16) func(*schema.Fetch) { return func(f *schema.Fetch) { f.HTTPStatus = n } }
+	want := map[schema.Outcome]schema.URLRecord{}
+	var w world
+	for n, tc := range []struct {
+		outcome schema.Outcome
+		change  func(*schema.Fetch)
+		state   schema.URLState
+		due     int64
+	}{
+		{schema.OK, nil, schema.StateFetched, at + 30*day},
+		{schema.NotModified, nil, schema.StateFetched, at + 30*day},
+		{schema.Redirected, redirectTo("http://a.example/ok"), schema.StateRedirected, at + 30*day},
+		{schema.RobotsDenied, nil, schema.StateDenied, 0},
+		{schema.RobotsUnreachable, nil, schema.StateFailed, at + day},
+		{schema.HTTP4xx, status(404), schema.StateGone, 0},
+		{schema.HTTP5xx, status(500), schema.StateFailed, at + day},
+		{schema.RateLimited, status(429), schema.StateFailed, at + day},
+		{schema.DNSError, nil, schema.StateFailed, at + day},
+		{schema.ConnectError, nil, schema.StateFailed, at + day},
+		{schema.TLSError, nil, schema.StateFailed, at + day},
+		{schema.Timeout, nil, schema.StateFailed, at + day},
+		{schema.ProtocolError, nil, schema.StateFailed, at + day},
+		{schema.RedirectLimit, status(302), schema.StateFailed, at + day},
+		{schema.MIMEFiltered, status(200), schema.StateFailed, at + day},
+		{schema.AddressBlocked, nil, schema.StateFailed, at + day},
+		{schema.HostSuspended, nil, schema.StateDeferred, 0},
+		{schema.Deferred, nil, schema.StateDeferred, 0},
+		{schema.Stopped, nil, schema.StateDeferred, 0},
+		{schema.InternalError, nil, schema.StateFailed, at + day},
+	} {
+		if tc.outcome != schema.Outcomes[n] {
+			t.Fatalf("outcome %d is %s, the table has %s", n, schema.Outcomes[n], tc.outcome)
+		}
+		w.fetches = append(w.fetches, fetch(t, "http://a.example/"+string(tc.outcome), tc.outcome, tc.change))
+		want[tc.outcome] = schema.URLRecord{State: tc.state, NextDue: tc.due}
+	}
+	urls, _, _ := run(t, bucket(t), Default(), w)
+	if len(urls) != len(schema.Outcomes) {
+		t.Fatalf("%d rows for %d outcomes", len(urls), len(schema.Outcomes))
+	}
+	for _, u := range urls {
+		if x := want[u.Outcome]; u.State != x.State || u.NextDue != x.NextDue || u.LastPlanned != "2026-11.1" || u.FirstSeen != "2026-11.1" {
+			t.Errorf("%s: %+v, want %s due %d", u.Outcome, u, x.State, x.NextDue)
+		}
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	capture := func(url string, status int16, to string) schema.Capture {
+		k := key(t, url)
+		return schema.Capture{
+			URLColumns:     schema.URLColumns{SURT: k.SURT, URL: k.URL},
+			CaptureColumns: schema.CaptureColumns{FetchStatus: status, FetchRedirect: to, FetchTime: at},
+		}
+	}
+	cfg := Default()
+	cfg.Follow = FollowDomain
+	urls, skips, _ := run(t, bucket(t), cfg, world{
+		buckets: 3,
+		fetches: []schema.Fetch{
+			fetch(t, "http://a.example/1", schema.OK, answeredBy("http://a.example/3")),
+			fetch(t, "http://a.example/4", schema.HTTP4xx, func(f *schema.Fetch) { f.FinalURL, f.HTTPStatus = "http://a.example/5", 404 }),
+			fetch(t, "http://a.example/out", schema.Redirected, redirectTo("http://b.example/in")),
+			fetch(t, "http://a.example/away", schema.Redirected, redirectTo("http://c.example/")),
+			fetch(t, "http://a.example/known", schema.Redirected, redirectTo("http://b.example/")),
+			fetch(t, "http://b.example/", schema.OK, nil),
+		},
+		captures: []schema.Capture{
+			capture("http://a.example/1", 301, "http://a.example/2"), capture("http://a.example/2", 302, "http://a.example/3"),
+			capture("http://a.example/5", 404, ""),
+		},
+		inlinks: []schema.Inlink{link(t, "http://a.example/2", nil), link(t, "http://a.example/3", nil)},
+	})
+	check(t, "urls", []string{
+		"a.example/1 redirected 2", "a.example/2 redirected 2", "a.example/3 fetched 2 a.example/1", "a.example/4 gone 2", "a.example/5 gone 2 a.example/4",
+		"a.example/away redirected 2", "a.example/known redirected 2", "a.example/out redirected 2",
+		"b.example/ fetched 2", "b.example/in found 3 a.example/out",
+	}, states(urls))
+	check(t, "skips", []string{"c.example/ out_of_scope 3"}, reasons(skips))
+	for _, u := range urls {
+		switch u.URL {
+		case "http://a.example/1":
+			if u.RedirectTo != "http://a.example/3" || u.ContentDigest != "" {
+				t.Errorf("%+v", u)
+			}
+		case "http://a.example/2":
+			if u.RedirectTo != "http://a.example/3" || u.LastPlanned != "" {
+				t.Errorf("%+v", u)
+			}
+		case "http://a.example/3":
+			if u.RedirectTo != "" || u.ContentDigest != "D" || u.LastPlanned != "" || u.Fetches != 1 || u.Inlinks != 1 {
+				t.Errorf("%+v", u)
+			}
+		}
+	}
+}
+
+type scope struct{}
+
+func (scope) Allows(url string) (bool, string) { return !strings.Contains(url, "secret"), "*secret*" }
+
+func TestLinksAreFollowedOrSkipped(t *testing.T) {
+	nofollow := func(l *schema.Inlink) { l.Followed = false }
+	image := func(l *schema.Inlink) { l.Followed, l.FollowKind = false, false }
+	deep := func(l *schema.Inlink) { l.SourceDepth = 15 }
+	w := world{
+		buckets: 2,
+		fetches: []schema.Fetch{fetch(t, "http://www.a.example/", schema.OK, nil), fetch(t, "http://b.example/", schema.OK, nil)},
+		inlinks: []schema.Inlink{
+			link(t, "http://www.a.example/", nil), link(t, "http://www.a.example/new", nil), link(t, "http://sub.a.example/", nil), link(t, "http://c.example/", nil),
+			link(t, "http://b.example/nofollow", nofollow), link(t, "http://b.example/image", image), link(t, "http://b.example/deep", deep),
+			link(t, "http://b.example/secret", nil), link(t, "http://b.example/x/x/x/x", nil),
+		},
+	}
+	always := []string{"b.example/deep depth 16", "b.example/nofollow nofollow 3", "b.example/secret out_of_scope 3", "b.example/x/x/x/x trap 3"}
+	fetched := []string{"b.example/ fetched 2", "www.a.example/ fetched 2"}
+	for _, tc := range []struct {
+		follow Follow
+		found  []string
+		out    []string
+	}{
+		{FollowAny, []string{"c.example/", "sub.a.example/", "www.a.example/new"}, nil},
+		{FollowDomain, []string{"sub.a.example/", "www.a.example/new"}, []string{"c.example/"}},
+		{FollowHost, []string{"www.a.example/new"}, []string{"c.example/", "sub.a.example/"}},
+		{FollowNone, nil, []string{"c.example/", "sub.a.example/", "www.a.example/new"}},
+	} {
+		t.Run(string(tc.follow), func(t *testing.T) {
+			cfg := Default()
+			cfg.Follow, cfg.Scope = tc.follow, scope{}
+			urls, skips, _ := run(t, bucket(t), cfg, w)
+			wantURLs, wantSkips := slices.Clone(fetched), slices.Clone(always)
+			for _, u := range tc.found {
+				wantURLs = append(wantURLs, u+" found 3 a.example/")
+			}
+			for _, u := range tc.out {
+				wantSkips = append(wantSkips, u+" out_of_scope 3")
+			}
+			if tc.follow == FollowNone { // everything is out, whatever else it is
+				wantSkips = []string{"b.example/deep out_of_scope 16", "b.example/nofollow nofollow 3", "b.example/secret out_of_scope 3", "b.example/x/x/x/x out_of_scope 3",
+					"c.example/ out_of_scope 3", "sub.a.example/ out_of_scope 3", "www.a.example/new out_of_scope 3"}
+			}
+			slices.Sort(wantURLs)
+			slices.Sort(wantSkips)
+			check(t, "urls", wantURLs, states(urls))
+			check(t, "skips", wantSkips, reasons(skips))
+		})
+	}
+}
+
+func TestWhatThePlanRefusedIsSkippedWithItsLine(t *testing.T) {
+	refuse := func(url string, r schema.SkipReason, line int64) schema.Refused {
+		k := key(t, url)
+		return schema.Refused{SURT: k.SURT, URL: k.URL, Domain: k.Domain, Reason: r, Source: "urls.txt", Line: line}
+	}
+	b := bucket(t)
+	urls, skips, results := run(t, b, Default(), world{
+		buckets: 2,
+		fetches: []schema.Fetch{fetch(t, "http://a.example/", schema.OK, nil)},
+		inlinks: []schema.Inlink{link(t, "http://c.example/out", nil)},
+		refused: []schema.Refused{
+			{URL: "# comment", Reason: schema.SkipNotURL, Source: "urls.txt", Line: 7},
+			{URL: "mailto:x", Reason: schema.SkipScheme, Source: "urls.txt", Line: 8},
+			refuse("http://a.example/more", schema.SkipBudget, 9), refuse("http://b.example/known", schema.SkipBudget, 0),
+			refuse("http://c.example/out", schema.SkipOutOfScope, 10), refuse("http://c.example/out", schema.SkipOutOfScope, 11),
+		},
+	}, seal(t, b, "2026-11", 0, 1, state(t, "http://b.example/known", schema.StateFound, nil)))
+	check(t, "skips", []string{
+		"# comment not_url 0", "a.example/more budget 0", "b.example/known budget 0", "c.example/out out_of_scope 0", "c.example/out out_of_scope 0", "mailto:x bad_scheme 0",
+	}, reasons(skips))
+	check(t, "urls", []string{"a.example/ fetched 2", "a.example/more found 0"}, states(urls))
+	lines := map[int64]bool{}
+	waiting, counted := int64(0), int64(0)
+	for _, s := range skips {
+		lines[s.Line] = true
+	}
+	for _, r := range results {
+		waiting += r.Count("waiting")
+		counted += r.Count("skip.budget") + r.Count("skip.out_of_scope") + r.Count("state.fetched") + r.Count("urls") + r.Count("skips")
+	}
+	if len(lines) != 6 {
+		t.Errorf("lines %v", lines)
+	}
+	if waiting != 2 || counted != 2+2+1+2+6 {
+		t.Errorf("%d waiting, counts sum to %d", waiting, counted)
+	}
+}
+
+func TestKnownURLs(t *testing.T) {
+	b := bucket(t)
+	planned := func(r *schema.URLRecord) { r.LastPlanned = "2026-11.0" }
+	before := func(digest string) func(*schema.URLRecord) {
+		return func(r *schema.URLRecord) {
+			r.Fetches, r.ContentDigest, r.LastFetched, r.NextDue = 3, digest, at-1, at-1+16*86_400_000
+			r.LastPlanned = "2026-10.0"
+		}
+	}
+	urls, skips, _ := run(t, b, Default(), world{
+		buckets: 4, // the earlier rounds had 3 and 1
+		fetches: []schema.Fetch{
+			fetch(t, "http://a.example/same", schema.OK, nil), fetch(t, "http://a.example/changed", schema.OK, nil),
+			fetch(t, "http://a.example/failed", schema.Timeout, nil), fetch(t, "http://a.example/304", schema.NotModified, func(f *schema.Fetch) { f.HTTPStatus = 304 }),
+		},
+		inlinks: []schema.Inlink{
+			link(t, "http://a.example/nearer", nil), link(t, "http://b.example/new", nil), link(t, "http://c.example/new", nil), link(t, "http://a.example/fetched", nil),
+			link(t, "http://a.example/as-it-was", func(l *schema.Inlink) { l.SourceDepth = 9 }),
+		},
+	},
+		seal(t, b, "2026-10", 0, 3, state(t, "http://c.example/", schema.StateFetched, func(r *schema.URLRecord) { r.LastPlanned = "2026-10.0" }),
+			state(t, "http://a.example/same", schema.StateFetched, before("D")), state(t, "http://a.example/changed", schema.StateFetched, before("old")),
+			state(t, "http://a.example/304", schema.StateFetched, before("D")),
+			state(t, "http://a.example/failed", schema.StateFound, nil)),
+		seal(t, b, "2026-11", 0, 1, state(t, "http://b.example/", schema.StateFetched, planned), state(t, "http://a.example/nearer", schema.StateFound, nil),
+			state(t, "http://a.example/fetched", schema.StateFetched, nil),
+			state(t, "http://a.example/as-it-was", schema.StateFound, nil), state(t, "http://a.example/failed", schema.StateFailed, func(r *schema.URLRecord) { r.Failures = 2 })),
+	)
+	check(t, "urls", []string{
+		"a.example/304 fetched 2", "a.example/changed fetched 2", "a.example/failed failed 2", "a.example/nearer found 3", "a.example/same fetched 2", "b.example/new found 3 a.example/",
+	}, states(urls))
+	check(t, "skips", []string{"c.example/new out_of_scope 3"}, reasons(skips))
+	day := 24 * time.Hour.Milliseconds()
+	for _, u := range urls {
+		var want schema.URLRecord
+		switch u.URL {
+		case "http://a.example/same", "http://a.example/304": // 16 days, unchanged
+			want = schema.URLRecord{Fetches: 4, NextDue: at + 24*day, ContentDigest: "D"}
+		case "http://a.example/changed":
+			want = schema.URLRecord{Fetches: 4, NextDue: at + 8*day, ContentDigest: "D", Changes: 1}
+		case "http://a.example/failed": // for the third time
+			want = schema.URLRecord{Failures: 3, NextDue: at + 4*day}
+		default:
+			continue
+		}
+		if u.Fetches != want.Fetches || u.NextDue != want.NextDue || u.Changes != want.Changes || u.Failures != want.Failures || u.ContentDigest != want.ContentDigest || u.FirstSeen != "2026-10.0" {
+			t.Errorf("%+v\nwant %+v", u, want)
+		}
+	}
+}
+
+// Invariant 6, on a tangle of links, and that the number of buckets decides nothing.
+func TestNoTargetIsLost(t *testing.T) {
+	var w world
+	url := func(n uint64) string {
+		return fmt.Sprintf("http://h%d.d%d.example/%d", n%3, n/3%17, n/51%40)
+	}
+	seen := map[string]bool{}
+	kinds := map[string]bool{}
+	for n := range uint64(600) {
+		r := urlkey.Hash(fmt.Sprint("link", n))
+		if u := url(r); !seen[u] {
+			seen[u] = true
+			w.inlinks = append(w.inlinks, link(t, u, func(l *schema.Inlink) {
+				l.Followed, l.FollowKind, l.SourceDepth = r>>60&3 != 0, r>>60 != 0, int32(r>>56&15)
+			}))
+			kinds[u] = r>>60 != 0
+		}
+	}
+	fetched := map[string]bool{}
+	for n := range uint64(100) {
+		r := urlkey.Hash(fmt.Sprint("fetch", n))
+		u, to := url(r), url(r>>32)
+		if fetched[u] {
+			continue
+		}
+		fetched[u] = true
+		if r>>63 == 0 {
+			w.fetches = append(w.fetches, fetch(t, u, schema.OK, nil))
+		} else {
+			w.fetches = append(w.fetches, fetch(t, u, schema.Redirected, redirectTo(to)))
+			kinds[to] = true
+		}
+	}
+	var first []string
+	for _, buckets := range []int{1, 2, 7} {
+		w.buckets = buckets
+		urls, skips, results := run(t, bucket(t), Default(), w)
+		all := append(states(urls), reasons(skips)...)
+		slices.Sort(all)
+		if first == nil {
+			first = all
+		}
+		check(t, fmt.Sprintf("%d buckets", buckets), first, all)
+		ends := map[string]int{}
+		for _, u := range urls {
+			ends[u.URL]++
+		}
+		for _, s := range skips {
+			ends[s.URL]++
+		}
+		for u, followed := range kinds {
+			if want := followed || fetched[u]; want && ends[u] != 1 || !want && ends[u] != 0 {
+				t.Errorf("%d buckets: %s of a followed kind: %v, it ended %d times", buckets, u, want, ends[u])
+			}
+		}
+		_, _, again := run(t, bucket(t), Default(), w)
+		if d := gocmp.Diff(results, again); d != "" {
+			t.Errorf("the same inputs gave other bytes:\n%s", d)
+		}
+	}
+}

@@ -1,0 +1,414 @@
+package frontier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// item is what one input says of one URL: exactly one of the pointers is set.
+type item struct {
+	surt, url string
+	prior     *schema.URLRecord // its state after an earlier round
+	outcome   *outcome          // it was planned in this round
+	answer    *outcome          // it answered in the place of another URL that was planned
+	hop       *hop              // it answered, with a redirect perhaps, on the way to another
+	redirect  *redirect         // a planned URL redirects to it
+	inlink    *schema.Inlink
+	refused   *schema.Refused
+}
+
+func compareItems(a, b *item) int {
+	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+}
+
+// hop is what the frontier reads of a capture that is no document.
+type hop struct {
+	SURT      string `parquet:"url_surtkey"`
+	URL       string `parquet:"url"`
+	Status    int16  `parquet:"fetch_status"`
+	Redirect  string `parquet:"fetch_redirect,optional"`
+	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
+}
+
+// redirect is a redirect that ended a visit; its target may be of any bucket.
+type redirect struct {
+	SURT, URL string // of the target
+	Source    string
+	Depth     int32 // of the source
+}
+
+// target is a row of fetches as it is searched for redirects.
+type target struct {
+	URL            string `parquet:"url"`
+	Depth          int32  `parquet:"depth"`
+	RedirectTarget string `parquet:"redirect_target,optional"`
+}
+
+// feed makes items of the rows of one input; conv says which rows count.
+type feed[T any] struct {
+	in    table.Stream[T]
+	conv  func(*T) (item, bool)
+	rows  []T
+	at, n int
+	err   error
+}
+
+const feedRows = 32
+
+// Read implements table.Stream.
+func (f *feed[T]) Read(batch []item) (int, error) {
+	n := 0
+	for n < len(batch) {
+		if f.at == f.n {
+			if f.err != nil {
+				return n, f.err
+			}
+			// A fresh batch each time: items point into it.
+			f.rows = make([]T, feedRows)
+			f.at = 0
+			f.n, f.err = f.in.Read(f.rows)
+			continue
+		}
+		if it, ok := f.conv(&f.rows[f.at]); ok {
+			batch[n] = it
+			n++
+		}
+		f.at++
+	}
+	return n, nil
+}
+
+// pulled is a sorter's rows as a stream. Close it.
+type pulled[T any] struct {
+	next func() (T, error, bool)
+	stop func()
+}
+
+func pull[T any](rows iter.Seq2[T, error]) *pulled[T] {
+	next, stop := iter.Pull2(rows)
+	return &pulled[T]{next, stop}
+}
+
+// Read implements table.Stream.
+func (p *pulled[T]) Read(batch []T) (int, error) {
+	for i := range batch {
+		row, err, ok := p.next()
+		if !ok {
+			return i, io.EOF
+		}
+		if err != nil {
+			return i, err
+		}
+		batch[i] = row
+	}
+	return len(batch), nil
+}
+
+func (p *pulled[T]) Close() error {
+	p.stop()
+	return nil
+}
+
+// inputs are the open inputs of a bucket.
+type inputs struct {
+	env     *stages.Env
+	in      *stages.Input
+	cfg     *Config
+	bucket  int
+	streams []table.Stream[item]
+	closers []io.Closer // closed last to first
+}
+
+func (i *inputs) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(i.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// owns tells whether a domain is of this bucket.
+func (i *inputs) owns(domain string) bool {
+	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
+}
+
+// addFile adds an object to the merge.
+func addFile[T any](ctx context.Context, i *inputs, key string, conv func(*T) (item, bool)) error {
+	r, err := table.Open[T](ctx, i.env.Bucket, key)
+	if err != nil {
+		return err
+	}
+	i.closers = append(i.closers, r)
+	i.streams = append(i.streams, &feed[T]{in: r, conv: conv})
+	return nil
+}
+
+// addSorted adds rows that have to be sorted first.
+func addSorted[T any](ctx context.Context, i *inputs, compare func(a, b *T) int, fill func(add func(*T) error) error, conv func(*T) (item, bool)) error {
+	s, err := table.NewSorter(i.env.Scratch, compare, i.cfg.Memory)
+	if err != nil {
+		return err
+	}
+	i.closers = append(i.closers, s)
+	if err := fill(s.Add); err != nil {
+		return err
+	}
+	p := pull(s.Sorted(ctx))
+	i.closers = append(i.closers, p)
+	i.streams = append(i.streams, &feed[T]{in: p, conv: conv})
+	return nil
+}
+
+// open opens all inputs of the bucket. Earlier states come first, oldest first: of
+// equal URLs the merge keeps that order.
+func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
+	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Close())
+		}
+	}()
+	for _, key := range i.priorKeys() {
+		if err := addFile(ctx, i, key, func(r *schema.URLRecord) (item, bool) {
+			return item{surt: r.SURT, url: r.URL, prior: r}, i.owns(r.Domain)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range i.partitionKeys(stages.FileFetches, "") {
+		if err := addFile(ctx, i, key, func(o *outcome) (item, bool) {
+			return item{surt: o.SURT, url: o.URL, outcome: o}, true
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range i.partitionKeys(stages.FileCaptures, schema.SubsetDiagnostics) {
+		if err := addFile(ctx, i, key, func(h *hop) (item, bool) {
+			return item{surt: h.SURT, url: h.URL, hop: h}, true
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range in.Results[stages.Rank][i.bucket].FilesOf(stages.FileInlinks) {
+		if err := addFile(ctx, i, f.Key, func(r *schema.Inlink) (item, bool) {
+			return item{surt: r.SURT, url: r.URL, inlink: r}, true
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return i, errors.Join(i.addAnswers(ctx), i.addRedirects(ctx), i.addRefused(ctx))
+}
+
+// priorKeys are the parts of urls of earlier rounds, oldest first, that may hold
+// domains of the bucket. A round has a part a bucket, and buckets are ranges of
+// hashes, whatever their number was then.
+func (i *inputs) priorKeys() []string {
+	var keys []string
+	for _, round := range i.in.Earlier {
+		files := round.FilesOf(stages.FileURLs)
+		for _, f := range files {
+			then, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
+			if err == nil && !overlap(i.bucket, i.in.Plan.Buckets, then, len(files)) {
+				continue
+			}
+			keys = append(keys, f.Key)
+		}
+	}
+	return keys
+}
+
+// overlap tells whether bucket a of n and bucket b of m share hashes.
+func overlap(a, n, b, m int) bool {
+	// [a/n, (a+1)/n) and [b/m, (b+1)/m)
+	return int64(a)*int64(m) < int64(b+1)*int64(n) && int64(b)*int64(n) < int64(a+1)*int64(m)
+}
+
+// partitionKeys are merge's files of one kind for the partitions of the bucket.
+func (i *inputs) partitionKeys(dataset, subset string) []string {
+	var keys []string
+	for _, p := range i.in.Plan.Partitions {
+		if p.Bucket != i.bucket {
+			continue
+		}
+		for _, f := range i.in.Results[stages.Merge][p.Partition].FilesOf(dataset) {
+			if f.Subset == subset {
+				keys = append(keys, f.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// addAnswers adds the URLs that answered in the place of planned ones. Redirects are
+// followed inside a domain only, so they are of the same bucket.
+func (i *inputs) addAnswers(ctx context.Context) error {
+	keys := i.partitionKeys(stages.FileFetches, "")
+	compare := func(a, b *outcome) int {
+		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), strings.Compare(a.FinalURL, b.FinalURL))
+	}
+	return addSorted(ctx, i, compare, func(add func(*outcome) error) error {
+		for o, err := range table.Concat[outcome](ctx, i.env.Bucket, keys) {
+			if err != nil {
+				return err
+			}
+			if !moved(&o) {
+				continue
+			}
+			k, err := urlkey.KeyOf(o.FinalURL)
+			if err != nil {
+				return fmt.Errorf("final URL of %q: %w", o.URL, err)
+			}
+			o.FinalURL, o.URL = o.URL, o.FinalURL
+			o.SURT, o.Host, o.Domain = k.SURT, k.Host, k.Domain
+			if err := add(&o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(o *outcome) (item, bool) { return item{surt: o.SURT, url: o.URL, answer: o}, true })
+}
+
+// moved tells whether the outcome is another URL's answer.
+func moved(o *outcome) bool {
+	if o.FinalURL == "" || o.FinalURL == o.URL {
+		return false
+	}
+	switch o.Outcome {
+	case schema.OK, schema.NotModified, schema.HTTP4xx, schema.HTTP5xx, schema.RateLimited, schema.MIMEFiltered:
+		return true
+	}
+	return false
+}
+
+// addRedirects adds the targets of redirects that were not followed, from all
+// partitions: they may lead into any bucket.
+func (i *inputs) addRedirects(ctx context.Context) error {
+	var keys []string
+	for _, r := range i.in.Results[stages.Merge] {
+		for _, f := range r.FilesOf(stages.FileFetches) {
+			keys = append(keys, f.Key)
+		}
+	}
+	compare := func(a, b *redirect) int {
+		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
+	}
+	return addSorted(ctx, i, compare, func(add func(*redirect) error) error {
+		for t, err := range table.Concat[target](ctx, i.env.Bucket, keys) {
+			if err != nil {
+				return err
+			}
+			if t.RedirectTarget == "" {
+				continue
+			}
+			k, err := urlkey.KeyOf(t.RedirectTarget)
+			if err != nil {
+				return fmt.Errorf("redirect target of %q: %w", t.URL, err)
+			}
+			if !i.owns(k.Domain) {
+				continue
+			}
+			if err := add(&redirect{SURT: k.SURT, URL: k.URL, Source: t.URL, Depth: t.Depth}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(r *redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, redirect: r}, true })
+}
+
+// addRefused adds what the plan refused. Texts that are no URLs belong to bucket 0.
+func (i *inputs) addRefused(ctx context.Context) error {
+	f := i.in.Plan.RefusedFile
+	if f == nil || f.Rows == 0 {
+		return nil
+	}
+	compare := func(a, b *schema.Refused) int {
+		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
+	}
+	return addSorted(ctx, i, compare, func(add func(*schema.Refused) error) error {
+		for r, err := range table.Concat[schema.Refused](ctx, i.env.Bucket, []string{f.Key}) {
+			if err != nil {
+				return err
+			}
+			if r.Domain == "" && i.bucket != 0 || r.Domain != "" && !i.owns(r.Domain) {
+				continue
+			}
+			if err := add(&r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(r *schema.Refused) (item, bool) { return item{surt: r.SURT, url: r.URL, refused: r}, true })
+}
+
+// planned are the hosts and domains of the bucket that this crawl has planned.
+type planned struct{ hosts, domains map[string]bool }
+
+// name is what is read of a row to learn that.
+type name struct {
+	Host        string `parquet:"host"`
+	Domain      string `parquet:"domain"`
+	LastPlanned string `parquet:"last_planned,optional"` // urls only
+}
+
+// planned reads the names, if the policy asks for them.
+func (i *inputs) planned(ctx context.Context) (planned, error) {
+	p := planned{map[string]bool{}, map[string]bool{}}
+	if i.cfg.Follow != FollowHost && i.cfg.Follow != FollowDomain {
+		return p, nil
+	}
+	read := func(keys []string, counts func(*name) bool) error {
+		for n, err := range table.Concat[name](ctx, i.env.Bucket, keys) {
+			if err != nil {
+				return err
+			}
+			if counts(&n) {
+				p.hosts[n.Host], p.domains[n.Domain] = true, true
+			}
+		}
+		return nil
+	}
+	crawl := i.in.Task.Crawl + "."
+	return p, errors.Join(
+		read(i.partitionKeys(stages.FileFetches, ""), func(*name) bool { return true }),
+		read(i.priorKeys(), func(n *name) bool { return strings.HasPrefix(n.LastPlanned, crawl) }),
+	)
+}
+
+// ranks reads the bucket's host ranks, and counts the hosts of all buckets.
+func ranks(ctx context.Context, b store.Bucket, results []*manifest.Result, bucket int) (rank map[string]float64, hosts int64, err error) {
+	type row struct {
+		Host string  `parquet:"host"`
+		Rank float64 `parquet:"rank"`
+	}
+	rank = map[string]float64{}
+	for n, r := range results {
+		for _, f := range r.FilesOf(stages.FileHosts) {
+			hosts += f.Rows
+			if n != bucket {
+				continue
+			}
+			for h, err := range table.Concat[row](ctx, b, []string{f.Key}) {
+				if err != nil {
+					return nil, 0, err
+				}
+				rank[h.Host] = h.Rank
+			}
+		}
+	}
+	return rank, hosts, nil
+}

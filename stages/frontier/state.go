@@ -1,0 +1,107 @@
+package frontier
+
+import (
+	"net/http"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// outcome is what the frontier reads of a row of fetches.
+type outcome struct {
+	SURT           string         `parquet:"url_surtkey"`
+	URL            string         `parquet:"url"`
+	Host           string         `parquet:"host"`
+	Domain         string         `parquet:"domain"`
+	Outcome        schema.Outcome `parquet:"outcome"`
+	HTTPStatus     int16          `parquet:"http_status,optional"`
+	Priority       int32          `parquet:"priority"`
+	Depth          int32          `parquet:"depth"`
+	FetchedAt      int64          `parquet:"fetched_at,optional,timestamp(millisecond)"`
+	RecordedAt     int64          `parquet:"recorded_at,timestamp(millisecond)"`
+	ContentDigest  string         `parquet:"content_digest,optional"`
+	RedirectTarget string         `parquet:"redirect_target,optional"`
+	FinalURL       string         `parquet:"final_url,optional"`
+	ETag           string         `parquet:"etag,optional"`
+	LastModified   string         `parquet:"last_modified,optional"`
+}
+
+// stateOf is where an outcome leaves a URL. moved says that another URL answered.
+func stateOf(o *outcome, moved bool) schema.URLState {
+	switch o.Outcome {
+	case schema.OK, schema.NotModified:
+		if moved {
+			return schema.StateRedirected
+		}
+		return schema.StateFetched
+	case schema.Redirected:
+		return schema.StateRedirected
+	case schema.RobotsDenied:
+		return schema.StateDenied
+	case schema.Deferred, schema.HostSuspended, schema.Stopped:
+		return schema.StateDeferred
+	case schema.HTTP4xx:
+		if o.HTTPStatus == http.StatusNotFound || o.HTTPStatus == http.StatusGone {
+			return schema.StateGone
+		}
+	}
+	return schema.StateFailed
+}
+
+// after is the record of a URL after an outcome. prior is what was known of it, its
+// zero value if nothing; r starts as a copy of prior with the URL's keys.
+func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
+	r.State, r.Outcome, r.RedirectTo = stateOf(o, moved), o.Outcome, ""
+	if r.State == schema.StateRedirected {
+		r.RedirectTo = o.RedirectTarget
+		if moved {
+			r.RedirectTo = o.FinalURL
+		}
+	}
+	at := o.FetchedAt
+	if at == 0 {
+		at = o.RecordedAt
+	}
+	switch r.State {
+	case schema.StateFetched, schema.StateRedirected:
+		r.Failures = 0
+		c.fetched(&r, prior, o, at)
+	case schema.StateFailed:
+		r.Failures++
+		wait := c.RetryAfter
+		for n := int32(1); n < r.Failures && wait < c.MaxInterval; n++ {
+			wait *= 2
+		}
+		r.NextDue = at + min(wait, c.MaxInterval).Milliseconds()
+	case schema.StateDenied, schema.StateGone, schema.StateDeferred:
+		r.NextDue = 0
+	}
+	return r
+}
+
+// fetched notes an answer: whether the content changed since the last one, and how
+// long to wait: half as long as last time after a change, half as long again without.
+func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
+	wait := c.Interval
+	if prior.LastFetched > 0 && prior.NextDue > prior.LastFetched {
+		wait = time.Duration(prior.NextDue-prior.LastFetched) * time.Millisecond
+	}
+	compared := prior.Fetches > 0 && prior.ContentDigest != "" && r.State == schema.StateFetched
+	changed := compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
+	switch {
+	case changed:
+		r.Changes++
+		wait /= 2
+	case compared:
+		wait += wait / 2
+	}
+	r.Fetches++
+	r.LastFetched = at
+	r.NextDue = at + min(max(wait, c.MinInterval), c.MaxInterval).Milliseconds()
+	if o.ContentDigest != "" && r.State == schema.StateFetched {
+		r.ContentDigest = o.ContentDigest
+	}
+	if o.Outcome == schema.OK && r.State == schema.StateFetched {
+		r.ETag, r.LastModified = o.ETag, o.LastModified
+	}
+}
