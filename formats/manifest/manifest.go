@@ -252,9 +252,11 @@ type Checkpoint struct {
 	Holder    string      `json:"holder"`  // attempt that holds it
 	Released  bool        `json:"released"`
 	Complete  bool        `json:"complete"`
-	Recorded  []byte      `json:"recorded"` // Roaring bitmap of rows of the plan file whose outcome is recorded
-	Files     []File      `json:"files"`    // segments and WARC files that count
-	Hosts     []HostClock `json:"hosts"`    // sorted by host
+	LeaseMS   int64       `json:"lease_ms"`   // the holder may fetch for so long after sending a swap
+	ElapsedMS int64       `json:"elapsed_ms"` // of the fetch window, by the clocks of all attempts
+	Recorded  []byte      `json:"recorded"`   // Roaring bitmap of rows of the plan file whose outcome is recorded
+	Files     []File      `json:"files"`      // segments and WARC files that count
+	Hosts     []HostClock `json:"hosts"`      // sorted by host
 	Counts    []Count     `json:"counts"`
 }
 

@@ -7,7 +7,7 @@ import (
 
 // How a host's own answers slow it down.
 const (
-	limitedPause    = 30 * time.Second // after the first 429 or 503; doubled for each in a row
+	limitedPause    = 30 * time.Second // Options.LimitedPause where nothing is said
 	maxLimitedPause = 2 * time.Hour    // bounds that pause and Retry-After
 	minRaisedDelay  = time.Second
 	maxRaisedDelay  = 2 * time.Minute
@@ -132,7 +132,7 @@ func (h *host) predict(inFlight int) float64 {
 // slowDown takes a 429 or 503.
 func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.limited++
-	pause := limitedPause << min(h.limited-1, 16)
+	pause := s.pause << min(h.limited-1, 16)
 	pause = max(s.jitter(h, min(pause, maxLimitedPause)), min(retryAfter, maxLimitedPause))
 	h.notBefore = later(h.notBefore, now.Add(pause))
 	h.raised = min(max(2*h.delay(), minRaisedDelay), maxRaisedDelay)

@@ -23,6 +23,9 @@ type Options struct {
 	Clock   stages.Clock // nil: the machine's
 	Log     *slog.Logger // what hosts are suspended and resumed; nil: nowhere
 	Seed    uint64       // of the jitter
+	// LimitedPause is how long a host is left alone after a first 429 or 503,
+	// before jitter; doubled for each in a row. Zero: 30s.
+	LimitedPause time.Duration
 }
 
 // Scheduler gives turns. Its methods may be called by several goroutines at a
@@ -32,6 +35,7 @@ type Scheduler struct {
 	log   *slog.Logger
 	seed  uint64
 	brk   Breaker
+	pause time.Duration // after a first 429 or 503
 
 	mu        sync.Mutex
 	cfg       Config
@@ -58,6 +62,9 @@ func New(opt Options) *Scheduler {
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.pause = opt.LimitedPause; s.pause == 0 {
+		s.pause = limitedPause
 	}
 	if s.brk == (Breaker{}) {
 		s.brk = DefaultBreaker()

@@ -1,0 +1,231 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// get spends a turn on the URL that a visit is at.
+func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, rule string) {
+	v.tries++
+	a := ask{
+		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robotsDigest: o.digest, attempt: v.tries,
+		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
+			return x.Status < 200 || x.Status > 299 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
+		},
+	}
+	switch {
+	case t.Kind == polite.Probe:
+		a.purpose = schema.ForProbe
+	case len(v.met) > 0:
+		a.purpose = schema.ForRedirect
+	default:
+		a.header = conditions(&v.planned)
+	}
+	s := c.send(ctx, t, a)
+	defer s.x.Release()
+	v.note(s)
+	if s.aborted() {
+		if !s.at.IsZero() {
+			v.tries-- // the same try, once more
+		}
+		c.keep(v)
+		t.Done(polite.Result{Again: &polite.Item{ID: v.row}})
+		return
+	}
+	switch {
+	case s.err != nil:
+		c.failed(t, v, s, classifyError(s.err), s.err.Error())
+	case redirects(s.x.Status):
+		c.redirect(t, v, s)
+	case s.x.Status >= 200 && s.x.Status <= 299:
+		t.Done(polite.Result{Class: polite.Success})
+		c.document(v, s)
+	default:
+		c.capture(v, s, schema.SubsetDiagnostics)
+		_, said := s.x.Header.Lookup("Retry-After")
+		c.failed(t, v, s, classifyStatus(s.x.Status, said), "")
+	}
+}
+
+// conditions are the header fields that ask whether a document has changed.
+func conditions(p *schema.PlannedURL) wire.Header {
+	var h wire.Header
+	if p.ETag != "" {
+		h = append(h, wire.Field{Name: "If-None-Match", Value: p.ETag})
+	}
+	if p.LastModified != "" {
+		h = append(h, wire.Field{Name: "If-Modified-Since", Value: p.LastModified})
+	}
+	return h
+}
+
+// failed ends a visit whose request gave no document, or has it tried again.
+func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, failure string) {
+	r := polite.Result{Class: verdict.health, RetryAfter: s.retryAfter}
+	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
+		// The requests that were sent are evidence, whatever becomes of the URL.
+		c.record(&bundle{requests: v.requests})
+		v.requests = nil
+		c.keep(v)
+		t.Done(r)
+		return
+	}
+	t.Done(r)
+	if verdict.outcome == schema.ProtocolError && failure == "" {
+		failure = fmt.Sprintf("HTTP status %d leads nowhere", s.x.Status)
+	}
+	c.finish(v, verdict.outcome, failure)
+}
+
+var errNoLocation = errors.New("redirect without a Location")
+
+// location is where a redirect leads, canonical.
+func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, error) {
+	loc, ok := x.Header.Lookup("Location")
+	if !ok || strings.TrimSpace(loc) == "" {
+		return urlkey.Key{}, errNoLocation
+	}
+	return c.canon.Canonical(wire.Text(loc), base)
+}
+
+// redirect takes a redirect: to its next hop, or to the visit's end.
+func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
+	end := func(o schema.Outcome, failure string) {
+		t.Done(polite.Result{Class: polite.Success})
+		c.finish(v, o, failure)
+	}
+	target, err := c.location(s.x, v.key.URL)
+	if err == nil {
+		target = own(target)
+		s.redirect = target.URL
+	}
+	c.capture(v, s, schema.SubsetDiagnostics)
+	if err != nil {
+		end(schema.ProtocolError, fmt.Sprintf("redirect to nowhere: %v", err))
+		return
+	}
+	v.links = append(v.links, schema.Link{
+		SourceSURT: v.key.SURT, Source: strings.Clone(v.key.URL), Target: target.URL, Kind: schema.KindRedirect,
+	})
+	v.met = append(v.met, v.key.URL)
+	here, err := c.planned.Has(target.URL)
+	switch {
+	case err != nil:
+		t.Done(polite.Result{Class: polite.Success})
+		c.fail(err)
+	case slices.Contains(v.met, target.URL):
+		end(schema.RedirectLimit, "redirect loop: "+target.URL)
+	case target.Domain != v.planned.Domain || here:
+		v.fetch.RedirectTarget = target.URL
+		end(schema.Redirected, "")
+	case int(v.fetch.Redirects) >= c.cfg.MaxRedirects:
+		end(schema.RedirectLimit, fmt.Sprintf("more than %d redirects", c.cfg.MaxRedirects))
+	case !c.claim(target.URL):
+		v.fetch.RedirectTarget = target.URL
+		end(schema.Redirected, "")
+	default:
+		v.fetch.Redirects++
+		v.key, v.tries, v.retries = target, 0, [retryClasses]int{}
+		c.keep(v)
+		if target.Host == t.Host {
+			t.Done(polite.Result{Class: polite.Success, Again: &polite.Item{ID: v.row}})
+			return
+		}
+		c.sched.Push(target.Host, polite.Item{ID: v.row})
+		t.Done(polite.Result{Class: polite.Success})
+	}
+}
+
+// own makes a key independent of the memory that its URL was cut from.
+func own(k urlkey.Key) urlkey.Key {
+	return urlkey.Key{URL: strings.Clone(k.URL), SURT: strings.Clone(k.SURT), Host: strings.Clone(k.Host), Domain: strings.Clone(k.Domain)}
+}
+
+// document takes a 2xx answer: it is filtered, or parsed, archived and recorded.
+func (c *crawl) document(v *visit, s *sent) {
+	declared := s.x.Header.Get("Content-Type")
+	if s.x.Filtered || len(s.x.Body) == 0 && declared != "" && !wantedType(mediaType(declared)) {
+		c.finish(v, schema.MIMEFiltered, "")
+		return
+	}
+	c.cpu <- struct{}{}
+	defer func() { <-c.cpu }()
+	doc := &Document{
+		URL: v.key.URL, ContentType: declared, Body: s.x.Body, Truncated: string(s.x.BodyTruncated),
+		Header: func(name string) (values []string) {
+			for value := range s.x.Header.Values(name) {
+				values = append(values, wire.Text(value))
+			}
+			return values
+		},
+	}
+	parsed, err := c.parse(doc)
+	if err != nil {
+		c.log.Error("a document could not be parsed", "url", v.key.URL, "error", err)
+		c.capture(v, s, schema.SubsetWARC)
+		c.finish(v, schema.InternalError, err.Error())
+		return
+	}
+	cp, ok := c.archive(s, v.key, schema.SubsetWARC, parsed)
+	if !ok {
+		c.finish(v, schema.InternalError, errUnarchivable.Error())
+		return
+	}
+	v.captures = append(v.captures, cp)
+	v.point(cp)
+	v.fetch.ContentBytes = int64(len(s.x.Body))
+
+	page := &parsed.Page
+	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
+	page.PlannedURL, page.Depth, page.ContentBytes = v.planned.URL, v.planned.Depth, v.fetch.ContentBytes
+	page.ETag, page.LastModified = v.fetch.ETag, v.fetch.LastModified
+	if v.planned.ContentDigest != "" {
+		changed := v.planned.ContentDigest != cp.ContentDigest
+		page.Changed = &changed
+	}
+	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
+	c.finish(v, schema.OK, "", func(b *bundle) {
+		b.page, b.text = page, &parsed.Text
+		b.links = append(b.links, parsed.Links...)
+	})
+}
+
+// parse runs the parser; a panic in it costs the document, not the task.
+func (c *crawl) parse(doc *Document) (p *Parsed, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the parser panicked: %v: %.300s", fault, debug.Stack())
+		}
+	}()
+	p, err = c.parser.Parse(doc)
+	if err == nil && p == nil {
+		err = errors.New("the parser gave nothing")
+	}
+	return p, err
+}
+
+// capture archives an answer that is no document for the visit.
+func (c *crawl) capture(v *visit, s *sent, subset string) {
+	c.cpu <- struct{}{}
+	defer func() { <-c.cpu }()
+	if cp, ok := c.archive(s, v.key, subset, nil); ok {
+		v.captures = append(v.captures, cp)
+		v.point(cp)
+	}
+}
+
+// point has the outcome's row point to the capture of the last answer.
+func (v *visit) point(cp capture) {
+	v.fetch.WARCFilename, v.fetch.WARCRecordOff, v.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
+	v.fetch.ContentDigest = cp.ContentDigest
+}

@@ -1,0 +1,186 @@
+package fetch
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// maxPooled bounds the buffers that are kept for the next record, in bytes.
+const maxPooled = 1 << 20
+
+var memberBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// errUnarchivable: a response that WARC has no form for.
+var errUnarchivable = errors.New("it cannot be written as WARC")
+
+// archive writes request and response as WARC records and gives the row of
+// captures. It reports false when the row is not to be recorded: the response
+// cannot be written as WARC, or the sink failed, which ends the crawl.
+func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *Parsed) (capture, bool) {
+	buf := memberBuffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	defer func() {
+		if buf.Cap() <= maxPooled {
+			memberBuffers.Put(buf)
+		}
+	}()
+	cp, err := c.describeCapture(s, key, subset, parsed)
+	if err == nil {
+		err = c.compress(buf, s, &cp)
+	}
+	if errors.Is(err, errUnarchivable) || errors.Is(err, urlkey.ErrNotURL) {
+		c.log.Error("a response cannot be archived", "url", key.URL, "error", err)
+		return cp, false
+	}
+	if err != nil {
+		c.fail(err)
+		return cp, false
+	}
+	return cp, true
+}
+
+// describeCapture fills the columns of a capture but for where it lies.
+func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *Parsed) (capture, error) {
+	columns, err := columnsOf(key)
+	if err != nil {
+		return capture{}, err
+	}
+	x := s.x
+	contentType := x.Header.Get("Content-Type")
+	cp := capture{subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
+		FetchTime: s.at.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.redirect,
+		ContentDigest: digestValue(x.PayloadDigest), MimeType: mediaType(contentType),
+		Truncated: truncation(x), WARCSegment: c.segment,
+	}}}
+	if len(x.Body) > 0 {
+		cp.MimeDetected = c.parser.Sniff(contentType, x.Body[:min(len(x.Body), sniffLen)])
+	}
+	if parsed != nil {
+		cp.Charset, cp.Languages = parsed.Charset, parsed.Languages
+	}
+	return cp, nil
+}
+
+// sniffLen is how much of a body is looked at for its media type, in bytes.
+const sniffLen = 1445
+
+// columnsOf are the columns that derive from a URL.
+func columnsOf(key urlkey.Key) (schema.URLColumns, error) {
+	p, err := urlkey.Split(key.URL)
+	if err != nil {
+		return schema.URLColumns{}, err
+	}
+	return schema.URLColumns{
+		SURT: key.SURT, URL: key.URL, HostName: p.HostName, HostTLD: p.TLD,
+		Host2ndLastPart: p.SecondLast, Host3rdLastPart: p.ThirdLast, Host4thLastPart: p.FourthLast, Host5thLastPart: p.FifthLast,
+		HostRegistrySuffix: p.RegistrySuffix, HostRegisteredDomain: p.RegisteredDomain,
+		HostPrivateSuffix: p.PrivateSuffix, HostPrivateDomain: p.PrivateDomain,
+		HostNameReversed: p.NameReversed, Protocol: p.Protocol, Port: p.Port, Path: p.Path, Query: p.Query,
+	}, nil
+}
+
+// compress makes the records of an exchange, the request first, has the sink
+// append them to its file, and completes the capture with where the response lies.
+func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
+	w, err := warc.NewWriter(buf, warc.Options{})
+	if err != nil {
+		return err
+	}
+	x := s.x
+	response := &warc.Record{
+		Type: warc.Response, ID: w.NewID(), Date: s.at, TargetURI: cp.URL, PayloadDigest: warc.Digest(x.PayloadDigest),
+		IPAddress: x.Addr.Addr(), Truncated: warc.Truncation(x.Truncated), IdentifiedType: cp.MimeDetected,
+		Protocols: protocols(x), CipherSuite: cipherSuite(x),
+	}
+	if x.Route == wire.RouteProxy {
+		response.IPAddress = netip.Addr{} // the proxy's is not the server's
+	}
+	for part := range x.RawParts {
+		response.Block = append(response.Block, part)
+	}
+	request := &warc.Record{
+		Type: warc.Request, ID: w.NewID(), Date: s.at, TargetURI: cp.URL, IPAddress: response.IPAddress,
+		ConcurrentTo: []string{response.ID}, Block: [][]byte{x.RawRequest}, Protocols: response.Protocols,
+	}
+	response.ConcurrentTo = []string{request.ID}
+	if _, err := w.Write(request); err != nil {
+		return fmt.Errorf("%w: %w", errUnarchivable, err) // to memory: it can be nothing else
+	}
+	at, err := w.Write(response)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnarchivable, err)
+	}
+	entry := &warc.Capture{
+		SURT: cp.SURT, Date: s.at, URL: cp.URL, MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
+		Digest: warc.Digest(x.PayloadDigest), Extent: at, Charset: cp.Charset, Languages: cp.Languages,
+		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(x.Truncated),
+	}
+	if err := c.sink.archive(buf.Bytes(), 2, entry); err != nil {
+		return err
+	}
+	cp.WARCFilename = entry.Filename
+	cp.WARCRecordOffset, cp.WARCRecordLength = int32(entry.Extent.Offset), int32(entry.Extent.Length)
+	return nil
+}
+
+// protocols names the layers of an exchange as WARC-Protocol does.
+func protocols(x *wire.Exchange) []string {
+	var p []string
+	switch x.Protocol {
+	case "HTTP/0.9", "HTTP/1.0", "HTTP/1.1":
+		p = append(p, strings.ToLower(x.Protocol))
+	}
+	if v, ok := strings.CutPrefix(x.TLSVersion, "TLS "); ok {
+		p = append(p, "tls/"+v)
+	}
+	return p
+}
+
+// cipherSuite is the suite's name if it is one of IANA's.
+func cipherSuite(x *wire.Exchange) string {
+	for _, s := range tls.CipherSuites() {
+		if s.Name == x.TLSCipher {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// digestValue is a digest without its label, as cc-index has it.
+func digestValue(d string) string { return warc.Digest(d).Value() }
+
+// truncation is why a body ends early, in the words of content_truncated.
+func truncation(x *wire.Exchange) string {
+	switch x.BodyTruncated {
+	case wire.TruncLength, wire.TruncTime, wire.TruncDisconnect:
+		return string(x.BodyTruncated)
+	}
+	return ""
+}
+
+// warcinfo is the first record of a WARC file.
+func warcinfo(key, software, userAgent, task string, at time.Time) *warc.Record {
+	return &warc.Record{
+		Type: warc.Warcinfo, Date: at, Filename: path.Base(key),
+		Block: [][]byte{warc.Fields(
+			warc.Field{Name: "software", Value: fmt.Sprintf("crawlbatch/%s", software)},
+			warc.Field{Name: "format", Value: "WARC File Format 1.1"},
+			warc.Field{Name: "conformsTo", Value: "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"},
+			warc.Field{Name: "isPartOf", Value: task},
+			warc.Field{Name: "robots", Value: "RFC 9309"},
+			warc.Field{Name: "http-header-user-agent", Value: userAgent},
+		)},
+	}
+}

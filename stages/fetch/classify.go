@@ -1,0 +1,125 @@
+package fetch
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// retryClass is which limit of Retries a failure falls under.
+type retryClass uint8
+
+const (
+	never retryClass = iota
+	afterTimeout
+	afterServerError
+	afterLimit
+	afterDNS
+	retryClasses
+)
+
+// verdictOf is what the end of a request means: for its URL, if that is not tried
+// again, for a retry, and for its host.
+type verdictOf struct {
+	outcome schema.Outcome
+	retry   retryClass
+	health  polite.Class
+}
+
+// classifyError classes a request without an answer.
+func classifyError(err error) verdictOf {
+	switch {
+	case errors.Is(err, wire.ErrNXDomain):
+		return verdictOf{schema.DNSError, never, polite.Failure}
+	case errors.Is(err, wire.ErrDNS):
+		return verdictOf{schema.DNSError, afterDNS, polite.Failure}
+	case errors.Is(err, wire.ErrAddressBlocked):
+		return verdictOf{schema.AddressBlocked, never, polite.Unsent}
+	case errors.Is(err, wire.ErrTimeout):
+		return verdictOf{schema.Timeout, afterTimeout, polite.Failure}
+	case errors.Is(err, wire.ErrTLS):
+		return verdictOf{schema.TLSError, never, polite.Failure}
+	case errors.Is(err, wire.ErrConnect), errors.Is(err, wire.ErrDisconnect):
+		return verdictOf{schema.ConnectError, never, polite.Failure}
+	case errors.Is(err, wire.ErrProtocol):
+		return verdictOf{schema.ProtocolError, never, polite.Failure}
+	}
+	return verdictOf{schema.InternalError, never, polite.Unsent}
+}
+
+// classifyStatus classes an answer that is neither a document nor a redirect.
+func classifyStatus(status int, retryAfter bool) verdictOf {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return verdictOf{schema.RateLimited, afterLimit, polite.RateLimited}
+	case status == http.StatusServiceUnavailable && retryAfter:
+		return verdictOf{schema.RateLimited, afterLimit, polite.RateLimited}
+	case status == http.StatusServiceUnavailable:
+		return verdictOf{schema.HTTP5xx, afterLimit, polite.RateLimited}
+	case status >= 500 && status < 600:
+		return verdictOf{schema.HTTP5xx, afterServerError, polite.Failure}
+	case status >= 400 && status < 500:
+		return verdictOf{schema.HTTP4xx, never, polite.ClientError}
+	case status >= 200 && status < 300:
+		return verdictOf{schema.OK, never, polite.Success}
+	case status == http.StatusNotModified:
+		return verdictOf{schema.NotModified, never, polite.Success}
+	case status >= 300 && status < 400:
+		return verdictOf{schema.ProtocolError, never, polite.Success} // a redirect to nowhere
+	}
+	return verdictOf{schema.ProtocolError, never, polite.Failure}
+}
+
+// redirects reports whether a status asks for another URL.
+func redirects(status int) bool {
+	switch status {
+	case 301, 302, 303, 307, 308:
+		return true
+	}
+	return false
+}
+
+// mediaType is the type that a Content-Type names, lower case, without
+// parameters; "" if it names none.
+func mediaType(contentType string) string {
+	if t, _, err := mime.ParseMediaType(contentType); err == nil || errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return cleanType(t)
+	}
+	t, _, _ := strings.Cut(contentType, ";")
+	return cleanType(t)
+}
+
+// cleanType keeps what looks like type/subtype, bounded.
+func cleanType(t string) string {
+	t = strings.ToLower(strings.TrimSpace(t))
+	main, sub, ok := strings.Cut(t, "/")
+	if !ok || main == "" || sub == "" || len(t) > 128 || !utf8.ValidString(t) || strings.ContainsAny(t, " ,\t") {
+		return ""
+	}
+	return t
+}
+
+// unwanted are text types without a text that somebody reads.
+var unwanted = map[string]bool{
+	"text/css": true, "text/javascript": true, "text/ecmascript": true, "text/x-javascript": true,
+	"text/calendar": true, "text/vcard": true, "text/x-vcard": true, "text/event-stream": true,
+}
+
+// wantedType reports whether documents of a media type are kept: HTML, XHTML,
+// text, XML with its feeds.
+func wantedType(t string) bool {
+	main, sub, _ := strings.Cut(t, "/")
+	switch {
+	case main == "text":
+		return !unwanted[t]
+	case main != "application":
+		return false
+	}
+	return sub == "xml" || sub == "xhtml" || strings.HasSuffix(sub, "+xml") && sub != "vnd.mozilla.xul+xml"
+}

@@ -1,0 +1,95 @@
+package fetch
+
+import (
+	"fmt"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// Config bounds a fetch task and its requests.
+type Config struct {
+	UserAgent  string // its product token is what robots.txt is asked for
+	Politeness polite.Config
+
+	Slots        int           // concurrent fetches; default 200
+	Timeouts     wire.Timeouts // default 10s, 15s, 30s
+	MaxBody      int64         // bytes; default 5 MiB
+	MaxRedirects int           // default 5
+	Retries      Retries
+	Pauses       Pauses
+	Window       time.Duration // of the fetch stage; 0: endless; default 20h
+	Checkpoint   Checkpoint
+	StripParams  []string // query parameters that canonical URLs lack
+
+	Proxy     string
+	ConnectTo []string // HOST:PORT:ADDR:PORT
+	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
+	PaceConnectTo bool
+
+	tune                 func(*wire.Config) // in tests: where connections go
+	AllowPrivateNetworks bool
+}
+
+// Retries are how often a URL is tried again, by class of failure.
+type Retries struct {
+	Timeout     int // no answer in time; default 1
+	ServerError int // 5xx but 503; default 2
+	RateLimited int // 429 and 503; default 3
+	DNS         int // a name that could not be looked up; default 1
+}
+
+// Pauses are the times before retries, before jitter.
+type Pauses struct {
+	RateLimited time.Duration // the whole host is left alone, doubled for each in a row; default 30s
+	Timeout     time.Duration // default 15s
+	ServerError time.Duration // default 10s
+	DNS         time.Duration // the whole host is put off; default 1m
+	Grace       time.Duration // what an interrupted task has to end in; default 20s
+}
+
+// Checkpoint says how often a task makes its work durable.
+type Checkpoint struct {
+	Every time.Duration // default 60s; stretched up to tenfold while little is recorded
+	Bytes int64         // at once when so much is recorded; default 256 MiB
+	Lease time.Duration // default 180s
+}
+
+// Default is the config where nothing is said.
+func Default() Config {
+	return Config{
+		Politeness:   polite.Default(),
+		Slots:        200,
+		Timeouts:     wire.Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second},
+		MaxBody:      5 << 20,
+		MaxRedirects: 5,
+		Retries:      Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1},
+		Pauses:       Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Grace: 20 * time.Second},
+		Window:       20 * time.Hour,
+		Checkpoint:   Checkpoint{Every: time.Minute, Bytes: 256 << 20, Lease: 3 * time.Minute},
+	}
+}
+
+// Validate checks what would make a task misbehave.
+func (c *Config) Validate() error {
+	if err := c.Politeness.Validate(); err != nil {
+		return err
+	}
+	switch t := c.Timeouts; {
+	case c.Slots < 1:
+		return fmt.Errorf("fetch.slots: %d is less than 1", c.Slots)
+	case t.Connect <= 0 || t.FirstByte <= 0 || t.Total <= 0:
+		return fmt.Errorf("fetch.timeout: %v, %v, %v: each must be more than 0", t.Connect, t.FirstByte, t.Total)
+	case c.MaxBody < 1 || c.MaxBody > 1<<30:
+		return fmt.Errorf("fetch.max_body: %d is not within 1 byte and 1 GiB", c.MaxBody)
+	case c.MaxRedirects < 0:
+		return fmt.Errorf("fetch.max_redirects: %d is less than 0", c.MaxRedirects)
+	case c.Checkpoint.Every <= 0 || c.Checkpoint.Bytes <= 0:
+		return fmt.Errorf("fetch.checkpoint: every %v and bytes %d must be more than 0", c.Checkpoint.Every, c.Checkpoint.Bytes)
+	case c.Checkpoint.Lease < 2*t.Total+c.Checkpoint.Every:
+		return fmt.Errorf("fetch.checkpoint.lease: %v is less than 2 × timeout.total + checkpoint.every = %v",
+			c.Checkpoint.Lease, 2*t.Total+c.Checkpoint.Every)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// sink is where a crawl's records go. Its methods may be called by several
+// goroutines at a time; an error ends the crawl.
+type sink interface {
+	// archive appends whole WARC records, compressed, to a file and adds the
+	// capture to its index, its filename and the offset within members completed.
+	archive(members []byte, records int, cp *warc.Capture) error
+	// emit records a bundle as a whole.
+	emit(b *bundle) error
+}
+
+// crawl fetches a set of planned URLs. It knows nothing of stores and checkpoints.
+type crawl struct {
+	cfg      Config
+	clock    stages.Clock
+	log      *slog.Logger
+	progress stages.Progress
+	parser   Parser
+	planned  *planned
+	sink     sink
+	client   *wire.Client
+	canon    *urlkey.Canonicalizer
+	token    string // product token
+	epoch    int
+	segment  string // warc_segment: the partition, as part-00017
+
+	sched *polite.Scheduler
+	cpu   chan struct{} // held by who compresses or parses
+	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
+
+	// mayWrite says whether the task has the right to send a request at a time;
+	// admit waits until one may be begun.
+	mayWrite func(now time.Time) bool
+	admit    func(ctx context.Context) error
+
+	mu      sync.Mutex
+	visits  map[int64]*visit // that go on at a later turn
+	origins map[string]*origin
+	byID    []*origin
+	pending map[string]int // downloads of robots.txt under way, by host
+	claims  map[uint64]struct{}
+
+	stop  context.CancelCauseFunc // of the loop
+	fatal atomic.Pointer[error]
+}
+
+// newCrawl makes a crawl of planned rows. mayWrite and admit allow everything.
+func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) (*crawl, error) {
+	canon, err := urlkey.New(cfg.StripParams)
+	if err != nil {
+		return nil, err
+	}
+	var rules []wire.ConnectTo
+	for _, s := range cfg.ConnectTo {
+		r, err := wire.ParseConnectTo(s)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	connections := wire.Config{
+		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
+		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
+		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
+	}
+	if cfg.tune != nil {
+		cfg.tune(&connections)
+	}
+	client, err := wire.New(connections)
+	if err != nil {
+		return nil, err
+	}
+	return &crawl{
+		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out,
+		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
+		sched: polite.New(polite.Options{
+			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited,
+		}),
+		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
+		mayWrite: func(time.Time) bool { return true },
+		admit:    func(ctx context.Context) error { return ctx.Err() },
+		visits:   map[int64]*visit{}, origins: map[string]*origin{}, pending: map[string]int{}, claims: map[uint64]struct{}{},
+	}, nil
+}
+
+// fail ends the crawl with the first error that comes.
+func (c *crawl) fail(err error) {
+	if c.fatal.CompareAndSwap(nil, &err) && c.stop != nil {
+		c.stop(err)
+	}
+}
+
+// loop gives out turns until nothing is left or ctx ends; then it waits for the
+// requests in flight, whose own context is flights. It returns nil when every URL
+// has its outcome.
+func (c *crawl) loop(ctx, flights context.Context) error {
+	ctx, c.stop = context.WithCancelCause(ctx)
+	defer c.stop(nil)
+	slots := make(chan struct{}, c.cfg.Slots)
+	var wg sync.WaitGroup
+	var err error
+	for err == nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+			continue
+		}
+		if err = c.admit(ctx); err != nil {
+			break
+		}
+		var t *polite.Turn
+		if t, err = c.sched.Next(ctx); err != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			c.serve(flights, t)
+		})
+	}
+	wg.Wait()
+	if f := c.fatal.Load(); f != nil {
+		return *f
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// serve spends a turn: on one request, or on URLs that need none.
+func (c *crawl) serve(ctx context.Context, t *polite.Turn) {
+	if t.Kind > polite.Probe {
+		c.drain(t)
+		return
+	}
+	for {
+		if c.step(ctx, t) {
+			return
+		}
+		if _, ok := t.Another(); !ok {
+			t.Done(polite.Result{})
+			return
+		}
+	}
+}
+
+// step takes the turn's item on. It reports whether the turn is over.
+func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
+	if t.Item.ID < 0 {
+		c.askRobots(ctx, t, c.originByID(t.Item.ID))
+		return true
+	}
+	v, err := c.visit(t.Item.ID)
+	if err != nil {
+		c.fail(err)
+		t.Done(polite.Result{})
+		return true
+	}
+	o := c.originOf(v.key)
+	switch state, rules := c.rulesOf(o); state {
+	case robotsUnknown:
+		t.PutBack(t.Item)
+		c.askRobots(ctx, t, o)
+		return true
+	case robotsPending:
+		t.PutBack(t.Item)
+		t.Done(polite.Result{})
+		return true
+	case robotsFailed:
+		c.finish(v, o.outcome, o.failure)
+		return false
+	default:
+		verdict := rules.Verdict(v.key.URL)
+		v.judge(verdict)
+		if !verdict.Allowed {
+			c.finish(v, schema.RobotsDenied, "")
+			return false
+		}
+		c.get(ctx, t, v, o, verdict.Rule)
+		return true
+	}
+}
+
+// drain ends the URLs of a turn that may send nothing.
+func (c *crawl) drain(t *polite.Turn) {
+	outcome, failure := schema.Deferred, ""
+	switch t.Kind {
+	case polite.Stopped:
+		outcome, failure = schema.Stopped, t.Reason
+	case polite.Suspended:
+		outcome = schema.HostSuspended
+	}
+	for it, ok := t.Item, true; ok; it, ok = t.Another() {
+		if it.ID < 0 {
+			c.robotsFailed(c.originByID(it.ID), schema.RobotsUnreachable, "its host is "+string(outcome))
+			continue
+		}
+		v, err := c.visit(it.ID)
+		if err != nil {
+			c.fail(err)
+			break
+		}
+		c.finish(v, outcome, failure)
+		if c.fatal.Load() != nil {
+			break
+		}
+	}
+	t.Done(polite.Result{})
+}
+
+// reload replaces the politeness of the running crawl.
+func (c *crawl) reload(p polite.Config) {
+	c.ttl.Store(int64(p.RobotsTTL))
+	c.sched.Reload(p)
+	c.log.Info("politeness reloaded", "delay", p.Delay, "domains", len(p.Domains))
+}
+
+// retry decides whether a failure of a class is tried again, and completes the
+// turn's result with the item.
+func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, it *polite.Item, r *polite.Result) bool {
+	limit, pause := 0, time.Duration(0)
+	switch class {
+	case afterTimeout:
+		limit, pause = c.cfg.Retries.Timeout, c.cfg.Pauses.Timeout
+	case afterServerError:
+		limit, pause = c.cfg.Retries.ServerError, c.cfg.Pauses.ServerError
+	case afterLimit:
+		limit = c.cfg.Retries.RateLimited // the host slows down, which is the pause
+	case afterDNS:
+		limit = c.cfg.Retries.DNS
+		if counts[class] < limit {
+			r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
+		}
+	}
+	if counts[class] >= limit {
+		return false
+	}
+	counts[class]++
+	if pause > 0 {
+		it.NotBefore = c.clock.Now().Add(c.sched.Jitter(host, pause))
+	}
+	r.Again = it
+	c.progress.Add("retries", 1)
+	return true
+}
+
+// record emits what belongs to no outcome.
+func (c *crawl) record(b *bundle) {
+	if len(b.requests)+len(b.captures) == 0 {
+		return
+	}
+	if err := c.sink.emit(b); err != nil {
+		c.fail(err)
+	}
+}

@@ -1,0 +1,40 @@
+// Package fetch is the map task of a crawl: it takes one partition of planned
+// URLs and ends each of them in exactly one outcome.
+//
+// In: a partition of a plan, the config, and a Parser. Out: raw responses as
+// WARC files with an index beside each; segments of rows (fetches, requests,
+// captures, pages, text, links); a checkpoint that says which of them count; and
+// the task's result, a pure function of the last checkpoint.
+//
+// # The life of a planned URL
+//
+//	planned ─► robots.txt of its origin known? ─no─► that is asked first, paced like a page
+//	   │                │                            └─ cannot be had ─► robots_unreachable, dns_error …
+//	   │                yes
+//	   │                ├─ denied ─► robots_denied
+//	   │                └─ allowed ─► turn of its host ─► GET ─► answer
+//	   │                                  ▲                        ├─ 2xx, wanted ─► parsed ─► ok
+//	   │                                  │                        ├─ 2xx, other media type ─► mime_filtered
+//	   │                                  ├──── again, later ◄─────┤  429, 5xx, time-out: as often as allowed
+//	   │                                  └──── its next hop ◄─────┤  redirect inside the domain
+//	   │                                                           ├─ redirect elsewhere ─► redirected
+//	   │                                                           └─ anything else ─► http_4xx, protocol_error …
+//	   └─ the window closes, the host is given up, its domain is stopped ─► deferred, host_suspended, stopped
+//
+// A wait (for a host's delay, a retry, robots.txt) holds no slot and no
+// goroutine: the URL goes back to the queue of its host (package polite).
+//
+// # What counts
+//
+// A checkpoint uploads what was recorded since the one before, then swaps the
+// checkpoint object. What it lists counts, nothing else; so after a crash what
+// was recorded is not fetched again, and what was not is. It cuts between URLs:
+// the rows of a URL whose redirects are still being followed are in memory.
+//
+// The task may send requests while its lease runs: from the sending of its last
+// acknowledged swap, by its own monotonic clock. Each request is checked as it is
+// written; none starts that could outlast the lease.
+//
+// It imports packages stages and formats, and its own parts: polite (pacing),
+// robots (RFC 9309), wire (HTTP) and guard (addresses).
+package fetch

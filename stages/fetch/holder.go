@@ -1,0 +1,268 @@
+package fetch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+)
+
+// holder is an attempt's hold on its partition: the checkpoint object, whose
+// swaps alone decide who fetches and what counts. Its methods may be called by
+// several goroutines at a time.
+type holder struct {
+	bucket store.Bucket
+	key    string
+	clock  stages.Clock
+	log    *slog.Logger
+	lease  time.Duration
+	total  time.Duration // of one request
+	unlock func()        // of the store's lock, if it has locks
+
+	swapping sync.Mutex // held while a swap is under way
+	doc      manifest.Checkpoint
+	version  store.Version
+
+	mu    sync.Mutex
+	until time.Time // the right's end; zero once it is lost
+	sent  time.Time // when the last acknowledged swap was sent
+	lost  bool
+}
+
+// predecessor is what a new holder finds.
+type predecessor struct {
+	exists   bool
+	released bool
+	seen     time.Time // when this attempt saw its checkpoint first
+	recorded *roaring.Bitmap
+}
+
+// errComplete: the task's checkpoint says that it is complete.
+var errComplete = errors.New("the fetch task is complete")
+
+// takeOver waits until the partition is free and takes it with the next epoch. It
+// returns errComplete, with the checkpoint in the holder, when nothing is left to
+// do.
+func takeOver(ctx context.Context, env *stages.Env, task stages.Task, plan string, attempt string, cfg *Config) (*holder, predecessor, error) {
+	h := &holder{
+		bucket: env.Bucket, key: layout.Checkpoint(task.Crawl, task.Round, task.Partition), clock: env.Clock, log: env.Log,
+		lease: cfg.Checkpoint.Lease, total: cfg.Timeouts.Total, unlock: func() {},
+	}
+	before, err := h.wait(ctx, plan)
+	if err != nil {
+		return h, before, err
+	}
+	next := h.doc
+	next.Version = env.Version
+	next.Plan, next.Partition = plan, task.Partition
+	next.Epoch++
+	next.Counter = 0
+	next.Holder = attempt
+	next.Released = false
+	next.LeaseMS = cfg.Checkpoint.Lease.Milliseconds()
+	if err := h.swap(ctx, func(d *manifest.Checkpoint) error { *d = next; return nil }); err != nil {
+		h.unlock()
+		return h, before, err
+	}
+	return h, before, nil
+}
+
+// wait stands by until the partition may be taken: its checkpoint is absent or
+// released, the store's lock on it is free, or it has not changed for its holder's
+// lease and a tenth on this attempt's own clock.
+func (h *holder) wait(ctx context.Context, plan string) (predecessor, error) {
+	locker, locks := store.As[store.Locker](h.bucket)
+	var seen time.Time
+	for first := true; ; first = false {
+		var doc manifest.Checkpoint
+		version, _, err := manifest.Load(ctx, h.bucket, h.key, &doc)
+		absent := errors.Is(err, store.ErrNotFound)
+		if err != nil && !absent {
+			return predecessor{}, err
+		}
+		now := h.clock.Now()
+		if first || version != h.version {
+			seen = now
+		}
+		h.doc, h.version = doc, version
+		before := predecessor{exists: !absent, released: doc.Released, seen: seen}
+		if !absent {
+			if before.recorded, err = h.check(&doc, plan); err != nil {
+				return before, err
+			}
+			if doc.Complete {
+				return before, errComplete
+			}
+		}
+		free := absent || doc.Released
+		if locks {
+			unlock, ok, err := locker.Lock(h.key)
+			if err != nil {
+				return before, fmt.Errorf("lock %q: %w", h.key, err)
+			}
+			if ok {
+				// Its holder may have swapped before it died: look again, locked.
+				latest, _, err := manifest.Load(ctx, h.bucket, h.key, &manifest.Checkpoint{})
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					unlock()
+					return before, err
+				}
+				if latest == version {
+					h.unlock = unlock
+					return before, nil
+				}
+				unlock()
+				continue
+			}
+			free = false
+		}
+		lease := max(time.Duration(doc.LeaseMS)*time.Millisecond, h.lease)
+		if free || !locks && now.Sub(seen) >= lease+lease/10 {
+			return before, nil
+		}
+		if first {
+			h.log.Info("standing by: another attempt fetches this partition", "holder", doc.Holder, "epoch", doc.Epoch)
+		}
+		if err := h.clock.Sleep(ctx, min(lease/20, 5*time.Second)); err != nil {
+			return before, fmt.Errorf("standing by for %q: %w", h.key, stages.ErrInterrupted)
+		}
+	}
+}
+
+// check refuses a checkpoint that is not of the plan, and reads its bitmap.
+func (h *holder) check(doc *manifest.Checkpoint, plan string) (*roaring.Bitmap, error) {
+	if doc.Plan != plan {
+		return nil, fmt.Errorf("%q is of plan %q, the round was started with %q: remove it only if you know that nothing of it is needed: %w",
+			h.key, doc.Plan, plan, stages.ErrPermanent)
+	}
+	rows := roaring.New()
+	if len(doc.Recorded) > 0 {
+		if _, err := rows.ReadFrom(bytes.NewReader(doc.Recorded)); err != nil {
+			return nil, fmt.Errorf("%q: recorded rows: %v: %w", h.key, err, manifest.ErrCorrupt)
+		}
+	}
+	return rows, nil
+}
+
+// swap changes the checkpoint. An error that wraps stages.ErrTaken says that
+// another attempt has it: this one stops for good.
+func (h *holder) swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
+	h.swapping.Lock()
+	defer h.swapping.Unlock()
+	next := h.doc
+	if err := change(&next); err != nil {
+		return err
+	}
+	next.Counter++
+	sent := h.clock.Now()
+	version, err := manifest.Swap(ctx, h.bucket, h.key, &next, h.version)
+	if errors.Is(err, store.ErrConflict) {
+		var found manifest.Checkpoint
+		v, _, lerr := manifest.Load(ctx, h.bucket, h.key, &found)
+		if lerr != nil {
+			return errors.Join(err, lerr)
+		}
+		if found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter != next.Counter {
+			h.lose()
+			return fmt.Errorf("%q was taken over by %q with epoch %d: %w", h.key, found.Holder, found.Epoch, stages.ErrTaken)
+		}
+		version, err = v, nil // it was this swap whose answer was lost
+	}
+	if err != nil {
+		return err
+	}
+	h.doc, h.version = next, version
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.lost {
+		h.sent, h.until = sent, sent.Add(h.lease)
+	}
+	return nil
+}
+
+func (h *holder) lose() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost, h.until = true, time.Time{}
+}
+
+// mayWrite reports whether a request that is written now ends within the right.
+func (h *holder) mayWrite(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.lost && !now.After(h.until.Add(-h.total))
+}
+
+// renewed is when the last acknowledged swap was sent.
+func (h *holder) renewed() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sent
+}
+
+// commit has the checkpoint list a segment (none if nil): its files, rows and counts.
+func (h *holder) commit(ctx context.Context, g *segment, clocks func() []polite.Clock, elapsed time.Duration, end func(*manifest.Checkpoint) error) error {
+	return h.swap(ctx, func(d *manifest.Checkpoint) error {
+		if g != nil {
+			d.Files = slices.Concat(d.Files, g.files)
+			slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+			recorded, err := union(d.Recorded, g.rows)
+			if err != nil {
+				return err
+			}
+			d.Recorded, d.Counts = recorded, sum(d.Counts, g.counts)
+		}
+		d.ElapsedMS = elapsed.Milliseconds()
+		d.Hosts = d.Hosts[:0:0]
+		for _, c := range clocks() {
+			d.Hosts = append(d.Hosts, manifest.HostClock{Host: c.Host, DelayMS: roundUp(c.Delay), WaitMS: roundUp(c.Wait)})
+		}
+		if end != nil {
+			return end(d)
+		}
+		return nil
+	})
+}
+
+func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
+
+// union adds rows to a bitmap as a checkpoint holds it.
+func union(recorded []byte, rows *roaring.Bitmap) ([]byte, error) {
+	all := roaring.New()
+	if len(recorded) > 0 {
+		if _, err := all.ReadFrom(bytes.NewReader(recorded)); err != nil {
+			return nil, fmt.Errorf("recorded rows: %v: %w", err, manifest.ErrCorrupt)
+		}
+	}
+	all.Or(rows)
+	all.RunOptimize()
+	return all.ToBytes()
+}
+
+// sum adds counts, sorted by name.
+func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
+	out := slices.Clone(counts)
+	for name, n := range more {
+		if i := slices.IndexFunc(out, func(c manifest.Count) bool { return c.Name == name }); i >= 0 {
+			out[i].N += n
+		} else {
+			out = append(out, manifest.Count{Name: name, N: n})
+		}
+	}
+	slices.SortFunc(out, func(a, b manifest.Count) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,152 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// What runs beside the crawl until its context ends. An error ends the attempt.
+
+// renew swaps the checkpoint as it is, so that the right goes on while nothing is
+// checkpointed or an upload takes long.
+func (a *attempt) renew(ctx context.Context) error {
+	every := a.cfg.Checkpoint.Lease / 3
+	for {
+		due := a.holder.renewed().Add(every)
+		if wait := due.Sub(a.env.Clock.Now()); wait > 0 {
+			if err := a.env.Clock.Sleep(ctx, wait); err != nil {
+				return nil //nolint:nilerr // the attempt has ended
+			}
+			continue // a checkpoint may have been swapped meanwhile
+		}
+		err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
+			// Nothing is written once the right has run out; it may come back.
+			a.env.Log.Warn("the lease could not be renewed", "error", err)
+			if a.env.Clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {
+				return nil
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// A checkpoint of fewer URLs than this is put off, up to stretch times the
+// interval, so that a slow crawl does not cost the store many small objects.
+const (
+	worthwhile = 500
+	stretch    = 10
+)
+
+// checkpoints makes checkpoints when they are due.
+func (a *attempt) checkpoints(ctx context.Context) error {
+	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
+	last := a.env.Clock.Now()
+	for {
+		if a.env.Clock.Sleep(ctx, min(every/10+time.Millisecond, time.Second)) != nil {
+			return nil
+		}
+		urls, size, _ := a.rec.recorded()
+		age := a.env.Clock.Now().Sub(last)
+		if size < limit && (age < every || urls < worthwhile && size < limit/4 && age < stretch*every) {
+			continue
+		}
+		if err := a.checkpoint(ctx, nil); err != nil {
+			return err
+		}
+		last = a.env.Clock.Now()
+	}
+}
+
+// closeWindow ends fetching when the window closes; what is left is deferred.
+func (a *attempt) closeWindow(ctx context.Context) error {
+	if a.cfg.Window <= 0 {
+		return nil
+	}
+	if a.env.Clock.Sleep(ctx, a.cfg.Window-a.elapsed) != nil {
+		return nil
+	}
+	a.env.Log.Info("the fetch window has closed", "left", a.crawl.sched.Left())
+	a.crawl.sched.Close()
+	return nil
+}
+
+// reloads takes new politeness as it comes.
+func (a *attempt) reloads(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case p, ok := <-a.in.Reload:
+			if !ok {
+				return nil
+			}
+			if err := p.Validate(); err != nil {
+				a.env.Log.Error("the new politeness is not taken", "error", err)
+				continue
+			}
+			a.crawl.reload(p)
+		}
+	}
+}
+
+// admit waits while nothing may be begun: the right is about to run out, or what
+// was recorded does not get to the store as fast as it comes.
+func (a *attempt) admit(ctx context.Context) error {
+	for {
+		_, _, waiting := a.rec.recorded()
+		if waiting < 2*a.cfg.Checkpoint.Bytes && a.holder.mayWrite(a.env.Clock.Now()) {
+			return ctx.Err()
+		}
+		if err := a.env.Clock.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// epochOf finds the epoch in a key of a segment or WARC file.
+var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}[-.]`)
+
+// sweep deletes what lower epochs left that no checkpoint lists. It is only to
+// save room: such files are never read.
+func (a *attempt) sweep(ctx context.Context) {
+	t := a.in.Task
+	listed := map[string]bool{}
+	for _, f := range a.holder.doc.Files {
+		listed[f.Key] = true
+	}
+	warcs := strings.TrimSuffix(layout.WARC(t.Crawl, t.Round, t.Partition, 0, 0), "0-00000.warc.gz")
+	for _, prefix := range []string{layout.FetchDir(t.Crawl, t.Round, t.Partition) + "segments/", warcs} {
+		var old []string
+		for o, err := range a.env.Bucket.List(ctx, prefix) {
+			if err != nil {
+				a.env.Log.Warn("leftovers were not deleted", "error", err)
+				return
+			}
+			m := epochOf.FindStringSubmatch(o.Key)
+			if m == nil || listed[o.Key] {
+				continue
+			}
+			if epoch, err := strconv.Atoi(m[1]); err == nil && epoch < a.holder.doc.Epoch {
+				old = append(old, o.Key)
+			}
+		}
+		for _, key := range old {
+			if err := a.env.Bucket.Delete(ctx, key); err != nil {
+				a.env.Log.Warn("a leftover was not deleted", "key", key, "error", err)
+				return
+			}
+		}
+	}
+}

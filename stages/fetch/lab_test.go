@@ -1,0 +1,351 @@
+package fetch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// lab is a store with a plan of one partition and a web to fetch it from, all in
+// a synctest bubble: its clock is virtual, its connections are pipes.
+type lab struct {
+	t      *testing.T
+	bucket store.Bucket
+	cfg    Config
+	plan   *manifest.Plan
+	task   stages.Task
+	web    *web
+	parser Parser
+	runs   int
+	planID string
+}
+
+// bubble runs f in a synctest bubble. Pooled compressors hold channels, which must
+// not pass from one bubble to another: two collections empty all pools.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, f)
+}
+
+func newLab(t *testing.T, handler http.HandlerFunc, urls ...string) *lab {
+	t.Helper()
+	bucket, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{
+		t: t, bucket: bucket, cfg: Default(), parser: plainParser{}, web: newWeb(t, handler), planID: "p1",
+		task: stages.Task{Stage: stages.Fetch, Crawl: "2026-11"},
+	}
+	l.cfg.UserAgent = "labbot/1.0 (+https://example.org/)"
+	l.cfg.StripParams = []string{"utm_*"}
+	l.cfg.Slots = 20
+	l.makePlan(urls)
+	return l
+}
+
+func planRows(t *testing.T, urls []string) []schema.PlannedURL {
+	t.Helper()
+	canon, err := urlkey.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []schema.PlannedURL
+	for _, u := range urls {
+		k, err := canon.Canonical(u, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, schema.PlannedURL{URL: k.URL, SURT: k.SURT, Host: k.Host, Domain: k.Domain, Priority: 500})
+	}
+	slices.SortStableFunc(rows, func(a, b schema.PlannedURL) int { return cmp.Compare(a.Host, b.Host) })
+	return rows
+}
+
+func (l *lab) makePlan(urls []string) {
+	l.t.Helper()
+	l.setPlan(planRows(l.t, urls))
+}
+
+func (l *lab) setPlan(rows []schema.PlannedURL) {
+	l.t.Helper()
+	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "plan.parquet"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		l.t.Fatal(err)
+	}
+	f, err := table.Finish(l.t.Context(), w, l.bucket, "planned", layout.PlanPart("2026-11", 0, l.planID, 0))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
+}
+
+// run makes an attempt in a store, l.bucket if nil.
+func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifest.Result, error) {
+	l.t.Helper()
+	if bucket == nil {
+		bucket = l.bucket
+	}
+	l.runs++
+	scratch := filepath.Join(l.t.TempDir(), fmt.Sprint("scratch", l.runs))
+	if err := os.Mkdir(scratch, 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	if in == nil {
+		in = &Input{}
+	}
+	in.Task, in.Plan = l.task, l.plan
+	l.cfg.tune = l.web.tune
+	return Run(ctx, l.env(bucket, scratch), in, l.cfg, l.parser)
+}
+
+func (l *lab) env(bucket store.Bucket, scratch string) *stages.Env {
+	return &stages.Env{
+		Bucket: bucket, Scratch: scratch, Clock: stages.SystemClock{}, Log: slog.New(slog.NewTextHandler(testLog{l.t}, nil)),
+		Progress: stages.NoProgress{}, Version: "test",
+	}
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// outcomes gives the outcome of every URL, each of which must have one.
+func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
+	l.t.Helper()
+	out := map[string]schema.Fetch{}
+	for _, f := range rowsOf[schema.Fetch](l, r, stages.FileFetches) {
+		if _, twice := out[f.URL]; twice {
+			l.t.Errorf("%s has two outcomes", f.URL)
+		}
+		out[f.URL] = f
+	}
+	if int64(len(out)) != l.plan.Partitions[0].URLs {
+		l.t.Errorf("%d URLs have an outcome, %d are planned", len(out), l.plan.Partitions[0].URLs)
+	}
+	return out
+}
+
+func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
+	l.t.Helper()
+	var out []T
+	for _, f := range r.FilesOf(dataset) {
+		tr, err := table.Open[T](l.t.Context(), l.bucket, f.Key)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		n := int64(0)
+		for row, err := range tr.All(l.t.Context()) {
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			n++
+			out = append(out, row)
+		}
+		if n != f.Rows {
+			l.t.Errorf("%s has %d rows, the result says %d", f.Key, n, f.Rows)
+		}
+		if err := tr.Close(); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// checkPace checks that no request came closer to the one before it on its host
+// than the delay that its row gives, in the rows and in the server's own log.
+func (l *lab) checkPace(r *manifest.Result) {
+	l.t.Helper()
+	last := map[string]schema.Request{}
+	requests := rowsOf[schema.Request](l, r, stages.FileRequests)
+	slices.SortStableFunc(requests, func(a, b schema.Request) int { return cmp.Compare(a.Start, b.Start) })
+	for _, q := range requests {
+		if p, ok := last[q.Host]; ok {
+			if gap := q.Start - p.Start; gap < q.DelayMS {
+				l.t.Errorf("%s came %d ms after %s, the delay in force was %d ms", q.URL, gap, p.URL, q.DelayMS)
+			}
+		}
+		last[q.Host] = q
+	}
+	l.web.checkPace(l.t, l.cfg.Politeness.Delay)
+}
+
+// web serves a handler over pipes and keeps a log.
+type web struct {
+	server *http.Server
+	conns  chan net.Conn
+	mu     sync.Mutex
+	log    []hit
+	down   map[string]error // by host: what dialling or looking up gives
+	names  map[netip.Addr]string
+}
+
+type hit struct {
+	at   time.Time
+	host string
+	path string
+}
+
+func newWeb(t *testing.T, handler http.HandlerFunc) *web {
+	w := &web{conns: make(chan net.Conn), down: map[string]error{}, names: map[netip.Addr]string{}}
+	w.server = &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.log = append(w.log, hit{time.Now(), r.Host, r.URL.RequestURI()})
+		w.mu.Unlock()
+		handler(rw, r)
+	})}
+	go func() { _ = w.server.Serve(pipeListener{w.conns, make(chan struct{})}) }()
+	t.Cleanup(func() { _ = w.server.Close() })
+	return w
+}
+
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l pipeListener) Close() error   { close(l.closed); return nil }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Lookup gives every host a public address of its own.
+func (w *web) Lookup(_ context.Context, host string) (wire.Answer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.down[host]; err != nil {
+		return wire.Answer{}, err
+	}
+	for a, n := range w.names {
+		if n == host {
+			return wire.Answer{Addrs: []netip.Addr{a}}, nil
+		}
+	}
+	a := netip.AddrFrom4([4]byte{93, 184, 216, byte(1 + len(w.names))})
+	w.names[a] = host
+	return wire.Answer{Addrs: []netip.Addr{a}}, nil
+}
+
+func (w *web) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case w.conns <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// tune has the task's connections go to the web.
+func (w *web) tune(c *wire.Config) { c.Resolver, c.Dial = w, w.dial }
+
+func (w *web) hits() []hit {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.log)
+}
+
+func (w *web) count(path string) (n int) {
+	for _, h := range w.hits() {
+		if h.path == path {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *web) checkPace(t *testing.T, delay time.Duration) {
+	t.Helper()
+	last := map[string]hit{}
+	for _, h := range w.hits() {
+		if p, ok := last[h.host]; ok && h.at.Sub(p.at) < delay {
+			t.Errorf("the server got %s%s %v after %s, want at least %v", h.host, h.path, h.at.Sub(p.at), p.path, delay)
+		}
+		last[h.host] = h
+	}
+}
+
+// plainParser takes the body for the text.
+type plainParser struct{}
+
+func (plainParser) Sniff(contentType string, prefix []byte) string {
+	if t := mediaType(contentType); t != "" {
+		return t
+	}
+	t, _, _ := strings.Cut(http.DetectContentType(prefix), ";")
+	return t
+}
+
+func (plainParser) Parse(d *Document) (*Parsed, error) {
+	if bytes.Contains(d.Body, []byte("PANIC")) {
+		panic("as asked")
+	}
+	return &Parsed{
+		Charset: "UTF-8", Languages: "eng",
+		Page:  schema.Page{Title: "title of " + d.URL, Indexable: true},
+		Text:  schema.Text{Main: string(d.Body), Full: string(d.Body)},
+		Links: []schema.Link{{Source: d.URL, Target: "http://a.com/linked", Kind: schema.KindA}},
+	}, nil
+}
+
+// page answers with a small document.
+func page(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html")
+	fmt.Fprintf(w, "<p>page %s%s", r.Host, r.URL.RequestURI())
+}
+
+func noRobots(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func urls(host string, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("http://%s/p%02d", host, i))
+	}
+	return out
+}

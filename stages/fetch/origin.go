@@ -1,0 +1,219 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// origin is a scheme, name and port, with its robots.txt. Its fields are guarded
+// by the crawl's mutex, but those of the download under way, which the holder of
+// its item has.
+type origin struct {
+	id   int64  // of its items, negative
+	url  string // of its robots.txt
+	host string // what is paced
+
+	state   robotsState
+	rules   *robots.Group
+	digest  string
+	until   time.Time      // the rules hold
+	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
+	failure string
+
+	next    string // URL to ask for: url, or where it redirects
+	hops    int
+	tries   int32
+	retries [retryClasses]int
+}
+
+type robotsState uint8
+
+const (
+	robotsUnknown robotsState = iota
+	robotsPending             // being asked for; the host is blocked
+	robotsKnown
+	robotsFailed // could not be had
+)
+
+// originOf finds or makes the origin of a canonical URL.
+func (c *crawl) originOf(key urlkey.Key) *origin {
+	scheme, rest, _ := strings.Cut(key.URL, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	if i := strings.IndexAny(authority, "?#"); i >= 0 {
+		authority = authority[:i]
+	}
+	root := scheme + "://" + authority
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.origins[root]
+	if o == nil {
+		o = &origin{id: -int64(len(c.byID) + 1), url: root + "/robots.txt", host: key.Host}
+		c.origins[root] = o
+		c.byID = append(c.byID, o)
+	}
+	return o
+}
+
+func (c *crawl) originByID(id int64) *origin {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[-id-1]
+}
+
+// rulesOf gives what is known of an origin's robots.txt. When that is nothing, or
+// has become too old, the caller gets robotsUnknown and the duty to ask for it;
+// its host is blocked until settleRobots.
+func (c *crawl) rulesOf(o *origin) (robotsState, *robots.Group) {
+	now := c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.state == robotsKnown && now.After(o.until) {
+		o.state = robotsUnknown
+	}
+	if o.state != robotsUnknown {
+		return o.state, o.rules
+	}
+	o.state = robotsPending
+	o.next, o.hops, o.tries, o.retries = o.url, 0, 0, [retryClasses]int{}
+	c.pending[o.host]++
+	c.sched.Block(o.host)
+	return robotsUnknown, nil
+}
+
+// settleRobots ends a download. The Crawl-delay is in force before anything else
+// is asked of the host.
+func (c *crawl) settleRobots(o *origin, set func(*origin)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	set(o)
+	if o.rules != nil {
+		if d, ok := o.rules.CrawlDelay(); ok {
+			c.sched.SetCrawlDelay(o.host, d)
+		}
+	}
+	if c.pending[o.host]--; c.pending[o.host] == 0 {
+		delete(c.pending, o.host)
+		c.sched.Unblock(o.host)
+	}
+}
+
+func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) {
+	c.settleRobots(o, func(o *origin) {
+		o.state, o.outcome, o.failure = robotsFailed, outcome, "robots.txt: "+failure
+	})
+}
+
+// askRobots spends a turn on an origin's robots.txt, or on where it redirects.
+func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
+	o.tries++
+	s := c.send(ctx, t, ask{purpose: schema.ForRobots, url: o.next, attempt: o.tries})
+	defer s.x.Release()
+	b := &bundle{}
+	if !s.at.IsZero() {
+		b.requests = append(b.requests, s.row)
+	}
+	again := &polite.Item{ID: o.id, Urgent: true}
+	if s.aborted() {
+		c.record(b)
+		t.Done(polite.Result{Again: again})
+		return
+	}
+	if s.x.Status != 0 {
+		// A robots.txt that redirects lies under a URL that need not be canonical.
+		if key, err := c.canon.Canonical(o.next, ""); err == nil {
+			if cp, ok := c.archive(s, key, schema.SubsetRobots, nil); ok {
+				b.captures = append(b.captures, cp)
+			}
+		}
+	}
+	c.record(b)
+
+	if s.err == nil && redirects(s.x.Status) {
+		if target, err := c.location(s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
+			o.hops++
+			o.next = target.URL
+			o.tries = 0
+			if target.Host == t.Host {
+				t.Done(polite.Result{Class: polite.Success, Again: again})
+				return
+			}
+			c.sched.Push(target.Host, *again)
+			t.Done(polite.Result{Class: polite.Success})
+			return
+		}
+	}
+	c.robotsAnswered(t, o, s, again)
+}
+
+// robotsAnswered takes the last answer to a robots.txt request.
+func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite.Item) {
+	err := s.err
+	if err == nil && (s.x.BodyTruncated == wire.TruncTime || s.x.BodyTruncated == wire.TruncDisconnect) {
+		err = fmt.Errorf("it broke off (%s): what it forbids further on is not known", s.x.BodyTruncated)
+	}
+	switch robots.FetchClass(s.x.Status, err) {
+	case robots.Rules:
+		rules := robots.Parse(s.x.Body).For(c.token)
+		digest := digestValue(s.x.PayloadDigest)
+		c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
+		t.Done(polite.Result{Class: polite.Success})
+	case robots.NoFile:
+		c.settleRobots(o, func(o *origin) { o.known(robots.AllowAll(), "", c.clock.Now().Add(c.robotsTTL())) })
+		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
+	case robots.Unreachable:
+		v := verdictOf{schema.RobotsUnreachable, afterTimeout, polite.Failure}
+		failure := ""
+		switch {
+		case s.err != nil:
+			v = classifyError(s.err)
+			failure = s.err.Error()
+		case err != nil:
+			failure = err.Error()
+		default:
+			v = classifyStatus(s.x.Status, s.retryAfter > 0)
+			failure = fmt.Sprintf("HTTP status %d", s.x.Status)
+		}
+		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
+		if c.retry(&o.retries, v.retry, t.Host, again, &r) {
+			t.Done(r)
+			return
+		}
+		c.robotsFailed(o, unreachable(s.err, v.outcome), failure)
+		t.Done(r)
+	}
+}
+
+// known takes the rules that hold until a time.
+func (o *origin) known(rules *robots.Group, digest string, until time.Time) {
+	o.state, o.rules, o.digest, o.until = robotsKnown, rules, digest, until
+}
+
+// unreachable is the outcome of URLs whose robots.txt could not be had: where not
+// even a connection could be made, they would have failed the same way.
+func unreachable(err error, class schema.Outcome) schema.Outcome {
+	switch class {
+	case schema.DNSError, schema.TLSError, schema.AddressBlocked, schema.InternalError:
+		return class
+	case schema.ConnectError:
+		if errors.Is(err, wire.ErrConnect) {
+			return class
+		}
+	}
+	return schema.RobotsUnreachable
+}
+
+func (c *crawl) robotsTTL() time.Duration {
+	if d := c.ttl.Load(); d > 0 {
+		return time.Duration(d)
+	}
+	return c.cfg.Politeness.RobotsTTL
+}

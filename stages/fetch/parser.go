@@ -1,0 +1,38 @@
+package fetch
+
+import "crawlbatch.io/crawlbatch/formats/schema"
+
+// Parser reads documents. Any number of goroutines may use it at a time; it must
+// not keep a Document or its body.
+type Parser interface {
+	// Sniff gives the media type of a document, without parameters, from its
+	// Content-Type ("" if it has none) and its first bytes, up to 1,445.
+	Sniff(contentType string, prefix []byte) string
+	// Parse gives what a document holds. An error means that the parser failed,
+	// not that the document is odd: the URL ends as internal_error.
+	Parse(doc *Document) (*Parsed, error)
+}
+
+// Document is a captured document.
+type Document struct {
+	URL         string // canonical, that answered
+	ContentType string // as sent, "" if it was not
+	// Header gives all values of a field of the response, as text.
+	Header func(name string) []string
+	// Body is decoded from its content codings, not from its charset; it is
+	// valid during the call.
+	Body []byte
+	// Truncated says why the body ends early, "" if it does not.
+	Truncated string
+}
+
+// Parsed is what a document holds. The columns that fetch knows better (URL and
+// capture columns, planned_url, depth, content_bytes, etag, last_modified,
+// changed) are filled in by fetch.
+type Parsed struct {
+	Charset   string // content_charset
+	Languages string // content_languages
+	Page      schema.Page
+	Text      schema.Text
+	Links     []schema.Link
+}

@@ -1,0 +1,124 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// Why a request was not written, or not again. They end no URL.
+var (
+	errLapsed = errors.New("the task's right to fetch has lapsed")
+	errStale  = errors.New("the kept connection was closed by the server as the request was sent")
+)
+
+// ask is a request to make.
+type ask struct {
+	purpose      schema.Purpose
+	url          string
+	plannedURL   string
+	rule         string // of robots.txt, that allows it
+	robotsDigest string
+	attempt      int32
+	header       wire.Header
+	onPrefix     func(x *wire.Exchange, prefix []byte) bool
+}
+
+// sent is a request that was made, or tried. Release its exchange.
+type sent struct {
+	x          *wire.Exchange
+	err        error
+	at         time.Time // when it was written; zero: it was not
+	row        schema.Request
+	retryAfter time.Duration // as the answer says; 0 if it does not
+	redirect   string        // canonical target, where it is a redirect
+}
+
+// aborted reports whether the request ended for a reason of the task's own, so
+// that it has to be made again.
+func (s *sent) aborted() bool { return errors.Is(s.err, wire.ErrAborted) }
+
+// send makes one request within a turn. Pace and right are checked as it is written.
+func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
+	s := &sent{}
+	row := &s.row
+	*row = schema.Request{
+		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
+		RobotsRule: a.rule, RobotsDigest: a.robotsDigest, Attempt: a.attempt, Epoch: int32(c.epoch),
+	}
+	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
+	req.OnWrite = func(w wire.Write) error {
+		if w.Retry {
+			return errStale // writing it again has to wait for the host's delay
+		}
+		addr := c.pacedAddress(w)
+		if d := t.Clear(addr); d > 0 {
+			if err := c.clock.Sleep(ctx, d); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		now := c.clock.Now()
+		if !c.mayWrite(now) {
+			return errLapsed
+		}
+		s.at = now
+		row.Start = now.UnixMilli()
+		row.QueueMS = millis(max(now.Sub(t.Due), 0))
+		if gap, known := t.Written(now, addr); known {
+			ms := millis(gap)
+			row.GapMS = &ms
+		}
+		return nil
+	}
+	s.x, s.err = c.client.Do(ctx, req)
+	c.describe(s)
+	return s
+}
+
+// pacedAddress is the address that a request is paced by: none for a target that
+// the config names, be it proxy or connect_to.
+func (c *crawl) pacedAddress(w wire.Write) netip.Addr {
+	if w.Route == wire.RouteDirect || w.Route == wire.RouteConnectTo && c.cfg.PaceConnectTo {
+		return w.Addr.Addr()
+	}
+	return netip.Addr{}
+}
+
+// describe fills the row of a request that has ended.
+func (c *crawl) describe(s *sent) {
+	x, row := s.x, &s.row
+	if x.Addr.IsValid() {
+		row.Address = x.Addr.String()
+	}
+	row.Status = int16(x.Status)
+	row.DNSMS, row.ConnectMS, row.TLSMS = millis(x.Timing.DNS), millis(x.Timing.Connect), millis(x.Timing.TLS)
+	row.FirstByteMS = millis(x.Timing.FirstByte)
+	if !s.at.IsZero() {
+		row.TotalMS = millis(c.clock.Now().Sub(s.at))
+	}
+	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
+	row.Warnings = bounded(strings.Join(x.Warnings, "; "))
+	if s.err != nil {
+		row.Error = bounded(s.err.Error())
+		if !s.aborted() {
+			row.ErrorClass = string(classifyError(s.err).outcome)
+		}
+	}
+	if v, ok := x.Header.Lookup("Retry-After"); ok {
+		s.retryAfter, _ = polite.ParseRetryAfter(v, c.clock.Now())
+	}
+	if s.at.IsZero() {
+		return
+	}
+	c.progress.Add("requests", 1)
+	c.progress.Add("bytes", x.BytesIn)
+}

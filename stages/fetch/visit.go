@@ -1,0 +1,169 @@
+package fetch
+
+import (
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// visit is a planned URL on its way to its outcome. One turn at a time holds it.
+type visit struct {
+	row     int64
+	planned schema.PlannedURL
+	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
+	met     []string   // URLs of the chain before it
+	retries [retryClasses]int
+	tries   int32 // requests sent for the URL in key
+
+	fetch    schema.Fetch // as far as it is known
+	requests []schema.Request
+	captures []capture
+	links    []schema.Link // redirects that were answered
+}
+
+// capture is a row of captures with its subset.
+type capture struct {
+	subset string
+	schema.Capture
+}
+
+// bundle is what is recorded at once: of one URL with its outcome, or of a request
+// that has no outcome of its own.
+type bundle struct {
+	row      int64         // of fetch
+	fetch    *schema.Fetch // nil: no outcome
+	requests []schema.Request
+	captures []capture
+	page     *schema.Page
+	text     *schema.Text
+	links    []schema.Link
+}
+
+// visit gives the visit of a planned row, begun or new. The caller has the row's
+// turn, so nobody else asks for it.
+func (c *crawl) visit(row int64) (*visit, error) {
+	c.mu.Lock()
+	v := c.visits[row]
+	c.mu.Unlock()
+	if v != nil {
+		return v, nil
+	}
+	p, err := c.planned.Row(row)
+	if err != nil {
+		return nil, err
+	}
+	return &visit{
+		row: row, planned: p, key: urlkey.Key{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain},
+		fetch: schema.Fetch{
+			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row),
+		},
+	}, nil
+}
+
+// keep remembers a visit that goes on at a later turn.
+func (c *crawl) keep(v *visit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.visits[v.row] = v
+}
+
+// finish gives a visit its outcome and records it.
+func (c *crawl) finish(v *visit, outcome schema.Outcome, failure string, more ...func(*bundle)) {
+	c.mu.Lock()
+	delete(c.visits, v.row)
+	c.mu.Unlock()
+	v.fetch.Outcome = outcome
+	v.fetch.Error = bounded(failure)
+	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
+	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links}
+	for _, f := range more {
+		f(b)
+	}
+	if err := c.sink.emit(b); err != nil {
+		c.fail(err)
+		return
+	}
+	c.progress.Add("urls", 1)
+	c.progress.Add("outcome."+string(outcome), 1)
+	if b.page != nil {
+		c.progress.Add("pages", 1)
+	}
+}
+
+// judge notes the verdict of robots.txt.
+func (v *visit) judge(r robots.Verdict) {
+	allowed := r.Allowed
+	v.fetch.RobotsAllowed, v.fetch.RobotsRule = &allowed, r.Rule
+}
+
+// note takes a request that was sent for the visit into its row.
+func (v *visit) note(s *sent) {
+	if s.at.IsZero() {
+		return
+	}
+	v.requests = append(v.requests, s.row)
+	if len(v.met) == 0 || v.tries > 1 {
+		v.fetch.Attempts++ // a redirect's hop is none, its repetition is
+	}
+	v.fetch.FetchedAt = s.at.UnixMilli()
+	v.fetch.TotalMS = s.row.TotalMS
+	v.fetch.WireBytes += s.x.BytesIn
+	if s.x.Status == 0 {
+		return
+	}
+	v.fetch.HTTPStatus = int16(s.x.Status)
+	v.fetch.FinalURL = v.key.URL
+	v.fetch.MimeType = mediaType(s.x.Header.Get("Content-Type"))
+	v.fetch.ETag, v.fetch.LastModified = validators(s.x)
+	v.fetch.Truncated = truncation(s.x)
+	v.fetch.RetryAfterMS = s.retryAfter.Milliseconds()
+}
+
+// maxValidator bounds an ETag or a Last-Modified that is kept, in bytes; a longer
+// one would have to be sent back.
+const maxValidator = 512
+
+func validators(x *wire.Exchange) (etag, modified string) {
+	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
+		etag = wire.Text(v)
+	}
+	if v := x.Header.Get("Last-Modified"); len(v) <= maxValidator {
+		modified = wire.Text(v)
+	}
+	return etag, modified
+}
+
+// claim takes a redirect's target for this visit; false if another visit took it
+// before, so that it is not fetched twice.
+func (c *crawl) claim(url string) bool {
+	h := xxh3.HashString(url)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.claims[h]; ok {
+		return false
+	}
+	c.claims[h] = struct{}{}
+	return true
+}
+
+// maxErrorText bounds the words of a failure in a row, in bytes.
+const maxErrorText = 500
+
+func bounded(s string) string {
+	s = wire.Text(s)
+	if len(s) <= maxErrorText {
+		return s
+	}
+	cut := maxErrorText
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut]
+}
+
+func millis(d time.Duration) int64 { return d.Milliseconds() }
