@@ -1,0 +1,176 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// edges makes the link run and the host-edge run of links that come by source.
+type edges struct {
+	m     *merger
+	edges *table.Sorter[schema.Edge]
+	hosts *table.Sorter[schema.HostEdge]
+
+	source schema.Edge // columns of the current source
+	others []other     // its targets on other hosts
+}
+
+// other is a target on another host.
+type other struct{ host, url string }
+
+func compareEdges(a, b *schema.Edge) int {
+	return cmp.Or(cmp.Compare(a.TargetBucket, b.TargetBucket), strings.Compare(a.TargetSURT, b.TargetSURT),
+		strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source),
+		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal))
+}
+
+func compareHostEdges(a, b *schema.HostEdge) int {
+	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
+}
+
+func newEdges(m *merger) (*edges, error) {
+	e, err := table.NewSorter(m.env.Scratch, compareEdges, sortMemory)
+	if err != nil {
+		return nil, err
+	}
+	h, err := table.NewSorter(m.env.Scratch, compareHostEdges, sortMemory/4)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return &edges{m: m, edges: e, hosts: h}, nil
+}
+
+// close removes what was spilled, which is scratch.
+func (e *edges) close() {
+	_ = e.edges.Close()
+	_ = e.hosts.Close()
+}
+
+// begin starts the links of another source.
+func (e *edges) begin(l *schema.Link, depth int32) error {
+	if err := e.flush(); err != nil {
+		return err
+	}
+	k, err := urlkey.KeyOf(l.Source)
+	if err != nil {
+		return err
+	}
+	e.source = schema.Edge{Source: l.Source, SourceHost: k.Host, SourceDepth: depth}
+	return nil
+}
+
+// add takes a link of the source. One whose target has no key, which a canonical
+// URL always has, is counted and left out: it can be neither planned nor joined.
+func (e *edges) add(l *schema.Link) error {
+	k, err := urlkey.KeyOf(l.Target)
+	if err != nil {
+		e.m.counts["links_without_key"]++
+		e.m.env.Log.Warn("a link's target has no key", "source", l.Source, "target", l.Target, "error", err)
+		return nil
+	}
+	if k.Host != e.source.SourceHost {
+		e.others = append(e.others, other{k.Host, l.Target})
+	}
+	row := e.source
+	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
+	row.TargetSURT, row.Target = k.SURT, l.Target
+	row.Kind, row.Nofollow, row.Anchor, row.Ordinal = l.Kind, l.Nofollow, l.Anchor, l.Ordinal
+	return e.edges.Add(&row)
+}
+
+// flush counts the distinct targets of the source by host.
+func (e *edges) flush() error {
+	slices.SortFunc(e.others, func(a, b other) int {
+		return cmp.Or(strings.Compare(a.host, b.host), strings.Compare(a.url, b.url))
+	})
+	distinct := slices.Compact(e.others)
+	for len(distinct) > 0 {
+		n := 1
+		for n < len(distinct) && distinct[n].host == distinct[0].host {
+			n++
+		}
+		if err := e.hosts.Add(&schema.HostEdge{Source: e.source.SourceHost, Target: distinct[0].host, Links: int64(n)}); err != nil {
+			return err
+		}
+		distinct = distinct[n:]
+	}
+	clear(e.others)
+	e.others = e.others[:0]
+	return nil
+}
+
+// finish writes both runs.
+func (e *edges) finish(ctx context.Context) error {
+	if err := e.flush(); err != nil {
+		return err
+	}
+	if err := e.writeEdges(ctx); err != nil {
+		return err
+	}
+	return e.writeHostEdges(ctx)
+}
+
+// writeEdges ends a row group with each bucket, so that a reduce task reads its
+// own alone.
+func (e *edges) writeEdges(ctx context.Context) error {
+	w, err := table.NewWriter[schema.Edge](e.m.scratch("edges"), table.Fast(),
+		table.SortedBy("target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	bucket := int32(-1)
+	for row, err := range e.edges.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if row.TargetBucket != bucket {
+			if err := w.EndRowGroup(); err != nil {
+				return err
+			}
+			bucket = row.TargetBucket
+		}
+		if err := w.Append(&row); err != nil {
+			return err
+		}
+	}
+	return finish(ctx, e.m, w, stages.FileEdges, "", e.m.working(stages.FileEdges))
+}
+
+func (e *edges) writeHostEdges(ctx context.Context) error {
+	w, err := table.NewWriter[schema.HostEdge](e.m.scratch("hostedges"), table.Fast(), table.SortedBy("source", "target"))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	var sum schema.HostEdge
+	for row, err := range e.hosts.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if compareHostEdges(&row, &sum) == 0 {
+			sum.Links += row.Links
+			continue
+		}
+		if sum.Links > 0 {
+			if err := w.Append(&sum); err != nil {
+				return err
+			}
+		}
+		sum = row
+	}
+	if sum.Links > 0 {
+		if err := w.Append(&sum); err != nil {
+			return err
+		}
+	}
+	return finish(ctx, e.m, w, stages.FileHostEdges, "", e.m.working(stages.FileHostEdges))
+}

@@ -1,0 +1,112 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// key is a URL's place in the tables.
+type key struct {
+	SURT string `parquet:"url_surtkey"`
+	URL  string `parquet:"url"`
+}
+
+func compareKeys(a, b *key) int {
+	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+}
+
+func compareFetches(a, b *schema.Fetch) int {
+	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.RecordedAt, b.RecordedAt))
+}
+
+// mergeFetches publishes the outcomes and checks them against the plan.
+func (m *merger) mergeFetches(ctx context.Context) error {
+	rows, err := sorted(ctx, m, m.keys(stages.FileFetches, ""), compareFetches)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	planned, err := sorted(ctx, m, []string{m.plan.Partitions[m.task.Partition].File.Key}, compareKeys)
+	if err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	defer planned.Close()
+	heads := map[string]bool{}
+	for _, head := range m.hops {
+		heads[head] = true
+	}
+	w, err := table.NewWriter[schema.Fetch](m.scratch("fetches"), table.SortedBy("url_surtkey", "url"))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	for f, err := range oneEach(planned.Sorted(ctx), rows.Sorted(ctx)) {
+		if err != nil {
+			return err
+		}
+		if heads[f.URL] {
+			m.depths[f.URL] = f.Depth
+		}
+		m.counts["outcome."+string(f.Outcome)]++
+		m.hosts.fetched(&f)
+		if err := w.Append(&f); err != nil {
+			return err
+		}
+	}
+	return finish(ctx, m, w, stages.FileFetches, "", m.published(stages.FileFetches))
+}
+
+// oneEach yields the rows of fetches, both sequences sorted alike, and ends with
+// an error at the first URL that does not have exactly one row.
+func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, error]) iter.Seq2[schema.Fetch, error] {
+	return func(yield func(schema.Fetch, error) bool) {
+		fail := func(url, what string) {
+			yield(schema.Fetch{}, fmt.Errorf("planned URL %q %s: the fetch stage broke its promise of one outcome a URL: %w",
+				url, what, stages.ErrPermanent))
+		}
+		next, stop := iter.Pull2(planned)
+		defer stop()
+		last := key{}
+		for f, err := range fetches {
+			if err != nil {
+				yield(f, err)
+				return
+			}
+			here := key{f.SURT, f.URL}
+			if here == last {
+				fail(f.URL, "has two outcomes")
+				return
+			}
+			p, err, ok := next()
+			if err != nil {
+				yield(f, fmt.Errorf("plan: %w", err))
+				return
+			}
+			switch c := compareKeys(&p, &here); {
+			case !ok || c > 0:
+				yield(f, fmt.Errorf("URL %q has an outcome and is not in the partition's plan: %w", f.URL, stages.ErrPermanent))
+				return
+			case c < 0:
+				fail(p.URL, "has no outcome")
+				return
+			}
+			last = here
+			if !yield(f, nil) {
+				return
+			}
+		}
+		p, err, ok := next()
+		if err != nil {
+			yield(schema.Fetch{}, fmt.Errorf("plan: %w", err))
+		} else if ok {
+			fail(p.URL, "has no outcome")
+		}
+	}
+}

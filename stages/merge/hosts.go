@@ -1,0 +1,205 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// hosts gathers a row for each host of the partition's domains. Requests to
+// others, where a robots.txt redirected to, are left out: their rows are those of
+// their own partitions. Fetches come first, then robots captures, then requests
+// by host and start.
+type hosts struct {
+	byName  map[string]*hostState
+	domains map[string]bool
+}
+
+// hostState is a host's row in the making.
+type hostState struct {
+	row         schema.Host
+	latency     int64 // sum of times to first byte, milliseconds
+	answers     int64 // requests that had one
+	rules       bool  // a robots.txt of it was read
+	unreachable bool  // a robots.txt of it could not be had
+	asked       bool
+	digest      digestFrom // of the host's own robots.txt
+	inForce     digestFrom // of what held for its pages, wherever redirects had led to
+	lastPurpose schema.Purpose
+	suspended   bool
+}
+
+// digestFrom orders the robots.txt files of a host: https goes before http, then
+// the lesser digest, so that the order of downloads does not decide.
+type digestFrom struct {
+	digest string
+	secure bool
+}
+
+func (d *digestFrom) see(digest string, secure bool) {
+	if digest == "" {
+		return
+	}
+	if d.digest == "" || secure && !d.secure || secure == d.secure && digest < d.digest {
+		d.digest, d.secure = digest, secure
+	}
+}
+
+func newHosts() *hosts { return &hosts{byName: map[string]*hostState{}, domains: map[string]bool{}} }
+
+// of is the state of a host; nil if its domain is none of the partition's.
+func (h *hosts) of(host, domain string) *hostState {
+	if s := h.byName[host]; s != nil {
+		return s
+	}
+	if domain == "" {
+		k, err := urlkey.KeyOf("http://" + host + "/")
+		if err != nil {
+			return nil
+		}
+		domain = k.Domain
+	}
+	if !h.domains[domain] {
+		return nil
+	}
+	host, domain = strings.Clone(host), strings.Clone(domain)
+	s := &hostState{row: schema.Host{Host: host, Domain: domain}}
+	h.byName[host] = s
+	return s
+}
+
+// fetched counts an outcome.
+func (h *hosts) fetched(f *schema.Fetch) {
+	if !h.domains[f.Domain] {
+		h.domains[strings.Clone(f.Domain)] = true
+	}
+	s := h.of(f.Host, f.Domain)
+	r := &s.row
+	r.Planned++
+	switch f.Outcome {
+	case schema.OK, schema.NotModified:
+		r.Fetched++
+	case schema.Redirected:
+		r.Redirected++
+	case schema.HTTP4xx:
+		r.FailedHTTP4xx++
+	case schema.HTTP5xx:
+		r.FailedHTTP5xx++
+	case schema.RateLimited:
+		r.FailedRate++
+	case schema.DNSError:
+		r.FailedDNS++
+	case schema.ConnectError:
+		r.FailedConnect++
+	case schema.TLSError:
+		r.FailedTLS++
+	case schema.Timeout:
+		r.FailedTimeout++
+	case schema.ProtocolError, schema.RedirectLimit:
+		r.FailedProtocol++
+	case schema.RobotsDenied, schema.RobotsUnreachable:
+		r.RobotsDenied++
+	default:
+		r.Other++
+	}
+	s.unreachable = s.unreachable || f.Outcome == schema.RobotsUnreachable
+	s.rules = s.rules || f.RobotsRule != ""
+	s.suspended = s.suspended || f.Outcome == schema.HostSuspended
+}
+
+// robots takes the digest of a host's own robots.txt.
+func (h *hosts) robots(c *schema.Capture) {
+	if c.FetchStatus < 200 || c.FetchStatus > 299 || c.Path != "/robots.txt" || c.Query != "" {
+		return
+	}
+	k, err := urlkey.KeyOf(c.URL)
+	if err != nil {
+		return
+	}
+	if s := h.of(k.Host, k.Domain); s != nil {
+		s.rules = true
+		s.digest.see(c.ContentDigest, c.Protocol == "https")
+	}
+}
+
+// requested counts a request; those of a host come by time.
+func (h *hosts) requested(q *schema.Request) {
+	s := h.of(q.Host, "")
+	if s == nil {
+		return
+	}
+	r := &s.row
+	r.Requests++
+	r.Bytes += q.BytesReceived
+	r.DelayMS = q.DelayMS
+	if r.FirstRequest == 0 {
+		r.FirstRequest = q.Start
+	}
+	r.LastRequest = q.Start
+	if q.Status != 0 {
+		s.latency += q.FirstByteMS
+		s.answers++
+	}
+	if a, err := netip.ParseAddrPort(q.Address); err == nil {
+		r.Address = a.Addr().String()
+	}
+	switch q.Purpose {
+	case schema.ForRobots:
+		s.asked = true
+		r.RobotsAt = q.Start
+	case schema.ForProbe:
+		// The breaker opened before the first of a run of probes.
+		if s.lastPurpose != schema.ForProbe {
+			r.BreakerEvents++
+		}
+	}
+	s.lastPurpose = q.Purpose
+	if q.RobotsDigest != "" {
+		s.rules = true
+		s.inForce.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
+	}
+}
+
+// finish derives what only the whole tells.
+func (s *hostState) finish() *schema.Host {
+	r := &s.row
+	r.RobotsDigest = cmp.Or(s.digest.digest, s.inForce.digest)
+	switch {
+	case s.rules:
+		r.RobotsState = "rules"
+	case s.unreachable:
+		r.RobotsState = "unreachable"
+	case s.asked:
+		r.RobotsState = "none"
+	}
+	if s.answers > 0 {
+		r.LatencyMS = float64(s.latency) / float64(s.answers)
+	}
+	if s.suspended && r.BreakerEvents == 0 {
+		r.BreakerEvents = 1 // and no probe was sent before the window closed
+	}
+	return r
+}
+
+// writeHosts writes the working run of hosts.
+func (m *merger) writeHosts(ctx context.Context) error {
+	w, err := table.NewWriter[schema.Host](m.scratch("hosts"), table.Fast(), table.SortedBy("host"))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	for _, name := range slices.Sorted(maps.Keys(m.hosts.byName)) {
+		if err := w.Append(m.hosts.byName[name].finish()); err != nil {
+			return err
+		}
+	}
+	return finish(ctx, m, w, stages.FileHosts, "", m.working(stages.FileHosts))
+}

@@ -1,0 +1,193 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// linkRow is a link and the document that holds it: Set numbers the documents
+// with links in the order of recording, 0 is for redirects.
+type linkRow struct {
+	schema.Link
+	Set int64
+}
+
+func compareLinks(a, b *linkRow) int {
+	return cmp.Or(strings.Compare(a.SourceSURT, b.SourceSURT), strings.Compare(a.Source, b.Source), cmp.Compare(a.Set, b.Set),
+		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target))
+}
+
+// readLinks reads the links into a sorter. They were recorded document by
+// document, each with the redirects that led to it before it.
+func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) {
+	s, err := table.NewSorter(m.env.Scratch, compareLinks, sortMemory)
+	if err != nil {
+		return nil, err
+	}
+	var sets int64
+	last := schema.Link{Ordinal: -1}
+	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
+		if err == nil {
+			row := linkRow{Link: l}
+			switch {
+			case l.Kind != schema.KindRedirect:
+				if last.Kind == schema.KindRedirect || l.Source != last.Source || l.Ordinal <= last.Ordinal {
+					sets++
+				}
+				row.Set = sets
+			case last.Kind == schema.KindRedirect && last.Target == l.Source:
+				m.hop(last.Source, l.Source)
+			}
+			last = l
+			err = s.Add(&row)
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// hop notes that a redirect of from went through url.
+func (m *merger) hop(from, url string) {
+	head, ok := m.hops[from]
+	if !ok {
+		head = from
+	}
+	if _, ok := m.hops[url]; !ok && head != url {
+		m.hops[strings.Clone(url)] = strings.Clone(head)
+	}
+}
+
+// mergeLinks publishes the links of the pages that stayed and of redirects, and
+// writes the working runs of edges and host edges.
+func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) error {
+	w, err := table.NewWriter[schema.Link](m.scratch("links"), table.SortedBy("source_surtkey", "source", "ordinal"))
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	e, err := newEdges(m)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	depths := newDepths(ctx, m)
+	defer depths.stop()
+
+	var last linkRow
+	sets, depth := -1, int32(0)
+	for l, err := range rows.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		first := l.Source != last.Source
+		if first {
+			sets = -1
+			if depth, err = depths.of(l.SourceSURT, l.Source); err != nil {
+				return err
+			}
+			if err := e.begin(&l.Link, depth); err != nil {
+				return err
+			}
+		}
+		again := !first && l.Set == 0 && last.Set == 0 && l.Target == last.Target // the same redirect, met twice
+		if l.Set != 0 && (first || l.Set != last.Set) {
+			sets++
+		}
+		keep, twice := m.linked[l.Source]
+		last = l
+		if again || l.Set != 0 && twice && keep != sets {
+			continue
+		}
+		if err := w.Append(&l.Link); err != nil {
+			return err
+		}
+		if m.followed[l.Kind] {
+			if err := e.add(&l.Link); err != nil {
+				return err
+			}
+		}
+	}
+	if err := finish(ctx, m, w, stages.FileLinks, "", m.published(stages.FileLinks)); err != nil {
+		return err
+	}
+	return e.finish(ctx)
+}
+
+// depths gives the depth of link sources, which come in order: of pages, of
+// planned URLs that redirected, of URLs that a redirect went through.
+type depths struct {
+	m     *merger
+	pages *lookup
+	plans *lookup
+}
+
+// deep is a URL with its depth.
+type deep struct {
+	SURT  string `parquet:"url_surtkey"`
+	URL   string `parquet:"url"`
+	Depth int32  `parquet:"depth"`
+}
+
+func newDepths(ctx context.Context, m *merger) *depths {
+	open := func(key string) *lookup {
+		l := &lookup{}
+		l.next, l.stop = iter.Pull2(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
+		return l
+	}
+	return &depths{m: m, pages: open(m.working(stages.FilePages)), plans: open(m.published(stages.FileFetches))}
+}
+
+func (d *depths) stop() {
+	d.pages.stop()
+	d.plans.stop()
+}
+
+func (d *depths) of(surt, url string) (int32, error) {
+	for _, l := range []*lookup{d.pages, d.plans} {
+		if depth, ok, err := l.find(surt, url); ok || err != nil {
+			return depth, err
+		}
+	}
+	if head, ok := d.m.hops[url]; ok {
+		if depth, ok := d.m.depths[head]; ok {
+			return depth, nil
+		}
+	}
+	return 0, fmt.Errorf("source %q is no page, no planned URL and no redirect's target: %w", url, stages.ErrPermanent)
+}
+
+// lookup finds depths in a sorted stream, for keys that ascend.
+type lookup struct {
+	next func() (deep, error, bool)
+	stop func()
+	row  deep
+	have bool
+	err  error
+	done bool
+}
+
+func (l *lookup) find(surt, url string) (int32, bool, error) {
+	want := key{surt, url}
+	for !l.done && l.err == nil {
+		if l.have {
+			if c := compareKeys(&key{l.row.SURT, l.row.URL}, &want); c == 0 {
+				return l.row.Depth, true, nil
+			} else if c > 0 {
+				return 0, false, nil
+			}
+		}
+		l.row, l.err, l.have = l.next()
+		l.done = !l.have
+	}
+	return 0, false, l.err
+}

@@ -1,0 +1,154 @@
+package merge
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// sortMemory is what each sorter holds before it spills, bytes. At most three
+// work at a time.
+const sortMemory = 48 << 20
+
+// Config is what decides the results beside the inputs.
+type Config struct {
+	Followed []schema.LinkKind // kinds whose targets may be planned: the links that become edges
+}
+
+// Run merges one partition.
+func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
+	t := in.Task
+	if t.Partition < 0 || t.Partition >= len(in.Plan.Partitions) {
+		return nil, fmt.Errorf("the plan has no partition %d: %w", t.Partition, stages.ErrPermanent)
+	}
+	var fetched *manifest.Result
+	if results := in.Results[stages.Fetch]; t.Partition < len(results) {
+		fetched = results[t.Partition]
+	}
+	if fetched == nil {
+		return nil, fmt.Errorf("the fetch task of partition %d has no result: %w", t.Partition, stages.ErrPermanent)
+	}
+	m := &merger{
+		env: env, task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
+		counts: map[string]int64{}, hosts: newHosts(), twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
+	}
+	for _, k := range cfg.Followed {
+		m.followed[k] = true
+	}
+	// Links are read first: they tell which URLs redirects went through, whose
+	// depth fetches gives; they are written last, when it is known which stay.
+	links, err := m.readLinks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	defer links.Close()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"fetches", m.mergeFetches},
+		{"captures", m.mergeCaptures},
+		{"requests", m.mergeRequests},
+		{"pages", m.mergePages},
+		{"text", m.mergeText},
+		{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }},
+		{"hosts", m.writeHosts},
+	} {
+		if err := step.run(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return m.result(), nil
+}
+
+// merger is one run.
+type merger struct {
+	env      *stages.Env
+	task     stages.Task
+	plan     *manifest.Plan
+	fetched  *manifest.Result
+	followed map[schema.LinkKind]bool
+
+	files  []manifest.File
+	counts map[string]int64
+
+	hosts  *hosts
+	twice  map[string]int    // URL that was fetched more than once: which of its documents stays
+	linked map[string]int    // the same: which of its sets of links stays, -1 for none
+	hops   map[string]string // URL that a chain of redirects went through: its planned URL
+	depths map[string]int32  // depth of those planned URLs
+}
+
+// keys lists the segments of a dataset in the order in which they were recorded.
+func (m *merger) keys(dataset, subset string) []string {
+	var keys []string
+	for _, f := range m.fetched.FilesOf(dataset) {
+		if f.Subset == subset {
+			keys = append(keys, f.Key)
+		}
+	}
+	return keys
+}
+
+// published is the key of the partition's part of a dataset.
+func (m *merger) published(dataset string) string {
+	return layout.Table(dataset, m.task.Crawl, m.task.Round, m.task.Partition)
+}
+
+// working is the key of the partition's working run of a dataset.
+func (m *merger) working(dataset string) string {
+	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
+}
+
+// scratch is a local file of that name.
+func (m *merger) scratch(name string) string { return filepath.Join(m.env.Scratch, name+".parquet") }
+
+// finish commits a file and notes it for the result.
+func finish[T any](ctx context.Context, m *merger, w *table.Writer[T], dataset, subset, key string) error {
+	f, err := table.Finish(ctx, w, m.env.Bucket, dataset, key)
+	if err != nil {
+		return err
+	}
+	f.Subset = subset
+	m.files = append(m.files, f)
+	m.counts[dataset] += f.Rows
+	m.env.Progress.Add("rows", f.Rows)
+	return nil
+}
+
+// result lists the files in a fixed order and the counts by name.
+func (m *merger) result() *manifest.Result {
+	r := &manifest.Result{Files: m.files}
+	slices.SortFunc(r.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+	for name, n := range m.counts {
+		r.Counts = append(r.Counts, manifest.Count{Name: name, N: n})
+	}
+	slices.SortFunc(r.Counts, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
+	return r
+}
+
+// sorted reads segments into a sorter. The caller closes it.
+func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a, b *T) int) (*table.Sorter[T], error) {
+	s, err := table.NewSorter(m.env.Scratch, compare, sortMemory)
+	if err != nil {
+		return nil, err
+	}
+	for row, err := range table.Concat[T](ctx, m.env.Bucket, keys) {
+		if err == nil {
+			err = s.Add(&row)
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,403 @@
+package merge_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/merge"
+)
+
+const (
+	crawl   = "2026-11"
+	buckets = 4
+)
+
+// segment is what a fetch task recorded between two checkpoints.
+type segment struct {
+	fetches  []schema.Fetch
+	requests []schema.Request
+	captures map[string][]schema.Capture // by subset
+	pages    []schema.Page
+	text     []schema.Text
+	links    []schema.Link
+}
+
+// world is a store with a plan of one partition and its fetch task's result.
+type world struct {
+	t      *testing.T
+	bucket store.Bucket
+	in     *stages.Input
+}
+
+func newWorld(t *testing.T, planned []string, segments ...segment) *world {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, bucket: b}
+	var rows []schema.PlannedURL
+	for i, u := range planned {
+		k := keyOf(t, u)
+		rows = append(rows, schema.PlannedURL{URL: u, SURT: k.SURT, Host: k.Host, Domain: k.Domain, Depth: int32(i)})
+	}
+	plan := put(w, "plan", layout.PlanPart(crawl, 0, "p", 0), rows)
+	r := &manifest.Result{Plan: "p"}
+	for i, s := range segments {
+		key := func(dataset string) string { return layout.Segment(crawl, 0, "p", 0, 1, i, dataset) }
+		r.Files = append(r.Files,
+			put(w, stages.FileFetches, key("fetches"), s.fetches), put(w, stages.FileRequests, key("requests"), s.requests),
+			put(w, stages.FilePages, key("pages"), s.pages), put(w, stages.FileText, key("text"), s.text),
+			put(w, stages.FileLinks, key("links"), s.links))
+		for _, subset := range schema.Subsets {
+			if rows := s.captures[subset]; rows != nil {
+				f := put(w, stages.FileCaptures, key("captures-"+subset), rows)
+				f.Subset = subset
+				r.Files = append(r.Files, f)
+			}
+		}
+	}
+	w.in = &stages.Input{
+		Task:    stages.Task{Stage: stages.Merge, Crawl: crawl},
+		Plan:    &manifest.Plan{ID: "p", Crawl: crawl, Buckets: buckets, Partitions: []manifest.PlanPartition{{File: plan}}},
+		Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {r}},
+	}
+	return w
+}
+
+func put[T any](w *world, dataset, key string, rows []T) manifest.File {
+	w.t.Helper()
+	tw, err := table.NewWriter[T](filepath.Join(w.t.TempDir(), "part"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := tw.Write(rows); err != nil {
+		w.t.Fatal(err)
+	}
+	f, err := table.Finish(w.t.Context(), tw, w.bucket, dataset, key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// merge runs the stage.
+func (w *world) merge() (*manifest.Result, error) {
+	env := &stages.Env{Bucket: w.bucket, Scratch: w.t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+	return merge.Run(w.t.Context(), env, w.in, merge.Config{Followed: schema.DefaultFollowed})
+}
+
+func (w *world) mustMerge() *manifest.Result {
+	w.t.Helper()
+	r, err := w.merge()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// rows reads a file of the result.
+func rows[T any](w *world, r *manifest.Result, dataset, subset string, opts ...table.ReaderOption) []T {
+	w.t.Helper()
+	for _, f := range r.FilesOf(dataset) {
+		if f.Subset == subset {
+			got, err := table.Collect(table.Concat[T](w.t.Context(), w.bucket, []string{f.Key}, opts...))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return got
+		}
+	}
+	w.t.Fatalf("no file of %s %s", dataset, subset)
+	return nil
+}
+
+func keyOf(t *testing.T, url string) urlkey.Key {
+	t.Helper()
+	k, err := urlkey.KeyOf(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func fetch(t *testing.T, url string, outcome schema.Outcome, depth int32) schema.Fetch {
+	k := keyOf(t, url)
+	return schema.Fetch{SURT: k.SURT, URL: url, Host: k.Host, Domain: k.Domain, Outcome: outcome, Depth: depth, RecordedAt: 1}
+}
+
+func page(t *testing.T, url, planned, title string, outlinks int32) schema.Page {
+	return schema.Page{URLColumns: schema.URLColumns{SURT: keyOf(t, url).SURT, URL: url}, PlannedURL: planned, Title: title,
+		Outlinks: outlinks, Topics: []string{}}
+}
+
+func text(t *testing.T, url, main string) schema.Text {
+	return schema.Text{SURT: keyOf(t, url).SURT, URL: url, Main: main}
+}
+
+func link(t *testing.T, source, target string, kind schema.LinkKind, ordinal int32) schema.Link {
+	return schema.Link{SourceSURT: keyOf(t, source).SURT, Source: source, Target: target, Kind: kind, Ordinal: ordinal}
+}
+
+func brief(links []schema.Link) string {
+	var b strings.Builder
+	for _, l := range links {
+		fmt.Fprintf(&b, "%s %s %s %d\n", l.Source, l.Kind, l.Target, l.Ordinal)
+	}
+	return b.String()
+}
+
+const (
+	a = "https://a.example.org/"
+	b = "https://b.example.org/"
+	c = "https://c.example.org/"
+	x = "https://x.example.com/"
+)
+
+func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
+	w := newWorld(t, []string{c, a, b},
+		segment{
+			fetches: []schema.Fetch{fetch(t, b, schema.OK, 1)},
+			requests: []schema.Request{{Purpose: schema.ForPage, URL: b, Host: "b.example.org", Start: 50},
+				{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 70}},
+			captures: map[string][]schema.Capture{"warc": {{URLColumns: schema.URLColumns{SURT: keyOf(t, b).SURT, URL: b}}}},
+			pages:    []schema.Page{page(t, b, b, "b", 2)}, text: []schema.Text{text(t, b, "b says")},
+			links: []schema.Link{link(t, b, c, schema.KindA, 0), link(t, b, x, schema.KindImg, 1)},
+		},
+		segment{
+			fetches:  []schema.Fetch{fetch(t, c, schema.HTTP4xx, 2), fetch(t, a, schema.OK, 0)},
+			requests: []schema.Request{{Purpose: schema.ForRobots, URL: a + "robots.txt", Host: "a.example.org", Start: 10}},
+			captures: map[string][]schema.Capture{
+				"warc":             {{URLColumns: schema.URLColumns{SURT: keyOf(t, a).SURT, URL: a}}},
+				"crawldiagnostics": {{URLColumns: schema.URLColumns{SURT: keyOf(t, c).SURT, URL: c}}},
+			},
+			pages: []schema.Page{page(t, a, a, "a", 1)}, text: []schema.Text{text(t, a, "a says")},
+			links: []schema.Link{link(t, a, b, schema.KindA, 0)},
+		})
+	r := w.mustMerge()
+	var got []string
+	for _, f := range rows[schema.Fetch](w, r, stages.FileFetches, "") {
+		got = append(got, f.URL)
+	}
+	for _, q := range rows[schema.Request](w, r, stages.FileRequests, "") {
+		got = append(got, fmt.Sprint(q.Host, " ", q.Start))
+	}
+	for _, subset := range schema.Subsets {
+		for _, q := range rows[schema.Capture](w, r, stages.FileCaptures, subset) {
+			got = append(got, subset+" "+q.URL)
+		}
+	}
+	for _, p := range rows[schema.Page](w, r, stages.FilePages, "") {
+		got = append(got, p.Title)
+	}
+	for _, p := range rows[schema.Text](w, r, stages.FileText, "") {
+		got = append(got, p.Main)
+	}
+	want := []string{a, b, c, "a.example.org 10", "a.example.org 70", "b.example.org 50", "warc " + a, "warc " + b,
+		"crawldiagnostics " + c, "a", "b", "a says", "b says"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(a+" a "+b+" 0\n"+b+" a "+c+" 0\n"+b+" img "+x+" 1\n", brief(rows[schema.Link](w, r, stages.FileLinks, ""))); d != "" {
+		t.Error(d)
+	}
+	for name, n := range map[string]int64{"fetches": 3, "captures": 3, "pages": 2, "links": 3, "edges": 2, "hostedges": 2, "hosts": 3,
+		"outcome.ok": 2, "outcome.http_4xx": 1, "pages_dropped": 0} {
+		if r.Count(name) != n {
+			t.Errorf("count %s is %d, want %d", name, r.Count(name), n)
+		}
+	}
+	if n := len(r.Files); n != 11 {
+		t.Errorf("%d files, want 11", n)
+	}
+}
+
+func TestSameSegmentsGiveTheSameBytes(t *testing.T) {
+	merged := func() *manifest.Result {
+		var s segment
+		var planned []string
+		for i := range 300 {
+			u := fmt.Sprintf("https://h%d.example.org/%d", i%7, (i*37)%300)
+			planned = append(planned, u)
+			s.fetches = append(s.fetches, fetch(t, u, schema.OK, 1))
+			s.pages = append(s.pages, page(t, u, u, "t", 2))
+			s.links = append(s.links, link(t, u, fmt.Sprintf("https://h%d.example.net/", i%5), schema.KindA, 0), link(t, u, x, schema.KindA, 1))
+			s.requests = append(s.requests, schema.Request{URL: u, Host: keyOf(t, u).Host, Start: int64(i % 10)})
+		}
+		return newWorld(t, planned, s).mustMerge()
+	}
+	if d := cmp.Diff(merged(), merged()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPartitionThatFetchedNothingStillHasEveryFile(t *testing.T) {
+	w := newWorld(t, nil)
+	if r := w.mustMerge(); len(r.Files) != 11 {
+		t.Errorf("%d files, want 11", len(r.Files))
+	}
+}
+
+func TestEachPlannedURLHasExactlyOneOutcome(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		planned []string
+		fetched []string
+		want    string
+	}{
+		{"missing at the start", []string{a, b}, []string{b}, `planned URL "` + a + `" has no outcome`},
+		{"missing at the end", []string{a, b}, []string{a}, `planned URL "` + b + `" has no outcome`},
+		{"missing all", []string{a}, nil, `planned URL "` + a + `" has no outcome`},
+		{"twice", []string{a, b}, []string{a, b, a}, `planned URL "` + a + `" has two outcomes`},
+		{"not planned", []string{a, c}, []string{a, b, c}, `URL "` + b + `" has an outcome and is not in the partition's plan`},
+		{"not planned at the end", []string{a}, []string{a, b}, `URL "` + b + `" has an outcome and is not in the partition's plan`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var s segment
+			for _, u := range tc.fetched {
+				s.fetches = append(s.fetches, fetch(t, u, schema.OK, 0))
+			}
+			_, err := newWorld(t, tc.planned, s).merge()
+			if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestURLFetchedTwiceKeepsOneDocumentWithItsTextAndLinks(t *testing.T) {
+	none := segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 3), fetch(t, b, schema.OK, 5)}}
+	with := func(s segment, pages []schema.Page, texts []schema.Text, links []schema.Link) segment {
+		s.pages, s.text, s.links = pages, texts, links
+		return s
+	}
+	for _, tc := range []struct {
+		name     string
+		segments []segment
+		title    string
+		links    string
+	}{
+		{"of the least planned URL, whichever came first", []segment{
+			with(none, []schema.Page{page(t, c, b, "by b", 2)}, []schema.Text{text(t, c, "by b")},
+				[]schema.Link{link(t, b, c, schema.KindRedirect, 0), link(t, c, x, schema.KindA, 0), link(t, c, a, schema.KindA, 1)}),
+			{pages: []schema.Page{page(t, c, a, "by a", 1)}, text: []schema.Text{text(t, c, "by a")},
+				links: []schema.Link{link(t, a, c, schema.KindRedirect, 0), link(t, c, b, schema.KindA, 0)}},
+		}, "by a", a + " redirect " + c + " 0\n" + b + " redirect " + c + " 0\n" + c + " a " + b + " 0\n"},
+		{"in one segment, the first without links", []segment{
+			with(none, []schema.Page{page(t, c, b, "by b", 0), page(t, c, a, "by a", 1)}, []schema.Text{text(t, c, "by b"), text(t, c, "by a")},
+				[]schema.Link{link(t, c, b, schema.KindA, 0)}),
+		}, "by a", c + " a " + b + " 0\n"},
+		{"and the one that stays without links", []segment{
+			with(none, []schema.Page{page(t, c, a, "by a", 0), page(t, c, b, "by b", 1)}, []schema.Text{text(t, c, "by a"), text(t, c, "by b")},
+				[]schema.Link{link(t, c, b, schema.KindA, 0)}),
+		}, "by a", ""},
+		{"its own plan goes before", []segment{
+			with(none, []schema.Page{page(t, b, a, "by a", 1), page(t, b, b, "by b", 1)}, []schema.Text{text(t, b, "by a"), text(t, b, "by b")},
+				[]schema.Link{link(t, b, x, schema.KindA, 0), link(t, b, c, schema.KindA, 0)}),
+		}, "by b", b + " a " + c + " 0\n"},
+		{"the first of equals", []segment{
+			with(none, []schema.Page{page(t, c, a, "first", 1), page(t, c, a, "second", 1)}, []schema.Text{text(t, c, "first"), text(t, c, "second")},
+				[]schema.Link{link(t, c, x, schema.KindA, 0), link(t, c, b, schema.KindA, 0)}),
+		}, "first", c + " a " + x + " 0\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, []string{a, b}, tc.segments...)
+			r := w.mustMerge()
+			pages, texts := rows[schema.Page](w, r, stages.FilePages, ""), rows[schema.Text](w, r, stages.FileText, "")
+			if len(pages) != 1 || pages[0].Title != tc.title || len(texts) != 1 || texts[0].Main != tc.title {
+				t.Errorf("pages %+v\ntext %+v\nwant one of each, %s", pages, texts, tc.title)
+			}
+			if d := cmp.Diff(tc.links, brief(rows[schema.Link](w, r, stages.FileLinks, ""))); d != "" {
+				t.Error(d)
+			}
+			if r.Count("pages_dropped") != 1 {
+				t.Errorf("pages_dropped is %d", r.Count("pages_dropped"))
+			}
+		})
+	}
+}
+
+func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
+	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
+	fa, fb := fetch(t, a, schema.OK, 3), fetch(t, b, schema.Redirected, 7)
+	p := page(t, doc, a, "doc", 4)
+	p.Depth = 3
+	s := segment{
+		fetches: []schema.Fetch{fa, fb}, pages: []schema.Page{p}, text: []schema.Text{text(t, doc, "doc")},
+		links: []schema.Link{
+			link(t, b, x, schema.KindRedirect, 0),
+			link(t, a, hop, schema.KindRedirect, 0), link(t, hop, hop2, schema.KindRedirect, 0), link(t, hop2, doc, schema.KindRedirect, 0),
+			link(t, doc, x, schema.KindA, 0), link(t, doc, x+"2", schema.KindA, 1), link(t, doc, x, schema.KindA, 2), link(t, doc, x+"i.png", schema.KindImg, 3),
+		},
+	}
+	w := newWorld(t, []string{a, b}, s)
+	r := w.mustMerge()
+	got := map[string]int32{}
+	edges := 0
+	for bucket := range int64(buckets) {
+		for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "", table.IntRange("target_bucket", bucket, bucket)) {
+			if int64(e.TargetBucket) != bucket || urlkey.Bucket(keyOf(t, e.Target).Domain, buckets) != int(bucket) || e.TargetSURT != keyOf(t, e.Target).SURT {
+				t.Errorf("bucket %d has %+v", bucket, e)
+			}
+			got[e.Source] = e.SourceDepth
+			edges++
+		}
+	}
+	if d := cmp.Diff(map[string]int32{a: 3, b: 7, hop: 3, hop2: 3, doc: 3}, got); d != "" || edges != 7 {
+		t.Errorf("%d edges, depths by source: %s", edges, d)
+	}
+	want := []schema.HostEdge{{Source: "a.example.org", Target: "x.example.com", Links: 2}, {Source: "b.example.org", Target: "x.example.com", Links: 1}}
+	if d := cmp.Diff(want, rows[schema.HostEdge](w, r, stages.FileHostEdges, "")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
+	denied := fetch(t, b, schema.RobotsUnreachable, 0)
+	robots := schema.Capture{URLColumns: schema.URLColumns{SURT: keyOf(t, a+"robots.txt").SURT, URL: a + "robots.txt", Path: "/robots.txt", Protocol: "https"},
+		CaptureColumns: schema.CaptureColumns{FetchStatus: 200, ContentDigest: "ROBOTS"}}
+	w := newWorld(t, []string{a, a + "2", b, c}, segment{
+		fetches:  []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, a+"2", schema.Timeout, 0), denied, fetch(t, c, schema.HostSuspended, 0)},
+		captures: map[string][]schema.Capture{"robotstxt": {robots}},
+		requests: []schema.Request{
+			{Purpose: schema.ForRobots, URL: a + "robots.txt", Host: "a.example.org", Start: 10, Status: 200, FirstByteMS: 4, BytesReceived: 100},
+			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 20, Status: 200, FirstByteMS: 8, BytesReceived: 900,
+				Address: "192.0.2.1:443", DelayMS: 2000, RobotsDigest: "ROBOTS"},
+			{Purpose: schema.ForPage, URL: a + "2", Host: "a.example.org", Start: 30, Error: "timeout"},
+			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 40, Error: "timeout"},
+			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 50, Error: "timeout", DelayMS: 4000},
+			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, Status: 200}, // b's robots.txt led there
+		},
+	})
+	want := []schema.Host{
+		{Host: "a.example.org", Domain: "example.org", RobotsState: "rules", RobotsDigest: "ROBOTS", RobotsAt: 10, DelayMS: 4000, Planned: 2, Fetched: 1,
+			FailedTimeout: 1, Requests: 5, Bytes: 1000, LatencyMS: 6, BreakerEvents: 1, Address: "192.0.2.1", FirstRequest: 10, LastRequest: 50},
+		{Host: "b.example.org", Domain: "example.org", RobotsState: "unreachable", Planned: 1, RobotsDenied: 1},
+		{Host: "c.example.org", Domain: "example.org", Planned: 1, Other: 1, BreakerEvents: 1},
+	}
+	if d := cmp.Diff(want, rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	w.in.Results = nil
+	if _, err := w.merge(); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "has no result") {
+		t.Errorf("got %v", err)
+	}
+}
