@@ -284,7 +284,8 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	_, err := manifest.Create(ctx, b, layout.PlanManifest(m.Crawl, m.Round, m.ID), m)
 	if errors.Is(err, store.ErrExists) {
 		// The ID is a digest: it is this plan, stored by another version of the program.
-		if _, lerr := Load(ctx, b, m.Crawl, m.Round, m.ID); lerr == nil {
+		var same manifest.Plan
+		if _, _, lerr := manifest.Load(ctx, b, layout.PlanManifest(m.Crawl, m.Round, m.ID), &same); lerr == nil {
 			return nil
 		}
 	}
@@ -301,29 +302,4 @@ func upload(ctx context.Context, b store.Bucket, l table.Local, f *manifest.File
 	}
 	_, err := table.Commit(ctx, b, l, f.Dataset, f.Key)
 	return err
-}
-
-// Stored lists the IDs of the complete plans of a round, in order.
-func Stored(ctx context.Context, b store.Bucket, crawl string, round int) ([]string, error) {
-	var ids []string
-	prefix := layout.RoundDir(crawl, round) + "plan-"
-	for info, err := range b.List(ctx, prefix) {
-		if err != nil {
-			return nil, fmt.Errorf("list plans of %s.%d: %w", crawl, round, err)
-		}
-		id, ok := strings.CutSuffix(strings.TrimPrefix(info.Key, prefix), "/plan.json")
-		if ok && info.Key == layout.PlanManifest(crawl, round, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-// Load reads a plan's manifest.
-func Load(ctx context.Context, b store.Bucket, crawl string, round int, id string) (*manifest.Plan, error) {
-	var m manifest.Plan
-	if _, _, err := manifest.Load(ctx, b, layout.PlanManifest(crawl, round, id), &m); err != nil {
-		return nil, fmt.Errorf("load plan %s of %s.%d: %w", id, crawl, round, err)
-	}
-	return &m, nil
 }

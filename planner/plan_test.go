@@ -11,16 +11,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -90,8 +89,8 @@ func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]s
 	if err := p.Commit(ctx, b); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Load(ctx, b, "2026-11", 0, p.Manifest().ID)
-	if err != nil {
+	m = new(manifest.Plan)
+	if _, _, err := manifest.Load(ctx, b, layout.PlanManifest("2026-11", 0, p.Manifest().ID), m); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range m.Partitions {
@@ -101,7 +100,7 @@ func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]s
 		}
 		urls = append(urls, rows)
 	}
-	refused, err = table.Collect(table.Concat[schema.Refused](ctx, b, []string{m.RefusedFile.Key}))
+	refused, err := table.Collect(table.Concat[schema.Refused](ctx, b, []string{m.RefusedFile.Key}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,26 +171,6 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 	}
 }
 
-// web is a list of URLs of many domains, the i-th with about n/i of them.
-func web(domains, n int) []string {
-	var out []string
-	for d := 1; d <= domains; d++ {
-		for i := range max(1, n/d) {
-			out = append(out, fmt.Sprintf("https://h%d.d%d.example/page/%d", i%3, d, i))
-		}
-	}
-	return out
-}
-
-func shuffled(in []string) []string {
-	out := slices.Clone(in)
-	for i := range out { // a fixed permutation
-		j := int(urlkey.Hash(fmt.Sprint(i)) % uint64(i+1))
-		out[i], out[j] = out[j], out[i]
-	}
-	return out
-}
-
 func TestSameInputSameBytes(t *testing.T) {
 	urls := web(300, 200)
 	cfg := Default()
@@ -216,85 +195,6 @@ func TestSameInputSameBytes(t *testing.T) {
 	a, b := plan(t, cfg, lines(urls...)).Manifest(), plan(t, cfg, lines(shuffled(urls)...)).Manifest()
 	if a.ID != b.ID || a.ID == first.ID {
 		t.Errorf("plan IDs %q, shuffled %q, with a budget %q", a.ID, b.ID, first.ID)
-	}
-}
-
-func TestPartitions(t *testing.T) {
-	cfg := Default()
-	cfg.PartitionURLs, cfg.BucketURLs, cfg.Budget = 400, 1500, 300
-	m, parts, _ := stored(t, bucket(t), plan(t, cfg, lines(web(800, 1000)...)))
-	if want := int((m.URLs + 1499) / 1500); m.Buckets != want {
-		t.Errorf("%d buckets for %d URLs, want %d", m.Buckets, m.URLs, want)
-	}
-	partitionOf := map[string]int{}
-	total := int64(0)
-	for i, rows := range parts {
-		part := m.Partitions[i]
-		total += part.URLs
-		hosts, domains, longest := map[string]int{}, map[string]int{}, 0.0
-		for _, r := range rows {
-			hosts[r.Host]++
-			domains[r.Domain]++
-			longest = max(longest, float64(hosts[r.Host])*2)
-			if q, ok := partitionOf[r.Domain]; ok && q != i {
-				t.Errorf("domain %s is in partitions %d and %d", r.Domain, q, i)
-			}
-			partitionOf[r.Domain] = i
-			if b := urlkey.Bucket(r.Domain, m.Buckets); b != part.Bucket {
-				t.Errorf("domain %s of bucket %d is in partition %d of bucket %d", r.Domain, b, i, part.Bucket)
-			}
-			if k, err := urlkey.KeyOf(r.URL); err != nil || k.SURT != r.SURT || k.Host != r.Host || k.Domain != r.Domain {
-				t.Errorf("row %+v, keys %+v, %v", r, k, err)
-			}
-		}
-		if part.Partition != i || part.URLs != int64(len(rows)) || part.Hosts != int64(len(hosts)) || part.Domains != int64(len(domains)) {
-			t.Errorf("partition %d: %+v of %d rows, %d hosts, %d domains", i, part, len(rows), len(hosts), len(domains))
-		}
-		if want := max(longest, float64(len(rows))*1.5/200); part.EstimatedSeconds != want {
-			t.Errorf("partition %d: %v s estimated, %v s by its rows", i, part.EstimatedSeconds, want)
-		}
-		if part.URLs > 400*2 || part.URLs < 400/4 {
-			t.Errorf("partition %d has %d URLs, %d are asked for", i, part.URLs, 400)
-		}
-		if !slices.IsSortedFunc(rows, func(a, b schema.PlannedURL) int { return comparePlanned(&a, &b) }) {
-			t.Errorf("partition %d is not sorted", i)
-		}
-		if i > 0 && part.Bucket < m.Partitions[i-1].Bucket {
-			t.Errorf("partition %d of bucket %d comes after one of bucket %d", i, part.Bucket, m.Partitions[i-1].Bucket)
-		}
-	}
-	if total != m.URLs {
-		t.Errorf("%d URLs in partitions, %d in all", total, m.URLs)
-	}
-}
-
-// Longest processing time first: with 20 slow and many quick domains in 4
-// partitions, none takes much longer than another.
-func TestPartitionsAreBalancedByTime(t *testing.T) {
-	var urls []string
-	for d := range 20 {
-		for i := range 100 {
-			urls = append(urls, fmt.Sprintf("http://slow%d.example/%d", d, i))
-		}
-	}
-	for d := range 2000 {
-		urls = append(urls, fmt.Sprintf("http://quick%d.example/", d))
-	}
-	cfg := Default()
-	cfg.PartitionURLs, cfg.Slots, cfg.Service, cfg.DomainDelays = 1000, 1, time.Second, map[string]time.Duration{}
-	for d := range 20 {
-		cfg.DomainDelays[fmt.Sprintf("slow%d.example", d)] = time.Duration(d) * time.Second
-	}
-	m := plan(t, cfg, lines(urls...)).Manifest()
-	if len(m.Partitions) != 4 {
-		t.Fatalf("%d partitions, want 4", len(m.Partitions))
-	}
-	least, most := m.Partitions[0].EstimatedSeconds, 0.0
-	for _, p := range m.Partitions {
-		least, most = min(least, p.EstimatedSeconds), max(most, p.EstimatedSeconds)
-	}
-	if most != 1900 || least < 1500 {
-		t.Errorf("partitions take %v to %v s; the slowest domain takes 1900 s", least, most)
 	}
 }
 
@@ -471,12 +371,12 @@ func TestPlanExistsOnceItsManifestDoes(t *testing.T) {
 	b := bucket(t)
 	p := plan(t, cfg, lines(web(20, 10)...))
 	parts := len(p.Manifest().Partitions)
+	name := layout.PlanManifest("2026-11", 0, p.Manifest().ID)
 	for room := range parts + 2 {
-		ids, err := Stored(ctx, b, "2026-11", 0)
-		if err != nil || len(ids) > 0 {
-			t.Fatalf("with room for %d objects: plans %v, %v", room-1, ids, err)
+		if there, err := manifest.Exists(ctx, b, name); err != nil || there {
+			t.Fatalf("after %d objects: a plan %v, %v", room, there, err)
 		}
-		err = p.Commit(ctx, &creator{Bucket: b, room: 1})
+		err := p.Commit(ctx, &creator{Bucket: b, room: 1})
 		if last := room == parts+1; (err == nil) != last {
 			t.Fatalf("commit %d of %d: %v", room+1, parts+2, err)
 		}
@@ -487,40 +387,8 @@ func TestPlanExistsOnceItsManifestDoes(t *testing.T) {
 	if err := again.Commit(ctx, b); err != nil {
 		t.Error(err)
 	}
-	ids, err := Stored(ctx, b, "2026-11", 0)
-	if d := cmp.Diff([]string{p.Manifest().ID}, ids); d != "" || err != nil {
-		t.Errorf("%v\n%s", err, d)
-	}
-}
-
-func TestScope(t *testing.T) {
-	for _, tc := range []struct {
-		pattern, url string
-		want         bool
-	}{
-		{"example.org", "https://example.org/a", true}, {"example.org", "https://www.example.org:8080/", true},
-		{"example.org", "https://badexample.org/", false}, {"example.org", "https://example.org.evil.example/", false},
-		{"example.org:8080", "http://example.org:8080/", true}, {"example.org:8080", "http://example.org/", false},
-		{"example.org/docs/*", "https://example.org/docs/a/b", true}, {"example.org/docs/*", "https://example.org/blog", false},
-		{"example.org/docs", "https://example.org/docs", true}, {"example.org/docs", "https://example.org/docs/", false},
-		{"*.pdf", "https://example.org/a.pdf", true}, {"*.pdf", "https://example.org/a.pdf?x", false},
-		{"https://*", "http://example.org/", false}, {"https://*", "https://example.org/", true},
-		{"*/a*b/*c", "http://example.org/aXb/c", true}, {"*/a*b/*c", "http://example.org/aXb", false}, {"a*a", "http://a", false},
-	} {
-		s, err := NewScope([]string{tc.pattern}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, why := s.Allows(tc.url); got != tc.want || got != (why == "") {
-			t.Errorf("include %q, URL %q: %v, %q", tc.pattern, tc.url, got, why)
-		}
-	}
-	s, err := NewScope([]string{"example.org"}, []string{"*secret*"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ok, why := s.Allows("http://example.org/secret"); ok || why != "*secret*" {
-		t.Errorf("excluded: %v, %q", ok, why)
+	if there, err := manifest.Exists(ctx, b, name); err != nil || !there || again.Manifest().ID != p.Manifest().ID {
+		t.Errorf("plan %s, again %s: stored %v, %v", p.Manifest().ID, again.Manifest().ID, there, err)
 	}
 }
 
@@ -533,16 +401,4 @@ func TestJudge(t *testing.T) {
 			t.Errorf("Judge(%q) = %q, %q, %v; want %q", text, k.URL, reason, err, want)
 		}
 	}
-}
-
-func BenchmarkPlan(b *testing.B) {
-	urls := shuffled(web(5000, 20_000))
-	cfg := Default()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Make(context.Background(), cfg, Request{Crawl: "2026-11", Sources: []source.Source{lines(urls...)}, Scratch: b.TempDir()}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(urls)), "ns/URL")
 }

@@ -1,0 +1,124 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// web is a list of URLs of many domains, the i-th with about n/i of them.
+func web(domains, n int) []string {
+	var out []string
+	for d := 1; d <= domains; d++ {
+		for i := range max(1, n/d) {
+			out = append(out, fmt.Sprintf("https://h%d.d%d.example/page/%d", i%3, d, i))
+		}
+	}
+	return out
+}
+
+func shuffled(in []string) []string {
+	out := slices.Clone(in)
+	for i := range out { // a fixed permutation
+		j := int(urlkey.Hash(fmt.Sprint(i)) % uint64(i+1))
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+func TestPartitions(t *testing.T) {
+	cfg := Default()
+	cfg.PartitionURLs, cfg.BucketURLs, cfg.Budget = 400, 1500, 300
+	m, parts, _ := stored(t, bucket(t), plan(t, cfg, lines(web(800, 1000)...)))
+	if want := int((m.URLs + 1499) / 1500); m.Buckets != want {
+		t.Errorf("%d buckets for %d URLs, want %d", m.Buckets, m.URLs, want)
+	}
+	partitionOf := map[string]int{}
+	total := int64(0)
+	for i, rows := range parts {
+		part := m.Partitions[i]
+		total += part.URLs
+		hosts, domains, longest := map[string]int{}, map[string]int{}, 0.0
+		for _, r := range rows {
+			hosts[r.Host]++
+			domains[r.Domain]++
+			longest = max(longest, float64(hosts[r.Host])*2)
+			if q, ok := partitionOf[r.Domain]; ok && q != i {
+				t.Errorf("domain %s is in partitions %d and %d", r.Domain, q, i)
+			}
+			partitionOf[r.Domain] = i
+			if b := urlkey.Bucket(r.Domain, m.Buckets); b != part.Bucket {
+				t.Errorf("domain %s of bucket %d is in partition %d of bucket %d", r.Domain, b, i, part.Bucket)
+			}
+			if k, err := urlkey.KeyOf(r.URL); err != nil || k.SURT != r.SURT || k.Host != r.Host || k.Domain != r.Domain {
+				t.Errorf("row %+v, keys %+v, %v", r, k, err)
+			}
+		}
+		if part.Partition != i || part.URLs != int64(len(rows)) || part.Hosts != int64(len(hosts)) || part.Domains != int64(len(domains)) {
+			t.Errorf("partition %d: %+v of %d rows, %d hosts, %d domains", i, part, len(rows), len(hosts), len(domains))
+		}
+		if want := max(longest, float64(len(rows))*1.5/200); part.EstimatedSeconds != want {
+			t.Errorf("partition %d: %v s estimated, %v s by its rows", i, part.EstimatedSeconds, want)
+		}
+		if part.URLs > 400*2 || part.URLs < 400/4 {
+			t.Errorf("partition %d has %d URLs, %d are asked for", i, part.URLs, 400)
+		}
+		if !slices.IsSortedFunc(rows, func(a, b schema.PlannedURL) int { return comparePlanned(&a, &b) }) {
+			t.Errorf("partition %d is not sorted", i)
+		}
+		if i > 0 && part.Bucket < m.Partitions[i-1].Bucket {
+			t.Errorf("partition %d of bucket %d comes after one of bucket %d", i, part.Bucket, m.Partitions[i-1].Bucket)
+		}
+	}
+	if total != m.URLs {
+		t.Errorf("%d URLs in partitions, %d in all", total, m.URLs)
+	}
+}
+
+// Longest processing time first: with 20 slow and many quick domains in 4
+// partitions, none takes much longer than another.
+func TestPartitionsAreBalancedByTime(t *testing.T) {
+	var urls []string
+	for d := range 20 {
+		for i := range 100 {
+			urls = append(urls, fmt.Sprintf("http://slow%d.example/%d", d, i))
+		}
+	}
+	for d := range 2000 {
+		urls = append(urls, fmt.Sprintf("http://quick%d.example/", d))
+	}
+	cfg := Default()
+	cfg.PartitionURLs, cfg.Slots, cfg.Service, cfg.DomainDelays = 1000, 1, time.Second, map[string]time.Duration{}
+	for d := range 20 {
+		cfg.DomainDelays[fmt.Sprintf("slow%d.example", d)] = time.Duration(d) * time.Second
+	}
+	m := plan(t, cfg, lines(urls...)).Manifest()
+	if len(m.Partitions) != 4 {
+		t.Fatalf("%d partitions, want 4", len(m.Partitions))
+	}
+	least, most := m.Partitions[0].EstimatedSeconds, 0.0
+	for _, p := range m.Partitions {
+		least, most = min(least, p.EstimatedSeconds), max(most, p.EstimatedSeconds)
+	}
+	if most != 1900 || least < 1500 {
+		t.Errorf("partitions take %v to %v s; the slowest domain takes 1900 s", least, most)
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	urls := shuffled(web(5000, 20_000))
+	cfg := Default()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Make(context.Background(), cfg, Request{Crawl: "2026-11", Sources: []source.Source{lines(urls...)}, Scratch: b.TempDir()}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(urls)), "ns/URL")
+}
