@@ -31,10 +31,10 @@
 // # What a row says
 //
 // Distance is that of the page's fingerprint to the representative's; along a
-// chain it may exceed MaxDistance. Via is a page that this one is alike to, and
-// whose own via, followed on, leads to the representative: the representative
-// itself where the page is alike to it. Kind is exact where the text is the
-// representative's, else near.
+// chain it may exceed MaxDistance. Via is a page, or a sealed representative, that
+// this one is alike to and that is a step nearer to the representative: the
+// representative itself where the page is alike to it. Kind is exact where the
+// text is the representative's, else near.
 //
 // Pairs are found exactly (package simhash). The result depends on the inputs
 // alone. Memory is about 80 bytes a page and sealed representative: strings stay

@@ -1,0 +1,136 @@
+package dedup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+
+	"crawlbatch.io/crawlbatch/formats/simhash"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// choice says who stands for whom.
+type choice struct {
+	p     *pages
+	c     *clusters
+	cfg   Config
+	names *names
+
+	total  []uint32 // by component: its pages and sealed representatives
+	size   []uint32 // by component: its pages of this round
+	stands []uint32 // by component: its representative
+	// speaks[class] is the page that Via names where the class is the next one on
+	// the way to the representative.
+	speaks []uint32
+	parent []uint32 // by class
+}
+
+// choose picks representatives. The choice must be closed.
+func choose(ctx context.Context, b store.Bucket, scratch string, p *pages, c *clusters, cfg Config) (*choice, error) {
+	classes := len(c.root)
+	ch := &choice{p: p, c: c, cfg: cfg,
+		total: make([]uint32, classes), size: make([]uint32, classes),
+		stands: make([]uint32, classes), speaks: make([]uint32, classes)}
+	for i := range p.count() {
+		r := c.root[c.class[i]]
+		ch.total[r]++
+		if i >= p.sealed {
+			ch.size[r]++
+		}
+	}
+	var err error
+	if ch.names, err = collectNames(ctx, b, scratch, p, ch.clustered); err != nil {
+		return nil, err
+	}
+	if err := ch.elect(); err != nil {
+		ch.close()
+		return nil, err
+	}
+	var roots []uint32
+	for _, i := range ch.stands {
+		if i != none {
+			roots = append(roots, c.class[i])
+		}
+	}
+	ch.parent = c.parents(roots)
+	return ch, nil
+}
+
+func (ch *choice) close() { ch.names.close() }
+
+// clustered tells whether a page is in a component with a page of this round and
+// another.
+func (ch *choice) clustered(page uint32) bool {
+	r := ch.c.root[ch.c.class[page]]
+	return ch.size[r] > 0 && ch.total[r] > 1
+}
+
+// elect finds the representative of every cluster and the speaker of every class.
+func (ch *choice) elect() error {
+	for i := range ch.stands {
+		ch.stands[i], ch.speaks[i] = none, none
+	}
+	for i := range ch.p.count() {
+		if !ch.clustered(i) {
+			continue
+		}
+		class := ch.c.class[i]
+		root := ch.c.root[class]
+		if ch.stands[root] == none { // sealed ones come first, the oldest before the others
+			ch.stands[root] = i
+		} else if better, err := ch.stand(i, ch.stands[root]); err != nil {
+			return err
+		} else if better {
+			ch.stands[root] = i
+		}
+		speaker := ch.speaks[class]
+		if speaker == none || speaker < ch.p.sealed && i >= ch.p.sealed { // a page of the round before others
+			ch.speaks[class] = i
+		} else if better, err := ch.stand(i, speaker); err != nil {
+			return err
+		} else if better {
+			ch.speaks[class] = i
+		}
+	}
+	return nil
+}
+
+// stand tells whether page i stands for others rather than j does, which has a
+// lower number.
+func (ch *choice) stand(i, j uint32) (bool, error) {
+	p := ch.p
+	if j < p.sealed && (i >= p.sealed || p.source(i).age > p.source(j).age) {
+		return false, nil
+	}
+	if c := cmp.Or(cmp.Compare(p.flags[i]&elsewhere, p.flags[j]&elsewhere), cmp.Compare(p.urlLength[i], p.urlLength[j])); c != 0 {
+		return c < 0, nil
+	}
+	url, err := ch.names.url(j)
+	if err != nil {
+		return false, err
+	}
+	other := bytes.Clone(url)
+	if url, err = ch.names.url(i); err != nil {
+		return false, err
+	}
+	return bytes.Compare(url, other) < 0, nil
+}
+
+// alike tells whether two pages are.
+func (ch *choice) alike(a, b uint32) bool {
+	return ch.p.digest[a] == ch.p.digest[b] ||
+		ch.p.flags[a]&ch.p.flags[b]&long != 0 && ch.distance(a, b) <= ch.cfg.MaxDistance
+}
+
+func (ch *choice) distance(a, b uint32) int {
+	return simhash.Distance(ch.p.fingerprint[a], ch.p.fingerprint[b])
+}
+
+// via gives the page by which i, which is not the representative, belongs to its
+// cluster.
+func (ch *choice) via(i, representative uint32) uint32 {
+	if ch.alike(i, representative) {
+		return representative
+	}
+	return ch.speaks[ch.parent[ch.c.class[i]]]
+}

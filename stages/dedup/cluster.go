@@ -1,0 +1,170 @@
+package dedup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/simhash"
+)
+
+// clusters are the connected components of the pages by likeness.
+//
+// Pages that are alike to the same others form a class: the long ones of one
+// fingerprint, and the short ones of one digest. Components are found among
+// classes, so that a thousand copies of a page cost a thousand entries of a list
+// and no pair. Class numbers follow the order of fingerprints, then of digests,
+// and so do not depend on how pages lie in files.
+type clusters struct {
+	class []uint32 // of each page
+	// root[c] names the component of class c: one of its classes.
+	root []uint32
+	// tree holds the pairs of classes by which components grew: a spanning tree of each.
+	tree []edge
+}
+
+// edge is two classes whose pages are alike.
+type edge struct{ a, b uint32 }
+
+// none is no page, or no class.
+const none = math.MaxUint32
+
+// findClusters finds the components of p.
+func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, error) {
+	c := &clusters{class: make([]uint32, p.count())}
+	fingerprints := c.classes(p)
+	current := make([]bool, len(c.root)) // the class has a page of this round
+	for i := p.sealed; i < p.count(); i++ {
+		current[c.class[i]] = true
+	}
+	calls := 0
+	err := simhash.Pairs(fingerprints, maxDistance, func(pair simhash.Pair) bool {
+		a, b := uint32(pair.A), uint32(pair.B)
+		if current[a] || current[b] { // sealed rounds are not compared with one another
+			c.join(a, b)
+		}
+		calls++
+		return calls%(1<<16) != 0 || ctx.Err() == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i := range c.root {
+		c.root[i] = c.find(uint32(i))
+	}
+	return c, nil
+}
+
+// classes numbers the classes of p's pages and gives the fingerprints of those
+// that have one: class i has the i-th.
+func (c *clusters) classes(p *pages) (fingerprints []uint64) {
+	order := make([]uint32, p.count())
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	// Equal digests are of equal texts, whose words and fingerprints are equal. That
+	// this holds for what was read is made sure of here, not trusted: on it rests
+	// that pages of a class are alike to the same others.
+	slices.SortFunc(order, func(a, b uint32) int {
+		return cmp.Or(bytes.Compare(p.digest[a][:], p.digest[b][:]), cmp.Compare(p.fingerprint[a], p.fingerprint[b]), cmp.Compare(a, b))
+	})
+	short := uint32(0)
+	for begin := 0; begin < len(order); {
+		first := order[begin]
+		end := begin
+		for ; end < len(order) && p.digest[order[end]] == p.digest[first]; end++ {
+			i := order[end]
+			p.fingerprint[i] = p.fingerprint[first]
+			p.flags[i] = p.flags[i]&^long | p.flags[first]&long
+			c.class[i] = short // counted on from the last fingerprint below
+		}
+		if p.flags[first]&long == 0 {
+			short++
+		}
+		begin = end
+	}
+
+	order = slices.DeleteFunc(order, func(i uint32) bool { return p.flags[i]&long == 0 })
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(p.fingerprint[a], p.fingerprint[b]) })
+	for _, i := range order {
+		if n := len(fingerprints); n == 0 || fingerprints[n-1] != p.fingerprint[i] {
+			fingerprints = append(fingerprints, p.fingerprint[i])
+		}
+		c.class[i] = uint32(len(fingerprints) - 1)
+	}
+	for i := range c.class {
+		if p.flags[i]&long == 0 {
+			c.class[i] += uint32(len(fingerprints))
+		}
+	}
+	c.root = make([]uint32, len(fingerprints)+int(short))
+	for i := range c.root {
+		c.root[i] = uint32(i)
+	}
+	return fingerprints
+}
+
+// find gives the least class known to be connected with i (Tarjan: union-find
+// with path halving).
+func (c *clusters) find(i uint32) uint32 {
+	for c.root[i] != i {
+		c.root[i] = c.root[c.root[i]]
+		i = c.root[i]
+	}
+	return i
+}
+
+// join connects two classes, and notes it if they were not connected.
+func (c *clusters) join(a, b uint32) {
+	ra, rb := c.find(a), c.find(b)
+	if ra == rb {
+		return
+	}
+	c.root[max(ra, rb)] = min(ra, rb)
+	c.tree = append(c.tree, edge{a, b})
+}
+
+// parents roots the tree of every component that has a representative's class in
+// roots, and gives for each of its classes the next one on the way there; none
+// for all others.
+func (c *clusters) parents(roots []uint32) []uint32 {
+	// The tree's edges by class: those of class i are near[start[i]:start[i+1]].
+	start := make([]uint32, len(c.root)+1)
+	for _, e := range c.tree {
+		start[e.a+1]++
+		start[e.b+1]++
+	}
+	for i := range c.root {
+		start[i+1] += start[i]
+	}
+	near, fill := make([]uint32, start[len(c.root)]), slices.Clone(start)
+	for _, e := range c.tree {
+		near[fill[e.a]], near[fill[e.b]] = e.b, e.a
+		fill[e.a]++
+		fill[e.b]++
+	}
+	parent := fill[:len(c.root)]
+	for i := range parent {
+		parent[i] = none
+	}
+	var queue []uint32
+	for _, root := range roots {
+		queue = append(queue[:0], root)
+		for len(queue) > 0 {
+			at := queue[len(queue)-1]
+			queue = queue[:len(queue)-1]
+			for _, next := range near[start[at]:start[at+1]] {
+				if next != parent[at] {
+					parent[next] = at
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return parent
+}

@@ -1,0 +1,220 @@
+package dedup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/simhash"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Config is what decides the results beside the inputs.
+type Config struct {
+	// MaxDistance is how many bits of 64 the fingerprints of near duplicates differ
+	// in at most: 0 to 7.
+	MaxDistance int
+	// MinWords is how many words a text has at least to be compared by fingerprint;
+	// short texts share fingerprints by chance.
+	MinWords int
+}
+
+// Run finds the round's clusters.
+func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
+	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
+		return nil, fmt.Errorf("distance %d is not one of 0 to %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
+	}
+	p, err := load(ctx, env.Bucket, sourcesOf(in), cfg)
+	if err != nil {
+		return nil, err
+	}
+	env.Progress.Add("rows", int64(p.count()))
+	c, err := findClusters(ctx, p, cfg.MaxDistance)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := choose(ctx, env.Bucket, env.Scratch, p, c, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer ch.close()
+
+	n := counts{seen: make([]bool, len(c.root))}
+	var files []manifest.File
+	for bucket := range in.Plan.Buckets {
+		f, err := writeBucket(ctx, env, in.Task, bucket, ch, &n)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return &manifest.Result{
+		Counts: []manifest.Count{
+			{Name: "clusters", N: n.clusters}, {Name: "exact", N: n.exact}, {Name: "near", N: n.near},
+			{Name: "pages", N: int64(p.count() - p.sealed)}, {Name: "sealed", N: int64(p.sealed)},
+		},
+		Files: files,
+	}, nil
+}
+
+// counts are of what was written.
+type counts struct {
+	clusters, exact, near int64
+	seen                  []bool // by component
+}
+
+// sourcesOf lists the files to read: those of sealed rounds, oldest first, then
+// this round's by partition.
+func sourcesOf(in *stages.Input) []source {
+	var sources []source
+	for age, sealed := range in.Earlier {
+		for _, f := range sealed.FilesOf(stages.FilePages) {
+			sources = append(sources, source{key: f.Key, sealed: true, crawl: sealed.Crawl, round: sealed.Round, age: age})
+		}
+	}
+	for partition, merged := range in.Results[stages.Merge] {
+		for _, f := range merged.FilesOf(stages.FilePages) {
+			sources = append(sources, source{
+				key: f.Key, crawl: in.Task.Crawl, round: in.Task.Round,
+				age: len(in.Earlier), bucket: in.Plan.Partitions[partition].Bucket,
+			})
+		}
+	}
+	return sources
+}
+
+// numbered is a page of a cluster: its number and names.
+type numbered struct {
+	page      uint32
+	surt, url string
+}
+
+// clustered is the stream of a source's pages in clusters.
+type clustered struct {
+	next func() (row, error, bool)
+	page uint32
+	ch   *choice
+}
+
+// Read implements table.Stream.
+func (s *clustered) Read(batch []numbered) (int, error) {
+	for n := 0; n < len(batch); {
+		r, err, ok := s.next()
+		if err != nil {
+			return n, err
+		}
+		if !ok {
+			return n, io.EOF
+		}
+		if s.ch.clustered(s.page) {
+			batch[n] = numbered{page: s.page, surt: r.SURT, url: r.URL}
+			n++
+		}
+		s.page++
+	}
+	return len(batch), nil
+}
+
+// writeBucket writes the rows of the bucket's pages.
+func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) (manifest.File, error) {
+	w, err := table.NewWriter[schema.Duplicate](filepath.Join(env.Scratch, "duplicates.parquet"), table.SortedBy("url_surtkey", "url"))
+	if err != nil {
+		return manifest.File{}, err
+	}
+	defer w.Abort()
+	for member, err := range members(ctx, env.Bucket, bucket, ch) {
+		if err != nil {
+			return manifest.File{}, err
+		}
+		d, err := ch.row(member)
+		if err != nil {
+			return manifest.File{}, err
+		}
+		if d == nil {
+			continue
+		}
+		n.count(d, ch.c.root[ch.c.class[member.page]])
+		if err := w.Append(d); err != nil {
+			return manifest.File{}, err
+		}
+	}
+	return table.Finish(ctx, w, env.Bucket, stages.FileDuplicates, layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket))
+}
+
+// members yields the bucket's pages in clusters by SURT and URL.
+func members(ctx context.Context, b store.Bucket, bucket int, ch *choice) iter.Seq2[numbered, error] {
+	return func(yield func(numbered, error) bool) {
+		var streams []table.Stream[numbered]
+		for i := range ch.p.sources {
+			s := &ch.p.sources[i]
+			if s.sealed || s.bucket != bucket {
+				continue
+			}
+			next, stop := iter.Pull2(s.rows(ctx, b))
+			defer stop()
+			streams = append(streams, &clustered{next: next, page: s.first, ch: ch})
+		}
+		compare := func(a, b *numbered) int {
+			return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+		}
+		for m, err := range table.Merge(ctx, compare, streams...) {
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// row makes the row of a member; nil where its only company is its own earlier self.
+func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
+	root := ch.c.root[ch.c.class[m.page]]
+	representative := ch.stands[root]
+	source := ch.p.source(representative)
+	url, err := ch.names.url(representative)
+	if err != nil {
+		return nil, err
+	}
+	d := &schema.Duplicate{
+		SURT: m.surt, URL: m.url, Representative: string(url), Kind: schema.DupNear,
+		Distance:            int32(ch.distance(m.page, representative)),
+		RepresentativeCrawl: source.crawl, RepresentativeRound: int32(source.round),
+		ClusterSize: int32(ch.size[root]),
+	}
+	if d.Representative == d.URL {
+		d.Kind = schema.DupRepresentative
+		if ch.size[root] == 1 && source.sealed {
+			return nil, nil
+		}
+		return d, nil
+	}
+	if ch.p.digest[m.page] == ch.p.digest[representative] {
+		d.Kind = schema.DupExact
+	}
+	if url, err = ch.names.url(ch.via(m.page, representative)); err != nil {
+		return nil, err
+	}
+	d.Via = string(url)
+	return d, nil
+}
+
+func (n *counts) count(d *schema.Duplicate, component uint32) {
+	switch d.Kind {
+	case schema.DupExact:
+		n.exact++
+	case schema.DupNear:
+		n.near++
+	}
+	if !n.seen[component] {
+		n.seen[component] = true
+		n.clusters++
+	}
+}

@@ -1,0 +1,137 @@
+package dedup
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/base32"
+	"fmt"
+	"iter"
+	"math"
+	"sort"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// row is what is read of a page, sealed or of this round. Its columns are those
+// of schema.Page.
+type row struct {
+	SURT         string `parquet:"url_surtkey"`
+	URL          string `parquet:"url"`
+	CanonicalURL string `parquet:"canonical_url,optional"`
+	WordCount    int32  `parquet:"word_count"`
+	TextDigest   string `parquet:"text_digest,optional"`
+	SimHash      int64  `parquet:"simhash"`
+	DuplicateOf  string `parquet:"duplicate_of,optional"`
+}
+
+// source is a file of pages. Those that take part have the numbers first to
+// end - 1, in the file's order.
+type source struct {
+	key    string
+	sealed bool
+	crawl  string
+	round  int
+	age    int // of the round: 0 is the oldest
+	bucket int // of this round's
+	first  uint32
+	end    uint32
+}
+
+// rows yields the pages of the source that take part, in order.
+func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		for r, err := range table.Concat[row](ctx, b, []string{s.key}) {
+			if err != nil {
+				yield(row{}, fmt.Errorf("read pages: %w", err))
+				return
+			}
+			// A sealed duplicate stands for nothing, and no text is like no other.
+			if r.TextDigest == "" || s.sealed && r.DuplicateOf != "" {
+				continue
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// digest is the SHA-1 of a normalised text.
+type digest [sha1.Size]byte
+
+// digestText is the length of a digest in base 32.
+const digestText = 32
+
+// What else is known of a page.
+const (
+	long      = 1 << iota // its text has enough words to be compared by fingerprint
+	elsewhere             // it names another page as canonical
+)
+
+// pages holds, of every page that takes part, what fits in fixed width. Sealed
+// representatives have the lowest numbers, the oldest first.
+type pages struct {
+	sources     []source
+	fingerprint []uint64
+	digest      []digest
+	urlLength   []uint32 // bytes
+	flags       []uint8
+	sealed      uint32 // pages below this number are sealed representatives
+}
+
+// maxPages bounds the numbers of pages.
+const maxPages = math.MaxInt32
+
+// load reads the pages of all sources, sealed ones first.
+func load(ctx context.Context, b store.Bucket, sources []source, cfg Config) (*pages, error) {
+	p := &pages{sources: sources}
+	for i := range sources {
+		s := &sources[i]
+		s.first = p.count()
+		for r, err := range s.rows(ctx, b) {
+			if err != nil {
+				return nil, err
+			}
+			if err := p.add(&r, cfg); err != nil {
+				return nil, err
+			}
+		}
+		s.end = p.count()
+		if s.sealed {
+			p.sealed = s.end
+		}
+	}
+	return p, nil
+}
+
+func (p *pages) count() uint32 { return uint32(len(p.fingerprint)) }
+
+func (p *pages) add(r *row, cfg Config) error {
+	if len(p.fingerprint) == maxPages {
+		return fmt.Errorf("more than %d pages and sealed representatives: %w", maxPages, stages.ErrPermanent)
+	}
+	var d digest
+	if n, err := base32.StdEncoding.Decode(d[:], []byte(r.TextDigest[:min(len(r.TextDigest), digestText)])); err != nil ||
+		n != len(d) || len(r.TextDigest) != digestText {
+		return fmt.Errorf("page %q: text digest %q is no SHA-1 in base 32: %w", r.URL, r.TextDigest, stages.ErrPermanent)
+	}
+	var flags uint8
+	if int(r.WordCount) >= cfg.MinWords {
+		flags |= long
+	}
+	if r.CanonicalURL != "" && r.CanonicalURL != r.URL {
+		flags |= elsewhere
+	}
+	p.fingerprint = append(p.fingerprint, uint64(r.SimHash))
+	p.digest = append(p.digest, d)
+	p.urlLength = append(p.urlLength, uint32(len(r.URL)))
+	p.flags = append(p.flags, flags)
+	return nil
+}
+
+// source gives the source of page i.
+func (p *pages) source(i uint32) *source {
+	return &p.sources[sort.Search(len(p.sources), func(s int) bool { return p.sources[s].end > i })]
+}
