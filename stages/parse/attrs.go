@@ -1,6 +1,6 @@
 package parse
 
-import "golang.org/x/net/html"
+import "bytes"
 
 // attr is an attribute that the pass looks at.
 type attr uint8
@@ -109,23 +109,37 @@ func attrOf(key []byte) attr {
 	return attrNone
 }
 
-// tagAttrs are the attributes of the tag at hand, valid until the next token.
-// Of attributes with the same name the first counts (HTML, 13.2.5.33).
+// tagAttrs are the attributes of a tag, as they stand in the document. Of attributes
+// with the same name the first counts (HTML, 13.2.5.33).
 type tagAttrs struct {
 	has uint32
 	val [attrCount][]byte
 }
 
-func (t *tagAttrs) read(z *html.Tokenizer) {
-	t.has = 0
-	for n, more := 0, true; more && n < maxAttrs; n++ {
-		var key, val []byte
-		key, val, more = z.TagAttr()
-		if a := attrOf(key); a != attrNone && t.has&(1<<a) == 0 {
-			t.has |= 1 << a
-			t.val[a] = val
-		}
+// put keeps an attribute that is looked at.
+func (t *tagAttrs) put(key, value []byte) {
+	var low [16]byte
+	if len(key) < 2 || len(key) > len(low) {
+		return
 	}
+	for i, c := range key {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		low[i] = c
+	}
+	a := attrOf(low[:len(key)])
+	if a == attrNone || t.has&(1<<a) != 0 {
+		return
+	}
+	t.has |= 1 << a
+	if bytes.IndexByte(value, '&') >= 0 {
+		value = unescape(make([]byte, 0, len(value)), value, true)
+	}
+	if bytes.IndexByte(value, 0) >= 0 {
+		value = bytes.ReplaceAll(value, []byte{0}, []byte("\uFFFD"))
+	}
+	t.val[a] = value
 }
 
 // get returns an attribute's value, nil if the tag has no such attribute.

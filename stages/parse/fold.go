@@ -58,11 +58,17 @@ func cut(s string, max int) string {
 	return strings.TrimRightFunc(s[:max], isSpace)
 }
 
-// lower lowers ASCII letters in place.
+// lower returns p with its ASCII letters in lower case: p itself if they are.
 func lower(p []byte) []byte {
 	for i, c := range p {
 		if c >= 'A' && c <= 'Z' {
-			p[i] = c + 'a' - 'A'
+			out := bytes.Clone(p)
+			for ; i < len(out); i++ {
+				if c := out[i]; c >= 'A' && c <= 'Z' {
+					out[i] = c + 'a' - 'A'
+				}
+			}
+			return out
 		}
 	}
 	return p

@@ -5,7 +5,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
-	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
 
@@ -46,13 +45,14 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 // tags of HTML, 13.2.6; formatting elements never break text, so the adoption
 // agency has nothing to adopt. Time and memory are linear in the document.
 type htmlPass struct {
-	out   text.Outline
-	links linkList
-	meta  meta
-	attrs tagAttrs
-	stack []openElement
-	count [maxIDs]int32 // open elements by id
-	top   openElement   // what an empty stack stands for, and the innermost state
+	out       text.Outline
+	links     linkList
+	meta      meta
+	lex       lexer
+	unescaped []byte // text with its references resolved
+	stack     []openElement
+	count     [maxIDs]int32 // open elements by id
+	top       openElement   // what an empty stack stands for, and the innermost state
 
 	collect   collector // what becomes of the text of the open raw text element
 	linkDepth int       // open elements when the open a element began
@@ -83,60 +83,53 @@ func (h *htmlPass) small() bool {
 	return h.out.Len() <= maxKept && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= maxKept
 }
 
-// run reads the document.
+// run reads the document, which is UTF-8.
 func (h *htmlPass) run(doc []byte) {
-	z := html.NewTokenizer(bytes.NewReader(doc))
+	h.lex = lexer{src: doc}
+	z := &h.lex
 	for {
-		switch z.Next() {
-		case html.ErrorToken: // the end: a reader of bytes fails in no other way
+		switch z.next() {
+		case endOfFile:
 			h.links.close(&h.out)
 			h.out.Break(text.TagNone)
+			h.lex = lexer{}
 			return
-		case html.TextToken:
+		case textToken:
 			h.text(z)
-		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := z.TagName()
-			a := atom.Lookup(name)
-			if more {
-				h.attrs.read(z)
-			} else {
-				h.attrs.has = 0
+			continue
+		case startTag:
+			h.startTag(z.name)
+			if z.name == atom.Noscript {
+				z.raw = 0 // scripts are not run here, so what stands within is markup
 			}
-			h.startTag(a)
-			if a == atom.Noscript {
-				z.NextIsNotRawText() // scripts are not run here, so what stands within is markup
-			}
-			z.AllowCDATA(h.top.atom == atom.Svg || h.top.atom == atom.Math)
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			h.endTag(atom.Lookup(name))
-			z.AllowCDATA(h.top.atom == atom.Svg || h.top.atom == atom.Math)
+		case endTag:
+			h.endTag(z.name)
 		}
+		z.cdata = h.top.atom == atom.Svg || h.top.atom == atom.Math
 	}
 }
 
-func (h *htmlPass) text(z *html.Tokenizer) {
-	switch h.collect {
-	case toNowhere:
+func (h *htmlPass) text(z *lexer) {
+	if h.collect == toNowhere || h.top.skip && h.collect == toText {
 		return
-	case toTitle:
+	}
+	p := z.text
+	if z.refs && bytes.IndexByte(p, '&') >= 0 {
+		h.unescaped = unescape(h.unescaped[:0], p, false)
+		p = h.unescaped
+	}
+	switch {
+	case h.collect == toTitle:
 		if h.meta.title == "" {
-			h.meta.title = fold(z.Text(), maxTitle)
+			h.meta.title = fold(p, maxTitle)
 		}
-		return
-	case toJSON:
-		h.meta.jsonLD(z.Text())
-		return
-	}
-	if h.top.skip {
-		return
-	}
-	p := z.Text()
-	if h.count[idPre] > 0 || h.count[idListing] > 0 {
+	case h.collect == toJSON:
+		h.meta.jsonLD(p)
+	case h.count[idPre] > 0 || h.count[idListing] > 0:
 		h.out.Lines(p)
-		return
+	default:
+		h.out.Text(p)
 	}
-	h.out.Text(p)
 }
 
 var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, elements[atom.P].id
@@ -144,15 +137,15 @@ var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, el
 func (h *htmlPass) startTag(a atom.Atom) {
 	h.collect = toText
 	if h.count[idTemplate] > 0 { // a template's content is no part of the document
-		h.attrs.has = 0
+		h.lex.attrs.has = 0
 	}
 	switch a {
 	case atom.Script:
 		h.collect = toNowhere
-		if bytes.EqualFold(h.attrs.get(attrType), jsonLDType) {
+		if bytes.EqualFold(h.lex.attrs.get(attrType), jsonLDType) {
 			h.collect = toJSON
 		}
-		h.links.add(schema.KindScript, h.attrs.get(attrSrc), h.top.part)
+		h.links.add(schema.KindScript, h.lex.attrs.get(attrSrc), h.top.part)
 		return
 	case atom.Style, atom.Noembed, atom.Noframes:
 		h.collect = toNowhere
@@ -172,14 +165,14 @@ func (h *htmlPass) startTag(a atom.Atom) {
 		return
 	case atom.A:
 		h.links.close(&h.out)
-		h.links.open(&h.attrs, &h.out, h.top.part)
+		h.links.open(&h.lex.attrs, &h.out, h.top.part)
 		h.linkDepth = len(h.stack)
 		return
 	case atom.Meta:
-		h.meta.tag(&h.attrs)
+		h.meta.tag(&h.lex.attrs)
 		return
 	case atom.Time:
-		h.meta.timeTag(&h.attrs)
+		h.meta.timeTag(&h.lex.attrs)
 		return
 	}
 	e, known := elements[a]
@@ -202,10 +195,10 @@ var (
 
 // source is where an element's content comes from, lazily loaded or not.
 func (h *htmlPass) source() []byte {
-	if s := h.attrs.get(attrSrc); len(s) > 0 && !bytes.HasPrefix(s, dataScheme) {
+	if s := h.lex.attrs.get(attrSrc); len(s) > 0 && !bytes.HasPrefix(s, dataScheme) {
 		return s
 	}
-	return h.attrs.get(attrDataSrc)
+	return h.lex.attrs.get(attrDataSrc)
 }
 
 var dataScheme = []byte("data:")
@@ -218,23 +211,23 @@ func (h *htmlPass) voidTag(a atom.Atom, e element) {
 	}
 	switch a {
 	case atom.Area:
-		h.links.addTag(schema.KindArea, attrHref, &h.attrs, h.top.part)
+		h.links.addTag(schema.KindArea, attrHref, &h.lex.attrs, h.top.part)
 	case atom.Base:
-		h.links.setBase(h.attrs.get(attrHref))
+		h.links.setBase(h.lex.attrs.get(attrHref))
 	case atom.Img:
-		h.links.addImage(&h.attrs, h.source(), h.top.part)
+		h.links.addImage(&h.lex.attrs, h.source(), h.top.part)
 	case atom.Link:
-		h.links.addLink(&h.attrs, h.top.part)
+		h.links.addLink(&h.lex.attrs, h.top.part)
 	case atom.Source:
-		if s := h.attrs.get(attrSrcset); len(s) > 0 {
+		if s := h.lex.attrs.get(attrSrcset); len(s) > 0 {
 			h.links.addSrcset(s, h.top.part)
 		} else {
-			h.links.add(schema.KindMedia, h.attrs.get(attrSrc), h.top.part)
+			h.links.add(schema.KindMedia, h.lex.attrs.get(attrSrc), h.top.part)
 		}
 	case atom.Embed, atom.Track:
-		h.links.add(schema.KindMedia, h.attrs.get(attrSrc), h.top.part)
+		h.links.add(schema.KindMedia, h.lex.attrs.get(attrSrc), h.top.part)
 	case atom.Frame:
-		h.links.add(schema.KindFrame, h.attrs.get(attrSrc), h.top.part)
+		h.links.add(schema.KindFrame, h.lex.attrs.get(attrSrc), h.top.part)
 	}
 }
 
@@ -278,14 +271,14 @@ func (h *htmlPass) endCells() {
 func (h *htmlPass) push(a atom.Atom, e element) {
 	switch a {
 	case atom.Form:
-		h.links.addForm(&h.attrs, h.top.part)
+		h.links.addForm(&h.lex.attrs, h.top.part)
 	case atom.Object:
-		h.links.add(schema.KindMedia, h.attrs.get(attrData), h.top.part)
+		h.links.add(schema.KindMedia, h.lex.attrs.get(attrData), h.top.part)
 	case atom.Video, atom.Audio:
 		h.links.add(schema.KindMedia, h.source(), h.top.part)
-		h.links.add(schema.KindImg, h.attrs.get(attrPoster), h.top.part)
+		h.links.add(schema.KindImg, h.lex.attrs.get(attrPoster), h.top.part)
 	case atom.Html:
-		h.meta.htmlLang(&h.attrs)
+		h.meta.htmlLang(&h.lex.attrs)
 	}
 	if e.flags&block != 0 {
 		h.out.Break(tagOf(a))
@@ -294,7 +287,7 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 		return
 	}
 	hint := text.OfElement(a)
-	if h.attrs.has != 0 {
+	if h.lex.attrs.has != 0 {
 		hint |= h.hintOfAttrs(a)
 	}
 	o := openElement{atom: a, flags: e.flags, id: e.id, part: h.partOf(a), skip: h.top.skip || e.flags&opaque != 0}
@@ -322,7 +315,7 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 // hintOfAttrs is what class, id, role and style say.
 func (h *htmlPass) hintOfAttrs(a atom.Atom) text.Hint {
 	var hint text.Hint
-	t := &h.attrs
+	t := &h.lex.attrs
 	if t.set(attrClass) {
 		hint |= text.OfName(t.val[attrClass])
 	}
@@ -392,10 +385,10 @@ func (h *htmlPass) partOf(a atom.Atom) part {
 			return partFooter
 		}
 	default:
-		if in != partNone || !h.attrs.set(attrRole) {
+		if in != partNone || !h.lex.attrs.set(attrRole) {
 			return in
 		}
-		switch string(h.attrs.val[attrRole]) {
+		switch string(h.lex.attrs.val[attrRole]) {
 		case "navigation":
 			return partNav
 		case "main":
