@@ -21,7 +21,7 @@ func byName(a, b *wide) int { return strings.Compare(a.Name, b.Name) }
 func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var rows []wide
-	for i := range 20_000 {
+	for i := range 6_000 {
 		w := wideRows()[rng.IntN(3)]
 		w.Key, w.Name = int64(i), string(rune('a'+rng.IntN(26)))
 		rows = append(rows, w)

@@ -95,7 +95,7 @@ func TestEveryColumnTypeComesBackAsItWasWritten(t *testing.T) {
 
 func TestManyRowsAcrossRowGroupsComeBackInOrder(t *testing.T) {
 	s := newStore(t)
-	want := captures(20_000)
+	want := captures(4_000)
 	for name, opts := range map[string][]table.WriterOption{
 		"default": nil, "fast": {table.Fast()}, "small groups": {table.RowGroups(777, 0)}, "by bytes": {table.RowGroups(0, 1<<20)},
 	} {
@@ -140,7 +140,7 @@ func TestCapturesTakeAtMost100BytesARow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Write(captures(50_000)); err != nil {
+	if err := w.Write(captures(20_000)); err != nil {
 		t.Fatal(err)
 	}
 	l, err := w.Close()
