@@ -8,5 +8,5 @@
 // sealed.json lists: a round that is not sealed is not seen, and a dataset
 // without parts opens as an empty one with all its columns.
 //
-// It imports packages schema, layout and manifest.
+// It imports packages schema and manifest.
 package catalog
