@@ -52,26 +52,37 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// edit changes a word or two near the end of a paragraph so that the fingerprint
-// of the whole text moves by at least one bit and at most NearDistance. It tries
-// words that k chooses, one after the other, until one fits; a change of one word
-// touches a shingle or two or three among many, so that a few tries do. Where none
-// fits, the words stay as they are. texts hold the text before the paragraph, up
-// to body, twice; step tells which words are not to be touched again.
+// editSizes are how many words an edit changes, in the order in which they are
+// tried. A word touches three shingles among many, which mostly flips a bit or some
+// of those where the shingles' votes are almost even; a text that has no such bit
+// needs more.
+var editSizes = [...]int{2, 1, 3, 5, 8, 12}
+
+// triesPerSize is how often chance may choose the words of an edit of one size.
+const triesPerSize = 150
+
+// edit changes words near the end of a paragraph so that the fingerprint of the
+// whole text moves by at least one bit and at most NearDistance. It tries words that
+// k chooses, one after the other, until some fit; a few tries mostly do. Where none
+// fit, the words stay as they are. texts hold the text before the paragraph, up to
+// body, twice. Steps change different words, so that the ends of a chain drift apart;
+// in a text so short that this moves too much, the last words, which are in fewer
+// shingles, are changed again.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
-	const tries = 600
 	before := fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))
-	last := len(words) - 1 - 2*step
-	for try := range tries {
-		copy(changed, words)
-		changed[last] = k.at(2 * try)
-		if try < tries/2 {
-			changed[last-1] = k.at(2*try + 1)
-		}
-		after := fingerprint(appendSentence(texts[1][:body], changed, accents))
-		if n := simhash.Distance(before, after); n >= 1 && n <= NearDistance {
-			return changed
+	for _, last := range [...]int{len(words) - 1 - 2*step, len(words) - 1} {
+		for size, n := range editSizes {
+			for try := range triesPerSize {
+				copy(changed, words)
+				for i := range n {
+					changed[last-i] = k.at(size).at(try).at(last - i)
+				}
+				after := fingerprint(appendSentence(texts[1][:body], changed, accents))
+				if d := simhash.Distance(before, after); d >= 1 && d <= NearDistance {
+					return changed
+				}
+			}
 		}
 	}
 	return words
