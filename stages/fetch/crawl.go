@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
@@ -193,9 +194,14 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		return false
 	default:
 		verdict := rules.Verdict(v.key.URL)
-		v.judge(verdict)
+		failure := ""
+		if len(v.met) == 0 {
+			v.judge(verdict)
+		} else {
+			failure = fmt.Sprintf("redirect to %s: %s", v.key.URL, verdict.Rule)
+		}
 		if !verdict.Allowed {
-			c.finish(v, schema.RobotsDenied, "")
+			c.finish(v, schema.RobotsDenied, failure)
 			return false
 		}
 		c.get(ctx, t, v, o, verdict.Rule)

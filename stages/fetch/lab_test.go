@@ -231,6 +231,12 @@ func newWeb(t *testing.T, handler http.HandlerFunc) *web {
 	return w
 }
 
+// serve has another server take the connections.
+func (w *web) serve(serve func(pipeListener)) {
+	_ = w.server.Close()
+	go serve(pipeListener{w.conns, make(chan struct{})})
+}
+
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,11 +24,11 @@ import (
 )
 
 // misbehave is a web in which every path has its own fault.
-func misbehave(hits map[string]int) http.HandlerFunc {
+func misbehave() http.HandlerFunc {
+	var asked sync.Map
 	return func(w http.ResponseWriter, r *http.Request) {
-		key := r.Host + r.URL.RequestURI()
-		hits[key]++
-		first := hits[key] == 1
+		_, again := asked.LoadOrStore(r.Host+r.URL.RequestURI(), true)
+		first := !again
 		switch r.Host {
 		case "norobots.com":
 			noRobots(page)(w, r)
@@ -151,7 +152,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 		"http://127.0.0.1/1":        {outcome: schema.AddressBlocked},
 	}
 	bubble(t, func(t *testing.T) {
-		l := newLab(t, misbehave(map[string]int{}))
+		l := newLab(t, misbehave())
 		l.web.down["unknown.com"] = &net.DNSError{Err: "no such host", IsNotFound: true}
 		l.cfg.MaxBody = 50_000
 		var list []string
@@ -543,7 +544,7 @@ func TestTwoRedirectsToOneURLFetchItOnce(t *testing.T) {
 
 func TestOneURLTakesTheSamePath(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := newLab(t, misbehave(map[string]int{}))
+		l := newLab(t, misbehave())
 		l.cfg.tune = l.web.tune
 		rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "HTTP://A.com/moved#x")
 		if err != nil {

@@ -95,7 +95,7 @@ func (c *crawl) finish(v *visit, outcome schema.Outcome, failure string, more ..
 	}
 }
 
-// judge notes the verdict of robots.txt.
+// judge notes the verdict of robots.txt on the planned URL.
 func (v *visit) judge(r robots.Verdict) {
 	allowed := r.Allowed
 	v.fetch.RobotsAllowed, v.fetch.RobotsRule = &allowed, r.Rule
