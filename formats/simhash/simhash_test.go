@@ -16,12 +16,14 @@ import (
 // byTheBook follows the steps of the package's comment one by one.
 func byTheBook(text string) uint64 {
 	var words []string
-	word, alone := "", false
+	var word strings.Builder
+	alone := false
 	end := func() {
-		if word != "" {
-			words = append(words, word)
+		if word.Len() > 0 {
+			words = append(words, word.String())
 		}
-		word, alone = "", false
+		word.Reset()
+		alone = false
 	}
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
@@ -33,14 +35,15 @@ func byTheBook(text string) uint64 {
 		case unicode.IsLetter(r) && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 			unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
 			end()
-			word, alone = lower, true
+			word.WriteString(lower)
+			alone = true
 		case unicode.IsMark(r):
-			word += lower
+			word.WriteString(lower)
 		case unicode.IsLetter(r), unicode.IsNumber(r):
 			if alone {
 				end()
 			}
-			word += lower
+			word.WriteString(lower)
 		default:
 			end()
 		}
@@ -74,8 +77,8 @@ var texts = []string{
 	"", " \t\n", "!?", "one", "one two", "One, TWO; three!", "one two three four",
 	"L'été à Besançon: 25 °C", "e\u0301te\u0301 ete", "\u0301 starts with a mark", "STRASSE Straße İstanbul ΣΊΣΥΦΟΣ",
 	"東京は日本の首都です。ラーメン屋さん", "ภาษาไทยไม่มีช่องว่าง", "mixed東京mixed12東3", "မြန်မာဘာသာ", "한국어는 띄어 씁니다",
-	"bad\xffbytes\xc3(\xe2\x82", "a\uFFFDb", "nul\x00nul", "x²y₂ Ⅻ ٣", strings.Repeat("a", 70_000), strings.Repeat("ab ", 50_000),
-	strings.Repeat("語", 50_000), strings.Repeat("long"+strings.Repeat("x", 20_000)+" ", 9),
+	"bad\xffbytes\xc3(\xe2\x82", "a\uFFFDb", "nul\x00nul", "x²y₂ Ⅻ ٣", strings.Repeat("a", 70_000), strings.Repeat("ab ", 20_000),
+	strings.Repeat("語", 20_000), strings.Repeat("long"+strings.Repeat("x", 20_000)+" ", 9),
 }
 
 func TestFingerprintsAreThoseOfTheDefinition(t *testing.T) {
@@ -133,7 +136,7 @@ func prose(r *rand.Rand, n int) []string {
 func TestNearTextsAreNearAndOthersFar(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var h simhash.Hasher
-	for range 200 {
+	for range 50 {
 		words := prose(r, 1500)
 		text := h.Of(strings.Join(words, " "))
 		words[r.IntN(len(words))] = "changed"

@@ -60,17 +60,31 @@ func bySURT(a, b schema.Page) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-func put(t testing.TB, b store.Bucket, key string, pages []page) manifest.File {
+// put writes pages as merge and publish do, or the few columns that are read.
+func put(t testing.TB, b store.Bucket, key string, pages []page, narrow bool) manifest.File {
 	t.Helper()
-	w, err := table.NewWriter[schema.Page](filepath.Join(t.TempDir(), "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []schema.Page
 	for _, p := range pages {
 		rows = append(rows, p.row(t))
 	}
 	slices.SortFunc(rows, bySURT)
+	if !narrow {
+		return putRows(t, b, key, rows)
+	}
+	var few []row
+	for _, r := range rows {
+		few = append(few, row{SURT: r.SURT, URL: r.URL, CanonicalURL: r.CanonicalURL, WordCount: r.WordCount,
+			TextDigest: r.TextDigest, SimHash: r.SimHash, DuplicateOf: r.DuplicateOf})
+	}
+	return putRows(t, b, key, few)
+}
+
+func putRows[T any](t testing.TB, b store.Bucket, key string, rows []T) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +100,7 @@ type world struct {
 	sealed     [][]page // by round
 	partitions [][]page
 	buckets    int
+	narrow     bool
 }
 
 // run runs the stage on w and gives the rows of each bucket.
@@ -103,14 +118,14 @@ func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, *manifest.Re
 	for round, pages := range w.sealed {
 		half := len(pages) / 2
 		in.Earlier = append(in.Earlier, &manifest.Sealed{Crawl: "2026-11", Round: round, Files: []manifest.File{
-			put(t, b, layout.Table("pages", "2026-11", round, 0), pages[:half]),
-			put(t, b, layout.Table("pages", "2026-11", round, 1), pages[half:]),
+			put(t, b, layout.Table("pages", "2026-11", round, 0), pages[:half], w.narrow),
+			put(t, b, layout.Table("pages", "2026-11", round, 1), pages[half:], w.narrow),
 		}})
 	}
 	for i, pages := range w.partitions {
 		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: i, Bucket: i % w.buckets})
 		in.Results[stages.Merge] = append(in.Results[stages.Merge], &manifest.Result{Files: []manifest.File{
-			put(t, b, layout.Working("2026-11", len(w.sealed), "merge", "pages", i), pages),
+			put(t, b, layout.Working("2026-11", len(w.sealed), "merge", "pages", i), pages, w.narrow),
 		}})
 	}
 	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
@@ -320,7 +335,7 @@ func randomWorld(seed uint64, partitions, buckets int) world {
 		}
 		return pages
 	}
-	w := world{buckets: buckets, partitions: make([][]page, partitions)}
+	w := world{narrow: true, buckets: buckets, partitions: make([][]page, partitions)}
 	for range r.IntN(3) {
 		sealed := some(10, 1000)
 		for i := range sealed {
@@ -483,7 +498,7 @@ func distance(a, b schema.Page) int {
 
 func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 	kinds := map[schema.DuplicateKind]int{}
-	for seed := range uint64(60) {
+	for seed := range uint64(40) {
 		cfg := Config{MaxDistance: int(seed % 5), MinWords: 50}
 		w := randomWorld(seed, 3, 2)
 		parts, result := w.run(t, cfg)
@@ -516,7 +531,7 @@ func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 }
 
 func TestRowsDoNotDependOnPartitions(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		one, _ := randomWorld(seed, 1, 1).run(t, defaults)
 		five, _ := randomWorld(seed, 5, 3).run(t, defaults)
 		all := slices.Concat(five...)
