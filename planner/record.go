@@ -128,9 +128,9 @@ func (r *record) parse(url, value string) error {
 
 // planned is the row of a partition file.
 func (r *record) planned() (schema.PlannedURL, error) {
-	k, err := urlkey.KeyOf(r.url)
+	surt, err := urlkey.SURT(r.url)
 	return schema.PlannedURL{
-		URL: r.url, SURT: k.SURT, Host: r.host, Domain: r.domain, Priority: r.priority, Depth: r.depth,
+		URL: r.url, SURT: surt, Host: r.host, Domain: r.domain, Priority: r.priority, Depth: r.depth,
 		ContentDigest: r.contentDigest, ETag: r.etag, LastModified: r.lastModified, Fetches: r.fetches,
 	}, err
 }

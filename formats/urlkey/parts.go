@@ -21,6 +21,15 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
+// SURT is KeyOf for who needs no more than the sort key.
+func SURT(canonical string) (string, error) {
+	l, err := layCanonical(canonical)
+	if err != nil {
+		return "", err
+	}
+	return l.surt(), nil
+}
+
 // layCanonical finds the parts of a canonical URL.
 func layCanonical(s string) (laid, error) {
 	l := laid{url: s}

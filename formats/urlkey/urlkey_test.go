@@ -256,9 +256,8 @@ func TestSURT(t *testing.T) {
 	n := 0
 	for s := bufio.NewScanner(f); s.Scan(); n++ {
 		canonical, want, _ := strings.Cut(s.Text(), "\t")
-		k, err := KeyOf(canonical)
-		if err != nil || k.SURT != want {
-			t.Errorf("SURT of %q = %q, %v; want %q", canonical, k.SURT, err, want)
+		if got, err := SURT(canonical); err != nil || got != want {
+			t.Errorf("SURT(%q) = %q, %v; want %q", canonical, got, err, want)
 		}
 	}
 	if n < 100 {
