@@ -16,12 +16,11 @@ const (
 	boundary                    // end tags within do not reach beyond it (HTML, 13.2.4.2, "in scope")
 	listEdge                    // an implied end of li, dt, dd does not reach beyond it
 	tabular                     // part of a table
-	sits                        // inline, kept on the stack since it may be hidden or named
 	opaque                      // what it holds is not text of the document
 	heading
-	position // says which part of the page it is
 )
 
+// maxIDs is more than the elements that have a place in the count; TestElementsFit.
 const maxIDs = 96
 
 // elements lists what is kept on the stack of open elements, and the void ones.
@@ -44,7 +43,7 @@ var elements = func() map[atom.Atom]element {
 		atom.Pre)
 	add(block|closesP, atom.Div, atom.Address, atom.Li, atom.Dt, atom.Dd)
 	add(block|closesP, atom.P)
-	add(block|closesP|listEdge|position, atom.Article, atom.Main, atom.Nav, atom.Header, atom.Footer, atom.Aside)
+	add(block|closesP|listEdge, atom.Article, atom.Main, atom.Nav, atom.Header, atom.Footer, atom.Aside)
 	add(block|closesP|heading, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6)
 	add(block|closesP|boundary|listEdge, atom.Table)
 	add(block|tabular|boundary|listEdge, atom.Td, atom.Th, atom.Caption)
@@ -53,7 +52,8 @@ var elements = func() map[atom.Atom]element {
 	add(boundary|listEdge|opaque, atom.Template, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
 	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
 	add(listEdge, atom.Button, atom.Select)
-	add(sits, atom.Span, atom.Label, atom.Font)
+	// Inline, kept since what they hold may be hidden.
+	add(0, atom.Span, atom.Label, atom.Font)
 	add(void, atom.Area, atom.Base, atom.Col, atom.Embed, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param,
 		atom.Source, atom.Track, atom.Wbr, atom.Frame, atom.Keygen, atom.Bgsound)
 	add(void|block, atom.Br, atom.Hr)

@@ -2,10 +2,8 @@ package parse
 
 import (
 	"bytes"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -35,6 +33,7 @@ type linkList struct {
 	base   span
 	max    int
 	over   int               // links beyond max
+	long   int               // references that are too long
 	opened int               // index of the open a element, or -1
 	seen   map[string]string // canonical target of a reference; "" for one that has none
 
@@ -45,7 +44,7 @@ type linkList struct {
 func (l *linkList) reset(max int) {
 	l.raw, l.bytes = l.raw[:0], l.bytes[:0]
 	l.base, l.max, l.over, l.opened = span{}, max, 0, -1
-	l.canonical, l.refresh = "", ""
+	l.canonical, l.refresh, l.long = "", "", 0
 	if l.seen == nil {
 		l.seen = make(map[string]string)
 	}
@@ -64,6 +63,7 @@ func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, isSpace)
 	if len(href) > maxHref {
+		l.long++
 		return nil
 	}
 	if len(l.raw) >= l.max {
@@ -237,190 +237,4 @@ func (l *linkList) setBase(href []byte) {
 	if l.base == (span{}) && len(href) > 0 && len(href) <= maxHref {
 		l.base = l.keep(bytes.TrimFunc(href, isSpace))
 	}
-}
-
-// addHeader adds the links of a Link field (RFC 8288).
-func (l *linkList) addHeader(field string) {
-	if len(field) > maxHref {
-		field = field[:maxHref]
-	}
-	for {
-		i := strings.IndexByte(field, '<')
-		if i < 0 {
-			return
-		}
-		href, rest, ok := strings.Cut(field[i+1:], ">")
-		if !ok {
-			return
-		}
-		var rel, hreflang string
-		rel, hreflang, field = linkParams(rest)
-		kind := schema.KindHeader
-		for w := range strings.FieldsSeq(rel) {
-			switch {
-			case w == "canonical":
-				kind = schema.KindCanonical
-			case w == "alternate" && hreflang != "" && kind == schema.KindHeader:
-				kind = schema.KindHreflang
-			}
-		}
-		if raw := l.add(kind, []byte(href), partNone); raw != nil {
-			raw.rel, raw.nofollow = l.keepRel([]byte(rel))
-			raw.header = true
-		}
-	}
-}
-
-// linkParams reads the parameters of a link up to the comma that ends it.
-func linkParams(s string) (rel, hreflang, rest string) {
-	for {
-		s = strings.TrimLeft(s, " \t;")
-		if s == "" || s[0] == ',' {
-			return rel, hreflang, s
-		}
-		i := strings.IndexAny(s, "=;,")
-		if i < 0 {
-			return rel, hreflang, ""
-		}
-		name := strings.ToLower(strings.TrimSpace(s[:i]))
-		if s[i] != '=' {
-			s = s[i:]
-			continue
-		}
-		s = strings.TrimLeft(s[i+1:], " \t")
-		var value string
-		if strings.HasPrefix(s, `"`) {
-			value, s, _ = strings.Cut(s[1:], `"`)
-		} else {
-			if i = strings.IndexAny(s, ";,"); i < 0 {
-				i = len(s)
-			}
-			value, s = strings.TrimSpace(s[:i]), s[i:]
-		}
-		switch {
-		case name == "rel" && rel == "":
-			rel = strings.ToLower(value)
-		case name == "hreflang":
-			hreflang = value
-		}
-	}
-}
-
-// addRefresh adds where the page refreshes to.
-func (l *linkList) addRefresh(target string, header bool) {
-	if r := l.add(schema.KindRefresh, []byte(target), partNone); r != nil {
-		r.header = header
-	}
-}
-
-// resolver makes canonical targets of references.
-type resolver struct {
-	canon     *urlkey.Canonicalizer
-	doc, base string
-	seen      map[string]string
-}
-
-// baseURL is what references are relative to: the document's URL, or what its base
-// element says if that is an http URL.
-func (l *linkList) baseURL(docURL string) string {
-	if l.base == (span{}) {
-		return docURL
-	}
-	b, err := urlkey.WHATWG(string(l.str(l.base)), docURL)
-	if err != nil || !strings.HasPrefix(b, "http:") && !strings.HasPrefix(b, "https:") {
-		return docURL
-	}
-	return b
-}
-
-// target returns the canonical URL of a reference, "" if it has none: another scheme,
-// or no URL. A reference of the header is relative to the document itself.
-func (r *resolver) target(ref []byte, header bool) string {
-	if header && r.doc != r.base {
-		key, err := r.canon.Canonical(string(ref), r.doc)
-		if err != nil {
-			return ""
-		}
-		return key.URL
-	}
-	if t, ok := r.seen[string(ref)]; ok {
-		return t
-	}
-	raw := string(ref)
-	t := ""
-	if key, err := r.canon.Canonical(raw, r.base); err == nil {
-		t = key.URL
-	}
-	r.seen[raw] = t
-	return t
-}
-
-// rows returns the links as rows. all is the outline's text. bad is how many links
-// have no canonical target.
-func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
-	if len(l.raw) == 0 {
-		return nil, 0
-	}
-	rows = make([]schema.Link, 0, len(l.raw))
-	inHeader := "" // the Link field's canonical gives way to the page's own
-	for i := range l.raw {
-		raw := &l.raw[i]
-		target := r.target(l.str(raw.href), raw.header)
-		if target == "" {
-			bad++
-			continue
-		}
-		switch {
-		case raw.kind == schema.KindRefresh && l.refresh == "":
-			l.refresh = target
-		case raw.kind == schema.KindCanonical && raw.header && inHeader == "":
-			inHeader = target
-		case raw.kind == schema.KindCanonical && !raw.header && l.canonical == "":
-			l.canonical = target
-		}
-		anchor := ""
-		if raw.to > raw.from {
-			anchor = foldString(all[raw.from:min(int(raw.to), len(all))], maxAnchor)
-		}
-		if anchor == "" && raw.alt != (span{}) {
-			anchor = fold(l.str(raw.alt), maxAnchor)
-		}
-		rows = append(rows, schema.Link{
-			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: intern(l.str(raw.rel)), Kind: raw.kind,
-			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Ordinal: int32(len(rows)),
-		})
-	}
-	if l.canonical == "" {
-		l.canonical = inHeader
-	}
-	return rows, bad
-}
-
-// intern returns p as a string, without allocating for what most links say.
-func intern(p []byte) string {
-	switch string(p) {
-	case "":
-		return ""
-	case "nofollow":
-		return "nofollow"
-	case "noopener":
-		return "noopener"
-	case "noopener noreferrer":
-		return "noopener noreferrer"
-	case "stylesheet":
-		return "stylesheet"
-	case "tag":
-		return "tag"
-	case "category tag":
-		return "category tag"
-	case "bookmark":
-		return "bookmark"
-	case "alternate":
-		return "alternate"
-	case "canonical":
-		return "canonical"
-	case "external":
-		return "external"
-	}
-	return string(p)
 }

@@ -159,6 +159,24 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+func TestElementsFit(t *testing.T) {
+	for a, e := range elements {
+		if e.id >= maxIDs || (e.id == 0) != (e.flags&void != 0) {
+			t.Errorf("%s has the place %d of %d", a, e.id, maxIDs)
+		}
+	}
+}
+
+func TestReferencesThatAreTooLongAreCounted(t *testing.T) {
+	r := parsePage(t, "<img src='data:image/png;base64,"+strings.Repeat("A", maxHref)+"'><a href=/x>x</a>", nil)
+	if len(r.Links) != 1 || r.BadLinks != 0 { // an embedded image is no link at all
+		t.Errorf("%d links, %d bad", len(r.Links), r.BadLinks)
+	}
+	if r = parsePage(t, "<a href='/"+strings.Repeat("A", maxHref)+"'>x</a>", nil); len(r.Links) != 0 || r.BadLinks != 1 {
+		t.Errorf("%d links, %d bad", len(r.Links), r.BadLinks)
+	}
+}
+
 func TestFullText(t *testing.T) {
 	for _, tt := range []struct{ name, page, want string }{
 		{"blocks are lines", "<p>One<p>Two<br>Three<div>Four</div>Five", "One\nTwo\nThree\nFour\nFive"},

@@ -1,0 +1,166 @@
+package parse
+
+import (
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+	"golang.org/x/net/html/atom"
+)
+
+// implyEnds ends the elements that a start tag ends (HTML, 13.2.6.4.7 and the table modes).
+func (h *htmlPass) implyEnds(a atom.Atom, e element) {
+	if e.flags&closesP != 0 && h.count[idP] > 0 {
+		h.endWithin(atom.P, boundary)
+	}
+	switch a {
+	case atom.Li:
+		h.endWithin(atom.Li, listEdge)
+	case atom.Dt, atom.Dd:
+		h.endWithin(atom.Dt, listEdge)
+		h.endWithin(atom.Dd, listEdge)
+	case atom.Option, atom.Optgroup:
+		h.endWithin(atom.Option, listEdge)
+	case atom.Td, atom.Th:
+		h.endCells()
+	case atom.Tr:
+		h.endCells()
+		h.endWithinTable(atom.Tr)
+	case atom.Tbody, atom.Thead, atom.Tfoot:
+		h.endCells()
+		h.endWithinTable(atom.Tr)
+		h.endWithinTable(atom.Tbody)
+		h.endWithinTable(atom.Thead)
+		h.endWithinTable(atom.Tfoot)
+	}
+	if e.flags&heading != 0 && h.top.flags&heading != 0 {
+		h.pop()
+	}
+}
+
+func (h *htmlPass) endCells() {
+	h.endWithinTable(atom.Td)
+	h.endWithinTable(atom.Th)
+	h.endWithinTable(atom.Caption)
+}
+
+// push opens an element that is kept on the stack.
+func (h *htmlPass) push(a atom.Atom, e element) {
+	switch a {
+	case atom.Form:
+		h.links.addForm(&h.lex.attrs, h.top.part)
+	case atom.Object:
+		h.links.add(schema.KindMedia, h.lex.attrs.get(attrData), h.top.part)
+	case atom.Video, atom.Audio:
+		h.links.add(schema.KindMedia, h.source(), h.top.part)
+		h.links.add(schema.KindImg, h.lex.attrs.get(attrPoster), h.top.part)
+	case atom.Html:
+		h.meta.htmlLang(&h.lex.attrs)
+	}
+	if e.flags&block != 0 {
+		h.out.Break(tagOf(a))
+	}
+	if len(h.stack) >= maxOpen {
+		return
+	}
+	hint := text.OfElement(a)
+	if h.lex.attrs.has != 0 {
+		hint |= h.hintOfAttrs(a)
+	}
+	o := openElement{atom: a, flags: e.flags, id: e.id, part: h.partOf(a), skip: h.top.skip || e.flags&opaque != 0}
+	if a == atom.Noscript || a == atom.Head {
+		hint |= text.Hidden
+	}
+	if e.flags&block != 0 {
+		o.elem = true
+	} else if e.flags&opaque == 0 {
+		// Inline: it matters only that its text is hidden or a control's.
+		hint &= text.Hidden | text.Control
+		o.elem = hint&^h.out.Hint() != 0
+		if o.breaks = o.elem; o.breaks {
+			h.out.Break(h.tagNow())
+		}
+	}
+	if o.elem {
+		h.out.Open(a, hint)
+	}
+	h.stack = append(h.stack, o)
+	h.count[e.id]++
+	h.top = o
+}
+
+// endWithin ends the innermost open element named a, and all within it, unless an
+// element with the flag edge lies between.
+func (h *htmlPass) endWithin(a atom.Atom, edge uint16) {
+	if h.count[elements[a].id] == 0 {
+		return
+	}
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		o := &h.stack[i]
+		if o.atom == a {
+			h.popTo(i)
+			return
+		}
+		if o.flags&edge != 0 || a == atom.Span && o.flags&block != 0 {
+			return
+		}
+	}
+}
+
+func (h *htmlPass) endWithinTable(a atom.Atom) {
+	if h.count[elements[a].id] == 0 {
+		return
+	}
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		switch h.stack[i].atom {
+		case a:
+			h.popTo(i)
+			return
+		case atom.Table, atom.Template:
+			return
+		}
+	}
+}
+
+func (h *htmlPass) endHeading() {
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		if h.stack[i].flags&heading != 0 {
+			h.popTo(i)
+			return
+		}
+		if h.stack[i].flags&boundary != 0 {
+			return
+		}
+	}
+}
+
+func (h *htmlPass) popTo(n int) {
+	for len(h.stack) > n {
+		h.pop()
+	}
+}
+
+func (h *htmlPass) pop() {
+	n := len(h.stack) - 1
+	o := h.stack[n]
+	h.stack = h.stack[:n]
+	h.count[o.id]--
+	if n > 0 {
+		h.top = h.stack[n-1]
+	} else {
+		h.top = openElement{}
+	}
+	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
+		h.links.close(&h.out) // an a element does not reach out of a cell, an object … (13.2.4.3, markers)
+	}
+	if o.flags&block != 0 {
+		h.out.Break(text.TagNone)
+	}
+	if o.elem {
+		if o.flags&block == 0 && o.breaks {
+			h.out.Break(text.TagNone)
+		}
+		h.out.Close()
+	}
+	if o.flags&block != 0 || o.breaks {
+		h.out.Break(h.tagNow())
+	}
+}
