@@ -7,6 +7,7 @@ package stages
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
 //	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
+//	          representatives                              working, one a bucket, read by later rounds
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
 //	          hosts                                        published, one part a bucket (of the host's domain)
 //	frontier  urls skips                                   published, one part a bucket
@@ -16,19 +17,20 @@ package stages
 // opened from the first round on. Working and published rows are sorted by
 // (url_surtkey, url) unless the row type says otherwise.
 const (
-	FileFetches    = "fetches"
-	FileRequests   = "requests"
-	FileCaptures   = "captures"
-	FilePages      = "pages"
-	FileText       = "text"
-	FileLinks      = "links"
-	FileWARC       = "warc"
-	FileCDXJ       = "cdxj"
-	FileEdges      = "edges"
-	FileHostEdges  = "hostedges"
-	FileHosts      = "hosts"
-	FileDuplicates = "duplicates"
-	FileInlinks    = "inlinks"
-	FileURLs       = "urls"
-	FileSkips      = "skips"
+	FileFetches         = "fetches"
+	FileRequests        = "requests"
+	FileCaptures        = "captures"
+	FilePages           = "pages"
+	FileText            = "text"
+	FileLinks           = "links"
+	FileWARC            = "warc"
+	FileCDXJ            = "cdxj"
+	FileEdges           = "edges"
+	FileHostEdges       = "hostedges"
+	FileHosts           = "hosts"
+	FileDuplicates      = "duplicates"
+	FileRepresentatives = "representatives"
+	FileInlinks         = "inlinks"
+	FileURLs            = "urls"
+	FileSkips           = "skips"
 )

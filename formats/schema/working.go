@@ -63,3 +63,15 @@ type Inlink struct {
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
 }
+
+// Representative is a row of a dedup task's working file, which later rounds read:
+// a page with text that is no duplicate of another and not alike to a
+// representative of an earlier round; sorted by SURT key, then URL.
+type Representative struct {
+	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
+	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`
+	CanonicalURL string `parquet:"canonical_url,optional" doc:"canonical URL that the page declares"`
+	WordCount    int32  `parquet:"word_count" doc:"words of the main text"`
+	TextDigest   string `parquet:"text_digest" doc:"SHA-1 of the normalised main text, base 32"`
+	SimHash      int64  `parquet:"simhash" doc:"64-bit SimHash of the main text"`
+}

@@ -65,6 +65,13 @@ func (ch *choice) clustered(page uint32) bool {
 	return ch.size[r] > 0 && ch.total[r] > 1
 }
 
+// represents tells whether a page of this round stands for itself or others in the
+// rounds to come: it is alike to no sealed representative and no duplicate.
+func (ch *choice) represents(page uint32) bool {
+	r := ch.c.root[ch.c.class[page]]
+	return ch.total[r] == 1 || ch.stands[r] == page
+}
+
 // elect finds the representative of every cluster and the speaker of every class.
 func (ch *choice) elect() error {
 	for i := range ch.stands {

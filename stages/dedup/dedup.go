@@ -55,12 +55,12 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, f)
+		files = append(files, f...)
 	}
 	return &manifest.Result{
 		Counts: []manifest.Count{
 			{Name: "clusters", N: n.clusters}, {Name: "exact", N: n.exact}, {Name: "near", N: n.near},
-			{Name: "pages", N: int64(p.count() - p.sealed)}, {Name: "sealed", N: int64(p.sealed)},
+			{Name: "pages", N: int64(p.count() - p.sealed)}, {Name: "representatives", N: n.representatives}, {Name: "sealed", N: int64(p.sealed)},
 		},
 		Files: files,
 	}, nil
@@ -68,8 +68,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 
 // counts are of what was written.
 type counts struct {
-	clusters, exact, near int64
-	seen                  []bool // by component
+	clusters, exact, near, representatives int64
+	seen                                   []bool // by component
 }
 
 // sourcesOf lists the files to read: those of sealed rounds, oldest first, then
@@ -77,7 +77,7 @@ type counts struct {
 func sourcesOf(in *stages.Input) []source {
 	var sources []source
 	for age, sealed := range in.Earlier {
-		for _, f := range sealed.FilesOf(stages.FilePages) {
+		for _, f := range sealed.FilesOf(stages.FileRepresentatives) {
 			sources = append(sources, source{key: f.Key, sealed: true, crawl: sealed.Crawl, round: sealed.Round, age: age})
 		}
 	}
@@ -92,22 +92,21 @@ func sourcesOf(in *stages.Input) []source {
 	return sources
 }
 
-// numbered is a page of a cluster: its number and names.
+// numbered is a page and its number.
 type numbered struct {
-	page      uint32
-	surt, url string
+	page uint32
+	row
 }
 
-// clustered is the stream of a source's pages in clusters.
-type clustered struct {
+// numbering is the stream of a source's pages with their numbers.
+type numbering struct {
 	next func() (row, error, bool)
 	page uint32
-	ch   *choice
 }
 
 // Read implements table.Stream.
-func (s *clustered) Read(batch []numbered) (int, error) {
-	for n := 0; n < len(batch); {
+func (s *numbering) Read(batch []numbered) (int, error) {
+	for n := range batch {
 		r, err, ok := s.next()
 		if err != nil {
 			return n, err
@@ -115,56 +114,77 @@ func (s *clustered) Read(batch []numbered) (int, error) {
 		if !ok {
 			return n, io.EOF
 		}
-		if s.ch.clustered(s.page) {
-			batch[n] = numbered{page: s.page, surt: r.SURT, url: r.URL}
-			n++
-		}
+		batch[n] = numbered{s.page, r}
 		s.page++
 	}
 	return len(batch), nil
 }
 
-// writeBucket writes the rows of the bucket's pages.
-func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) (manifest.File, error) {
-	w, err := table.NewWriter[schema.Duplicate](filepath.Join(env.Scratch, "duplicates.parquet"), table.SortedBy("url_surtkey", "url"))
+// writeBucket writes the bucket's parts: the rows of its pages in clusters, and
+// its new representatives.
+func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
+	duplicates, err := table.NewWriter[schema.Duplicate](filepath.Join(env.Scratch, "duplicates.parquet"), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
-		return manifest.File{}, err
+		return nil, err
 	}
-	defer w.Abort()
-	for member, err := range members(ctx, env.Bucket, bucket, ch) {
+	defer duplicates.Abort()
+	representatives, err := table.NewWriter[schema.Representative](filepath.Join(env.Scratch, "representatives.parquet"), table.SortedBy("url_surtkey", "url"))
+	if err != nil {
+		return nil, err
+	}
+	defer representatives.Abort()
+	for page, err := range bucketPages(ctx, env.Bucket, bucket, ch.p) {
 		if err != nil {
-			return manifest.File{}, err
+			return nil, err
 		}
-		d, err := ch.row(member)
+		if ch.represents(page.page) {
+			n.representatives++
+			if err := representatives.Append(&page.row); err != nil {
+				return nil, err
+			}
+		}
+		if !ch.clustered(page.page) {
+			continue
+		}
+		d, err := ch.row(page)
 		if err != nil {
-			return manifest.File{}, err
+			return nil, err
 		}
 		if d == nil {
 			continue
 		}
-		n.count(d, ch.c.root[ch.c.class[member.page]])
-		if err := w.Append(d); err != nil {
-			return manifest.File{}, err
+		n.count(d, ch.c.root[ch.c.class[page.page]])
+		if err := duplicates.Append(d); err != nil {
+			return nil, err
 		}
 	}
-	return table.Finish(ctx, w, env.Bucket, stages.FileDuplicates, layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket))
+	df, err := table.Finish(ctx, duplicates, env.Bucket, stages.FileDuplicates, layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket))
+	if err != nil {
+		return nil, err
+	}
+	rf, err := table.Finish(ctx, representatives, env.Bucket, stages.FileRepresentatives,
+		layout.Working(t.Crawl, t.Round, string(stages.Dedup), stages.FileRepresentatives, bucket))
+	if err != nil {
+		return nil, err
+	}
+	return []manifest.File{df, rf}, nil
 }
 
-// members yields the bucket's pages in clusters by SURT and URL.
-func members(ctx context.Context, b store.Bucket, bucket int, ch *choice) iter.Seq2[numbered, error] {
+// bucketPages yields the bucket's pages by SURT and URL.
+func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter.Seq2[numbered, error] {
 	return func(yield func(numbered, error) bool) {
 		var streams []table.Stream[numbered]
-		for i := range ch.p.sources {
-			s := &ch.p.sources[i]
+		for i := range p.sources {
+			s := &p.sources[i]
 			if s.sealed || s.bucket != bucket {
 				continue
 			}
 			next, stop := iter.Pull2(s.rows(ctx, b))
 			defer stop()
-			streams = append(streams, &clustered{next: next, page: s.first, ch: ch})
+			streams = append(streams, &numbering{next: next, page: s.first})
 		}
 		compare := func(a, b *numbered) int {
-			return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+			return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
 		}
 		for m, err := range table.Merge(ctx, compare, streams...) {
 			if !yield(m, err) {
@@ -184,7 +204,7 @@ func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
 		return nil, err
 	}
 	d := &schema.Duplicate{
-		SURT: m.surt, URL: m.url, Representative: string(url), Kind: schema.DupNear,
+		SURT: m.SURT, URL: m.URL, Representative: string(url), Kind: schema.DupNear,
 		Distance:            int32(ch.distance(m.page, representative)),
 		RepresentativeCrawl: source.crawl, RepresentativeRound: int32(source.round),
 		ClusterSize: int32(ch.size[root]),

@@ -32,7 +32,6 @@ type page struct {
 	fingerprint uint64
 	words       int32 // 0: 100
 	canonical   string
-	duplicateOf string // of sealed ones
 }
 
 func (p page) row(t testing.TB) schema.Page {
@@ -41,7 +40,7 @@ func (p page) row(t testing.TB) schema.Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := schema.Page{CanonicalURL: p.canonical, SimHash: int64(p.fingerprint), WordCount: p.words, DuplicateOf: p.duplicateOf}
+	r := schema.Page{CanonicalURL: p.canonical, SimHash: int64(p.fingerprint), WordCount: p.words}
 	r.SURT, r.URL = key.SURT, key.URL
 	if p.words == 0 {
 		r.WordCount = 100
@@ -60,8 +59,8 @@ func bySURT(a, b schema.Page) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// put writes pages as merge and publish do, or the few columns that are read.
-func put(t testing.TB, b store.Bucket, key string, pages []page, narrow bool) manifest.File {
+// put writes pages as merge does, or the columns alone that are read.
+func put(t testing.TB, b store.Bucket, name, key string, pages []page, narrow bool) manifest.File {
 	t.Helper()
 	var rows []schema.Page
 	for _, p := range pages {
@@ -69,17 +68,21 @@ func put(t testing.TB, b store.Bucket, key string, pages []page, narrow bool) ma
 	}
 	slices.SortFunc(rows, bySURT)
 	if !narrow {
-		return putRows(t, b, key, rows)
+		return putRows(t, b, name, key, rows)
 	}
-	var few []row
+	var few []schema.Representative
 	for _, r := range rows {
-		few = append(few, row{SURT: r.SURT, URL: r.URL, CanonicalURL: r.CanonicalURL, WordCount: r.WordCount,
-			TextDigest: r.TextDigest, SimHash: r.SimHash, DuplicateOf: r.DuplicateOf})
+		few = append(few, representative(r))
 	}
-	return putRows(t, b, key, few)
+	return putRows(t, b, name, key, few)
 }
 
-func putRows[T any](t testing.TB, b store.Bucket, key string, rows []T) manifest.File {
+func representative(r schema.Page) schema.Representative {
+	return schema.Representative{SURT: r.SURT, URL: r.URL, CanonicalURL: r.CanonicalURL, WordCount: r.WordCount,
+		TextDigest: r.TextDigest, SimHash: r.SimHash}
+}
+
+func putRows[T any](t testing.TB, b store.Bucket, name, key string, rows []T) manifest.File {
 	t.Helper()
 	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
 	if err != nil {
@@ -88,7 +91,7 @@ func putRows[T any](t testing.TB, b store.Bucket, key string, rows []T) manifest
 	if err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	f, err := table.Finish(t.Context(), w, b, stages.FilePages, key)
+	f, err := table.Finish(t.Context(), w, b, name, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +106,8 @@ type world struct {
 	narrow     bool
 }
 
-// run runs the stage on w and gives the rows of each bucket.
-func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, *manifest.Result) {
+// run runs the stage on w and gives the rows of each bucket, and the representatives of all.
+func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, []schema.Representative, *manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -118,14 +121,14 @@ func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, *manifest.Re
 	for round, pages := range w.sealed {
 		half := len(pages) / 2
 		in.Earlier = append(in.Earlier, &manifest.Sealed{Crawl: "2026-11", Round: round, Files: []manifest.File{
-			put(t, b, layout.Table("pages", "2026-11", round, 0), pages[:half], w.narrow),
-			put(t, b, layout.Table("pages", "2026-11", round, 1), pages[half:], w.narrow),
+			put(t, b, stages.FileRepresentatives, layout.Working("2026-11", round, "dedup", "representatives", 0), pages[:half], true),
+			put(t, b, stages.FileRepresentatives, layout.Working("2026-11", round, "dedup", "representatives", 1), pages[half:], true),
 		}})
 	}
 	for i, pages := range w.partitions {
 		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: i, Bucket: i % w.buckets})
 		in.Results[stages.Merge] = append(in.Results[stages.Merge], &manifest.Result{Files: []manifest.File{
-			put(t, b, layout.Working("2026-11", len(w.sealed), "merge", "pages", i), pages, w.narrow),
+			put(t, b, stages.FilePages, layout.Working("2026-11", len(w.sealed), "merge", "pages", i), pages, w.narrow),
 		}})
 	}
 	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
@@ -151,7 +154,15 @@ func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, *manifest.Re
 	if len(rows) != w.buckets {
 		t.Fatalf("%d parts for %d buckets", len(rows), w.buckets)
 	}
-	return rows, r
+	var representatives []schema.Representative
+	for _, f := range r.FilesOf(stages.FileRepresentatives) {
+		part, err := table.Collect(table.Concat[schema.Representative](t.Context(), b, []string{f.Key}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		representatives = append(representatives, part...)
+	}
+	return rows, representatives, r
 }
 
 var defaults = Config{MaxDistance: 3, MinWords: 50}
@@ -263,11 +274,6 @@ func TestClusters(t *testing.T) {
 			},
 		},
 		{
-			name:   "a sealed duplicate stands for nothing",
-			sealed: [][]page{{{url: "http://z.test/dup", text: "x", fingerprint: f, duplicateOf: "http://z.test/other"}}},
-			pages:  []page{{url: "http://a.test/1", text: "x", fingerprint: f}},
-		},
-		{
 			name:   "sealed representatives are not compared with one another",
 			sealed: [][]page{{{url: "http://z.test/1", text: "x", fingerprint: f}, {url: "http://z.test/2", text: "y", fingerprint: f ^ 1}}},
 			pages:  []page{{url: "http://a.test/1", text: "u", fingerprint: f ^ 0xff}},
@@ -291,7 +297,7 @@ func TestClusters(t *testing.T) {
 			if cfg == (Config{}) {
 				cfg = defaults
 			}
-			rows, _ := world{sealed: tt.sealed, partitions: [][]page{tt.pages}, buckets: 1}.run(t, cfg)
+			rows, _, _ := world{sealed: tt.sealed, partitions: [][]page{tt.pages}, buckets: 1}.run(t, cfg)
 			for i := range tt.want {
 				tt.want[i].SURT = page{url: tt.want[i].URL}.row(t).SURT
 				tt.want[i].RepresentativeCrawl = "2026-11"
@@ -337,13 +343,7 @@ func randomWorld(seed uint64, partitions, buckets int) world {
 	}
 	w := world{narrow: true, buckets: buckets, partitions: make([][]page, partitions)}
 	for range r.IntN(3) {
-		sealed := some(10, 1000)
-		for i := range sealed {
-			if r.IntN(3) == 0 {
-				sealed[i].duplicateOf = "http://a.test/1"
-			}
-		}
-		w.sealed = append(w.sealed, sealed)
+		w.sealed = append(w.sealed, slices.DeleteFunc(some(10, 1000), func(p page) bool { return p.text == "" }))
 	}
 	pages := some(1+r.IntN(60), 300)
 	for _, p := range pages {
@@ -355,7 +355,7 @@ func randomWorld(seed uint64, partitions, buckets int) world {
 }
 
 // byTheBook makes the rows of w by comparing each page with each, but for Via.
-func byTheBook(t testing.TB, w world, cfg Config) []schema.Duplicate {
+func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.Representative) {
 	type node struct {
 		page
 		row   schema.Page
@@ -364,7 +364,7 @@ func byTheBook(t testing.TB, w world, cfg Config) []schema.Duplicate {
 	var nodes []node
 	add := func(round int, pages []page) {
 		for _, p := range pages {
-			if n := (node{p, p.row(t), round}); p.text != "" && p.duplicateOf == "" {
+			if n := (node{p, p.row(t), round}); p.text != "" {
 				nodes = append(nodes, n)
 			}
 		}
@@ -407,6 +407,7 @@ func byTheBook(t testing.TB, w world, cfg Config) []schema.Duplicate {
 		return a.url < b.url
 	}
 	var rows []schema.Duplicate
+	var representatives []schema.Representative
 	for i, n := range nodes {
 		if n.round != now {
 			continue
@@ -424,6 +425,9 @@ func byTheBook(t testing.TB, w world, cfg Config) []schema.Duplicate {
 				best = m
 			}
 		}
+		if best.round == now && best.url == n.url {
+			representatives = append(representatives, representative(n.row))
+		}
 		if total == 1 || size == 1 && best.url == n.url {
 			continue
 		}
@@ -440,8 +444,11 @@ func byTheBook(t testing.TB, w world, cfg Config) []schema.Duplicate {
 		rows = append(rows, d)
 	}
 	slices.SortFunc(rows, func(a, b schema.Duplicate) int { return strings.Compare(a.URL, b.URL) })
-	return rows
+	slices.SortFunc(representatives, byURL)
+	return rows, representatives
 }
+
+func byURL(a, b schema.Representative) int { return strings.Compare(a.URL, b.URL) }
 
 // checkVia goes the way from each row's page to its representative, and then
 // clears it: byTheBook does not know it.
@@ -451,9 +458,7 @@ func checkVia(t testing.TB, w world, cfg Config, rows []schema.Duplicate) {
 	sealed := map[string][]schema.Page{}
 	for _, pages := range w.sealed {
 		for _, p := range pages {
-			if p.duplicateOf == "" {
-				sealed[p.url] = append(sealed[p.url], p.row(t))
-			}
+			sealed[p.url] = append(sealed[p.url], p.row(t))
 		}
 	}
 	for _, pages := range w.partitions {
@@ -501,7 +506,7 @@ func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 	for seed := range uint64(40) {
 		cfg := Config{MaxDistance: int(seed % 5), MinWords: 50}
 		w := randomWorld(seed, 3, 2)
-		parts, result := w.run(t, cfg)
+		parts, representatives, result := w.run(t, cfg)
 		rows := slices.Concat(parts...)
 		for _, d := range rows {
 			kinds[d.Kind]++
@@ -518,8 +523,13 @@ func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 		}
 		slices.SortFunc(rows, func(a, b schema.Duplicate) int { return strings.Compare(a.URL, b.URL) })
 		checkVia(t, w, cfg, rows)
-		if diff := cmp.Diff(byTheBook(t, w, cfg), rows); diff != "" {
+		slices.SortFunc(representatives, byURL)
+		wantRows, wantRepresentatives := byTheBook(t, w, cfg)
+		if diff := cmp.Diff(wantRows, rows); diff != "" {
 			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(wantRepresentatives, representatives); diff != "" {
+			t.Fatalf("seed %d, representatives (-want +got):\n%s", seed, diff)
 		}
 		if got := result.Count("exact") + result.Count("near"); got > int64(len(rows)) {
 			t.Errorf("seed %d: %d duplicates are counted of %d rows", seed, got, len(rows))
@@ -532,8 +542,8 @@ func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 
 func TestRowsDoNotDependOnPartitions(t *testing.T) {
 	for seed := range uint64(8) {
-		one, _ := randomWorld(seed, 1, 1).run(t, defaults)
-		five, _ := randomWorld(seed, 5, 3).run(t, defaults)
+		one, _, _ := randomWorld(seed, 1, 1).run(t, defaults)
+		five, _, _ := randomWorld(seed, 5, 3).run(t, defaults)
 		all := slices.Concat(five...)
 		slices.SortFunc(all, func(a, b schema.Duplicate) int { return strings.Compare(a.SURT, b.SURT) })
 		if diff := cmp.Diff(one[0], all, cmp.Transformer("nil", func(d []schema.Duplicate) []schema.Duplicate { return append([]schema.Duplicate{}, d...) })); diff != "" {
@@ -543,8 +553,8 @@ func TestRowsDoNotDependOnPartitions(t *testing.T) {
 }
 
 func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
-	_, a := randomWorld(4, 3, 2).run(t, defaults)
-	_, b := randomWorld(4, 3, 2).run(t, defaults)
+	_, _, a := randomWorld(4, 3, 2).run(t, defaults)
+	_, _, b := randomWorld(4, 3, 2).run(t, defaults)
 	if diff := cmp.Diff(a, b); diff != "" { // digests among it
 		t.Error(diff)
 	}

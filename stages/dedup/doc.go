@@ -1,20 +1,22 @@
 // Package dedup groups the pages of a round that say the same, or nearly, and
 // picks the page that stands for each group.
 //
-// In: merge's working pages of all partitions, and the published pages of the
-// sealed rounds before. Out: the dataset duplicates, a row for each page of a
-// cluster, one part a reduce bucket (of the partition's domains). A cluster of one
-// page that has no earlier representative but itself has no row.
+// In: merge's working pages of all partitions, and the representatives of the
+// sealed rounds before. Out, one part a reduce bucket (of the partition's domains)
+// each: the dataset duplicates, a row for each page of a cluster; and the working
+// file representatives, the pages that later rounds are compared with. A cluster
+// of one page that has no earlier representative but itself has no row.
 //
 // # What a cluster is
 //
 // Two pages are alike if both have text and its digests are equal (exact), or if
 // both have at least MinWords words and their fingerprints differ in at most
 // MaxDistance bits (near). A sealed representative is a page of a sealed round
-// that is no duplicate of another; it never changes. A cluster is a connected
-// component of the round's pages and the sealed representatives by likeness,
-// where two sealed representatives are not compared: a page may be alike to
-// both and so join their clusters in this round, not in theirs.
+// that is no duplicate of another and was alike to no representative before it; it
+// never changes. A cluster is a connected component of the round's pages and the
+// sealed representatives by likeness, where two sealed representatives are not
+// compared: a page may be alike to both and so join their clusters in this round,
+// not in theirs.
 //
 // # Who stands for it
 //

@@ -9,22 +9,15 @@ import (
 	"math"
 	"sort"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// row is what is read of a page, sealed or of this round. Its columns are those
-// of schema.Page.
-type row struct {
-	SURT         string `parquet:"url_surtkey"`
-	URL          string `parquet:"url"`
-	CanonicalURL string `parquet:"canonical_url,optional"`
-	WordCount    int32  `parquet:"word_count"`
-	TextDigest   string `parquet:"text_digest,optional"`
-	SimHash      int64  `parquet:"simhash"`
-	DuplicateOf  string `parquet:"duplicate_of,optional"`
-}
+// row is what is read of a page of the round: the columns of schema.Page that a
+// representative has.
+type row = schema.Representative
 
 // source is a file of pages. Those that take part have the numbers first to
 // end - 1, in the file's order.
@@ -47,8 +40,7 @@ func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error]
 				yield(row{}, fmt.Errorf("read pages: %w", err))
 				return
 			}
-			// A sealed duplicate stands for nothing, and no text is like no other.
-			if r.TextDigest == "" || s.sealed && r.DuplicateOf != "" {
+			if r.TextDigest == "" { // no text is like no other
 				continue
 			}
 			if !yield(r, nil) {
