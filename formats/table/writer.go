@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
@@ -122,7 +123,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	}
 	out := &countingWriter{w: dst, hash: sha256.New()}
 	buf := bufio.NewWriterSize(out, 256<<10)
-	pq := parquet.NewGenericWriter[T](buf,
+	pqOptions := []parquet.WriterOption{
 		// The same for every build, so that the same rows give the same bytes.
 		parquet.CreatedBy("crawlbatch", "1", "1"),
 		parquet.Compression(o.codec),
@@ -130,8 +131,26 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 		parquet.WriteBufferSize(0),
 		parquet.DictionaryMaxBytes(dictionaryBytes),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
-	)
+	}
+	pq := parquet.NewGenericWriter[T](buf, append(pqOptions, withoutBounds[T]()...)...)
 	return &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}, nil
+}
+
+// bulky are columns that hold whole documents. Their least and greatest values
+// prune nothing, and would be copied whole, once a row group, into the footer.
+var bulky = []string{"main", "full"}
+
+// withoutBounds leaves least and greatest values out of the headers of pages, where
+// nobody reads them and a long value stands uncompressed twice for each page, and
+// of bulky columns out of the footer.
+func withoutBounds[T any]() (opts []parquet.WriterOption) {
+	for _, path := range parquet.SchemaOf(new(T)).Columns() {
+		opts = append(opts, parquet.SkipPageStatistics(path...))
+		if slices.Contains(bulky, path[0]) {
+			opts = append(opts, parquet.SkipPageBounds(path...))
+		}
+	}
+	return opts
 }
 
 // Write appends rows. It keeps no reference to the slice. After an error the
