@@ -20,7 +20,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 	a := ask{
 		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robotsDigest: o.digest, attempt: v.tries,
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
-			return x.Status < 200 || x.Status > 299 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
+			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},
 	}
 	switch {

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // What runs beside the crawl until its context ends. An error ends the attempt.
@@ -32,6 +34,9 @@ func (a *attempt) renew(ctx context.Context) error {
 		case err == nil:
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 			// Nothing is written once the right has run out; it may come back.
+			if a.env.Clock.Now().Sub(a.holder.renewed()) > a.cfg.Checkpoint.Lease+patience {
+				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
+			}
 			a.env.Log.Warn("the lease could not be renewed", "error", err)
 			if a.env.Clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {
 				return nil

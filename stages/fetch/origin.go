@@ -175,6 +175,9 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		switch {
 		case s.err != nil:
 			v = classifyError(s.err)
+			if v.outcome == schema.ConnectError {
+				v.retry = afterTimeout // all URLs of the origin hang on this one request
+			}
 			failure = s.err.Error()
 		case err != nil:
 			failure = err.Error()

@@ -45,6 +45,9 @@ func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 
 func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Parser) (*manifest.Result, error) {
 	part := in.Plan.Partitions[in.Task.Partition]
+	if err := checkClock(ctx, env.Bucket); err != nil {
+		return nil, err
+	}
 	h, before, err := takeOver(ctx, env, in.Task, in.Plan.ID, uuid.NewString(), &cfg)
 	if errors.Is(err, errComplete) {
 		return h.result(in, part)
@@ -77,6 +80,26 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 		return nil, err
 	}
 	return h.result(in, part)
+}
+
+// maxSkew is how far this machine's clock may be off the store's.
+const maxSkew = time.Minute
+
+// checkClock refuses a clock that is off the store's, where the store has one: the
+// times in the tables would be wrong.
+func checkClock(ctx context.Context, b store.Bucket) error {
+	d, ok := store.As[store.Dater](b)
+	if !ok {
+		return nil
+	}
+	skew, err := d.Skew(ctx)
+	if err != nil {
+		return fmt.Errorf("compare clocks with %s: %w", b, err)
+	}
+	if skew.Abs() > maxSkew {
+		return fmt.Errorf("this machine's clock is %v off that of %s, %v is allowed: set it: %w", skew.Round(time.Second), b, maxSkew, stages.ErrPermanent)
+	}
+	return nil
 }
 
 // result is the task's result: what the checkpoint lists.

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -603,4 +604,86 @@ func TestPlannedRowsSurviveScratch(t *testing.T) {
 			t.Errorf("%d of %d bytes were taken", i, len(b))
 		}
 	}
+}
+
+// TestARequestIsNotWrittenTwiceInARow: a kept connection that the server has closed
+// takes the request down with it; the next writing waits for the host's delay.
+func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, nil, urls("a.com", 6)...)
+		ctx, stop := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var written []time.Time
+		l.web.serve(func(ln pipeListener) {
+			context.AfterFunc(ctx, func() { _ = ln.Close() })
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer conn.Close()
+					for n := 0; ; n++ {
+						req, err := http.ReadRequest(bufio.NewReader(conn))
+						if err != nil {
+							return
+						}
+						mu.Lock()
+						written = append(written, time.Now())
+						mu.Unlock()
+						if n == 2 { // of every connection, the third request dies
+							return
+						}
+						body := "<p>" + req.URL.Path
+						fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+					}
+				}()
+			}
+		})
+		r, err := l.run(t.Context(), nil, nil)
+		stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u, f := range l.outcomes(r) {
+			if f.Outcome != schema.OK {
+				t.Errorf("%s: %s %s", u, f.Outcome, f.Error)
+			}
+		}
+		if len(written) != 7+3 { // robots.txt and six pages, three requests died
+			t.Errorf("%d requests were written, want 10", len(written))
+		}
+		for i := 1; i < len(written); i++ {
+			if gap := written[i].Sub(written[i-1]); gap < l.cfg.Politeness.Delay {
+				t.Errorf("request %d was written %v after the one before", i, gap)
+			}
+		}
+		l.checkPace(r)
+		if n := len(rowsOf[schema.Request](l, r, stages.FileRequests)); n != len(written) {
+			t.Errorf("%d rows of requests for %d that were written", n, len(written))
+		}
+	})
+}
+
+// dated is a store with a clock of its own.
+type dated struct {
+	store.Bucket
+	skew time.Duration
+}
+
+func (d dated) Skew(context.Context) (time.Duration, error) { return d.skew, nil }
+
+func TestAWrongClockIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 1)...)
+		if _, err := l.run(t.Context(), dated{l.bucket, -2 * time.Minute}, nil); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "2m0s off") {
+			t.Errorf("two minutes: got %v, want ErrPermanent", err)
+		}
+		if n := len(l.web.hits()); n != 0 {
+			t.Errorf("%d requests under a wrong clock", n)
+		}
+		if _, err := l.run(t.Context(), dated{l.bucket, 30 * time.Second}, nil); err != nil {
+			t.Errorf("half a minute: %v", err)
+		}
+	})
 }
