@@ -191,7 +191,35 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			return
 		}
 		c.robotsFailed(o, unreachable(s.err, v.outcome), failure)
+		if t.Host == o.host {
+			c.finishFailed(t)
+		}
 		t.Done(r)
+	}
+}
+
+// finishFailed ends, within the turn in which that became certain, the URLs whose
+// robots.txt could not be had: they need no request and no wait for one.
+func (c *crawl) finishFailed(t *polite.Turn) {
+	for it, ok := t.Another(); ok; it, ok = t.Another() {
+		if it.ID < 0 {
+			t.PutBack(it)
+			return
+		}
+		v, err := c.visit(it.ID)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		o := c.originOf(v.key)
+		c.mu.Lock()
+		failed := o.state == robotsFailed
+		c.mu.Unlock()
+		if !failed {
+			t.PutBack(it)
+			return
+		}
+		c.finish(v, o.outcome, o.failure)
 	}
 }
 

@@ -210,9 +210,21 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 			if q.Host == "a.com" && q.Purpose != schema.ForRobots && q.DelayMS < 3000 {
 				t.Errorf("%s: delay %d ms is below the Crawl-delay", q.URL, q.DelayMS)
 			}
+			if q.QueueMS < 0 || q.QueueMS > 60_000 {
+				t.Errorf("%s: %d ms in the queue", q.URL, q.QueueMS)
+			}
 			if q.Purpose != schema.ForRobots && strings.Contains(q.URL, "/private") {
 				t.Errorf("%s was requested", q.URL)
 			}
+		}
+		last := time.Time{}
+		for _, h := range l.web.hits() {
+			if h.host == "broken.com" {
+				last = h.at
+			}
+		}
+		if at := fetches["http://broken.com/2"].RecordedAt; at != last.UnixMilli() {
+			t.Errorf("URLs without robots.txt ended %d ms after it was given up", at-last.UnixMilli())
 		}
 		if n := l.web.count("/loop"); n != 1 {
 			t.Errorf("/loop was asked %d times", n)
