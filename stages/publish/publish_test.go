@@ -1,0 +1,141 @@
+package publish
+
+import (
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+func put[T any](t *testing.T, b store.Bucket, dataset, key string, rows ...T) *manifest.Result {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(t.Context(), w, b, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &manifest.Result{Files: []manifest.File{f}, Counts: []manifest.Count{{Name: "rows", N: f.Rows}}}
+}
+
+func key(t *testing.T, url string) urlkey.Key {
+	t.Helper()
+	k, err := urlkey.KeyOf(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func page(t *testing.T, url string, indexable bool) schema.Page {
+	return schema.Page{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}
+}
+
+// input is a round of three pages: a stands for itself, b for its copy c.
+func input(t *testing.T, b store.Bucket) *stages.Input {
+	t.Helper()
+	ua, ub, uc := "http://h.test/a", "http://h.test/b", "http://h.test/c"
+	rank := put(t, b, stages.FileInlinks, layout.Working("2026-11", 0, "rank", stages.FileInlinks, 0),
+		schema.Inlink{SURT: key(t, "http://h.test/0").SURT, URL: "http://h.test/0", Inlinks: 99},
+		schema.Inlink{SURT: key(t, ub).SURT, URL: ub, Inlinks: 7},
+		schema.Inlink{SURT: key(t, "http://h.test/z").SURT, URL: "http://h.test/z", Inlinks: 98})
+	rank.Files = append(rank.Files, put(t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 0, 0), schema.Host{Host: "h.test", Domain: "h.test", Rank: 0.5}).Files...)
+	return &stages.Input{
+		Task: stages.Task{Stage: stages.Publish, Crawl: "2026-11"},
+		Plan: &manifest.Plan{ID: "p", Crawl: "2026-11", URLs: 3, Buckets: 1, Partitions: make([]manifest.PlanPartition, 1)},
+		Results: map[stages.Stage][]*manifest.Result{
+			stages.Merge: {put(t, b, stages.FilePages, layout.Working("2026-11", 0, "merge", stages.FilePages, 0),
+				page(t, ua, true), page(t, ub, false), page(t, uc, true))},
+			stages.Dedup: {put(t, b, stages.FileDuplicates, layout.Table(stages.FileDuplicates, "2026-11", 0, 0),
+				schema.Duplicate{SURT: key(t, ub).SURT, URL: ub, Representative: ub, Kind: schema.DupRepresentative, ClusterSize: 2},
+				schema.Duplicate{SURT: key(t, uc).SURT, URL: uc, Representative: ub, Kind: schema.DupNear, ClusterSize: 2})},
+			stages.Rank: {rank},
+		},
+	}
+}
+
+func TestPagesCarryWhatTheReducesFound(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	in := input(t, b)
+	r, err := Run(t.Context(), env, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, c, i := r.Count("pages"), r.Count("duplicates"), r.Count("indexable"); n != 3 || c != 1 || i != 2 {
+		t.Errorf("%d pages, %d duplicates, %d indexable", n, c, i)
+	}
+	got, err := table.Collect(table.Concat[schema.Page](t.Context(), b, []string{layout.Table("pages", "2026-11", 0, 0)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schema.Page{page(t, "http://h.test/a", true), page(t, "http://h.test/b", false), page(t, "http://h.test/c", true)}
+	for i := range want {
+		want[i].ClusterSize, want[i].Rank = 1, 0.5
+	}
+	want[1].Inlinks, want[1].ClusterSize = 7, 2
+	want[2].ClusterSize, want[2].DuplicateOf, want[2].DuplicateKind = 2, "http://h.test/b", "near"
+	if d := cmp.Diff(want, got, cmp.Transformer("nil", func(s []string) int { return len(s) })); d != "" {
+		t.Error(d)
+	}
+	again, err := Run(t.Context(), env, in)
+	if err != nil {
+		t.Fatalf("the same task again: %v", err)
+	}
+	if d := cmp.Diff(r, again); d != "" {
+		t.Errorf("not the same result: %s", d)
+	}
+}
+
+func TestASealListsWhatOutlivesTheRoundAndNeedsEveryResult(t *testing.T) {
+	p := &manifest.Plan{ID: "p", Crawl: "2026-11", URLs: 3, Buckets: 1, Partitions: make([]manifest.PlanPartition, 2)}
+	file := func(dataset, key string) *manifest.Result {
+		return &manifest.Result{Files: []manifest.File{{Dataset: dataset, Key: key}}, Counts: []manifest.Count{{Name: "n", N: 2}}}
+	}
+	results := map[stages.Stage][]*manifest.Result{
+		stages.Fetch:    {file("warc", "warc/b"), file("pages", "crawl=2026-11/round=0/fetch/part-00001/x")},
+		stages.Merge:    {file("links", "tables/links/b"), file("edges", "crawl=2026-11/round=0/merge/work/x")},
+		stages.Dedup:    {file("duplicates", "tables/duplicates/a")},
+		stages.Rank:     {file("inlinks", "crawl=2026-11/round=0/rank/work/inlinks/x")},
+		stages.Frontier: {file("known", "crawl=2026-11/round=0/frontier/work/known/x")},
+		stages.Publish:  {file("pages", "tables/pages/a"), file("pages", "tables/pages/b")},
+	}
+	s, err := Seal(p, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, f := range s.Files {
+		keys = append(keys, f.Key)
+	}
+	want := []string{"crawl=2026-11/round=0/frontier/work/known/x", "tables/duplicates/a", "tables/links/b", "tables/pages/a", "tables/pages/b", "warc/b"}
+	if d := cmp.Diff(want, keys); d != "" {
+		t.Error(d)
+	}
+	if i := slices.Index(s.Counts, manifest.Count{Name: "publish.n", N: 4}); i < 0 {
+		t.Errorf("counts are not summed over tasks: %v", s.Counts)
+	}
+	results[stages.Fetch][1] = nil
+	if _, err := Seal(p, results); err == nil {
+		t.Error("sealed a round with a missing result")
+	}
+}

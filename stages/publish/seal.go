@@ -1,0 +1,48 @@
+package publish
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Seal lists what a round has published, from the results of all its stages,
+// which must be complete. Counts are named STAGE.NAME and summed over tasks.
+func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
+	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
+	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}
+	for _, from := range stages.Order {
+		if len(results[from]) != from.Tasks(p) {
+			return nil, fmt.Errorf("seal %s.%d: %s has %d of %d results", p.Crawl, p.Round, from, len(results[from]), from.Tasks(p))
+		}
+		for n, r := range results[from] {
+			if r == nil {
+				return nil, fmt.Errorf("seal %s.%d: %s:%d has no result", p.Crawl, p.Round, from, n)
+			}
+			for _, c := range r.Counts {
+				totals[string(from)+"."+c.Name] += c.N
+			}
+			for _, f := range r.Files {
+				if lasts(from, f) {
+					s.Files = append(s.Files, f)
+				}
+			}
+		}
+	}
+	for name, n := range totals {
+		s.Counts = append(s.Counts, manifest.Count{Name: name, N: n})
+	}
+	slices.SortFunc(s.Counts, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+	return s, nil
+}
+
+// lasts tells the files that outlive their round from the working files of map
+// and rank: the parts of datasets, the WARC files, and what dedup and frontier
+// leave for the rounds to come.
+func lasts(stage stages.Stage, f manifest.File) bool {
+	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || stage == stages.Dedup || stage == stages.Frontier
+}
