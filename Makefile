@@ -32,8 +32,9 @@ test-duckdb: $(CACHE)/node/.installed ## open every dataset in DuckDB, run Commo
 test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio
 	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./...
 
-test-realsite: build ## crawl Debian's HTML documentation, served by nginx (needs root to install it)
-	testdata/realsite/run
+test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
+	testdata/realsite/install
+	CRAWLBATCH_REALSITE=1 $(GO) test -count=1 -v -run RealSite ./cmd/crawlbatch
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi

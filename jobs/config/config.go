@@ -34,12 +34,12 @@ type Config struct {
 
 // Politeness says how often a host may be asked.
 type Politeness struct {
-	Delay           Duration            `yaml:"delay"`              // least gap between two requests to one host
-	InFlightPerHost int                 `yaml:"in_flight_per_host"` // concurrent requests to one host
-	PerAddressDelay Duration            `yaml:"per_address_delay"`  // least gap between two requests to one IP address
-	RobotsTTL       Duration            `yaml:"robots_ttl"`         // how long a robots.txt is believed
-	Classes         map[string]Duration `yaml:"classes,omitempty"`  // delay by class of domain
-	Domains         map[string]Domain   `yaml:"domains,omitempty"`  // overrides by registered domain
+	Delay           Duration            `yaml:"delay"`                       // least gap between two requests to one host
+	InFlightPerHost int                 `yaml:"in_flight_per_host"`          // concurrent requests to one host
+	PerAddressDelay *Duration           `yaml:"per_address_delay,omitempty"` // least gap between two requests to one IP address; unset: 200ms, and none for connect_to targets
+	RobotsTTL       Duration            `yaml:"robots_ttl"`                  // how long a robots.txt is believed
+	Classes         map[string]Duration `yaml:"classes,omitempty"`           // delay by class of domain
+	Domains         map[string]Domain   `yaml:"domains,omitempty"`           // overrides by registered domain
 }
 
 // Domain overrides politeness for one registered domain.
@@ -56,6 +56,7 @@ type Fetch struct {
 	MaxBody              Bytes      `yaml:"max_body"` // longer bodies are cut
 	MaxRedirects         int        `yaml:"max_redirects"`
 	Retries              Retries    `yaml:"retries"`
+	Pauses               Pauses     `yaml:"pauses"`
 	Window               Duration   `yaml:"window"`       // of a round's fetch stage
 	CrawlWindow          Duration   `yaml:"crawl_window"` // run starts no further round after it
 	Proxy                string     `yaml:"proxy"`
@@ -76,6 +77,14 @@ type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`
 	RateLimited int `yaml:"rate_limited"`
+}
+
+// Pauses are the times before retries, before jitter.
+type Pauses struct {
+	RateLimited Duration `yaml:"rate_limited"` // of the whole host, doubled for each in a row; Retry-After outdoes it
+	Timeout     Duration `yaml:"timeout"`
+	ServerError Duration `yaml:"server_error"`
+	DNS         Duration `yaml:"dns"` // of the whole host
 }
 
 // Checkpoint says how often a fetch task makes its work durable.
@@ -142,18 +151,20 @@ func Default() *Config {
 	return &Config{
 		Politeness: Politeness{
 			Delay: Duration(2 * time.Second), InFlightPerHost: 1,
-			PerAddressDelay: Duration(200 * time.Millisecond), RobotsTTL: Duration(24 * time.Hour),
-			Classes: map[string]Duration{"ecommerce": Duration(5 * time.Second), "news": Duration(3 * time.Second)},
+			RobotsTTL: Duration(24 * time.Hour),
+			Classes:   map[string]Duration{"ecommerce": Duration(5 * time.Second), "news": Duration(3 * time.Second)},
 		},
 		Fetch: Fetch{
 			Slots:   200,
 			Timeout: Timeout{Connect: Duration(10 * time.Second), FirstByte: Duration(15 * time.Second), Total: Duration(30 * time.Second)},
 			MaxBody: 5 << 20, MaxRedirects: 5,
 			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3},
-			Window:  Duration(20 * time.Hour), CrawlWindow: Duration(720 * time.Hour),
+			Pauses: Pauses{RateLimited: Duration(30 * time.Second), Timeout: Duration(15 * time.Second),
+				ServerError: Duration(10 * time.Second), DNS: Duration(time.Minute)},
+			Window: Duration(20 * time.Hour), CrawlWindow: Duration(720 * time.Hour),
 			Checkpoint: Checkpoint{Every: Duration(time.Minute), Bytes: 256 << 20, Lease: Duration(3 * time.Minute)},
 		},
-		Parse: Parse{MaxLinks: 5000},
+		Parse: Parse{MaxLinks: 10000},
 		Plan: Plan{
 			PartitionURLs: 50000, Budgets: Budgets{Default: 10000}, MaxDepth: 15,
 			StripParams: []string{"utm_*", "fbclid", "gclid", "ref"},

@@ -10,7 +10,7 @@ import (
 // changeable are the sections and fields that a --config given after plan may
 // change: nothing in them alters which URLs are crawled or how results are made.
 var changeable = []string{
-	"politeness", "fetch.slots", "fetch.timeout", "fetch.window", "fetch.crawl_window", "fetch.proxy",
+	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy",
 	"fetch.checkpoint", "fetch.connect_to", "fetch.allow_private_networks", "store", "kubernetes",
 }
 
@@ -42,6 +42,10 @@ func compare(a, b reflect.Value, prefix string, differs func(field string)) {
 		switch {
 		case x.Kind() == reflect.Struct:
 			compare(x, y, prefix+name+".", differs)
+		case x.Kind() == reflect.Pointer:
+			if !reflect.DeepEqual(x.Interface(), y.Interface()) {
+				differs(prefix + name)
+			}
 		case x.Kind() == reflect.Map || x.Kind() == reflect.Slice:
 			if x.Len()+y.Len() > 0 && !reflect.DeepEqual(x.Interface(), y.Interface()) {
 				differs(prefix + name)

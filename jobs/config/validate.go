@@ -23,7 +23,9 @@ func (c *Config) Validate() error {
 	check := &checker{}
 	check.positive("politeness.in_flight_per_host", c.Politeness.InFlightPerHost, 1, 64)
 	check.duration("politeness.delay", c.Politeness.Delay, 0, 24*time.Hour)
-	check.duration("politeness.per_address_delay", c.Politeness.PerAddressDelay, 0, 24*time.Hour)
+	if d := c.Politeness.PerAddressDelay; d != nil {
+		check.duration("politeness.per_address_delay", *d, 0, 24*time.Hour)
+	}
 	check.duration("politeness.robots_ttl", c.Politeness.RobotsTTL, time.Minute, 24*time.Hour)
 	for _, class := range sortedKeys(c.Politeness.Classes) {
 		check.duration("politeness.classes."+class, c.Politeness.Classes[class], 0, 24*time.Hour)
@@ -50,6 +52,10 @@ func (c *Config) Validate() error {
 	check.positive("fetch.retries.timeout", c.Fetch.Retries.Timeout, 0, 10)
 	check.positive("fetch.retries.server_error", c.Fetch.Retries.ServerError, 0, 10)
 	check.positive("fetch.retries.rate_limited", c.Fetch.Retries.RateLimited, 0, 10)
+	check.duration("fetch.pauses.rate_limited", c.Fetch.Pauses.RateLimited, time.Millisecond, time.Hour)
+	check.duration("fetch.pauses.timeout", c.Fetch.Pauses.Timeout, time.Millisecond, time.Hour)
+	check.duration("fetch.pauses.server_error", c.Fetch.Pauses.ServerError, time.Millisecond, time.Hour)
+	check.duration("fetch.pauses.dns", c.Fetch.Pauses.DNS, time.Millisecond, time.Hour)
 	check.duration("fetch.window", c.Fetch.Window, time.Second, 31*24*time.Hour)
 	check.duration("fetch.crawl_window", c.Fetch.CrawlWindow, time.Second, 366*24*time.Hour)
 	check.duration("fetch.checkpoint.every", c.Fetch.Checkpoint.Every, 100*time.Millisecond, 10*time.Minute)

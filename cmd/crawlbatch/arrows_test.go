@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "crawlbatch.io/crawlbatch/"
+
+// layers are the houses from the top down. An arrow may only point down.
+var layers = []string{"cmd", "k8s", "jobs", "stages", "planner", "formats"}
+
+// mayImport reports whether the package from (without the module's path) may
+// import the package to, and if not, why.
+func mayImport(from, to string) (bool, string) {
+	for _, tree := range []struct{ root, why string }{
+		{"formats/store/dirstore", "only cmd picks a store"},
+		{"formats/store/s3store", "only cmd picks a store"},
+		{"jobs/local", "only cmd picks an executor"},
+		{"stages/simweb", "the test web is for cmd and for tests"},
+	} {
+		if within(to, tree.root) && !within(from, tree.root) {
+			return within(from, "cmd"), tree.why
+		}
+	}
+	switch {
+	case layer(to) < layer(from):
+		return false, "points up"
+	case within(from, "jobs/config"):
+		return within(to, "jobs/config") || within(to, "formats"), "config imports formats only"
+	case within(from, "stages/simweb"):
+		return within(to, "stages/simweb") || within(to, "formats"), "simweb imports formats only"
+	case from == "stages":
+		return within(to, "formats"), "what all stages share knows none of them"
+	case within(from, "stages"):
+		return to == "stages" || within(to, stageOf(from)) || within(to, "formats"), "stages never import one another, and nothing but formats"
+	}
+	return true, ""
+}
+
+// stageOf is the tree of a package's stage: stages/fetch of stages/fetch/wire.
+func stageOf(pkg string) string {
+	parts := strings.Split(pkg, "/")
+	return strings.Join(parts[:min(2, len(parts))], "/")
+}
+
+func within(pkg, tree string) bool { return pkg == tree || strings.HasPrefix(pkg, tree+"/") }
+
+func layer(pkg string) int {
+	first, _, _ := strings.Cut(pkg, "/")
+	return slices.Index(layers, first)
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	packages := 0
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages++
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if layer(from) < 0 {
+			t.Errorf("%s is in none of %v", from, layers)
+		}
+		for _, i := range p.Imports {
+			to, own := strings.CutPrefix(i, module)
+			if !own {
+				continue
+			}
+			if ok, why := mayImport(from, to); !ok {
+				t.Errorf("%s imports %s: %s", from, to, why)
+			}
+		}
+	}
+	if packages < 20 {
+		t.Errorf("go list found %d packages only", packages)
+	}
+}
+
+func TestMayImportKnowsTheArrows(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"stages/fetch", "stages/parse", false},
+		{"stages/fetch", "stages", true},
+		{"stages/fetch", "stages/fetch/wire", true},
+		{"stages/merge", "jobs/config", false},
+		{"stages/merge", "formats/table", true},
+		{"stages/merge", "formats/store/dirstore", false},
+		{"formats/table", "stages", false},
+		{"formats/table", "formats/store", true},
+		{"planner", "stages", false},
+		{"jobs/worker", "stages/merge", true},
+		{"jobs/worker", "stages/simweb", false},
+		{"jobs", "jobs/worker", true},
+		{"jobs", "jobs/local", false},
+		{"stages", "stages/fetch", false},
+		{"jobs/worker", "jobs/local", false},
+		{"cmd/crawlbatch", "stages/simweb", true},
+		{"cmd/crawlbatch", "formats/store/s3store", true},
+		{"jobs/config", "stages", false},
+		{"stages", "formats/manifest", true},
+	} {
+		if got, _ := mayImport(c.from, c.to); got != c.want {
+			t.Errorf("%s -> %s: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}

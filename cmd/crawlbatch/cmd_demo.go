@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// demoCrawl is a month that no real crawl has.
+const demoCrawl = "2000-01"
+
+const demoAgent = "crawlbatch-demo/1.0"
+
+type demoOptions struct {
+	*common
+	rounds int
+}
+
+func newDemo(c *common) *cobra.Command {
+	o := demoOptions{common: c}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "A whole crawl of a synthetic web, offline, in under a minute",
+		Long: `Demo serves the built-in synthetic web on loopback and crawls two rounds of it into
+--store as the month 2000-01, through the same code as any crawl. Run again, it goes on
+where it stopped.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().IntVar(&o.rounds, "rounds", 2, "rounds")
+	return cmd
+}
+
+// demoWeb is the web of the demo: no fault that takes long.
+func demoWeb() simweb.Config {
+	w := simweb.Default()
+	w.Hosts, w.PagesPerHost = 40, 60
+	w.Faults = simweb.Quick
+	w.CrawlDelay = 40 * time.Millisecond
+	return w
+}
+
+// demoConfig crawls a web that is reached at addr, at a pace that nobody has to
+// be protected from.
+func demoConfig(addr string) (*config.Config, error) {
+	c := config.Default()
+	c.UserAgent = demoAgent
+	c.Politeness.Delay = config.Duration(20 * time.Millisecond)
+	c.Fetch.Pauses = config.Pauses{
+		RateLimited: config.Duration(200 * time.Millisecond), Timeout: config.Duration(200 * time.Millisecond),
+		ServerError: config.Duration(100 * time.Millisecond), DNS: config.Duration(100 * time.Millisecond),
+	}
+	c.Plan.PartitionURLs = 500
+	c.Fetch.ConnectTo = []string{"::" + addr}
+	return c, c.Validate()
+}
+
+func runDemo(ctx context.Context, o demoOptions) error {
+	if o.rounds < 1 {
+		return usagef("--rounds %d: it may be 1 or more", o.rounds)
+	}
+	web, err := simweb.New(demoWeb())
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen on loopback: %w", err)
+	}
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- simweb.NewServer(web, nil).Serve(serving, ln) }()
+	defer func() {
+		stop()
+		<-served
+	}()
+	cfg, err := demoConfig(ln.Addr().String())
+	if err != nil {
+		return err
+	}
+	b, err := o.openStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	_, frozen, err := worker.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
+	switch {
+	case errors.Is(err, worker.ErrNoCrawl):
+		dir, err := os.MkdirTemp("", "crawlbatch-demo-")
+		if err != nil {
+			return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+		}
+		defer os.RemoveAll(dir)
+		seeds := filepath.Join(dir, "urls.txt")
+		if err := writeSeeds(web, seeds); err != nil {
+			return err
+		}
+		s, err := source.Files(seeds, nil)
+		if err != nil {
+			return err
+		}
+		if _, _, err := jobs.Plan(ctx, jobs.PlanRequest{
+			Bucket: b, Crawl: demoCrawl, Sources: []source.Source{s}, Config: cfg, Clock: stages.SystemClock{}, Version: version, Scratch: dir, Lookup: os.LookupEnv,
+		}); err != nil {
+			return storeError(err)
+		}
+	case err != nil:
+		return err
+	case frozen.UserAgent != demoAgent:
+		return usagef("%s holds a crawl %s that is not the demo's: give another --store", b, demoCrawl)
+	default:
+		fmt.Fprintf(o.err, "going on with the demo in %s; remove it for a fresh one\n", b)
+	}
+	r := runOptions{common: o.common, month: demoCrawl, fetchTasks: 4}
+	d, finish, err := r.driver(ctx, b, cfg)
+	if err != nil {
+		return storeError(err)
+	}
+	defer finish()
+	began := time.Now()
+	if err := d.Run(ctx, demoCrawl, o.rounds); err != nil {
+		return hint(err, demoCrawl)
+	}
+	finish()
+	fmt.Fprintf(o.err, "crawled in %s\n\n", time.Since(began).Round(100*time.Millisecond))
+	if err := printSummary(ctx, o.out, b, demoCrawl); err != nil {
+		return err
+	}
+	printQuery(o.out, o.store)
+	return nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+)
+
+func newFetch(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "fetch URL",
+		Short: "One URL as a map task would take it, as JSON",
+		Long: `Fetch takes one URL through the code of a map task: robots.txt first, redirects, retries,
+parsing. It prints one JSON object with the rows that it would have recorded: fetch,
+requests, captures, page, text and links, keyed by column. It stores nothing.`,
+		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runFetch(cmd.Context(), c, args[0])
+		},
+	}
+}
+
+func runFetch(ctx context.Context, c *common, url string) error {
+	cfg, err := c.loadConfig()
+	if err != nil {
+		return err
+	}
+	if err := cfg.RequireContact(); err != nil {
+		return err
+	}
+	parser, err := worker.NewParser(cfg)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "crawlbatch-")
+	if err != nil {
+		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+	}
+	defer os.RemoveAll(scratch)
+	env := &stages.Env{Scratch: scratch, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
+	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url)
+	if err != nil {
+		if ctx.Err() != nil {
+			return stages.ErrInterrupted
+		}
+		return usagef("%q: %v", url, err)
+	}
+	w := rowWriter{}
+	w.object("fetch", rows.Fetch)
+	w.list("requests", len(rows.Requests), func(i int) any { return rows.Requests[i] })
+	w.list("captures", len(rows.Captures), func(i int) any { return rows.Captures[i].Capture })
+	if rows.Page != nil {
+		w.object("page", *rows.Page)
+	} else {
+		w.null("page")
+	}
+	if rows.Text != nil {
+		w.object("text", *rows.Text)
+	} else {
+		w.null("text")
+	}
+	w.list("links", len(rows.Links), func(i int) any { return rows.Links[i] })
+	body, err := w.done()
+	if err != nil {
+		return err
+	}
+	return indent(c.out, body)
+}
+
+// rowWriter builds a JSON object of rows, keyed by column.
+type rowWriter struct {
+	body []byte
+	err  error
+}
+
+func (w *rowWriter) key(name string) {
+	if len(w.body) == 0 {
+		w.body = append(w.body, '{')
+	} else {
+		w.body = append(w.body, ',')
+	}
+	w.body = fmt.Appendf(w.body, "%q:", name)
+}
+
+func (w *rowWriter) row(row any) {
+	if w.err == nil {
+		w.body, w.err = catalog.AppendJSON(w.body, row)
+	}
+}
+
+func (w *rowWriter) object(name string, row any) {
+	w.key(name)
+	w.row(row)
+}
+
+func (w *rowWriter) null(name string) {
+	w.key(name)
+	w.body = append(w.body, "null"...)
+}
+
+func (w *rowWriter) list(name string, n int, at func(int) any) {
+	w.key(name)
+	w.body = append(w.body, '[')
+	for i := range n {
+		if i > 0 {
+			w.body = append(w.body, ',')
+		}
+		w.row(at(i))
+	}
+	w.body = append(w.body, ']')
+}
+
+func (w *rowWriter) done() ([]byte, error) { return append(w.body, '}'), w.err }

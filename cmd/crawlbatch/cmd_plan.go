@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+type planOptions struct {
+	*common
+	month   string
+	sources []string
+	dryRun  bool
+	replace bool
+}
+
+func newPlan(c *common) *cobra.Command {
+	o := planOptions{common: c}
+	cmd := &cobra.Command{
+		Use:   "plan --month YYYY-MM --source FILE",
+		Short: "Shard the month's URL set into partitions",
+		Long: `Plan reads URLs, makes them canonical, drops duplicates and what is out of scope or over
+budget, and shards the rest by domain into partitions of about equal predicted time.
+Lines that are no URLs are counted and listed with their line number, never fatal.
+
+A source is a text file (one URL a line, gzip too), a Parquet file with a column url, a
+directory or pattern of such files, - for stdin, or the word frontier: what the last
+crawl left due. The config is frozen with the first plan.`,
+		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
+  crawlbatch plan --month 2026-12 --source frontier --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runPlan(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
+	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, - or frontier; repeatable")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "put this plan in the place of one of which nothing was fetched")
+	return cmd
+}
+
+func runPlan(ctx context.Context, o planOptions) error {
+	if err := month(o.month); err != nil {
+		return err
+	}
+	if len(o.sources) == 0 {
+		return usagef("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
+	}
+	cfg, err := o.loadConfig()
+	if err != nil {
+		return err
+	}
+	b, err := o.openStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	r := jobs.PlanRequest{
+		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv,
+	}
+	for _, name := range o.sources {
+		if name == source.FrontierName {
+			r.Frontier = true
+			continue
+		}
+		s, err := source.Files(name, o.in)
+		if err != nil {
+			return err
+		}
+		r.Sources = append(r.Sources, s)
+	}
+	if !o.dryRun {
+		if _, err := store.Probe(ctx, b); err != nil {
+			return storeError(err)
+		}
+	}
+	if r.Scratch, err = os.MkdirTemp("", "crawlbatch-"); err != nil {
+		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+	}
+	defer os.RemoveAll(r.Scratch)
+	p, same, err := jobs.Plan(ctx, r)
+	if err != nil {
+		return err
+	}
+	return printPlan(o, p, same)
+}
+
+// storeError makes an error of the first access to a store one of usage: it is
+// the address or the permissions that are wrong.
+func storeError(err error) error {
+	if errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrFull) {
+		return usageError{err}
+	}
+	return err
+}
+
+func printPlan(o planOptions, p *manifest.Plan, same bool) error {
+	verb := "planned"
+	switch {
+	case o.dryRun:
+		verb = "would plan"
+	case same:
+		verb = "had planned, the same,"
+	}
+	fmt.Fprintf(o.out, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
+		count(p.URLs, "URL"), count(p.Hosts, "host"), count(p.Domains, "domain"), count(int64(len(p.Partitions)), "partition"))
+	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
+	fmt.Fprintf(o.out, "predicted: %.2f hours if all partitions run at once, %s\n", longest.Hours(), sizeText(p.EstimatedBytes))
+	if o.dryRun {
+		printPartitions(o.out, p)
+	}
+	if len(p.Refused) > 0 {
+		fmt.Fprintf(o.out, "refused of %d source lines:", p.SourceLines)
+		for _, c := range p.Refused {
+			fmt.Fprintf(o.out, " %s %d", c.Name, c.N)
+		}
+		fmt.Fprintln(o.out)
+		if !o.dryRun {
+			fmt.Fprintf(o.out, "  each with its line: %s/%s\n", o.store, layout.PlanRefused(p.Crawl, p.Round, p.ID))
+		}
+	}
+	if !o.dryRun {
+		fmt.Fprintf(o.out, "next: crawlbatch run --month %s%s\n", p.Crawl, storeFlag(o.store))
+	}
+	return nil
+}
+
+func printPartitions(w io.Writer, p *manifest.Plan) {
+	fmt.Fprintf(w, "%-12s %10s %8s %8s %8s\n", "partition", "URLs", "hosts", "domains", "hours")
+	for _, part := range p.Partitions {
+		fmt.Fprintf(w, "%-12s %10d %8d %8d %8.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
+	}
+}
+
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func sizeText(n int64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if float64(n) >= u.size {
+			return fmt.Sprintf("%.1f %s", float64(n)/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// storeFlag is how a command names a store that is not the default.
+func storeFlag(name string) string {
+	if name == defaultStore {
+		return ""
+	}
+	return " --store " + name
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+type runOptions struct {
+	*common
+	month      string
+	rounds     int
+	fetchTasks int
+}
+
+func newRun(c *common) *cobra.Command {
+	o := runOptions{common: c}
+	cmd := &cobra.Command{
+		Use:   "run --month YYYY-MM",
+		Short: "Crawl a planned month, from wherever it stands",
+		Long: `Run fetches, merges, deduplicates, ranks, finds the next round's URLs and publishes
+the tables, round after round. It goes on from wherever the crawl stands in the
+store, so after an interruption or a failure the same command is run again.`,
+		Example: "  crawlbatch run --month 2026-11 --rounds 2",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runRun(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
+	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "rounds that the month has in the end; 0: until nothing is left or fetch.crawl_window is over")
+	o.executorFlags(cmd)
+	return cmd
+}
+
+func (o *runOptions) executorFlags(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
+}
+
+func runRun(ctx context.Context, o runOptions) error {
+	if o.rounds < 0 {
+		return usagef("--rounds %d: it may be 0 (no bound) or more", o.rounds)
+	}
+	b, cfg, err := o.openCrawl(ctx, o.month)
+	if err != nil {
+		return err
+	}
+	d, finish, err := o.driver(ctx, b, cfg)
+	if err != nil {
+		return err
+	}
+	defer finish()
+	if err := d.Run(ctx, o.month, o.rounds); err != nil {
+		return hint(err, o.month)
+	}
+	finish()
+	return printSummary(ctx, o.out, b, o.month)
+}
+
+// driver makes a driver with the local executor. finish ends its progress display
+// and removes its scratch; it may be called twice.
+func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config) (*jobs.Driver, func(), error) {
+	if _, err := store.Probe(ctx, b); err != nil {
+		return nil, nil, err
+	}
+	scratch, err := os.MkdirTemp("", "crawlbatch-")
+	if err != nil {
+		return nil, nil, usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+	}
+	clock := stages.SystemClock{}
+	shown := newProgress(o.err, clock)
+	log := o.log
+	if shown.bars != nil {
+		log = shown.quiet(o.logFormat)
+	}
+	try := worker.Runner{
+		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: shown,
+	}
+	d := &jobs.Driver{
+		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: scratch, Lookup: os.LookupEnv,
+		Executor: &local.Executor{
+			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
+			Attempts: 3, Pause: time.Second, Clock: clock, Log: log,
+		},
+	}
+	finished := false
+	return d, func() {
+		if !finished {
+			finished = true
+			shown.Close()
+			os.RemoveAll(scratch)
+		}
+	}, nil
+}
+
+// hint adds to an interruption how to go on.
+func hint(err error, month string) error {
+	if exitCode(err) == exitInterrupted {
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s`", err, month)
+	}
+	return err
+}

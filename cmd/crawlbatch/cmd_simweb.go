@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+type simwebOptions struct {
+	*common
+	listen string
+	seeds  string
+	log    string
+	web    simweb.Config
+	slow   bool
+}
+
+func newSimweb(c *common) *cobra.Command {
+	o := simwebOptions{common: c, web: simweb.Default()}
+	cmd := &cobra.Command{
+		Use:   "simweb",
+		Short: "Serve a deterministic synthetic web to crawl",
+		Long: `Simweb serves a synthetic web that is a pure function of its seed: hosts with robots.txt,
+pages, links, exact and near duplicates, redirects, errors, sitemaps and malformed
+answers. It is reached by any crawler that sends its connections to the address it
+prints; the host name decides which site answers.`,
+		Example: `  crawlbatch simweb --listen 127.0.0.1:8080 --seeds urls.txt
+  crawlbatch plan --month 2026-11 --source urls.txt --connect-to ::127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runSimweb(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address; port 0 takes a free one")
+	f.StringVar(&o.seeds, "seeds", "", "write the seed URLs to this file")
+	f.StringVar(&o.log, "log", "", "write each request to this file, one JSON object a line")
+	f.Uint64Var(&o.web.Seed, "seed", o.web.Seed, "of the web")
+	f.IntVar(&o.web.Hosts, "hosts", o.web.Hosts, "number of hosts")
+	f.IntVar(&o.web.PagesPerHost, "pages", o.web.PagesPerHost, "mean number of pages of a host")
+	f.Float64Var(&o.web.FaultShare, "faults", o.web.FaultShare, "share of pages that misbehave, 0 to 0.9")
+	f.BoolVar(&o.slow, "slow", false, "let pages answer late, hang, or fail until they are asked again")
+	return cmd
+}
+
+func runSimweb(ctx context.Context, o simwebOptions) error {
+	if o.slow {
+		o.web.Faults |= simweb.Retried | simweb.Slow
+	}
+	web, err := simweb.New(o.web)
+	if err != nil {
+		return usageError{err}
+	}
+	var log *simweb.Log
+	if o.log != "" {
+		f, err := os.Create(o.log)
+		if err != nil {
+			return usageError{err}
+		}
+		defer f.Close()
+		log = simweb.NewLog(0, f)
+	}
+	if o.seeds != "" {
+		if err := writeSeeds(web, o.seeds); err != nil {
+			return usageError{err}
+		}
+	}
+	ln, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return usagef("--listen %q: %v", o.listen, err)
+	}
+	host, port, _ := net.SplitHostPort(ln.Addr().String())
+	fmt.Fprintf(o.out, "serving %d hosts at %s; seeds such as %s\n", web.Hosts(), ln.Addr(), web.URL(0, 0))
+	fmt.Fprintf(o.out, "crawl them with --connect-to ::%s:%s\n", bracket(host), port)
+	return simweb.NewServer(web, log).Serve(ctx, ln)
+}
+
+func bracket(host string) string {
+	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
+		return "[" + host + "]"
+	}
+	return host
+}
+
+func writeSeeds(web *simweb.Web, name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	for u := range web.Seeds() {
+		if _, err := fmt.Fprintln(f, u); err != nil {
+			f.Close()
+			return fmt.Errorf("write seeds: %w", err)
+		}
+	}
+	return f.Close()
+}

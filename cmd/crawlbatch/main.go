@@ -1,0 +1,98 @@
+// Command crawlbatch is a batch web crawler over object storage: one binary that
+// plans a month's URL set, fetches and parses it politely, reduces the outputs to
+// tables and finds the URLs of the next round.
+//
+// One file a command: flags fill a struct, a run function does it, and main maps
+// errors to exit codes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// version is set by the Makefile.
+var version = "dev"
+
+// The exit codes; every command's help lists them.
+const (
+	exitDone        = 0
+	exitInternal    = 1
+	exitUsage       = 2
+	exitTasksFailed = 3
+	exitViolation   = 4
+	exitInterrupted = 75
+	exitPermanent   = 78
+)
+
+// errUsage marks errors of the command line and of its inputs.
+var errUsage = errors.New("usage")
+
+// usageError is one line that says what is wrong and what to do.
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == errUsage }
+func (e usageError) Unwrap() error      { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func main() {
+	os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// exitCode maps an error to its exit code.
+func exitCode(err error) int {
+	is := func(targets ...error) bool {
+		for _, t := range targets {
+			if errors.Is(err, t) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case err == nil:
+		return exitDone
+	case is(stages.ErrInterrupted, context.Canceled):
+		return exitInterrupted
+	case is(jobs.ErrTasksFailed):
+		return exitTasksFailed
+	case is(errViolation):
+		return exitViolation
+	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer):
+		return exitPermanent
+	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
+		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, store.ErrFull):
+		return exitUsage
+	}
+	return exitInternal
+}
+
+// signalContext ends at the first SIGINT or SIGTERM; the second kills the process.
+func signalContext(parent context.Context) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop()
+	}()
+	return ctx, stop
+}
+
+// oneLine folds an error into one line.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(err.Error()), " ")
+}

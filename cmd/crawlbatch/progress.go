@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// progress shows how a round goes: a bar a stage on a terminal, a line when a
+// stage starts, ends, and every ten seconds in between elsewhere. It is the
+// observer of the driver and the progress of its tasks.
+type progress struct {
+	w     io.Writer
+	clock stages.Clock
+	bars  *mpb.Progress // nil where w is no terminal
+
+	urls atomic.Int64 // recorded in the running fetch stage
+
+	mu      sync.Mutex
+	bar     *mpb.Bar
+	stage   stages.Stage
+	name    string
+	total   int64 // URLs to fetch, or tasks
+	done    int   // tasks
+	missing int   // tasks, at the start
+	started time.Time
+	said    time.Time
+}
+
+func newProgress(w io.Writer, clock stages.Clock) *progress {
+	p := &progress{w: w, clock: clock}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
+	}
+	return p
+}
+
+// quiet is a log that shows warnings above the bars, nothing less.
+func (p *progress) quiet(format string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(p.bars, o))
+	}
+	return slog.New(slog.NewTextHandler(p.bars, o))
+}
+
+// StageStarted implements jobs.Observer.
+func (p *progress) StageStarted(plan *manifest.Plan, stage stages.Stage, missing int, urls int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tasks := stage.Tasks(plan)
+	p.stage, p.name = stage, fmt.Sprintf("%s@%s.%d", stage, plan.Crawl, plan.Round)
+	p.done, p.missing, p.started, p.said = tasks-missing, missing, p.clock.Now(), p.clock.Now()
+	p.urls.Store(0)
+	p.total = int64(tasks)
+	if stage == stages.Fetch {
+		p.total = urls
+	}
+	if p.bars == nil {
+		if stage == stages.Fetch && missing > 0 {
+			fmt.Fprintf(p.w, "%s: %d URLs in %d partitions\n", p.name, urls, missing)
+		}
+		return
+	}
+	p.bar = p.bars.AddBar(p.total,
+		mpb.PrependDecorators(decor.Name(p.name, decor.WC{W: 20, C: decor.DindentRight})),
+		mpb.AppendDecorators(decor.CountersNoUnit("%d/%d"), decor.Name(" "), decor.Elapsed(decor.ET_STYLE_GO)))
+	if stage != stages.Fetch {
+		p.bar.SetCurrent(int64(p.done))
+	}
+}
+
+// TaskDone implements jobs.Observer.
+func (p *progress) TaskDone(t stages.Task, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		if p.bars == nil {
+			fmt.Fprintf(p.w, "%s failed: %s\n", t, oneLine(err))
+		}
+		return
+	}
+	p.done++
+	if p.bar != nil && p.stage != stages.Fetch {
+		p.bar.SetCurrent(int64(p.done))
+	}
+}
+
+// StageDone implements jobs.Observer.
+func (p *progress) StageDone(stage stages.Stage, failed int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		if failed > 0 {
+			p.bar.Abort(false)
+		} else {
+			p.bar.SetTotal(p.total, true)
+		}
+		p.bar.Wait()
+		p.bar = nil
+		return
+	}
+	if p.bars != nil || p.missing == 0 {
+		return
+	}
+	took := p.clock.Now().Sub(p.started).Round(time.Millisecond)
+	if stage == stages.Fetch {
+		fmt.Fprintf(p.w, "%s: %d URLs done in %s", p.name, p.urls.Load(), took)
+	} else {
+		fmt.Fprintf(p.w, "%s: %d tasks done in %s", p.name, p.done, took)
+	}
+	if failed > 0 {
+		fmt.Fprintf(p.w, ", %d tasks failed", failed)
+	}
+	fmt.Fprintln(p.w)
+}
+
+// Add implements stages.Progress.
+func (p *progress) Add(name string, n int64) {
+	if name != "urls" {
+		return
+	}
+	done := p.urls.Add(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.SetCurrent(done)
+		return
+	}
+	if now := p.clock.Now(); p.bars == nil && now.Sub(p.said) >= 10*time.Second {
+		p.said = now
+		fmt.Fprintf(p.w, "%s: %d of %d URLs, %.0f a second\n", p.name, done, p.total, float64(done)/now.Sub(p.started).Seconds())
+	}
+}
+
+// Close ends the display.
+func (p *progress) Close() {
+	if p.bars == nil {
+		return
+	}
+	p.mu.Lock()
+	if p.bar != nil {
+		p.bar.Abort(false)
+	}
+	p.mu.Unlock()
+	p.bars.Wait()
+}

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// realSites are Debian's HTML documentation packages, pages that nobody here
+// wrote, each under a host name of its own.
+var realSites = map[string]string{
+	"policy.debian.test": "/usr/share/doc/debian-policy",
+	"devref.debian.test": "/usr/share/doc/developers-reference/docs",
+	"git.example.test":   "/usr/share/doc/git/html",
+}
+
+const (
+	realAlias  = "www.debian.test" // answers every request with a redirect to policy.debian.test
+	realDenied = "/howto/"         // what git.example.test's robots.txt forbids
+)
+
+var realSeeds = []string{
+	"http://policy.debian.test/policy.html",
+	"http://policy.debian.test/fhs/fhs-3.0.html",
+	"http://devref.debian.test/",
+	"http://git.example.test/git.html",
+	"http://git.example.test/howto/new-command.html",
+	"http://git.example.test/technical",
+	"http://" + realAlias + "/policy.html",
+	"http://" + realAlias + "/perl-policy.html",
+}
+
+const nginxConf = `
+daemon off; worker_processes 1; pid %[1]s/nginx.pid; error_log %[1]s/error.log;
+events {}
+http {
+	include /etc/nginx/mime.types; default_type application/octet-stream;
+	access_log %[1]s/access.log; port_in_redirect off; sendfile off;
+	client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
+	gzip on; gzip_types text/plain;
+	server { listen 127.0.0.1:%[2]d; server_name %[3]s; return 301 http://policy.debian.test$request_uri; }
+%[4]s}
+`
+
+// TestRealSite crawls real documentation, served by a real nginx under several
+// host names, until nothing is left, and compares outcomes, pages and links with
+// the files on disk as an independent reading of them has it.
+func TestRealSite(t *testing.T) {
+	if os.Getenv("CRAWLBATCH_REALSITE") == "" {
+		t.Skip("needs nginx and Debian's documentation packages: make test-realsite")
+	}
+	port := serveRealSites(t)
+	dir := t.TempDir()
+	seeds := filepath.Join(dir, "urls.txt")
+	conf := filepath.Join(dir, "crawlbatch.yaml")
+	storeDir := filepath.Join(dir, "store")
+	write(t, seeds, strings.Join(realSeeds, "\n")+"\n")
+	write(t, conf, "politeness: {delay: 5ms, per_address_delay: 0s}\n")
+	for _, args := range [][]string{
+		{"plan", "--month", "2026-11", "--source", seeds, "--connect-to", fmt.Sprintf("::127.0.0.1:%d", port)},
+		{"run", "--month", "2026-11", "--rounds", "0"},
+	} {
+		args = append(args, "--store", storeDir)
+		if args[0] == "plan" {
+			args = append(args, "--config", conf)
+		}
+		var out, errs bytes.Buffer
+		if code := execute(t.Context(), args, nil, &out, &errs); code != 0 {
+			t.Fatalf("crawlbatch %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+		}
+		t.Logf("crawlbatch %s\n%s", args[0], out.String())
+	}
+	compareRealSites(t, storeDir)
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serveRealSites starts nginx on a free loopback port and returns the port.
+func serveRealSites(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	dir := t.TempDir()
+	var servers strings.Builder
+	for _, host := range slices.Sorted(maps.Keys(realSites)) {
+		fmt.Fprintf(&servers, "\tserver { listen 127.0.0.1:%d; server_name %s; root %s; index index.html;\n", port, host, realSites[host])
+		if host == "git.example.test" {
+			fmt.Fprintf(&servers, "\t\tlocation = /robots.txt { default_type text/plain; return 200 \"User-agent: *\\nDisallow: %s\\n\"; }\n", realDenied)
+		}
+		servers.WriteString("\t}\n")
+	}
+	write(t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(nginxConf, dir, port, realAlias, servers.String()))
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	nginx := exec.Command("nginx", "-c", filepath.Join(dir, "nginx.conf"), "-e", filepath.Join(dir, "error.log"))
+	var log bytes.Buffer
+	nginx.Stderr = &log
+	if err := nginx.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nginx.Process.Signal(os.Interrupt)
+		nginx.Wait()
+	})
+	for range 200 {
+		r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
+		if err == nil {
+			r.Body.Close()
+			return port
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Fatalf("nginx does not answer: %s", log.String())
+	return 0
+}
+
+// answer is what the server has for a URL, read off the disk.
+type answer struct {
+	outcome schema.Outcome
+	target  string // of a redirect
+	file    string
+}
+
+// realAnswer predicts nginx's answer.
+func realAnswer(u *url.URL) answer {
+	if u.Host == realAlias {
+		return answer{outcome: schema.Redirected, target: "http://policy.debian.test" + u.RequestURI()}
+	}
+	root, ok := realSites[u.Host]
+	if !ok {
+		return answer{}
+	}
+	if u.Host == "git.example.test" && strings.HasPrefix(u.Path, realDenied) {
+		return answer{outcome: schema.RobotsDenied}
+	}
+	file := filepath.Join(root, filepath.FromSlash(path.Clean(u.Path)))
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return answer{outcome: schema.HTTP4xx}
+	case info.IsDir() && !strings.HasSuffix(u.Path, "/"):
+		return answer{outcome: schema.Redirected, target: "http://" + u.Host + u.Path + "/"}
+	case info.IsDir():
+		file = filepath.Join(file, "index.html")
+		if _, err := os.Stat(file); err != nil {
+			return answer{outcome: schema.HTTP4xx} // 403: no listing
+		}
+	}
+	switch filepath.Ext(file) {
+	case ".html", ".txt", ".xml":
+		return answer{outcome: schema.OK, file: file}
+	}
+	return answer{outcome: schema.MIMEFiltered, file: file}
+}
+
+// document is what an independent reader takes from an HTML file.
+type document struct {
+	title string
+	links []string // targets of a, area, frame, iframe elements, in order
+}
+
+func readDocument(t *testing.T, file, base string) document {
+	t.Helper()
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if filepath.Ext(file) != ".html" {
+		return d
+	}
+	at, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := html.NewTokenizer(bytes.NewReader(body))
+	titled := false
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return d
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tok := z.Token()
+			if tok.Data == "title" && !titled {
+				titled = true
+				if z.Next() == html.TextToken {
+					d.title = strings.Join(strings.Fields(html.UnescapeString(string(z.Raw()))), " ")
+				}
+			}
+			key, ok := map[string]string{"a": "href", "area": "href", "frame": "src", "iframe": "src"}[tok.Data]
+			if !ok {
+				continue
+			}
+			for _, a := range tok.Attr {
+				if a.Key != key {
+					continue
+				}
+				target, err := at.Parse(strings.TrimSpace(a.Val))
+				if err != nil || target.Scheme != "http" && target.Scheme != "https" {
+					continue
+				}
+				target.Fragment, target.RawFragment, target.User = "", "", nil
+				if target.Path == "" {
+					target.Path = "/"
+				}
+				d.links = append(d.links, target.String())
+			}
+		}
+	}
+}
+
+// expected is the crawl that the files on disk ask for.
+type expected struct {
+	outcomes map[string]schema.Outcome
+	pages    map[string]document
+}
+
+// walkRealSites crawls the files on disk, round by round.
+func walkRealSites(t *testing.T) expected {
+	t.Helper()
+	e := expected{outcomes: map[string]schema.Outcome{}, pages: map[string]document{}}
+	next := slices.Clone(realSeeds)
+	for len(next) > 0 {
+		planned := map[string]bool{}
+		for _, u := range next {
+			planned[u] = true
+		}
+		var found []string
+		for _, u := range next {
+			at, chain := u, answer{}
+			for hops := 0; ; hops++ {
+				parsed, err := url.Parse(at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				chain = realAnswer(parsed)
+				if chain.outcome != schema.Redirected || planned[chain.target] || e.outcomes[chain.target] != "" {
+					break
+				}
+				at = chain.target
+			}
+			e.outcomes[u] = chain.outcome
+			if chain.outcome != schema.OK {
+				continue
+			}
+			d := readDocument(t, chain.file, at)
+			e.pages[at] = d
+			found = append(found, d.links...)
+		}
+		next = next[:0]
+		for _, f := range found {
+			parsed, err := url.Parse(f)
+			if err != nil || realSites[parsed.Host] == "" && parsed.Host != realAlias {
+				continue
+			}
+			_, isPage := e.pages[f]
+			if e.outcomes[f] == "" && !isPage && !slices.Contains(next, f) {
+				next = append(next, f)
+			}
+		}
+	}
+	return e
+}
+
+func compareRealSites(t *testing.T, dir string) {
+	want := walkRealSites(t)
+	ctx := context.Background()
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := worker.Sealed(ctx, b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[string]schema.Outcome{}
+	for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
+		if outcomes[f.URL] != "" {
+			t.Errorf("%s was planned twice", f.URL)
+		}
+		outcomes[f.URL] = f.Outcome
+	}
+	if d := cmp.Diff(want.outcomes, outcomes); d != "" {
+		t.Errorf("outcomes (- files on disk, + crawl):\n%s", d)
+	}
+	titles, wantTitles := map[string]string{}, map[string]string{}
+	for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+		titles[p.URL] = p.Title
+	}
+	links, wantLinks := map[string][]string{}, map[string][]string{}
+	for u, d := range want.pages {
+		wantTitles[u] = d.title
+		if len(d.links) > 0 {
+			wantLinks[u] = d.links
+		}
+	}
+	if d := cmp.Diff(wantTitles, titles); d != "" {
+		t.Errorf("titles (- files on disk, + crawl):\n%s", d)
+	}
+	for _, l := range rowsOf[schema.Link](t, b, sealed, "links") {
+		switch l.Kind {
+		case schema.KindA, schema.KindArea, schema.KindFrame, schema.KindIframe:
+			links[l.Source] = append(links[l.Source], l.Target)
+		}
+	}
+	if d := cmp.Diff(wantLinks, links); d != "" {
+		t.Errorf("links (- files on disk, + crawl):\n%s", d)
+	}
+	t.Logf("%d URLs, %d pages, %d pages with links, in %d rounds", len(outcomes), len(titles), len(links), len(sealed))
+	if len(titles) < 200 {
+		t.Errorf("only %d pages: are the documentation packages whole?", len(titles))
+	}
+}
+
+// rowsOf reads a dataset over all sealed rounds.
+func rowsOf[T any](t *testing.T, b *dirstore.Store, sealed []*manifest.Sealed, dataset string) []T {
+	t.Helper()
+	var keys []string
+	for _, s := range sealed {
+		for _, f := range s.FilesOf(dataset) {
+			keys = append(keys, f.Key)
+		}
+	}
+	rows, err := table.Collect(table.Concat[T](t.Context(), b, keys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// common are the flags that every command knows.
+type common struct {
+	store     string
+	config    string
+	logFormat string
+	userAgent string
+	connectTo []string
+	private   bool
+
+	in       io.Reader
+	out, err io.Writer
+	log      *slog.Logger
+}
+
+// defaultStore is where a crawl lies if nothing is said.
+const defaultStore = "./crawl-data"
+
+const exitCodesHelp = `
+Exit codes: 0 done · 1 internal error · 2 usage or config · 3 some tasks failed,
+retry can help · 4 a violation was found · 75 interrupted, go on later ·
+78 permanent, retrying cannot help`
+
+// execute runs a command line and returns its exit code.
+func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	c := &common{in: in, out: out, err: errw}
+	root := newRoot(c)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	ctx, stop := signalContext(ctx)
+	defer stop()
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(errw, "crawlbatch: %s\n", oneLine(err))
+	return exitCode(err)
+}
+
+func newRoot(c *common) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "crawlbatch",
+		Short: "A batch web crawler over object storage",
+		Long: `crawlbatch crawls the web in monthly batches: it shards a URL set by domain,
+fetches and parses each shard politely, and reduces the outputs to Parquet tables
+that DuckDB and Athena query. A directory or an S3 bucket is all the state it has.
+
+  crawlbatch demo                                      a whole crawl, offline, in under a minute
+  crawlbatch plan --month 2026-11 --source urls.txt    shard a URL set
+  crawlbatch run  --month 2026-11 --rounds 2           crawl it
+` + exitCodesHelp,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return c.setup()
+		},
+	}
+	root.SetVersionTemplate("crawlbatch {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v: see `%s --help`", err, cmd.CommandPath())
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	f := root.PersistentFlags()
+	f.StringVar(&c.store, "store", defaultStore, "directory, or s3://bucket/prefix, that holds the crawl")
+	f.StringVar(&c.config, "config", "", "YAML config file")
+	f.StringVar(&c.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&c.userAgent, "user-agent", "", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\"")
+	f.StringArrayVar(&c.connectTo, "connect-to", nil, "HOST:PORT:ADDR:PORT as curl's, an empty part means any; repeatable")
+	f.BoolVar(&c.private, "allow-private-networks", false, "let requests reach private addresses")
+	root.AddCommand(
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newViews(c), newFetch(c), newInspect(c),
+		newTask(c), newSimweb(c), newDemo(c),
+	)
+	for _, cmd := range root.Commands() {
+		finish(cmd)
+	}
+	return root
+}
+
+// finish gives a command and its children what all commands have: usage errors of
+// the right class, and the exit codes at the end of the help.
+func finish(cmd *cobra.Command) {
+	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + exitCodesHelp
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, a []string) error {
+			if err := args(cmd, a); err != nil {
+				return usagef("%v: see `%s --help`", err, cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, child := range cmd.Commands() {
+		finish(child)
+	}
+}
+
+func (c *common) setup() error {
+	switch c.logFormat {
+	case "text":
+		c.log = slog.New(slog.NewTextHandler(c.err, nil))
+	case "json":
+		c.log = slog.New(slog.NewJSONHandler(c.err, nil))
+	default:
+		return usagef("--log-format %q: it may be text or json", c.logFormat)
+	}
+	return nil
+}
+
+// month checks a --month flag.
+func month(s string) error {
+	if s == "" {
+		return usagef("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
+	}
+	if _, err := layout.ParseMonth(s); err != nil {
+		return usagef("--%v", err)
+	}
+	return nil
+}
+
+// openStore opens --store and wraps it with retries for reads.
+func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
+	if c.store == "" {
+		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
+	}
+	var b store.Bucket
+	var err error
+	switch {
+	case strings.HasPrefix(c.store, "s3://"):
+		b, err = s3store.Open(ctx, c.store, s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass})
+	case strings.Contains(c.store, "://"):
+		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
+	default:
+		b, err = dirstore.Open(c.store, dirstore.Options{})
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return store.WithRetry(b, store.Retry{}), nil
+}
+
+// loadConfig reads --config and lays the flags over it.
+func (c *common) loadConfig() (*config.Config, error) {
+	cfg, err := config.Load(c.config, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	c.overlay(cfg)
+	return cfg, cfg.Validate()
+}
+
+func (c *common) overlay(cfg *config.Config) {
+	if c.userAgent != "" {
+		cfg.UserAgent = c.userAgent
+	}
+	if len(c.connectTo) > 0 {
+		cfg.Fetch.ConnectTo = c.connectTo
+	}
+	if c.private {
+		cfg.Fetch.AllowPrivateNetworks = true
+	}
+}
+
+// openCrawl opens the store, reads the crawl's frozen config and adopts what a
+// later --config or flag may change of it.
+func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
+	if err := month(crawl); err != nil {
+		return nil, nil, err
+	}
+	later, err := c.loadConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := c.openStore(ctx, later)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, frozen, err := worker.OpenCrawl(ctx, b, crawl, os.LookupEnv)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.config == "" {
+		later = frozen.Clone()
+		c.overlay(later)
+		if err := later.Validate(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := frozen.Adopt(later); err != nil {
+		return nil, nil, err
+	}
+	return b, later, nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// printSummary says what the finished rounds of a crawl hold.
+func printSummary(ctx context.Context, w io.Writer, b store.Bucket, crawl string) error {
+	rounds, err := worker.Sealed(ctx, b, crawl)
+	if err != nil {
+		return err
+	}
+	for _, s := range rounds {
+		n := counts(s)
+		fmt.Fprintf(w, "round %d of %s: %d URLs, %d pages, %d duplicates, %d links, %d hosts\n", s.Round, crawl,
+			n["plan.urls"], n["publish.pages"], n["publish.duplicates"], n["merge.links"], n["plan.hosts"])
+		var outcomes []string
+		for _, o := range schema.Outcomes {
+			if c := n["merge.outcome."+string(o)]; c > 0 {
+				outcomes = append(outcomes, fmt.Sprintf("%s %d", o, c))
+			}
+		}
+		fmt.Fprintf(w, "  outcomes: %s\n", strings.Join(outcomes, ", "))
+		fmt.Fprintf(w, "  frontier: %d URLs wait for the next round, %d skipped\n", n["frontier.waiting"], n["frontier.skips"])
+	}
+	return nil
+}
+
+func counts(s *manifest.Sealed) map[string]int64 {
+	n := map[string]int64{}
+	for _, c := range s.Counts {
+		n[c.Name] = c.N
+	}
+	return n
+}
+
+// printQuery says where the tables are and how to ask them.
+func printQuery(w io.Writer, storeName string) {
+	fmt.Fprintf(w, `
+tables: %[1]s/tables, raw responses: %[1]s/warc
+query them with DuckDB:
+  crawlbatch views --dialect duckdb%[2]s > views.sql
+  duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
+`, strings.TrimSuffix(storeName, "/"), storeFlag(storeName))
+}

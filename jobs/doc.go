@@ -1,0 +1,55 @@
+// Package jobs is a round as a graph of tasks: plan, then stage after stage, each
+// a set of tasks that an Executor runs, until the round is sealed and the next
+// one planned.
+//
+// In: a store with a planned crawl. Out: sealed rounds. All state is in the
+// store: which results are missing decides what is run, so a driver may be
+// stopped anywhere, and started again by anyone. It imports jobs/worker,
+// jobs/config, planner and formats; executors (jobs/local) implement its
+// interface without importing it, and only cmd picks one.
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ErrTasksFailed: some tasks have no result after all their attempts (exit 3).
+var ErrTasksFailed = errors.New("some tasks failed")
+
+// Executor runs tasks of one stage wherever it does: in this process, or as a
+// Kubernetes Job.
+type Executor interface {
+	// Run tries every task, several times where that can help, and calls done
+	// once for each, from any goroutine, with nil or the error of its last
+	// attempt. It returns when all have ended; its own error is about the
+	// executor, not about a task. When ctx ends it stops what runs, as a machine
+	// that goes away would, and returns stages.ErrInterrupted. Tasks that have a
+	// result already succeed at once.
+	Run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error
+}
+
+// Observer is told how a round goes; its methods may be called from several
+// goroutines at a time.
+type Observer interface {
+	// StageStarted says how many tasks have no result yet, and how many planned
+	// URLs their partitions hold.
+	StageStarted(p *manifest.Plan, stage stages.Stage, missing int, urls int64)
+	TaskDone(t stages.Task, err error)
+	StageDone(stage stages.Stage, failed int)
+}
+
+// NoObserver ignores all.
+type NoObserver struct{}
+
+// StageStarted does nothing.
+func (NoObserver) StageStarted(*manifest.Plan, stages.Stage, int, int64) {}
+
+// TaskDone does nothing.
+func (NoObserver) TaskDone(stages.Task, error) {}
+
+// StageDone does nothing.
+func (NoObserver) StageDone(stages.Stage, int) {}

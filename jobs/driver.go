@@ -1,0 +1,283 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Driver takes a crawl through its rounds.
+type Driver struct {
+	Bucket   store.Bucket
+	Executor Executor
+	Observer Observer
+	Config   *config.Config
+	Clock    stages.Clock
+	Log      *slog.Logger
+	Version  string
+	Scratch  string                      // an existing local directory for planning
+	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
+}
+
+// Run goes on with the crawl from wherever it stands until its first `rounds`
+// rounds are sealed (0: until crawl_window is over or nothing is left to fetch).
+// The error wraps worker.ErrNoCrawl, worker.ErrNoPlan, ErrTasksFailed,
+// stages.ErrInterrupted or stages.ErrPermanent.
+func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
+	began := d.Clock.Now()
+	for round := 0; rounds == 0 || round < rounds; round++ {
+		done, err := manifest.Exists(ctx, d.Bucket, layout.Sealed(crawl, round))
+		if err != nil {
+			return err
+		}
+		if done {
+			continue
+		}
+		if round > 0 {
+			if rounds == 0 && d.Clock.Now().Sub(began) >= d.Config.Fetch.CrawlWindow.Std() {
+				d.Log.Info("crawl window is over", "crawl", crawl, "rounds", round)
+				return nil
+			}
+			more, err := d.planNext(ctx, crawl, round)
+			if err != nil {
+				return err
+			}
+			if !more {
+				d.Log.Info("nothing left to fetch", "crawl", crawl, "rounds", round)
+				return nil
+			}
+		}
+		if err := d.round(ctx, crawl, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round runs one round to its seal.
+func (d *Driver) round(ctx context.Context, crawl string, round int) error {
+	p, err := worker.Begin(ctx, d.Bucket, crawl, round, d.Version)
+	if err != nil {
+		return err
+	}
+	for _, stage := range stages.Order {
+		if err := d.stage(ctx, p, stage); err != nil {
+			return err
+		}
+	}
+	return worker.Seal(ctx, d.Bucket, p, d.Version)
+}
+
+// stage makes every task of a stage have a result.
+func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) error {
+	missing, err := d.Missing(ctx, p, stage, nil)
+	if err != nil {
+		return err
+	}
+	d.Observer.StageStarted(p, stage, len(missing), urlsOf(p, missing))
+	if len(missing) > 0 {
+		if stage == stages.Fetch {
+			if err := claimFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
+				return err
+			}
+		} else if _, err := worker.Freeze(ctx, d.Bucket, p, stage, d.Version); err != nil {
+			return err
+		}
+		if err := d.execute(ctx, missing); err != nil {
+			return err
+		}
+	}
+	if stage == stages.Fetch {
+		if err := releaseFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
+			return err
+		}
+	}
+	d.Observer.StageDone(stage, 0)
+	return nil
+}
+
+// urlsOf counts the planned URLs of tasks.
+func urlsOf(p *manifest.Plan, tasks []stages.Task) int64 {
+	var n int64
+	for _, t := range tasks {
+		if t.Partition < len(p.Partitions) {
+			n += p.Partitions[t.Partition].URLs
+		}
+	}
+	return n
+}
+
+// execute runs tasks and reports those that failed as one error.
+func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
+	var mu sync.Mutex
+	var failed []error
+	err := d.Executor.Run(ctx, tasks, func(t stages.Task, err error) {
+		d.Observer.TaskDone(t, err)
+		if err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, err)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	t := tasks[0]
+	d.Observer.StageDone(t.Stage, len(failed))
+	sentinel := stages.ErrPermanent
+	for _, err := range failed {
+		if !errors.Is(err, stages.ErrPermanent) {
+			sentinel = ErrTasksFailed
+		}
+	}
+	return fmt.Errorf("%d of %d tasks of %s failed, the first with: %w: see `crawlbatch status --month %s`, then `crawlbatch retry --month %s`: %w",
+		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, t.Crawl, sentinel)
+}
+
+// Missing lists the tasks of a stage that have no result, in order; of the given
+// partitions only, where any are given.
+func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
+	wanted := map[int]bool{}
+	for _, n := range partitions {
+		if n < 0 || n >= stage.Tasks(p) {
+			return nil, fmt.Errorf("%s of %s.%d has no partition %d: it has 0 to %d", stage, p.Crawl, p.Round, n, stage.Tasks(p)-1)
+		}
+		wanted[n] = true
+	}
+	var missing []stages.Task
+	for n := range stage.Tasks(p) {
+		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
+		if len(partitions) > 0 && !wanted[n] {
+			continue
+		}
+		r, _, err := worker.LoadResult(ctx, d.Bucket, t)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			missing = append(missing, t)
+		}
+	}
+	return missing, nil
+}
+
+// Retry runs the tasks of the newest started round that have no result: of one
+// stage and of some partitions, where they are given, otherwise of the first
+// stage that is not done. It returns how many it ran.
+func (d *Driver) Retry(ctx context.Context, crawl string, stage stages.Stage, partitions []int) (int, error) {
+	p, err := d.current(ctx, crawl)
+	if err != nil || p == nil {
+		return 0, err
+	}
+	order := stages.Order
+	if stage != "" {
+		order = []stages.Stage{stage}
+	}
+	for _, s := range order {
+		missing, err := d.Missing(ctx, p, s, partitions)
+		if err != nil {
+			return 0, err
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		if s == stages.Fetch {
+			if err := claimFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
+				return 0, err
+			}
+		} else if _, err := worker.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
+			return 0, err
+		}
+		d.Observer.StageStarted(p, s, len(missing), urlsOf(p, missing))
+		if err := d.execute(ctx, missing); err != nil {
+			return 0, err
+		}
+		d.Observer.StageDone(s, 0)
+		return len(missing), nil
+	}
+	return 0, nil
+}
+
+// current is the plan of the round that is not sealed; nil where all are.
+func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
+	sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
+	if err != nil {
+		return nil, err
+	}
+	p, started, err := worker.FindPlan(ctx, d.Bucket, crawl, len(sealed))
+	if errors.Is(err, worker.ErrNoPlan) && len(sealed) > 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !started {
+		return nil, fmt.Errorf("round %d of crawl %s was not started: use `crawlbatch run --month %s`: %w", p.Round, crawl, crawl, ErrNotStarted)
+	}
+	return p, nil
+}
+
+// ErrNotStarted: there is a plan, but nothing of it was run yet.
+var ErrNotStarted = errors.New("nothing to retry")
+
+// claimFetch makes active.json name this round, since one store has one fetch
+// stage at a time: politeness is kept within a round.
+func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
+	var a manifest.Active
+	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if err == nil && !a.Done && (a.Crawl != p.Crawl || a.Round != p.Round) {
+		return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and two would not be polite together: finish it with `crawlbatch run --month %s`: %w",
+			b, a.Crawl, a.Round, a.Crawl, ErrBusy)
+	}
+	if err == nil && !a.Done {
+		return nil
+	}
+	next := &manifest.Active{Header: manifest.Header{Version: version}, Crawl: p.Crawl, Round: p.Round, Nonce: nonce(p, clock, "claim")}
+	if _, err := manifest.Swap(ctx, b, layout.Active(), next, v); err != nil {
+		if errors.Is(err, store.ErrConflict) {
+			return claimFetch(ctx, b, p, clock, version)
+		}
+		return err
+	}
+	return nil
+}
+
+// releaseFetch says that the round's fetch stage is over.
+func releaseFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
+	var a manifest.Active
+	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Done || a.Crawl != p.Crawl || a.Round != p.Round) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.Done, a.Nonce, a.Version = true, nonce(p, clock, "release"), version
+	if _, err := manifest.Swap(ctx, b, layout.Active(), &a, v); err != nil && !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	return nil
+}
+
+// ErrBusy: another round is being fetched in the store.
+var ErrBusy = errors.New("another fetch stage runs in this store")
+
+func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
+	return fmt.Sprintf("%s-%s-%d-%s", what, p.Crawl, p.Round, clock.Now().UTC().Format(time.RFC3339Nano))
+}

@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"sync"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+)
+
+// Reloads hands new politeness to the fetch tasks that run, and to those that
+// start later. The zero value is ready.
+type Reloads struct {
+	mu     sync.Mutex
+	latest *polite.Config
+	tasks  map[chan polite.Config]bool
+}
+
+// Publish replaces the politeness of all tasks.
+func (r *Reloads) Publish(c polite.Config) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = &c
+	for task := range r.tasks {
+		offer(task, c)
+	}
+}
+
+func (r *Reloads) subscribe() (<-chan polite.Config, func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	task := make(chan polite.Config, 1)
+	if r.tasks == nil {
+		r.tasks = map[chan polite.Config]bool{}
+	}
+	r.tasks[task] = true
+	if r.latest != nil {
+		offer(task, *r.latest)
+	}
+	return task, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.tasks, task)
+	}
+}
+
+// offer leaves the newest value in the channel, never waiting for its reader.
+func offer(task chan polite.Config, c polite.Config) {
+	select {
+	case <-task:
+	default:
+	}
+	task <- c
+}

@@ -1,0 +1,207 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/dedup"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/frontier"
+	"crawlbatch.io/crawlbatch/stages/merge"
+	"crawlbatch.io/crawlbatch/stages/parse"
+	"crawlbatch.io/crawlbatch/stages/publish"
+	"crawlbatch.io/crawlbatch/stages/rank"
+)
+
+// fetch runs a fetch task with the parser handed in.
+func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+	parser, err := NewParser(r.Config)
+	if err != nil {
+		return nil, err
+	}
+	in := &fetch.Input{Task: t, Plan: p}
+	if r.Reloads != nil {
+		reload, stop := r.Reloads.subscribe()
+		defer stop()
+		in.Reload = reload
+	}
+	return fetch.Run(ctx, env, in, FetchConfig(r.Config, r.Version), parser)
+}
+
+// reduce runs the task of any other stage.
+func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
+	followed := r.Config.FollowedKinds()
+	switch in.Task.Stage {
+	case stages.Merge:
+		return merge.Run(ctx, env, in, merge.Config{Followed: followed})
+	case stages.Dedup:
+		return dedup.Run(ctx, env, in, dedup.Config{MaxDistance: r.Config.Dedup.MaxDistance, MinWords: r.Config.Dedup.MinWords})
+	case stages.Rank:
+		return rank.Run(ctx, env, in, rank.Config{Followed: followed})
+	case stages.Frontier:
+		c := frontier.Default()
+		scope, err := planner.NewScope(r.Config.Plan.Scope.Include, r.Config.Plan.Scope.Exclude)
+		if err != nil {
+			return nil, err
+		}
+		c.Follow, c.Scope, c.MaxDepth = frontier.Follow(r.Config.Frontier.Follow), scope, int32(r.Config.Plan.MaxDepth)
+		return frontier.Run(ctx, env, in, c)
+	case stages.Publish:
+		return publish.Run(ctx, env, in)
+	}
+	return nil, fmt.Errorf("stage %q has no tasks: %w", in.Task.Stage, stages.ErrPermanent)
+}
+
+// Seal creates sealed.json of a round whose stages all have their results.
+func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string) error {
+	results := map[stages.Stage][]*manifest.Result{}
+	for _, stage := range stages.Order {
+		for n := range stage.Tasks(p) {
+			r, _, err := LoadResult(ctx, b, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
+			if err != nil {
+				return err
+			}
+			results[stage] = append(results[stage], r)
+		}
+	}
+	s, err := publish.Seal(p, results)
+	if err != nil {
+		return err
+	}
+	s.Version = version
+	_, err = manifest.Create(ctx, b, layout.Sealed(p.Crawl, p.Round), s)
+	if errors.Is(err, store.ErrExists) {
+		return nil // sealed by somebody else, whose version may differ
+	}
+	return err
+}
+
+// FetchConfig is the fetch stage's part of the config.
+func FetchConfig(c *config.Config, version string) fetch.Config {
+	f := fetch.Default()
+	f.UserAgent = UserAgent(c, version)
+	f.Politeness = Politeness(c)
+	f.Slots = c.Fetch.Slots
+	f.Timeouts = wire.Timeouts{Connect: c.Fetch.Timeout.Connect.Std(), FirstByte: c.Fetch.Timeout.FirstByte.Std(), Total: c.Fetch.Timeout.Total.Std()}
+	f.MaxBody = int64(c.Fetch.MaxBody)
+	f.MaxRedirects = c.Fetch.MaxRedirects
+	f.Retries.Timeout, f.Retries.ServerError, f.Retries.RateLimited = c.Fetch.Retries.Timeout, c.Fetch.Retries.ServerError, c.Fetch.Retries.RateLimited
+	f.Pauses.RateLimited, f.Pauses.Timeout = c.Fetch.Pauses.RateLimited.Std(), c.Fetch.Pauses.Timeout.Std()
+	f.Pauses.ServerError, f.Pauses.DNS = c.Fetch.Pauses.ServerError.Std(), c.Fetch.Pauses.DNS.Std()
+	f.Window = c.Fetch.Window.Std()
+	f.Checkpoint = fetch.Checkpoint{Every: c.Fetch.Checkpoint.Every.Std(), Bytes: int64(c.Fetch.Checkpoint.Bytes), Lease: c.Fetch.Checkpoint.Lease.Std()}
+	f.StripParams = c.Plan.StripParams
+	f.Proxy = c.Fetch.Proxy
+	f.ConnectTo = c.Fetch.ConnectTo
+	f.PaceConnectTo = c.Politeness.PerAddressDelay != nil
+	f.AllowPrivateNetworks = c.Fetch.AllowPrivateNetworks
+	return f
+}
+
+// UserAgent is what requests say: the configured one, or for crawls that reach
+// no host of others the program's own.
+func UserAgent(c *config.Config, version string) string {
+	if c.UserAgent != "" {
+		return c.UserAgent
+	}
+	return "crawlbatch/" + version
+}
+
+// Politeness is the politeness section as the fetch stage takes it.
+func Politeness(c *config.Config) polite.Config {
+	p := polite.Default()
+	p.Delay = c.Politeness.Delay.Std()
+	p.InFlightPerHost = c.Politeness.InFlightPerHost
+	if d := c.Politeness.PerAddressDelay; d != nil {
+		p.PerAddressDelay = d.Std()
+	}
+	p.RobotsTTL = c.Politeness.RobotsTTL.Std()
+	p.Classes, p.Domains = nil, nil
+	for name, d := range c.Politeness.Classes {
+		if p.Classes == nil {
+			p.Classes = maps.Clone(polite.Default().Classes)
+		}
+		p.Classes[name] = d.Std()
+	}
+	for name, d := range c.Politeness.Domains {
+		if p.Domains == nil {
+			p.Domains = map[string]polite.Domain{}
+		}
+		o := polite.Domain{Class: d.Class, Stop: d.Stop}
+		if d.Delay != nil {
+			delay := d.Delay.Std()
+			o.Delay = &delay
+		}
+		p.Domains[name] = o
+	}
+	return p
+}
+
+// PlanConfig is the planner's part of the config.
+func PlanConfig(c *config.Config) planner.Config {
+	p := planner.Default()
+	p.PartitionURLs, p.MaxDepth, p.StripParams = c.Plan.PartitionURLs, c.Plan.MaxDepth, c.Plan.StripParams
+	p.Include, p.Exclude = c.Plan.Scope.Include, c.Plan.Scope.Exclude
+	p.Budget, p.DomainBudgets = c.Plan.Budgets.Default, c.Plan.Budgets.Domains
+	if c.Plan.Budgets.PerDay > 0 {
+		p.RoundURLs = max(1, int64(float64(c.Plan.Budgets.PerDay)*c.Fetch.Window.Std().Hours()/24))
+	}
+	p.CrawlURLs = int64(c.Plan.Budgets.Total)
+	p.Delay, p.Slots = c.Politeness.Delay.Std(), c.Fetch.Slots
+	for name, d := range c.Politeness.Domains {
+		if d.Stop != "" {
+			if p.Stopped == nil {
+				p.Stopped = map[string]string{}
+			}
+			p.Stopped[name] = d.Stop
+		}
+		delay, ok := c.Politeness.Classes[d.Class]
+		if d.Delay != nil {
+			delay, ok = *d.Delay, true
+		}
+		if ok {
+			if p.DomainDelays == nil {
+				p.DomainDelays = map[string]time.Duration{}
+			}
+			p.DomainDelays[name] = delay.Std()
+		}
+	}
+	return p
+}
+
+// NewParser makes the parser that fetch tasks and `crawlbatch inspect page` use.
+func NewParser(c *config.Config) (*Parser, error) {
+	canonical, err := urlkey.New(c.Plan.StripParams)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parse.New(parse.Config{
+		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Parser{p}, nil
+}
+
+// Parser is the parse stage as fetch asks for it.
+type Parser struct{ *parse.Parser }
+
+// Parse implements fetch.Parser.
+func (p *Parser) Parse(d *fetch.Document) (*fetch.Parsed, error) {
+	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body})
+	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, Page: r.Page, Text: r.Text, Links: r.Links}, nil
+}

@@ -1,0 +1,156 @@
+// Package worker runs one task: it gathers the committed inputs, calls the
+// stage, and commits the result once.
+//
+// In: a task and a store. Out: the task's result under its fixed key, or a record
+// of how the attempt failed. It is what a pod runs and what the local executor
+// runs; whoever comes may run any task at any time, and the store decides whose
+// result counts. It imports jobs/config, every stage, planner and formats.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Runner makes attempts at tasks.
+type Runner struct {
+	Bucket   store.Bucket
+	Config   *config.Config
+	Version  string
+	Scratch  string // existing local directory; each attempt makes one of its own in it
+	Clock    stages.Clock
+	Log      *slog.Logger
+	Progress stages.Progress
+	Reloads  *Reloads // politeness that changes while tasks run; may be nil
+}
+
+// Run makes one attempt at a task. It returns nil when the task has a result,
+// whoever made it. The error names the task and wraps stages.ErrInterrupted,
+// stages.ErrPermanent, ErrNotReady or what failed; but for an interruption it is
+// recorded under attempts/.
+func (r Runner) Run(ctx context.Context, t stages.Task) error {
+	err := r.attempt(ctx, t)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
+		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)
+	}
+	if errors.Is(err, table.ErrDiffers) {
+		err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
+	}
+	if !strings.HasPrefix(err.Error(), t.String()) {
+		err = fmt.Errorf("%s: %w", t, err)
+	}
+	if !errors.Is(err, stages.ErrInterrupted) && !errors.Is(err, ErrNotReady) {
+		if failed := r.recordFailure(ctx, t, err); failed != nil {
+			r.Log.Warn("the failed attempt could not be recorded", "task", t.String(), "error", failed)
+		}
+	}
+	return err
+}
+
+func (r Runner) attempt(ctx context.Context, t stages.Task) (err error) {
+	done, _, err := LoadResult(ctx, r.Bucket, t)
+	if err != nil || done != nil {
+		return err
+	}
+	p, err := Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
+	if err != nil {
+		return err
+	}
+	if t.Partition < 0 || t.Partition >= t.Stage.Tasks(p) {
+		return fmt.Errorf("the plan has no such partition: %s has 0 to %d: %w", t.Stage, t.Stage.Tasks(p)-1, stages.ErrPermanent)
+	}
+	scratch, err := os.MkdirTemp(r.Scratch, "task-")
+	if err != nil {
+		return fmt.Errorf("scratch directory: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	// A fault in a stage fails its task, not the process with the tasks beside it.
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("fault in the program: %v: %s", fault, debug.Stack())
+		}
+	}()
+	env := &stages.Env{
+		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Version: r.Version,
+	}
+	result, err := r.stage(ctx, env, p, t)
+	if err != nil {
+		return err
+	}
+	return r.commit(ctx, t, p, result)
+}
+
+// stage runs the task's stage on its frozen inputs.
+func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+	if t.Stage == stages.Fetch {
+		return r.fetch(ctx, env, p, t)
+	}
+	frozen, err := Freeze(ctx, r.Bucket, p, t.Stage, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	in, err := gather(ctx, r.Bucket, p, t, frozen)
+	if err != nil {
+		return nil, err
+	}
+	return r.reduce(ctx, env, in)
+}
+
+// commit creates the result, once. Another's result counts as well when it is the
+// same; a different one cannot be, so it is permanent.
+func (r Runner) commit(ctx context.Context, t stages.Task, p *manifest.Plan, result *manifest.Result) error {
+	result.Task, result.Stage, result.Partition, result.Plan = t.String(), string(t.Stage), t.Partition, p.ID
+	_, err := manifest.Create(ctx, r.Bucket, layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition), result)
+	if errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("another attempt committed another result: %w: %w", err, stages.ErrPermanent)
+	}
+	return err
+}
+
+// maxError bounds an error's text in a failed attempt, bytes.
+const maxError = 8 << 10
+
+// recordFailure creates the next attempts/part-…-eN.json.
+func (r Runner) recordFailure(ctx context.Context, t stages.Task, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	class := "failed"
+	switch {
+	case errors.Is(cause, stages.ErrPermanent):
+		class = "permanent"
+	case errors.Is(cause, store.ErrUnavailable):
+		class = "store_unavailable"
+	case errors.Is(cause, store.ErrFull):
+		class = "disk_full"
+	case errors.Is(cause, stages.ErrTaken):
+		class = "taken"
+	}
+	machine, _ := os.Hostname()
+	text := cause.Error()
+	a := manifest.Attempt{
+		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339),
+		Class: class, Error: text[:min(len(text), maxError)], Machine: machine,
+	}
+	for a.Attempt = 1; ; a.Attempt++ {
+		_, err := manifest.Create(ctx, r.Bucket, layout.Attempt(t.Crawl, t.Round, string(t.Stage), t.Partition, a.Attempt), &a)
+		if !errors.Is(err, store.ErrExists) {
+			return err
+		}
+	}
+}
