@@ -46,8 +46,10 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	if err != nil {
 		return nil, false, err
 	}
-	if err := cfg.RequireContact(); err != nil {
-		return nil, false, err
+	if !r.DryRun {
+		if err := cfg.RequireContact(); err != nil {
+			return nil, false, err
+		}
 	}
 	sealed, err := worker.Sealed(ctx, r.Bucket, r.Crawl)
 	if err != nil {
