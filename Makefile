@@ -44,6 +44,9 @@ lint: ## gofmt, go vet, staticcheck
 vuln: ## look up known vulnerabilities in what the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
 	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
+bench: ## print the figures that matter, each beside its floor where it has one
+	$(GO) test -run '^$$' -bench 'Map|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher' ./...
+
 clean: ## remove what was built; the crawl's data stay
 	rm -rf $(BIN) $(CACHE)
 

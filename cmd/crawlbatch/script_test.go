@@ -11,6 +11,10 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden transcripts")
 
 func TestMain(m *testing.M) {
+	if os.Getenv(benchServer) != "" {
+		serveBenchPages()
+		return
+	}
 	testscript.Main(m, map[string]func(){"crawlbatch": main})
 }
 

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha1"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// benchServer, in the environment of the test binary, makes it serve the pages of
+// BenchmarkMap instead, so that their cost is another process's.
+const benchServer = "CRAWLBATCH_BENCH_SERVER"
+
+const (
+	benchHosts = 64
+	benchPages = 3000
+)
+
+// benchDocuments are real pages where they are at hand, generated ones elsewhere.
+func benchDocuments() (documents [][]byte, what string) {
+	names, _ := filepath.Glob("../../../shared/data/pages/*.html.gz")
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		if z, err := gzip.NewReader(f); err == nil {
+			if body, err := io.ReadAll(z); err == nil {
+				documents = append(documents, body)
+			}
+		}
+		f.Close()
+	}
+	if len(documents) > 0 {
+		return documents, "real"
+	}
+	web, err := simweb.New(simweb.Default())
+	if err != nil {
+		panic(err)
+	}
+	server := simweb.NewServer(web, nil)
+	for h := range 10 {
+		for p := range 9 {
+			r, err := http.NewRequest("GET", web.URL(h, p), nil)
+			if err != nil {
+				panic(err)
+			}
+			w := &recorder{}
+			server.ServeHTTP(w, r)
+			documents = append(documents, w.body.Bytes())
+		}
+	}
+	return documents, "generated"
+}
+
+// recorder keeps a body.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header {
+	if r.header == nil {
+		r.header = http.Header{}
+	}
+	return r.header
+}
+func (r *recorder) WriteHeader(int)             {}
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// serveBenchPages answers /pN with a document, until stdin is closed.
+func serveBenchPages() {
+	documents, _ := benchDocuments()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(ln.Addr())
+	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/p"))
+		if err != nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		body := documents[n%len(documents)]
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Write(body)
+	}))
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// cpu is what this process has used, user and system.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkMap takes 3,000 pages of 64 hosts through a whole map task (robots.txt,
+// capture, WARC, parse, segments, checkpoint) and, in the same run, through the
+// floor: a bare loop of GET, html.Parse, gzip -1 and two SHA-1. It reports the CPU
+// of each a page, and how many times the floor's pages a second the task makes.
+func BenchmarkMap(b *testing.B) {
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), benchServer+"=1")
+	in, err := server.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer server.Wait()
+	defer in.Close()
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	addr = strings.TrimSpace(addr)
+	for b.Loop() {
+		floor := bareLoop(b, addr)
+		task := mapTask(b, addr)
+		b.ReportMetric(float64(task.Microseconds())/benchPages, "µs-cpu/page")
+		b.ReportMetric(float64(floor.Microseconds())/benchPages, "µs-cpu/page-floor")
+		b.ReportMetric(float64(floor)/float64(task), "×floor")
+	}
+}
+
+func bareLoop(b *testing.B, addr string) time.Duration {
+	began := cpu(b)
+	for n := range benchPages {
+		r, err := http.Get(fmt.Sprintf("http://%s/p%d", addr, n))
+		if err != nil {
+			b.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := html.Parse(bytes.NewReader(body)); err != nil {
+			b.Fatal(err)
+		}
+		sha1.Sum(body)
+		sha1.Sum(body)
+		z, _ := gzip.NewWriterLevel(io.Discard, 1)
+		z.Write(body)
+		z.Close()
+	}
+	return cpu(b) - began
+}
+
+func mapTask(b *testing.B, addr string) time.Duration {
+	dir := b.TempDir()
+	var urls strings.Builder
+	for n := range benchPages {
+		fmt.Fprintf(&urls, "http://h%d.d%d.test/p%d\n", n%benchHosts, n%benchHosts, n)
+	}
+	files := map[string]string{"urls.txt": urls.String(), "c.yaml": "politeness: {delay: 0s}\n"}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	run := func(args ...string) {
+		var out, errs bytes.Buffer
+		if code := execute(b.Context(), append(args, "--month", "2026-11", "--store", filepath.Join(dir, "store")), nil, &out, &errs); code != 0 {
+			b.Fatalf("%v: exit %d: %s", args, code, errs.String())
+		}
+	}
+	run("plan", "--source", filepath.Join(dir, "urls.txt"), "--config", filepath.Join(dir, "c.yaml"), "--connect-to", "::"+addr)
+	began := cpu(b)
+	run("task", "fetch")
+	return cpu(b) - began
+}
