@@ -133,8 +133,9 @@ func serveRealSites(t *testing.T) int {
 		nginx.Process.Signal(os.Interrupt)
 		nginx.Wait()
 	})
+	asks := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for range 200 {
-		r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
+		r, err := asks.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
 		if err == nil {
 			r.Body.Close()
 			return port
@@ -186,8 +187,9 @@ func realAnswer(u *url.URL) answer {
 
 // document is what an independent reader takes from an HTML file.
 type document struct {
-	title string
-	links []string // targets of a, area, frame, iframe elements, in order
+	title    string
+	links    []string // targets of a, area, frame, iframe elements, in order
+	nofollow []string // those of them whose rel asks not to be followed
 }
 
 func readDocument(t *testing.T, file, base string) document {
@@ -222,6 +224,12 @@ func readDocument(t *testing.T, file, base string) document {
 			if !ok {
 				continue
 			}
+			rel := ""
+			for _, a := range tok.Attr {
+				if a.Key == "rel" {
+					rel = a.Val
+				}
+			}
 			for _, a := range tok.Attr {
 				if a.Key != key {
 					continue
@@ -234,7 +242,20 @@ func readDocument(t *testing.T, file, base string) document {
 				if target.Path == "" {
 					target.Path = "/"
 				}
+				// Parameters of a canonical URL are in the order of their names.
+				if target.RawQuery != "" {
+					parameters := strings.Split(target.RawQuery, "&")
+					slices.SortStableFunc(parameters, func(a, b string) int {
+						a, _, _ = strings.Cut(a, "=")
+						b, _, _ = strings.Cut(b, "=")
+						return strings.Compare(a, b)
+					})
+					target.RawQuery = strings.Join(parameters, "&")
+				}
 				d.links = append(d.links, target.String())
+				if slices.Contains(strings.Fields(rel), "nofollow") {
+					d.nofollow = append(d.nofollow, target.String())
+				}
 			}
 		}
 	}
@@ -244,12 +265,13 @@ func readDocument(t *testing.T, file, base string) document {
 type expected struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]document
+	nofollow map[string]bool // what pages ask not to follow, and no other link led to
 }
 
 // walkRealSites crawls the files on disk, round by round.
 func walkRealSites(t *testing.T) expected {
 	t.Helper()
-	e := expected{outcomes: map[string]schema.Outcome{}, pages: map[string]document{}}
+	e := expected{outcomes: map[string]schema.Outcome{}, pages: map[string]document{}, nofollow: map[string]bool{}}
 	next := slices.Clone(realSeeds)
 	for len(next) > 0 {
 		planned := map[string]bool{}
@@ -276,7 +298,13 @@ func walkRealSites(t *testing.T) expected {
 			}
 			d := readDocument(t, chain.file, at)
 			e.pages[at] = d
-			found = append(found, d.links...)
+			for _, l := range d.links {
+				if slices.Contains(d.nofollow, l) {
+					e.nofollow[l] = true
+				} else {
+					found = append(found, l)
+				}
+			}
 		}
 		next = next[:0]
 		for _, f := range found {
@@ -284,6 +312,7 @@ func walkRealSites(t *testing.T) expected {
 			if err != nil || realSites[parsed.Host] == "" && parsed.Host != realAlias {
 				continue
 			}
+			delete(e.nofollow, f)
 			_, isPage := e.pages[f]
 			if e.outcomes[f] == "" && !isPage && !slices.Contains(next, f) {
 				next = append(next, f)
@@ -336,6 +365,15 @@ func compareRealSites(t *testing.T, dir string) {
 	}
 	if d := cmp.Diff(wantLinks, links); d != "" {
 		t.Errorf("links (- files on disk, + crawl):\n%s", d)
+	}
+	nofollow := map[string]bool{}
+	for _, k := range rowsOf[schema.Skip](t, b, sealed, "skips") {
+		if k.Reason == schema.SkipNofollow && outcomes[k.URL] == "" && titles[k.URL] == "" {
+			nofollow[k.URL] = true
+		}
+	}
+	if d := cmp.Diff(want.nofollow, nofollow); d != "" {
+		t.Errorf("links not to be followed (- files on disk, + crawl):\n%s", d)
 	}
 	t.Logf("%d URLs, %d pages, %d pages with links, in %d rounds", len(outcomes), len(titles), len(links), len(sealed))
 	if len(titles) < 200 {
