@@ -99,6 +99,10 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	if crawl.Config, err = cfg.YAML(); err != nil {
 		return nil, false, err
 	}
+	// Only now is anything written: does the store have what the protocol needs?
+	if _, err := store.Probe(ctx, r.Bucket); err != nil {
+		return nil, false, err
+	}
 	if err := r.writeCrawl(ctx, crawl, round == 0); err != nil {
 		return nil, false, err
 	}

@@ -22,6 +22,8 @@ func newInspect(c *common) *cobra.Command {
 		Long: `Inspect shows what crawlbatch makes of a URL, a robots.txt, a page or a WARC file:
 the same code that crawls, with its reasons. With --jsonl each reads one JSON object
 a line on stdin and writes one a line, in order.`,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newInspectURL(c), newInspectRobots(c), newInspectPage(c), newInspectWARC(c))
 	return cmd

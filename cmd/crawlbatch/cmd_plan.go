@@ -82,18 +82,13 @@ func runPlan(ctx context.Context, o planOptions) error {
 		}
 		r.Sources = append(r.Sources, s)
 	}
-	if !o.dryRun {
-		if _, err := store.Probe(ctx, b); err != nil {
-			return storeError(err)
-		}
-	}
 	if r.Scratch, err = os.MkdirTemp("", "crawlbatch-"); err != nil {
 		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
 	}
 	defer os.RemoveAll(r.Scratch)
 	p, same, err := jobs.Plan(ctx, r)
 	if err != nil {
-		return err
+		return storeError(err)
 	}
 	return printPlan(o, p, same)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -70,13 +71,16 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
   crawlbatch plan --month 2026-11 --source urls.txt    shard a URL set
   crawlbatch run  --month 2026-11 --rounds 2           crawl it
 ` + exitCodesHelp,
-		Version:       version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Version:                    version,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return c.setup()
 		},
 	}
+	root.Args = knownCommand
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetVersionTemplate("crawlbatch {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%v: see `%s --help`", err, cmd.CommandPath())
@@ -99,13 +103,28 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	return root
 }
 
+// knownCommand refuses the name of a command that a group of commands does not have.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef("unknown command %q: did you mean `%s %s`?", args[0], cmd.CommandPath(), near[0])
+	}
+	return usagef("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
+}
+
 // finish gives a command and its children what all commands have: usage errors of
 // the right class, and the exit codes at the end of the help.
 func finish(cmd *cobra.Command) {
 	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + exitCodesHelp
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, a []string) error {
-			if err := args(cmd, a); err != nil {
+			err := args(cmd, a)
+			if errors.Is(err, errUsage) {
+				return err
+			}
+			if err != nil {
 				return usagef("%v: see `%s --help`", err, cmd.CommandPath())
 			}
 			return nil

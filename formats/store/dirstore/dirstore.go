@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -69,6 +70,9 @@ func Open(root string, options Options) (*Store, error) {
 	}
 	s := &Store{root: abs, given: root, options: options, fsync: (*os.File).Sync, fileSystem: sharedFileSystem, known: map[string]struct{}{}}
 	s.anchor, err = nearest(abs)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("open store %q: %w: a part of the path is a file: give a directory", root, store.ErrDenied)
+	}
 	if err == nil {
 		err = s.checkFileSystem(s.anchor)
 	}
