@@ -86,6 +86,7 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	}
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: shown,
+		Reloads: o.reloadOnHangup(ctx, cfg),
 	}
 	d := &jobs.Driver{
 		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: scratch, Lookup: os.LookupEnv,

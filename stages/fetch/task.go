@@ -298,7 +298,7 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	err := a.checkpoint(ctx, set)
 	if err == nil {
-		a.env.Log.Info("checkpoint", "epoch", a.holder.doc.Epoch, "complete", a.holder.doc.Complete, "files", len(a.holder.doc.Files))
+		a.env.Log.Debug("checkpoint", "epoch", a.holder.doc.Epoch, "complete", a.holder.doc.Complete, "files", len(a.holder.doc.Files))
 	}
 	return err
 }
