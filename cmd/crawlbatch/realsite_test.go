@@ -20,10 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 )
 
@@ -85,11 +83,8 @@ func TestRealSite(t *testing.T) {
 		if args[0] == "plan" {
 			args = append(args, "--config", conf)
 		}
-		var out, errs bytes.Buffer
-		if code := execute(t.Context(), args, nil, &out, &errs); code != 0 {
-			t.Fatalf("crawlbatch %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
-		}
-		t.Logf("crawlbatch %s\n%s", args[0], out.String())
+		out := crawlbatch(t, args...)
+		t.Logf("crawlbatch %s\n%s", args[0], out)
 	}
 	compareRealSites(t, storeDir)
 }
@@ -379,20 +374,4 @@ func compareRealSites(t *testing.T, dir string) {
 	if len(titles) < 200 {
 		t.Errorf("only %d pages: are the documentation packages whole?", len(titles))
 	}
-}
-
-// rowsOf reads a dataset over all sealed rounds.
-func rowsOf[T any](t *testing.T, b *dirstore.Store, sealed []*manifest.Sealed, dataset string) []T {
-	t.Helper()
-	var keys []string
-	for _, s := range sealed {
-		for _, f := range s.FilesOf(dataset) {
-			keys = append(keys, f.Key)
-		}
-	}
-	rows, err := table.Collect(table.Concat[T](t.Context(), b, keys))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
 }

@@ -1,12 +1,9 @@
 package catalog_test
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -22,70 +20,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
-
-// answer is what DuckDB gave for the last statement of a file.
-type answer struct {
-	Columns [][2]string // name and type
-	Rows    []map[string]any
-}
-
-// askDuckDB runs SQL files in one session and returns the answers by file name.
-func askDuckDB(t *testing.T, files ...string) map[string]*answer {
-	t.Helper()
-	modules := os.Getenv("CRAWLBATCH_DUCKDB")
-	if modules == "" {
-		t.Skip("set CRAWLBATCH_DUCKDB to the directory whose node_modules hold DuckDB; `make test-duckdb` does")
-	}
-	modules, err := filepath.Abs(modules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("node", append([]string{"../../testdata/duckdb/query.mjs"}, files...)...)
-	cmd.Env = append(os.Environ(), "CRAWLBATCH_DUCKDB="+modules)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("query.mjs: %v\n%s", err, stderr.String())
-	}
-	answers := map[string]*answer{}
-	var last *answer
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var head struct {
-			File    string
-			Columns [][2]string
-		}
-		if err := json.Unmarshal(lines.Bytes(), &head); err == nil && head.File != "" && head.Columns != nil {
-			last = &answer{Columns: head.Columns}
-			answers[head.File] = last
-			continue
-		}
-		var row map[string]any
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil || last == nil {
-			t.Fatalf("line %q: %v", lines.Text(), err)
-		}
-		last.Rows = append(last.Rows, row)
-	}
-	return answers
-}
-
-// sqlFile writes SQL to a file of its own.
-func sqlFile(t *testing.T, sql string) string {
-	t.Helper()
-	f, err := os.CreateTemp(t.TempDir(), "*.sql")
-	if err == nil {
-		_, err = f.WriteString(sql)
-	}
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f.Name()
-}
 
 // fixture is a small store of a directory whose name is full of SQL and glob characters.
 type fixture struct {
@@ -122,7 +56,7 @@ func put[T any](t *testing.T, f *fixture, dataset, key string, rows []T) manifes
 // views is the script of a round set, as a file.
 func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
 	t.Helper()
-	return sqlFile(t, script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, f.root, catalog.S3{}, sealed) }))
+	return duckdbtest.SQLFile(t, script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, f.root, catalog.S3{}, sealed) }))
 }
 
 // noon is 2026-11-02 12:00:00 UTC.
@@ -165,9 +99,9 @@ func TestDuckDBOpensEveryDatasetEvenBeforeARoundIsSealed(t *testing.T) {
 			files := []string{f.views(t, sealed...)}
 			datasets := catalog.Datasets()
 			for _, d := range datasets {
-				files = append(files, sqlFile(t, "SELECT * FROM "+d.Name))
+				files = append(files, duckdbtest.SQLFile(t, "SELECT * FROM "+d.Name))
 			}
-			answers := askDuckDB(t, files...)
+			answers := duckdbtest.Ask(t, files...)
 			for i, d := range datasets {
 				a := answers[files[i+1]]
 				if a == nil || len(a.Rows) != 0 {
@@ -222,11 +156,11 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	round(2) // its parts are complete, but it is not sealed
 	files := []string{
 		f.views(t, sealed...),
-		sqlFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
-		sqlFile(t, "SELECT count(*) AS n FROM urls_history"),
-		sqlFile(t, `SELECT fetch_time, CAST(fetch_time AS VARCHAR) AS text, topics, simhash, changed, title FROM pages WHERE crawl = '2026-11' AND round = 1`),
+		duckdbtest.SQLFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
+		duckdbtest.SQLFile(t, "SELECT count(*) AS n FROM urls_history"),
+		duckdbtest.SQLFile(t, `SELECT fetch_time, CAST(fetch_time AS VARCHAR) AS text, topics, simhash, changed, title FROM pages WHERE crawl = '2026-11' AND round = 1`),
 	}
-	answers := askDuckDB(t, files...)
+	answers := duckdbtest.Ask(t, files...)
 	want := []map[string]any{
 		{"url": "https://example.org/", "fetches": 2.0, "round": 1.0},
 		{"url": "https://example.org/0", "fetches": 0.0, "round": 0.0},
@@ -256,12 +190,12 @@ func TestDuckDBViewsGiveNullForColumnsThatOlderPartsLack(t *testing.T) {
 		put(t, f, "skips", layout.Table("skips", "2026-10", 0, 0), []olderSkip{{"https://example.org/", "depth", 16}})}}
 	newer := &manifest.Sealed{Header: manifest.Header{Version: "2"}, Crawl: "2026-11", Files: []manifest.File{
 		put(t, f, "skips", layout.Table("skips", "2026-11", 0, 0), []schema.Skip{{URL: "https://example.org/", Reason: "trap", Detail: "loop"}})}}
-	files := []string{f.views(t, older, newer), sqlFile(t, "SELECT crawl, reason, detail, line FROM skips ORDER BY crawl")}
+	files := []string{f.views(t, older, newer), duckdbtest.SQLFile(t, "SELECT crawl, reason, detail, line FROM skips ORDER BY crawl")}
 	want := []map[string]any{
 		{"crawl": "2026-10", "reason": "depth", "detail": nil, "line": nil},
 		{"crawl": "2026-11", "reason": "trap", "detail": "loop", "line": nil},
 	}
-	if diff := cmp.Diff(want, askDuckDB(t, files...)[files[1]].Rows); diff != "" {
+	if diff := cmp.Diff(want, duckdbtest.Ask(t, files...)[files[1]].Rows); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -301,11 +235,11 @@ func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 		if !bytes.Contains(sql, []byte(`"ccindex"."ccindex"`)) || !bytes.Contains(sql, []byte("'CC-MAIN-2018-05'")) {
 			t.Errorf("%s asks another table or crawl", q)
 		}
-		file := sqlFile(t, changed.Replace(string(sql)))
+		file := duckdbtest.SQLFile(t, changed.Replace(string(sql)))
 		files = append(files, file)
 		byFile[strings.TrimSuffix(filepath.Base(q), ".sql")] = file
 	}
-	answers := askDuckDB(t, files...)
+	answers := duckdbtest.Ask(t, files...)
 	for question, want := range map[string]string{
 		"count-by-tld":                   "org|3|2|1 io|1|1|1 uk|1|1|1",
 		"count-by-partition":             "2026-11|crawldiagnostics|2 2026-11|robotstxt|1 2026-11|warc|5",
@@ -337,21 +271,4 @@ func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", question, got, want)
 		}
 	}
-}
-
-// String joins an answer's values by bars and its rows by spaces.
-func (a *answer) String() string {
-	var rows []string
-	for _, r := range a.Rows {
-		var values []string
-		for _, c := range a.Columns {
-			v := fmt.Sprint(r[c[0]])
-			if n, ok := r[c[0]].(float64); ok && c[1] == "DOUBLE" {
-				v = fmt.Sprintf("%.1f", n)
-			}
-			values = append(values, v)
-		}
-		rows = append(rows, strings.Join(values, "|"))
-	}
-	return strings.Join(rows, " ")
 }

@@ -125,7 +125,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
 	entry := &warc.Capture{
 		SURT: cp.SURT, Date: s.at, URL: cp.URL, MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
 		Digest: warc.Digest(x.PayloadDigest), Extent: at, Charset: cp.Charset, Languages: cp.Languages,
-		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(x.Truncated),
+		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(cp.Truncated),
 	}
 	if err := c.sink.archive(buf.Bytes(), 2, entry); err != nil {
 		return err

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// demoStore is what a whole crawl of the demo leaves, for programs that others
+// wrote to read.
+type demoStore struct {
+	dir    string
+	bucket store.Bucket
+	sealed []*manifest.Sealed
+	told   string // what the demo printed on stdout
+}
+
+// crawlDemo runs the demo, two rounds, into a directory of the test's own.
+func crawlDemo(t *testing.T) *demoStore {
+	t.Helper()
+	d := &demoStore{dir: filepath.Join(t.TempDir(), "store")}
+	d.told = crawlbatch(t, "demo", "--store", d.dir)
+	b, err := dirstore.Open(d.dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.bucket = b
+	if d.sealed, err = worker.Sealed(t.Context(), b, demoCrawl); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.sealed) != 2 {
+		t.Fatalf("%d rounds are sealed, the demo crawls 2", len(d.sealed))
+	}
+	return d
+}
+
+// crawlbatch runs a command that must succeed and returns its stdout.
+func crawlbatch(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), args, nil, &out, &errs); code != 0 {
+		t.Fatalf("crawlbatch %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// rowsOf reads a dataset over all sealed rounds.
+func rowsOf[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dataset string) []T {
+	t.Helper()
+	var keys []string
+	for _, s := range sealed {
+		for _, f := range s.FilesOf(dataset) {
+			keys = append(keys, f.Key)
+		}
+	}
+	rows, err := table.Collect(table.Concat[T](t.Context(), b, keys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}

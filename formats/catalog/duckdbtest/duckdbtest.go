@@ -1,0 +1,128 @@
+// Package duckdbtest asks DuckDB in tests, so that Parquet and SQL of this
+// project are read by a program that others wrote.
+//
+// In: files of SQL, and the directory whose node_modules hold DuckDB, in the
+// environment. Out: columns, types and rows as DuckDB gives them. It imports the
+// standard library alone.
+package duckdbtest
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Modules is the environment variable that names the directory whose
+// node_modules hold DuckDB.
+const Modules = "CRAWLBATCH_DUCKDB"
+
+//go:embed query.mjs
+var script []byte
+
+// Answer is what DuckDB gave for the last statement of a file.
+type Answer struct {
+	Columns [][2]string // name and type
+	// Rows are as JSON has them: BIGINT and wider are strings.
+	Rows []map[string]any
+}
+
+// Need skips the test when there is no DuckDB.
+func Need(t testing.TB) {
+	t.Helper()
+	if os.Getenv(Modules) == "" {
+		t.Skipf("set %s to the directory whose node_modules hold DuckDB; `make test-duckdb` does", Modules)
+	}
+}
+
+// Ask runs SQL files in one session and returns the answers by file name. It
+// fails the test at the first statement that DuckDB refuses, and skips it when
+// there is no DuckDB.
+func Ask(t testing.TB, files ...string) map[string]*Answer {
+	t.Helper()
+	Need(t)
+	modules, err := filepath.Abs(os.Getenv(Modules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := filepath.Join(t.TempDir(), "query.mjs")
+	if err := os.WriteFile(query, script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", append([]string{query}, files...)...)
+	cmd.Env = append(os.Environ(), Modules+"="+modules)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("query.mjs: %v\n%s", err, stderr.String())
+	}
+	answers := map[string]*Answer{}
+	var last *Answer
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var head struct {
+			File    string
+			Columns [][2]string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &head); err == nil && head.File != "" && head.Columns != nil {
+			last = &Answer{Columns: head.Columns}
+			answers[head.File] = last
+			continue
+		}
+		var row map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil || last == nil {
+			t.Fatalf("line %q: %v", lines.Text(), err)
+		}
+		last.Rows = append(last.Rows, row)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}
+
+// SQLFile writes SQL to a file of its own and returns its name.
+func SQLFile(t testing.TB, sql string) string {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "*.sql")
+	if err == nil {
+		_, err = f.WriteString(sql)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+// String joins the rows by spaces.
+func (a *Answer) String() string { return strings.Join(a.Lines(), " ") }
+
+// Lines joins the values of each row by bars.
+func (a *Answer) Lines() (rows []string) {
+	for _, r := range a.Rows {
+		var values []string
+		for _, c := range a.Columns {
+			v := fmt.Sprint(r[c[0]])
+			if n, ok := r[c[0]].(float64); ok && c[1] == "DOUBLE" {
+				v = strconv.FormatFloat(n, 'f', 1, 64)
+			} else if ok {
+				v = strconv.FormatFloat(n, 'f', -1, 64)
+			}
+			values = append(values, v)
+		}
+		rows = append(rows, strings.Join(values, "|"))
+	}
+	return rows
+}

@@ -1,0 +1,97 @@
+// Package warciotest reads WARC files with npm's warcio in tests, a program that
+// others wrote.
+//
+// In: files, the extents of records in them, and the node_modules directory that
+// holds warcio, in the environment. Out: what warcio made of each record. It
+// imports the standard library and formats/warc alone.
+package warciotest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/warc"
+)
+
+// Modules is the environment variable that names the node_modules directory.
+const Modules = "CRAWLBATCH_WARCIO"
+
+//go:embed read.mjs
+var script []byte
+
+// File is a WARC file and where records should lie in it.
+type File struct {
+	File    string        `json:"file"`
+	Extents []warc.Extent `json:"extents"`
+}
+
+// Record is what warcio made of a record.
+type Record struct {
+	File           string
+	Offset, Length int64
+	Type, ID, URI  string
+	Status         string // of a response, as HTTP has it
+	Block, Payload string // read alone: "ok" or "differs", as the digest says; "" without one
+	Digest         string // WARC-Payload-Digest as it stands there
+}
+
+// Need skips the test when there is no warcio.
+func Need(t testing.TB) {
+	t.Helper()
+	if os.Getenv(Modules) == "" {
+		t.Skipf("%s names no node_modules folder with warcio in it: `make test-warc` installs it and runs this test", Modules)
+	}
+}
+
+// Read gives every record of each file as the file is read from its start, and
+// then one for each extent, read alone. It fails the test where warcio complains,
+// and skips it when there is no warcio.
+func Read(t testing.TB, files ...File) (whole, alone map[string][]Record) {
+	t.Helper()
+	Need(t)
+	modules, err := filepath.Abs(os.Getenv(Modules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := filepath.Join(t.TempDir(), "read.mjs")
+	if err := os.WriteFile(read, script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var in, stderr bytes.Buffer
+	extents := map[string]int{}
+	for _, f := range files {
+		if err := json.NewEncoder(&in).Encode(f); err != nil {
+			t.Fatal(err)
+		}
+		extents[f.File] = len(f.Extents)
+	}
+	cmd := exec.Command("node", read)
+	cmd.Env = append(os.Environ(), Modules+"="+modules)
+	cmd.Stdin, cmd.Stderr = &in, &stderr
+	out, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("read.mjs: %v\n%s", err, stderr.Bytes())
+	}
+	seen := map[string][]Record{}
+	for line := range bytes.Lines(out) {
+		var r Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		seen[r.File] = append(seen[r.File], r)
+	}
+	whole, alone = map[string][]Record{}, map[string][]Record{}
+	for name, records := range seen {
+		first := len(records) - extents[name]
+		if first < 0 {
+			t.Fatalf("%s: warcio gave %d records for %d extents", name, len(records), extents[name])
+		}
+		whole[name], alone[name] = records[:first], records[first:]
+	}
+	return whole, alone
+}
