@@ -26,11 +26,11 @@ test: ## run all unit tests with the race detector
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
 
-test-duckdb: $(CACHE)/node/.installed ## open every dataset in DuckDB, run Common Crawl's queries
-	CRAWLBATCH_DUCKDB=$(CACHE)/node $(GO) test -count=1 -run 'DuckDB' ./...
+test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
+	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch
 
-test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio
-	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./...
+test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio, check its indexes
+	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./formats/warc ./cmd/crawlbatch
 
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// TestDuckDBOpensAWholeCrawl has DuckDB answer over the views of a crawl that
+// went through every stage, and holds the answers against the store's own.
+func TestDuckDBOpensAWholeCrawl(t *testing.T) {
+	duckdbtest.Need(t)
+	d := crawlDemo(t)
+	views := duckdbtest.SQLFile(t, crawlbatch(t, "views", "--dialect", "duckdb", "--store", d.dir))
+	t.Run("row counts are those of sealed.json", func(t *testing.T) { compareRowCounts(t, views, d.sealed) })
+	t.Run("captures has the columns of cc-index", func(t *testing.T) { describeCaptures(t, views) })
+	t.Run("queries for cc-index run on captures", func(t *testing.T) { askCCIndex(t, views, capturesBySubset(t, d)) })
+	t.Run("the commands that the demo prints work", func(t *testing.T) { followDemo(t, d.told) })
+}
+
+// compareRowCounts opens every dataset.
+func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
+	want, files, names := map[string][]string{}, []string{views}, map[string]string{}
+	for _, dataset := range catalog.Datasets() {
+		view := dataset.Name
+		if view == "urls" {
+			view = "urls_history" // urls has the newest state alone
+		}
+		file := duckdbtest.SQLFile(t, "SELECT crawl, round, count(*) AS n FROM "+view+" GROUP BY ALL ORDER BY ALL")
+		files, names[dataset.Name] = append(files, file), file
+		for _, s := range sealed {
+			var rows int64
+			for _, f := range s.FilesOf(dataset.Name) {
+				rows += f.Rows
+			}
+			if rows == 0 {
+				t.Errorf("round %d has no row of %s: the demo shows nothing of it", s.Round, dataset.Name)
+				continue
+			}
+			want[dataset.Name] = append(want[dataset.Name], fmt.Sprintf("%s|%d|%d", s.Crawl, s.Round, rows))
+		}
+	}
+	newest := duckdbtest.SQLFile(t, "SELECT count(*) = count(DISTINCT url) AND count(*) = (SELECT count(DISTINCT url) FROM urls_history) AS newest FROM urls")
+	answers, got := duckdbtest.Ask(t, append(files, newest)...), map[string][]string{}
+	for dataset, file := range names {
+		got[dataset] = answers[file].Lines()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (- sealed.json, + DuckDB):\n%s", diff)
+	}
+	if answers[newest].String() != "true" {
+		t.Error("the view urls is not one row a URL")
+	}
+}
+
+// ccIndexColumns are the columns of Common Crawl's cc-index in the order of its
+// flat schema (cc-index-table, cc-index-schema-flat.json), its types in DuckDB's
+// words, and its partitions; round is crawlbatch's own, and last.
+const ccIndexColumns = `url_surtkey VARCHAR, url VARCHAR, url_host_name VARCHAR, url_host_tld VARCHAR,
+url_host_2nd_last_part VARCHAR, url_host_3rd_last_part VARCHAR, url_host_4th_last_part VARCHAR, url_host_5th_last_part VARCHAR,
+url_host_registry_suffix VARCHAR, url_host_registered_domain VARCHAR, url_host_private_suffix VARCHAR, url_host_private_domain VARCHAR,
+url_host_name_reversed VARCHAR, url_protocol VARCHAR, url_port INTEGER, url_path VARCHAR, url_query VARCHAR,
+fetch_time TIMESTAMP, fetch_status SMALLINT, fetch_redirect VARCHAR,
+content_digest VARCHAR, content_mime_type VARCHAR, content_mime_detected VARCHAR, content_charset VARCHAR, content_languages VARCHAR,
+content_truncated VARCHAR,
+warc_filename VARCHAR, warc_record_offset INTEGER, warc_record_length INTEGER, warc_segment VARCHAR,
+crawl VARCHAR, subset VARCHAR, round INTEGER`
+
+func describeCaptures(t *testing.T, views string) {
+	describe := duckdbtest.SQLFile(t, "SELECT column_name, column_type FROM (DESCRIBE captures)")
+	got := duckdbtest.Ask(t, views, describe)[describe].Lines()
+	var want []string
+	for column := range strings.SplitSeq(ccIndexColumns, ",") {
+		want = append(want, strings.Join(strings.Fields(column), "|"))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns of captures (- cc-index, + DuckDB):\n%s", diff)
+	}
+}
+
+// capturesBySubset reads captures through this project's own reader.
+func capturesBySubset(t *testing.T, d *demoStore) map[string][]schema.Capture {
+	t.Helper()
+	rows := map[string][]schema.Capture{}
+	for _, subset := range []string{"warc", "crawldiagnostics", "robotstxt"} {
+		var sealed []*manifest.Sealed
+		for _, s := range d.sealed {
+			of := *s
+			of.Files = slices.DeleteFunc(slices.Clone(s.Files), func(f manifest.File) bool { return f.Subset != subset })
+			sealed = append(sealed, &of)
+		}
+		if rows[subset] = rowsOf[schema.Capture](t, d.bucket, sealed, "captures"); len(rows[subset]) == 0 {
+			t.Fatalf("no capture in subset=%s", subset)
+		}
+	}
+	return rows
+}
+
+// followDemo does what the demo tells its reader to do, in a shell where there is
+// no duckdb command: the SQL is handed to the one at hand.
+func followDemo(t *testing.T, told string) {
+	_, after, ok := strings.Cut(told, "  crawlbatch views ")
+	command, after, ok2 := strings.Cut(after, " > views.sql\n  duckdb -init views.sql -c ")
+	query, _, ok3 := strings.Cut(after, "\n")
+	if !ok || !ok2 || !ok3 {
+		t.Fatalf("the demo prints no commands:\n%s", told)
+	}
+	words := func(s string) []string {
+		out, err := exec.Command("sh", "-c", `printf '%s\n' `+s).Output()
+		if err != nil {
+			t.Fatalf("sh: %s: %v", s, err)
+		}
+		return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	}
+	views := duckdbtest.SQLFile(t, crawlbatch(t, append([]string{"views"}, words(command)...)...))
+	question := duckdbtest.SQLFile(t, strings.Join(words(query), " "))
+	answer := duckdbtest.Ask(t, views, question)[question]
+	if answer == nil || len(answer.Rows) != 10 {
+		t.Fatalf("%s: %v, want 10 rows", query, answer)
+	}
+	for _, r := range answer.Rows {
+		for _, c := range answer.Columns {
+			if r[c[0]] == nil {
+				t.Errorf("%s: no %s in %v", query, c[0], r)
+			}
+		}
+	}
+}
+
+// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and has DuckDB open
+// the parts in the server's folder. The SQL for s3:// needs an extension that
+// DuckDB downloads, so of that the text alone is checked.
+func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
+	duckdbtest.Need(t)
+	server := versitygw.Start(t)
+	for _, setting := range server.Env(server.Endpoint) {
+		name, value, _ := strings.Cut(setting, "=")
+		t.Setenv(name, value)
+	}
+	bucket := server.NewBucket(t)
+	address := "s3://" + bucket + "/crawls/demo"
+	crawlbatch(t, "demo", "--store", address)
+	sql := crawlbatch(t, "views", "--dialect", "duckdb", "--store", address)
+	secret, rest, ok := strings.Cut(sql, "\nCREATE OR REPLACE VIEW ")
+	endpoint := strings.TrimPrefix(server.Endpoint, "http://")
+	for _, want := range []string{
+		"INSTALL httpfs; LOAD httpfs;", "TYPE s3", "PROVIDER credential_chain", "SCOPE '" + address + "'",
+		"REGION 'us-east-1'", "ENDPOINT '" + endpoint + "'", "URL_STYLE 'path'", "USE_SSL false",
+	} {
+		if !strings.Contains(secret, want) {
+			t.Errorf("before the views there is no %s:\n%s", want, secret)
+		}
+	}
+	for _, not := range []string{versitygw.AccessKey, versitygw.SecretKey} {
+		if strings.Contains(sql, not) {
+			t.Error("credentials are in the SQL")
+		}
+	}
+	if !ok || strings.Count(rest, "'s3://") != strings.Count(rest, "'"+address+"/tables/") {
+		t.Errorf("a view opens other objects than those under %s/tables", address)
+	}
+	b, err := s3store.Open(t.Context(), address, s3store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := worker.Sealed(t.Context(), b, demoCrawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := strings.ReplaceAll("CREATE OR REPLACE VIEW "+rest, "'s3://"+bucket+"/", "'"+filepath.Join(server.Dir, bucket)+"/")
+	compareRowCounts(t, duckdbtest.SQLFile(t, folder), sealed)
+}
+
+// readQuestion reads a query for cc-index and asks it of captures.
+func readQuestion(t *testing.T, file string) string {
+	t.Helper()
+	sql, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(sql, []byte(`"ccindex"."ccindex"`)) || !bytes.Contains(sql, []byte("'CC-MAIN-2018-05'")) {
+		t.Errorf("%s asks another table or crawl", file)
+	}
+	return strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", demoCrawl).Replace(string(sql))
+}
