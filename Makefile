@@ -34,7 +34,7 @@ test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warc
 
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install
-	CRAWLBATCH_REALSITE=1 $(GO) test -count=1 -v -run RealSite ./cmd/crawlbatch
+	PATH="$$PATH:/usr/sbin" CRAWLBATCH_REALSITE=1 $(GO) test -count=1 -v -run RealSite ./cmd/crawlbatch
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
