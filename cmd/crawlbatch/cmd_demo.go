@@ -64,6 +64,7 @@ func demoConfig(addr string) (*config.Config, error) {
 	c.Fetch.Pauses = config.Pauses{
 		RateLimited: config.Duration(200 * time.Millisecond), Timeout: config.Duration(200 * time.Millisecond),
 		ServerError: config.Duration(100 * time.Millisecond), DNS: config.Duration(100 * time.Millisecond),
+		Breaker: config.Duration(200 * time.Millisecond),
 	}
 	c.Plan.PartitionURLs = 500
 	c.Fetch.ConnectTo = []string{"::" + addr}

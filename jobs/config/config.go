@@ -84,7 +84,8 @@ type Pauses struct {
 	RateLimited Duration `yaml:"rate_limited"` // of the whole host, doubled for each in a row; Retry-After outdoes it
 	Timeout     Duration `yaml:"timeout"`
 	ServerError Duration `yaml:"server_error"`
-	DNS         Duration `yaml:"dns"` // of the whole host
+	DNS         Duration `yaml:"dns"`     // of the whole host
+	Breaker     Duration `yaml:"breaker"` // of a host that most requests failed at, until it is probed
 }
 
 // Checkpoint says how often a fetch task makes its work durable.
@@ -160,7 +161,7 @@ func Default() *Config {
 			MaxBody: 5 << 20, MaxRedirects: 5,
 			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3},
 			Pauses: Pauses{RateLimited: Duration(30 * time.Second), Timeout: Duration(15 * time.Second),
-				ServerError: Duration(10 * time.Second), DNS: Duration(time.Minute)},
+				ServerError: Duration(10 * time.Second), DNS: Duration(time.Minute), Breaker: Duration(2 * time.Minute)},
 			Window: Duration(20 * time.Hour), CrawlWindow: Duration(720 * time.Hour),
 			Checkpoint: Checkpoint{Every: Duration(time.Minute), Bytes: 256 << 20, Lease: Duration(3 * time.Minute)},
 		},

@@ -56,6 +56,7 @@ func (c *Config) Validate() error {
 	check.duration("fetch.pauses.timeout", c.Fetch.Pauses.Timeout, time.Millisecond, time.Hour)
 	check.duration("fetch.pauses.server_error", c.Fetch.Pauses.ServerError, time.Millisecond, time.Hour)
 	check.duration("fetch.pauses.dns", c.Fetch.Pauses.DNS, time.Millisecond, time.Hour)
+	check.duration("fetch.pauses.breaker", c.Fetch.Pauses.Breaker, time.Millisecond, time.Hour)
 	check.duration("fetch.window", c.Fetch.Window, time.Second, 31*24*time.Hour)
 	check.duration("fetch.crawl_window", c.Fetch.CrawlWindow, time.Second, 366*24*time.Hour)
 	check.duration("fetch.checkpoint.every", c.Fetch.Checkpoint.Every, 100*time.Millisecond, 10*time.Minute)

@@ -101,6 +101,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Retries.Timeout, f.Retries.ServerError, f.Retries.RateLimited = c.Fetch.Retries.Timeout, c.Fetch.Retries.ServerError, c.Fetch.Retries.RateLimited
 	f.Pauses.RateLimited, f.Pauses.Timeout = c.Fetch.Pauses.RateLimited.Std(), c.Fetch.Pauses.Timeout.Std()
 	f.Pauses.ServerError, f.Pauses.DNS = c.Fetch.Pauses.ServerError.Std(), c.Fetch.Pauses.DNS.Std()
+	f.Pauses.Breaker = c.Fetch.Pauses.Breaker.Std()
 	f.Window = c.Fetch.Window.Std()
 	f.Checkpoint = fetch.Checkpoint{Every: c.Fetch.Checkpoint.Every.Std(), Bytes: int64(c.Fetch.Checkpoint.Bytes), Lease: c.Fetch.Checkpoint.Lease.Std()}
 	f.StripParams = c.Plan.StripParams

@@ -46,6 +46,7 @@ type Pauses struct {
 	Timeout     time.Duration // default 15s
 	ServerError time.Duration // default 10s
 	DNS         time.Duration // the whole host is put off; default 1m
+	Breaker     time.Duration // of a host that most requests failed at, until it is probed; default 2m
 	Grace       time.Duration // what an interrupted task has to end in; default 20s
 }
 
@@ -65,7 +66,7 @@ func Default() Config {
 		MaxBody:      5 << 20,
 		MaxRedirects: 5,
 		Retries:      Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1},
-		Pauses:       Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Grace: 20 * time.Second},
+		Pauses:       Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},
 		Window:       20 * time.Hour,
 		Checkpoint:   Checkpoint{Every: time.Minute, Bytes: 256 << 20, Lease: 3 * time.Minute},
 	}

@@ -92,11 +92,15 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 	if err != nil {
 		return nil, err
 	}
+	breaker := polite.DefaultBreaker()
+	if cfg.Pauses.Breaker > 0 {
+		breaker.Pause = cfg.Pauses.Breaker
+	}
 	return &crawl{
 		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out,
 		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
 		sched: polite.New(polite.Options{
-			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited,
+			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker,
 		}),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		mayWrite: func(time.Time) bool { return true },

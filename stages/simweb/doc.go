@@ -39,8 +39,8 @@
 //   - Links are recorded in document order, those to http and https only; a page
 //     whose meta robots says nofollow makes all its links nofollow.
 //   - The next round plans every target of a followed kind that some link of the
-//     round names without nofollow, redirect targets of redirected URLs among
-//     them, unless it was planned before or answered as a final URL. Its depth is
+//     round names without nofollow, redirect targets of redirected URLs and
+//     redirect hops that were denied or gave no answer among them, unless it was planned before or answered as a final URL. Its depth is
 //     one more than the least depth of those links' pages. What is not planned is
 //     skipped, with the first reason that holds: nofollow (of all its links),
 //     out_of_scope, depth.

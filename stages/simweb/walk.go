@@ -51,6 +51,9 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 			r.Redirects = append(r.Redirects, l)
 			c.find(targets, l, p.Depth)
 		}
+		if f.unanswered != "" {
+			c.find(targets, Link{Source: f.FinalURL, Target: f.unanswered, Kind: schema.KindRedirect}, p.Depth)
+		}
 		if page != nil {
 			c.known[page.URL] = true
 			r.Pages = append(r.Pages, *page)
@@ -148,6 +151,9 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 		}
 		if outcome := c.robots(&f, host, path, len(chain) == 1); outcome != "" {
 			f.Outcome = outcome
+			if len(chain) > 1 {
+				f.unanswered = url
+			}
 			return f, nil, nil, nil
 		}
 		a := c.web.look(host, path)
@@ -156,6 +162,9 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 		}
 		if !a.redirects() {
 			page, links = c.settle(&f, p, url, host, a)
+			if len(chain) > 1 && f.FinalURL != url {
+				f.unanswered = url
+			}
 			return f, page, links, nil
 		}
 		f.HTTPStatus, f.FinalURL = int16(a.status), url

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// truthDelay is the pace of the test crawls: long enough that a shorter gap shows
+// over the noise of a busy machine.
+const truthDelay = 60 * time.Millisecond
+
+// truthWeb is a web of 20 hosts and about 2,000 pages that misbehaves in every
+// way that does not take a crawler's time limits.
+func truthWeb(t *testing.T) *simweb.Web {
+	t.Helper()
+	c := simweb.Default()
+	c.Hosts, c.PagesPerHost = 20, 100
+	c.Faults = simweb.Quick | simweb.Retried
+	c.CrawlDelay = 90 * time.Millisecond
+	c.RetryAfter = 0
+	w, err := simweb.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// serve serves a web on loopback until the test ends.
+func serve(t *testing.T, web *simweb.Web) (addr string, log *simweb.Log) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = simweb.NewLog(1<<20, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- simweb.NewServer(web, log).Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String(), log
+}
+
+const truthConfig = `
+politeness: {delay: %s}
+fetch:
+  pauses: {rate_limited: 150ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
+plan: {partition_urls: %d}
+`
+
+// must runs a command line in this process and returns its stdout.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), args, nil, &out, &errs); code != 0 {
+		t.Fatalf("crawlbatch %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// crawl plans and runs two rounds of the web at addr into a store.
+func crawl(t *testing.T, web *simweb.Web, addr, store string, partitionURLs int) {
+	t.Helper()
+	dir := t.TempDir()
+	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
+	if err := writeSeeds(web, seeds); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conf, fmt.Sprintf(truthConfig, truthDelay, partitionURLs))
+	must(t, "plan", "--month", "2026-11", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
+	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
+}
+
+func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed) {
+	t.Helper()
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := worker.Sealed(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, sealed
+}
+
+// TestACrawlEqualsTheTruth crawls two rounds and compares every table, row for
+// row, with what the synthetic web says a correct crawler finds; and the server's
+// own log with what robots.txt and the delay allow.
+func TestACrawlEqualsTheTruth(t *testing.T) {
+	web := truthWeb(t)
+	addr, log := serve(t, web)
+	dir := filepath.Join(t.TempDir(), "store")
+	crawl(t, web, addr, dir, 300)
+	truth, err := web.Truth(simweb.DefaultTruth())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, sealed := sealedRounds(t, dir)
+	if len(sealed) != 2 || len(truth.Rounds) != 2 {
+		t.Fatalf("%d rounds sealed, %d in truth", len(sealed), len(truth.Rounds))
+	}
+	for n, want := range truth.Rounds {
+		one := sealed[n : n+1]
+		t.Run(fmt.Sprint("round", n), func(t *testing.T) {
+			diff(t, "fetches", truthFetches(want), crawledFetches(rowsOf[schema.Fetch](t, b, one, "fetches")))
+			pages := rowsOf[schema.Page](t, b, one, "pages")
+			diff(t, "pages", truthPages(want), crawledPages(want, pages))
+			diff(t, "links", want.Links, crawledLinks(want, rowsOf[schema.Link](t, b, one, "links")))
+			diff(t, "duplicates", truthDuplicates(want), crawledDuplicates(rowsOf[schema.Duplicate](t, b, one, "duplicates")))
+			diff(t, "duplicates in pages", truthCopies(want), crawledCopies(pages))
+			diff(t, "skips", truthSkips(want), crawledSkips(rowsOf[schema.Skip](t, b, one, "skips")))
+			diff(t, "next round", truthNext(want), crawledNext(rowsOf[schema.URLRecord](t, b, one, "urls")))
+		})
+	}
+	for _, v := range web.CheckLog(log.Entries(), simweb.Pace{Delay: truthDelay, Slack: 20 * time.Millisecond}) {
+		t.Errorf("the server saw: %s", v)
+	}
+	if len(log.Entries()) < 500 {
+		t.Errorf("the server logged only %d requests", len(log.Entries()))
+	}
+}
+
+// diff compares two sorted lists and reports at most a few rows of each kind.
+func diff[T any](t *testing.T, what string, want, got []T) {
+	t.Helper()
+	if len(want) == 0 {
+		t.Errorf("%s: truth has no rows: nothing is compared", what)
+	}
+	if d := gocmp.Diff(want, got); d != "" {
+		lines := strings.Split(d, "\n")
+		t.Errorf("%s: %d rows in truth (-), %d in the crawl (+):\n%s", what, len(want), len(got), strings.Join(lines[:min(60, len(lines))], "\n"))
+	}
+}
+
+type fetchRow struct {
+	URL, Host, Domain         string
+	Outcome                   schema.Outcome
+	HTTPStatus                int16
+	Allowed, Rule             string
+	Depth, Redirects          int32
+	Truncated, Target, Answer string
+}
+
+func verdict(b *bool) string {
+	if b == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*b)
+}
+
+func truthFetches(r simweb.Round) []fetchRow {
+	var rows []fetchRow
+	for _, f := range r.Fetches {
+		rows = append(rows, fetchRow{f.URL, f.Host, f.Domain, f.Outcome, f.HTTPStatus, verdict(f.RobotsAllowed), f.RobotsRule, f.Depth, f.Redirects, f.Truncated, f.RedirectTarget, f.FinalURL})
+	}
+	return sorted(rows, func(f fetchRow) string { return f.URL })
+}
+
+func crawledFetches(fetches []schema.Fetch) []fetchRow {
+	var rows []fetchRow
+	for _, f := range fetches {
+		rows = append(rows, fetchRow{f.URL, f.Host, f.Domain, f.Outcome, f.HTTPStatus, verdict(f.RobotsAllowed), f.RobotsRule, f.Depth, f.Redirects, f.Truncated, f.RedirectTarget, f.FinalURL})
+	}
+	return sorted(rows, func(f fetchRow) string { return f.URL })
+}
+
+func sorted[T any](rows []T, key func(T) string) []T {
+	slices.SortStableFunc(rows, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	return rows
+}
+
+// pageRow holds the stable columns of a page. Where truth cannot know the text,
+// which depends on how a broken document is mended, it holds the rest.
+type pageRow struct {
+	URL, PlannedURL, ETag                     string
+	Depth                                     int32
+	Title, Description, Language, Canonical   string
+	Keywords, Author, Robots, Digest, SimHash string
+	Indexable                                 bool
+	Words, Outlinks                           int32
+}
+
+func truthPages(r simweb.Round) []pageRow {
+	var rows []pageRow
+	for _, p := range r.Pages {
+		row := pageRow{URL: p.URL, PlannedURL: p.PlannedURL, ETag: p.ETag, Depth: p.Depth}
+		if p.TextKnown {
+			row.Title, row.Description, row.Language, row.Canonical = p.Title, p.Description, p.Language, p.CanonicalURL
+			row.Keywords, row.Author, row.Robots, row.Digest, row.SimHash = p.Keywords, p.Author, p.Robots, p.TextDigest, fmt.Sprintf("%016x", p.SimHash)
+			row.Indexable, row.Words, row.Outlinks = p.Indexable, p.WordCount, p.Outlinks
+		}
+		rows = append(rows, row)
+	}
+	return sorted(rows, func(p pageRow) string { return p.URL })
+}
+
+func crawledPages(r simweb.Round, pages []schema.Page) []pageRow {
+	known := textKnown(r)
+	var rows []pageRow
+	for _, p := range pages {
+		row := pageRow{URL: p.URL, PlannedURL: p.PlannedURL, ETag: p.ETag, Depth: p.Depth}
+		if known[p.URL] {
+			row.Title, row.Description, row.Language, row.Canonical = p.Title, p.Description, p.Language, p.CanonicalURL
+			row.Keywords, row.Author, row.Robots, row.Digest, row.SimHash = p.Keywords, p.Author, p.Robots, p.TextDigest, fmt.Sprintf("%016x", uint64(p.SimHash))
+			row.Indexable, row.Words, row.Outlinks = p.Indexable, p.WordCount, p.Outlinks
+		}
+		rows = append(rows, row)
+	}
+	return sorted(rows, func(p pageRow) string { return p.URL })
+}
+
+func textKnown(r simweb.Round) map[string]bool {
+	known := map[string]bool{}
+	for _, p := range r.Pages {
+		known[p.URL] = p.TextKnown
+	}
+	return known
+}
+
+// crawledLinks are the links that stand in documents, of pages whose text truth knows.
+func crawledLinks(r simweb.Round, links []schema.Link) []simweb.Link {
+	known := textKnown(r)
+	var rows []simweb.Link
+	for _, l := range links {
+		if known[l.Source] && l.Kind != schema.KindRedirect {
+			rows = append(rows, simweb.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow, Position: l.Position, Ordinal: l.Ordinal})
+		}
+	}
+	slices.SortFunc(rows, func(a, b simweb.Link) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	// The place counts the page's links; a redirect's row comes before them.
+	for i := range rows {
+		if i > 0 && rows[i].Source == rows[i-1].Source {
+			rows[i].Ordinal = rows[i-1].Ordinal + 1
+		} else {
+			rows[i].Ordinal = 0
+		}
+	}
+	return rows
+}
+
+func truthDuplicates(r simweb.Round) []string {
+	var rows []string
+	for _, c := range r.Clusters {
+		for _, m := range c.Members {
+			rows = append(rows, fmt.Sprint(m.URL, " ", m.Kind, " of ", c.Representative, " ", m.Distance, " bits, round ", c.Earlier >= 0, ", ", len(c.Members)))
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func crawledDuplicates(duplicates []schema.Duplicate) []string {
+	here := map[string]bool{}
+	for _, d := range duplicates {
+		if d.Kind == schema.DupRepresentative {
+			here[d.URL] = true
+		}
+	}
+	var rows []string
+	for _, d := range duplicates {
+		rows = append(rows, fmt.Sprint(d.URL, " ", d.Kind, " of ", d.Representative, " ", d.Distance, " bits, round ", !here[d.Representative], ", ", d.ClusterSize))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func truthCopies(r simweb.Round) []string {
+	var rows []string
+	for _, c := range r.Clusters {
+		for _, m := range c.Members {
+			if m.Kind != schema.DupRepresentative {
+				rows = append(rows, m.URL+" "+string(m.Kind)+" "+c.Representative)
+			}
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func crawledCopies(pages []schema.Page) []string {
+	var rows []string
+	for _, p := range pages {
+		if p.DuplicateOf != "" {
+			rows = append(rows, p.URL+" "+p.DuplicateKind+" "+p.DuplicateOf)
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func truthSkips(r simweb.Round) []string {
+	var rows []string
+	for _, s := range r.Skips {
+		rows = append(rows, fmt.Sprint(s.URL, " ", s.Reason))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func crawledSkips(skips []schema.Skip) []string {
+	var rows []string
+	for _, s := range skips {
+		rows = append(rows, fmt.Sprint(s.URL, " ", s.Reason))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func truthNext(r simweb.Round) []string {
+	var rows []string
+	for _, p := range r.Next {
+		rows = append(rows, fmt.Sprint(p.URL, " at depth ", p.Depth))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// crawledNext are the URLs that a round left to be fetched.
+func crawledNext(urls []schema.URLRecord) []string {
+	var rows []string
+	for _, u := range urls {
+		if u.State == schema.StateFound {
+			rows = append(rows, fmt.Sprint(u.URL, " at depth ", u.Depth))
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
