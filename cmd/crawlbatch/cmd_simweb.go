@@ -17,7 +17,7 @@ type simwebOptions struct {
 	seeds  string
 	log    string
 	web    simweb.Config
-	slow   bool
+	faults []string
 }
 
 func newSimweb(c *common) *cobra.Command {
@@ -44,13 +44,20 @@ prints; the host name decides which site answers.`,
 	f.IntVar(&o.web.Hosts, "hosts", o.web.Hosts, "number of hosts")
 	f.IntVar(&o.web.PagesPerHost, "pages", o.web.PagesPerHost, "mean number of pages of a host")
 	f.Float64Var(&o.web.FaultShare, "faults", o.web.FaultShare, "share of pages that misbehave, 0 to 0.9")
-	f.BoolVar(&o.slow, "slow", false, "let pages answer late, hang, or fail until they are asked again")
+	f.StringSliceVar(&o.faults, "fault-classes", []string{"quick"}, "quick, retried (asked again after a pause), slow (take a crawler's time limits)")
+	f.DurationVar(&o.web.CrawlDelay, "crawl-delay", o.web.CrawlDelay, "that some robots.txt ask for")
+	f.DurationVar(&o.web.RetryAfter, "retry-after", o.web.RetryAfter, "that 429 and 503 answers name; 0: none")
 	return cmd
 }
 
 func runSimweb(ctx context.Context, o simwebOptions) error {
-	if o.slow {
-		o.web.Faults |= simweb.Retried | simweb.Slow
+	o.web.Faults = 0
+	for _, class := range o.faults {
+		c, ok := map[string]simweb.FaultClass{"quick": simweb.Quick, "retried": simweb.Retried, "slow": simweb.Slow}[class]
+		if !ok {
+			return usagef("--fault-classes %q: it may be quick, retried, slow", class)
+		}
+		o.web.Faults |= c
 	}
 	web, err := simweb.New(o.web)
 	if err != nil {

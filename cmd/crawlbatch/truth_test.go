@@ -1,14 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
-	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,30 +43,56 @@ func truthWeb(t *testing.T) *simweb.Web {
 	return w
 }
 
-// serve serves a web on loopback until the test ends.
-func serve(t *testing.T, web *simweb.Web) (addr string, log *simweb.Log) {
+// serve serves truthWeb on loopback until the test ends, from a process of its own
+// that no race detector slows down, so that the times in its log are those at which
+// requests came. stop ends it and returns the log.
+func serve(t *testing.T) (addr string, stop func() []simweb.Entry) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	dir := t.TempDir()
+	binary, logFile := filepath.Join(dir, "crawlbatch"), filepath.Join(dir, "log.jsonl")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	server := exec.Command(binary, "simweb", "--listen", "127.0.0.1:0", "--hosts", "20", "--pages", "100",
+		"--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
+	out, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log = simweb.NewLog(1<<20, nil)
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- simweb.NewServer(web, log).Serve(ctx, ln) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := sync.OnceFunc(func() {
+		server.Process.Signal(os.Interrupt)
+		server.Wait()
 	})
-	return ln.Addr().String(), log
+	t.Cleanup(ended)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(line, "serving 20 hosts at %s", &addr); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return strings.TrimSuffix(addr, ";"), func() []simweb.Entry {
+		ended()
+		f, err := os.Open(logFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		entries, err := simweb.ReadLog(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
 }
 
 const truthConfig = `
 politeness: {delay: %s}
 fetch:
-  pauses: {rate_limited: 150ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
+  pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
 plan: {partition_urls: %d}
 `
 
@@ -109,7 +137,7 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 // own log with what robots.txt and the delay allow.
 func TestACrawlEqualsTheTruth(t *testing.T) {
 	web := truthWeb(t)
-	addr, log := serve(t, web)
+	addr, stop := serve(t)
 	dir := filepath.Join(t.TempDir(), "store")
 	crawl(t, web, addr, dir, 300)
 	truth, err := web.Truth(simweb.DefaultTruth())
@@ -133,11 +161,12 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 			diff(t, "next round", truthNext(want), crawledNext(rowsOf[schema.URLRecord](t, b, one, "urls")))
 		})
 	}
-	for _, v := range web.CheckLog(log.Entries(), simweb.Pace{Delay: truthDelay, Slack: 20 * time.Millisecond}) {
+	entries := stop()
+	for _, v := range web.CheckLog(entries, simweb.Pace{Delay: truthDelay, Slack: 20 * time.Millisecond}) {
 		t.Errorf("the server saw: %s", v)
 	}
-	if len(log.Entries()) < 500 {
-		t.Errorf("the server logged only %d requests", len(log.Entries()))
+	if len(entries) < 500 {
+		t.Errorf("the server logged only %d requests", len(entries))
 	}
 }
 

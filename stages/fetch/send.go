@@ -79,6 +79,7 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		}
 		return nil
 	}
+	req.OnWritten = func(time.Time) { t.Sent(c.clock.Now()) }
 	s.x, s.err = c.client.Do(ctx, req)
 	c.describe(s)
 	return s

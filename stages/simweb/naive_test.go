@@ -27,6 +27,8 @@ type naive struct {
 	t      *testing.T
 	client *http.Client
 	robots map[string]func(path string) (allowed bool, rule string) // by host; nil function: unreachable
+
+	unanswered string // redirect hop of the last outcome that was not asked for, or gave no answer
 	strip  *regexp.Regexp
 }
 
@@ -155,8 +157,12 @@ func (n *naive) readRobots(host string) func(string) (bool, string) {
 func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link) {
 	f = Fetch{URL: p.URL, Host: hostOf(p.URL), Domain: domainOf(p.URL), Depth: p.Depth}
 	chain := []string{p.URL}
+	n.unanswered = ""
 	for {
 		u := chain[len(chain)-1]
+		if f.FinalURL = ""; len(chain) > 1 {
+			f.FinalURL, n.unanswered = chain[len(chain)-2], u
+		}
 		allowed, rule, ok := n.allowed(u)
 		if ok && len(chain) == 1 {
 			f.RobotsAllowed, f.RobotsRule = &allowed, rule
@@ -176,7 +182,7 @@ func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page
 			f.Outcome = schema.ConnectError
 			return f, nil, nil
 		}
-		f.FinalURL, f.HTTPStatus = u, int16(resp.StatusCode)
+		f.FinalURL, f.HTTPStatus, n.unanswered = u, int16(resp.StatusCode), ""
 		switch s := resp.StatusCode; {
 		case s == 429:
 			f.Outcome = schema.RateLimited
@@ -238,6 +244,9 @@ func (n *naive) rounds(seeds []string, rounds int, maxDepth int32) ([]Round, err
 		for _, p := range plan {
 			f, page, links := n.outcome(p, planned)
 			r.Fetches = append(r.Fetches, f)
+			if n.unanswered != "" {
+				note(follow, n.unanswered, p.Depth+1)
+			}
 			if f.RedirectTarget != "" {
 				r.Redirects = append(r.Redirects, Link{Source: f.FinalURL, Target: f.RedirectTarget, Kind: schema.KindRedirect})
 				note(follow, f.RedirectTarget, p.Depth+1)

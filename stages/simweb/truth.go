@@ -86,8 +86,6 @@ type Fetch struct {
 	Redirects         int32
 	FinalURL          string
 	Fault             string // name of the fault that was met first, "" if none
-
-	unanswered string // redirect hop that was not asked for, or gave no answer
 }
 
 // Page is a document. The fields are the columns of pages, and Main that of text.

@@ -41,7 +41,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 	r := new(Round)
 	targets := make(map[string]found)
 	for _, p := range plan {
-		f, page, links, err := c.fetch(p, planned)
+		f, page, links, unanswered, err := c.fetch(p, planned)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 			r.Redirects = append(r.Redirects, l)
 			c.find(targets, l, p.Depth)
 		}
-		if f.unanswered != "" {
-			c.find(targets, Link{Source: f.FinalURL, Target: f.unanswered, Kind: schema.KindRedirect}, p.Depth)
+		if unanswered != "" {
+			c.find(targets, Link{Source: f.FinalURL, Target: unanswered, Kind: schema.KindRedirect}, p.Depth)
 		}
 		if page != nil {
 			c.known[page.URL] = true
@@ -132,11 +132,12 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	return nil
 }
 
-// fetch follows a planned URL to its outcome.
-func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, err error) {
+// fetch follows a planned URL to its outcome. unanswered is a redirect hop that was
+// not asked for, or gave no answer.
+func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
-		return f, nil, nil, fmt.Errorf("simweb: planned URL: %w", err)
+		return f, nil, nil, "", fmt.Errorf("simweb: planned URL: %w", err)
 	}
 	f = Fetch{URL: p.URL, Host: key.Host, Domain: key.Domain, Depth: p.Depth}
 	chain := []string{p.URL}
@@ -147,14 +148,14 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 			if len(chain) == 1 {
 				f.RobotsAllowed = new(true)
 			}
-			return f, nil, nil, nil
+			return f, nil, nil, unanswered, nil
 		}
 		if outcome := c.robots(&f, host, path, len(chain) == 1); outcome != "" {
 			f.Outcome = outcome
 			if len(chain) > 1 {
-				f.unanswered = url
+				unanswered = url
 			}
-			return f, nil, nil, nil
+			return f, nil, nil, unanswered, nil
 		}
 		a := c.web.look(host, path)
 		if a.fault != nil && f.Fault == "" {
@@ -163,9 +164,9 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 		if !a.redirects() {
 			page, links = c.settle(&f, p, url, host, a)
 			if len(chain) > 1 && f.FinalURL != url {
-				f.unanswered = url
+				unanswered = url
 			}
-			return f, page, links, nil
+			return f, page, links, unanswered, nil
 		}
 		f.HTTPStatus, f.FinalURL = int16(a.status), url
 		target, outcome := c.hop(a, key.Domain, chain, planned)
@@ -174,7 +175,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 			if outcome == schema.Redirected {
 				f.RedirectTarget = target
 			}
-			return f, nil, nil, nil
+			return f, nil, nil, unanswered, nil
 		}
 		f.Redirects++
 		chain = append(chain, target)

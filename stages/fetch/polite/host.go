@@ -9,7 +9,7 @@ import (
 const (
 	limitedPause    = 30 * time.Second // Options.LimitedPause where nothing is said
 	maxLimitedPause = 2 * time.Hour    // bounds that pause and Retry-After
-	minRaisedDelay  = time.Second
+	minRaisedDelay  = time.Second      // or the pause, where that is shorter
 	maxRaisedDelay  = 2 * time.Minute
 	calmAfter       = 10 // answers in a row without 429 or 503 that halve a raised delay
 )
@@ -135,7 +135,7 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	pause := s.pause << min(h.limited-1, 16)
 	pause = max(s.jitter(h, min(pause, maxLimitedPause)), min(retryAfter, maxLimitedPause))
 	h.notBefore = later(h.notBefore, now.Add(pause))
-	h.raised = min(max(2*h.delay(), minRaisedDelay), maxRaisedDelay)
+	h.raised = min(max(2*h.delay(), min(minRaisedDelay, s.pause)), maxRaisedDelay)
 	h.calm = 0
 }
 

@@ -74,6 +74,21 @@ func (t *Turn) Written(at time.Time, a netip.Addr) (gap time.Duration, known boo
 	return gap, known
 }
 
+// Sent tells that the request that Written announced has left at the given time.
+// The host's next request is due a delay after that, so that a machine that is too
+// busy to write at once does not shorten the gap that the server sees.
+func (t *Turn) Sent(at time.Time) {
+	s, h := t.s, t.h
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.paced = later(h.paced, at)
+	if h.addr != nil {
+		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
+		h.addr.due = later(h.addr.due, h.addr.next)
+	}
+	s.settle(h)
+}
+
 // Class is what the end of a request says of its host.
 type Class uint8
 

@@ -116,6 +116,9 @@ func (e *exchanger) exchange(ctx context.Context, k *conn) (keep bool, err error
 	defer func() { x.BytesIn += k.source.n - read }()
 	n, werr := e.write(k, wire)
 	x.BytesOut += int64(n)
+	if e.req.OnWritten != nil && werr == nil {
+		e.req.OnWritten(c.cfg.Now())
+	}
 	if werr != nil && (isTimeout(werr) || ctx.Err() != nil) {
 		return false, e.ioError(ctx, k, PhaseWrite, werr)
 	}

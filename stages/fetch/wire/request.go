@@ -27,6 +27,11 @@ type Request struct {
 	// connected to may lose its patience. An error ends the exchange with ErrAborted wrapping it and nothing
 	// is written.
 	OnWrite func(Write) error
+
+	// OnWritten, if not nil, is called when the request's last byte was handed to
+	// the operating system, with that time: on a busy machine it may be well after
+	// OnWrite's.
+	OnWritten func(time.Time)
 	// OnHead, if not nil, is called when the final head has been read, before
 	// the body is. If it returns false the body is not read: Filtered.
 	OnHead func(x *Exchange) bool
