@@ -29,7 +29,7 @@ type naive struct {
 	robots map[string]func(path string) (allowed bool, rule string) // by host; nil function: unreachable
 
 	unanswered string // redirect hop of the last outcome that was not asked for, or gave no answer
-	strip  *regexp.Regexp
+	strip      *regexp.Regexp
 }
 
 func newNaive(t *testing.T, addr string) *naive {

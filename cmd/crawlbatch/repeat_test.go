@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// TestTwoCrawlsAgreeOnEveryStableColumn crawls the demo's web twice.
+func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
+	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
+	must(t, "demo", "--store", one)
+	must(t, "demo", "--store", two)
+	compareStable(t, openDir(t, one), openDir(t, two))
+	t.Run("reduces made twice are the same bytes", func(t *testing.T) { reduceAgain(t, one) })
+}
+
+// TestS3CrawlEqualsADirectorysCrawl crawls the demo's web into a real S3 server.
+func TestS3CrawlEqualsADirectorysCrawl(t *testing.T) {
+	server := versitygw.Start(t)
+	endpoint, bucket := server.Endpoint, server.NewBucket(t)
+	for _, pair := range server.Env(endpoint) {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	address, dir := "s3://"+bucket+"/a/prefix", filepath.Join(t.TempDir(), "store")
+	must(t, "demo", "--store", address)
+	must(t, "demo", "--store", dir)
+	b, err := s3store.Open(t.Context(), address, s3store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareStable(t, b, openDir(t, dir))
+}
+
+func openDir(t *testing.T, dir string) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// compareStable compares the stable columns of every dataset of two demo crawls.
+func compareStable(t *testing.T, a, b store.Bucket) {
+	t.Helper()
+	for _, d := range catalog.Datasets() {
+		x, y := stableRows(t, a, d), stableRows(t, b, d)
+		if len(x) == 0 {
+			t.Errorf("%s has no rows: nothing is compared", d.Name)
+		}
+		if diff := gocmp.Diff(x, y); diff != "" {
+			lines := strings.Split(diff, "\n")
+			t.Errorf("%s: %d and %d rows differ:\n%s", d.Name, len(x), len(y), strings.Join(lines[:min(40, len(lines))], "\n"))
+		}
+	}
+}
+
+// stableRows are a dataset's rows, their stable columns as JSON, sorted.
+func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
+	t.Helper()
+	sealed, err := worker.Sealed(t.Context(), b, demoCrawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, string) []any{
+		"captures": anyRows[schema.Capture], "fetches": anyRows[schema.Fetch], "requests": anyRows[schema.Request],
+		"pages": anyRows[schema.Page], "text": anyRows[schema.Text], "links": anyRows[schema.Link],
+		"duplicates": anyRows[schema.Duplicate], "hosts": anyRows[schema.Host], "urls": anyRows[schema.URLRecord], "skips": anyRows[schema.Skip],
+	}[d.Name]
+	if read == nil {
+		t.Fatalf("no row type for dataset %s", d.Name)
+	}
+	stable := d.StableColumns()
+	var rows []string
+	for _, row := range read(t, b, sealed, d.Name) {
+		text, err := catalog.AppendJSON(nil, row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var columns map[string]any
+		if err := json.Unmarshal(text, &columns); err != nil {
+			t.Fatal(err)
+		}
+		for name := range columns {
+			if !slices.Contains(stable, name) {
+				delete(columns, name)
+			}
+		}
+		text, err = json.Marshal(columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, string(text))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dataset string) []any {
+	t.Helper()
+	var all []any
+	for _, s := range sealed {
+		for _, f := range s.FilesOf(dataset) {
+			rows, err := table.Collect(table.Concat[T](t.Context(), b, []string{f.Key}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range rows {
+				all = append(all, row)
+			}
+		}
+	}
+	return all
+}
+
+// reduceAgain copies what the first round's plan and fetch stage committed to a
+// fresh store, runs the reduce stages there with another parallelism, and compares
+// every object byte for byte.
+func reduceAgain(t *testing.T, from string) {
+	to := filepath.Join(t.TempDir(), "again")
+	round := "crawl=" + demoCrawl + "/round=0/"
+	copied := 0
+	for _, key := range keysBelow(t, from) {
+		rest, inRound := strings.CutPrefix(key, round)
+		if key == "crawl="+demoCrawl+"/crawl.json" || inRound && (strings.HasPrefix(rest, "plan-") || rest == "start.json" || strings.HasPrefix(rest, "fetch/")) {
+			body, err := os.ReadFile(filepath.Join(from, key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(to, key)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(to, key), string(body))
+			copied++
+		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	must(t, "run", "--month", demoCrawl, "--rounds", "1", "--store", to)
+	made := 0
+	for _, key := range keysBelow(t, to) {
+		want, err := os.ReadFile(filepath.Join(from, key))
+		if err != nil {
+			t.Errorf("%s was made the second time only", key)
+			continue
+		}
+		got, err := os.ReadFile(filepath.Join(to, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(want) != string(got) {
+			t.Errorf("%s: other bytes the second time", key)
+		}
+		made++
+	}
+	if made < copied+20 {
+		t.Errorf("only %d objects were made anew", made-copied)
+	}
+}
+
+// keysBelow lists the objects of a directory store, what is working state aside.
+func keysBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	var keys []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if err == nil && d.Name() == ".tmp" {
+				return fs.SkipDir
+			}
+			return err
+		}
+		key, err := filepath.Rel(dir, path)
+		if key != "active.json" {
+			keys = append(keys, filepath.ToSlash(key))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
