@@ -96,7 +96,10 @@ func runPlan(ctx context.Context, o planOptions) error {
 // storeError makes an error of the first access to a store one of usage: it is
 // the address or the permissions that are wrong.
 func storeError(err error) error {
-	if errors.Is(err, store.ErrDenied) || errors.Is(err, store.ErrFull) {
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
+		return usagef("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
+	case errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrFull):
 		return usageError{err}
 	}
 	return err

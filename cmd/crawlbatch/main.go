@@ -78,6 +78,8 @@ func exitCode(err error) int {
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, store.ErrFull):
 		return exitUsage
+	case is(store.ErrUnavailable):
+		return exitInterrupted // nothing is lost: go on when the store is back
 	}
 	return exitInternal
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"flag"
+	"net"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -27,7 +29,13 @@ func TestTranscripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TMPDIR", os.TempDir())
-			return nil
+			// $PORT is free on loopback, for the servers that a script starts.
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Setenv("PORT", strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
+			return ln.Close()
 		},
 	})
 }
