@@ -1,0 +1,111 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+var errFlaky = errors.New("flaky")
+
+// attempts runs tasks and returns how often each was tried and what became of it.
+func run(t *testing.T, ctx context.Context, tasks int, try func(n int, attempt int) error) (tries map[int]int, ended map[int]error, err error) {
+	t.Helper()
+	var mu sync.Mutex
+	tries, ended = map[int]int{}, map[int]error{}
+	e := &Executor{
+		FetchTasks: 2, Tasks: 2, Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler),
+		Try: func(_ context.Context, task stages.Task) error {
+			mu.Lock()
+			tries[task.Partition]++
+			attempt := tries[task.Partition]
+			mu.Unlock()
+			return try(task.Partition, attempt)
+		},
+	}
+	var list []stages.Task
+	for n := range tasks {
+		list = append(list, stages.Task{Stage: stages.Merge, Crawl: "2026-11", Partition: n})
+	}
+	err = e.Run(ctx, list, func(task stages.Task, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, twice := ended[task.Partition]; twice {
+			t.Errorf("%s ended twice", task)
+		}
+		ended[task.Partition] = err
+	})
+	return tries, ended, err
+}
+
+func TestAFailedTaskIsTriedAgainAfterAPauseThatGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tries, ended, err := run(t, t.Context(), 1, func(_, attempt int) error {
+			if attempt < 3 {
+				return errFlaky
+			}
+			return nil
+		})
+		if err != nil || ended[0] != nil || tries[0] != 3 {
+			t.Errorf("%v, %v after %d tries", err, ended[0], tries[0])
+		}
+		if waited := time.Since(began); waited != 3*time.Second {
+			t.Errorf("waited %s, want 1 s and 2 s", waited)
+		}
+	})
+}
+
+func TestATaskThatKeepsFailingEndsWithItsLastErrorAndTheOthersGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries, ended, err := run(t, t.Context(), 5, func(n, attempt int) error {
+			switch n {
+			case 1:
+				return fmt.Errorf("attempt %d: %w", attempt, errFlaky)
+			case 2:
+				return fmt.Errorf("no use: %w", stages.ErrPermanent)
+			}
+			return nil
+		})
+		if err != nil || len(ended) != 5 {
+			t.Fatalf("%v, %d tasks ended", err, len(ended))
+		}
+		if ended[1] == nil || ended[1].Error() != "attempt 3: flaky" || tries[1] != 3 {
+			t.Errorf("task 1: %v after %d tries", ended[1], tries[1])
+		}
+		if !errors.Is(ended[2], stages.ErrPermanent) || tries[2] != 1 {
+			t.Errorf("task 2: %v after %d tries: what is permanent is not tried again", ended[2], tries[2])
+		}
+	})
+}
+
+func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		tries, ended, err := run(t, ctx, 50, func(n, _ int) error {
+			if n == 3 {
+				stop()
+				return fmt.Errorf("store: %w", context.Canceled)
+			}
+			return nil
+		})
+		if !errors.Is(err, stages.ErrInterrupted) {
+			t.Errorf("%v is no interruption", err)
+		}
+		if len(tries) > 8 {
+			t.Errorf("%d tasks were started after the interruption", len(tries))
+		}
+		for n, err := range ended {
+			if err != nil {
+				t.Errorf("task %d was reported as failed: %v", n, err)
+			}
+		}
+	})
+}
