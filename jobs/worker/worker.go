@@ -144,7 +144,7 @@ func (r Runner) recordFailure(ctx context.Context, t stages.Task, cause error) e
 	machine, _ := os.Hostname()
 	text := cause.Error()
 	a := manifest.Attempt{
-		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339),
+		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339Nano), // makes each body unique
 		Class: class, Error: text[:min(len(text), maxError)], Machine: machine,
 	}
 	for a.Attempt = 1; ; a.Attempt++ {
