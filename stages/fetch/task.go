@@ -147,6 +147,10 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	c.mayWrite = a.holder.mayWrite
 	c.admit = a.admit
 	if !before.exists {
+		if a.in.Task.Round > 0 {
+			// The round before may have asked these hosts a moment ago.
+			c.sched.HoldAll()
+		}
 		return nil
 	}
 	waited := a.env.Clock.Now().Sub(before.seen)
