@@ -41,7 +41,10 @@ type progress struct {
 func newProgress(w io.Writer, clock stages.Clock) *progress {
 	p := &progress{w: w, clock: clock}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
+		// A terminal that does not know its size can show no bars.
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))
+		}
 	}
 	return p
 }
