@@ -41,6 +41,7 @@ type host struct {
 	base       time.Duration // configured
 	stop       string        // configured
 	crawlDelay time.Duration
+	stored     time.Duration // what an earlier attempt kept to, until a newer config comes
 	raised     time.Duration // by its own answers, 0 if not
 	limited    int           // 429 and 503 in a row
 	calm       int           // other answers in a row since the delay was raised
@@ -63,7 +64,7 @@ type host struct {
 }
 
 // delay is the delay in force.
-func (h *host) delay() time.Duration { return max(h.base, h.crawlDelay, h.raised) }
+func (h *host) delay() time.Duration { return max(h.base, h.crawlDelay, h.stored, h.raised) }
 
 // remaining is how many items the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
@@ -147,7 +148,7 @@ func (h *host) speedUp() {
 	}
 	if h.calm++; h.calm >= calmAfter {
 		h.calm = 0
-		if h.raised /= 2; h.raised <= max(h.base, h.crawlDelay) {
+		if h.raised /= 2; h.raised <= max(h.base, h.crawlDelay, h.stored) {
 			h.raised = 0
 		}
 	}

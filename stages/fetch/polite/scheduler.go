@@ -48,6 +48,7 @@ type Scheduler struct {
 	turns     int // not done
 	left      int // items in queues
 	closed    bool
+	held      time.Time          // when HoldAll was called; zero: it was not
 	wakeup    context.CancelFunc // of a Next that sleeps
 }
 
@@ -88,6 +89,9 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	h := &host{name: name, order: s.seq, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
 	h.wait.host = h
 	h.base, h.stop = s.cfg.of(name)
+	if !s.held.IsZero() {
+		h.notBefore = later(h.notBefore, s.held.Add(h.delay()))
+	}
 	s.hosts[name] = h
 	s.inOrder = append(s.inOrder, h)
 	s.left += rows.Len()
@@ -152,6 +156,7 @@ func (s *Scheduler) Reload(cfg Config) {
 	s.cfg = cfg
 	for _, h := range s.inOrder {
 		h.base, h.stop = cfg.of(h.name)
+		h.stored = 0
 		s.settle(h)
 	}
 	s.wake1()

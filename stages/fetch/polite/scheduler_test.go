@@ -402,7 +402,12 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	limited.Done(Result{Class: RateLimited, RetryAfter: 5 * time.Minute})
 
 	got := s.Snapshot()
-	want := []Clock{{"a", 20 * time.Second, 5 * time.Minute}, {"b", 10 * time.Second, 10 * time.Second}, {"c", 10 * time.Second, 6 * time.Second}}
+	const s10 = 10 * time.Second
+	want := []Clock{
+		{Host: "a", Delay: 2 * s10, Base: s10, Raised: 2 * s10, Limited: 1, Wait: 5 * time.Minute, Breaker: BreakerClock{Failed: 1}},
+		{Host: "b", Delay: s10, Base: s10, Wait: s10},
+		{Host: "c", Delay: s10, Base: s10, Wait: 6 * time.Second, Breaker: BreakerClock{OK: 1}},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("clocks (-want +got):\n%s", diff)
 	}
@@ -411,7 +416,7 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	for _, h := range []string{"a", "b", "c", "idle"} {
 		s.Add(h, rows(0, 1))
 	}
-	s.Restore(got)
+	s.Restore(got, false)
 	start := clock.now
 	at := map[string]time.Duration{}
 	for range 4 {
@@ -663,5 +668,51 @@ func TestABlockedHostIsAskedForUrgentItemsOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{-2, 10, 11}, drainAll(turn)); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)
+	}
+}
+
+func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(10*time.Second, 1))
+	s.Add("down", rows(0, 100))
+	for range 20 { // all fail: the breaker opens
+		turn := next(t, s, clock)
+		turn.Written(clock.now, noAddr)
+		turn.Done(Result{Class: Failure})
+	}
+	kept := s.Snapshot()
+	if len(kept) != 1 || !kept[0].Breaker.Open || kept[0].Breaker.Failed != 20 || kept[0].Breaker.Probe <= 0 {
+		t.Fatalf("snapshot %+v, want an open breaker with 20 failures", kept)
+	}
+
+	s = newScheduler(t, clock, testConfig(time.Second, 1)) // an older, faster config
+	s.Add("down", rows(0, 100))
+	s.Restore(kept, false)
+	start := clock.now
+	turn := next(t, s, clock)
+	if got := clock.now.Sub(start); turn.Kind != Probe || got != kept[0].Breaker.Probe || turn.Delay != 10*time.Second {
+		t.Errorf("first turn: kind %d after %v with delay %v; want a probe after %v with the stored delay", turn.Kind, got, turn.Delay, kept[0].Breaker.Probe)
+	}
+	s.Reload(testConfig(time.Second, 1))
+	turn.Written(clock.now, noAddr)
+	turn.Done(Result{Class: Success})
+	if got := next(t, s, clock).Delay; got != time.Second {
+		t.Errorf("after a newer config: delay %v, want its own", got)
+	}
+
+	s = newScheduler(t, clock, testConfig(time.Second, 1))
+	s.Restore([]Clock{{Host: "seen", Delay: 10 * time.Second, Base: 10 * time.Second, Wait: 4 * time.Second}}, true)
+	s.HoldAll()
+	s.Push("seen", Item{ID: 1}) // a host that only redirects lead to
+	s.Push("unseen", Item{ID: 2})
+	start = clock.now
+	for _, want := range []struct {
+		host string
+		at   time.Duration
+	}{{"unseen", time.Second}, {"seen", 4 * time.Second}} {
+		turn := next(t, s, clock)
+		if at := clock.now.Sub(start); turn.Host != want.host || at != want.at || turn.Delay != time.Second {
+			t.Errorf("%s at %v with delay %v, want %s at %v with 1s", turn.Host, at, turn.Delay, want.host, want.at)
+		}
 	}
 }

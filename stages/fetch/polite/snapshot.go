@@ -6,27 +6,45 @@ import (
 	"time"
 )
 
-// Clock is a host's pace as a checkpoint keeps it.
+// Clock is what is known of a host's pace and health, as a checkpoint keeps it.
+// Times are relative, since no two machines' clocks are compared.
 type Clock struct {
-	Host  string
-	Delay time.Duration // in force
-	Wait  time.Duration // until its next request is due
+	Host    string
+	Delay   time.Duration // in force
+	Base    time.Duration // of it, what config and robots.txt ask for
+	Raised  time.Duration // by the host's own answers; 0: not
+	Limited int           // 429 and 503 in a row
+	Wait    time.Duration // until its next request may be sent
+	Breaker BreakerClock
 }
 
-// Snapshot gives the clocks of the hosts that have to wait or were slowed down,
-// by name. For the others there is nothing to remember.
+// BreakerClock is a breaker's record.
+type BreakerClock struct {
+	OK, Failed int           // requests in the window
+	Open       bool          // the host is suspended
+	GaveUp     bool          // for good
+	Probe      time.Duration // until the next probe of a suspended host
+	Pause      time.Duration // after which that probe comes
+	Probes     int           // failed in a row
+	Opened     int           // times
+}
+
+// Snapshot gives the clocks of the hosts that have to wait, were slowed down or
+// have failed, by name. For the others there is nothing to remember.
 func (s *Scheduler) Snapshot() []Clock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	var out []Clock
 	for _, h := range s.inOrder {
-		c := Clock{Host: h.name, Delay: h.delay(), Wait: h.pace().Sub(now)}
+		c := Clock{
+			Host: h.name, Delay: h.delay(), Base: max(h.base, h.crawlDelay, h.stored), Raised: h.raised, Limited: h.limited,
+			Wait: max(h.pace().Sub(now), 0), Breaker: h.br.clock(now),
+		}
 		if h.held && h.inFlight > 0 {
 			c.Wait = max(c.Wait, c.Delay) // its request may be written at any moment
 		}
-		if c.Wait > 0 || h.raised > 0 {
-			c.Wait = max(c.Wait, 0)
+		if c.Wait > 0 || c.Raised > 0 || c.Limited > 0 || c.Breaker != (BreakerClock{OK: c.Breaker.OK}) {
 			out = append(out, c)
 		}
 	}
@@ -44,36 +62,62 @@ func (h *host) pace() time.Time {
 	return at
 }
 
-// Restore takes clocks of an earlier attempt over hosts that were added, each
-// with the wait still left. A delay above the configured one holds until the host
-// has shown that it needs it no more.
-func (s *Scheduler) Restore(clocks []Clock) {
+func (b *breaker) clock(now time.Time) BreakerClock {
+	c := BreakerClock{Open: b.open, GaveUp: b.gaveUp, Probes: b.probes, Opened: b.opened}
+	for _, part := range b.counts {
+		c.OK += int(part.ok)
+		c.Failed += int(part.failed)
+	}
+	if b.open {
+		c.Probe, c.Pause = max(b.probeAt.Sub(now), 0), b.pause
+	}
+	return c
+}
+
+// Restore takes over the clocks of an earlier attempt, each with the waits that
+// are left of it; call it when the hosts with planned rows were added. A delay
+// above the configured one holds until Reload, unless fresh says that this
+// scheduler's config is newer than the one that the clocks were kept under.
+func (s *Scheduler) Restore(clocks []Clock, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	for _, c := range clocks {
 		h := s.hosts[c.Host]
 		if h == nil {
-			continue
+			h = s.add(c.Host, noRows{}) // one that redirects led to
 		}
 		if c.Wait > 0 {
 			h.notBefore = later(h.notBefore, now.Add(c.Wait))
 		}
-		if c.Delay > h.delay() {
-			h.raised = c.Delay
+		h.raised, h.limited = c.Raised, c.Limited
+		if !fresh && c.Base > h.base {
+			h.stored = c.Base
 		}
+		h.br.restore(&s.brk, now, c.Breaker)
 		s.settle(h)
 	}
 }
 
-// HoldAll has every host wait its whole delay from now. A successor that cannot
-// know when its predecessor sent its last requests calls it after Restore.
+// restore takes a record over as if its requests had just ended.
+func (b *breaker) restore(cfg *Breaker, now time.Time, c BreakerClock) {
+	b.newest = now.UnixNano() / int64(cfg.Window/windowParts)
+	b.counts[b.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
+	b.open, b.gaveUp, b.probes, b.opened = c.Open, c.GaveUp, c.Probes, c.Opened
+	if c.Open {
+		b.pause, b.probeAt = c.Pause, now.Add(c.Probe)
+	}
+}
+
+// HoldAll has every host wait its whole delay from now, those too that are added
+// later. A successor that cannot know when its predecessor sent its last requests
+// calls it after Restore.
 func (s *Scheduler) HoldAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
+	s.held = s.clock.Now()
 	for _, h := range s.inOrder {
-		h.notBefore = later(h.notBefore, now.Add(h.delay()))
+		h.notBefore = later(h.notBefore, s.held.Add(h.delay()))
 		s.settle(h)
 	}
 }
