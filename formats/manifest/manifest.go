@@ -195,19 +195,6 @@ func (r *Result) FilesOf(dataset string) []File {
 	return out
 }
 
-// Attempt records how an attempt at a task failed.
-type Attempt struct {
-	Header
-	Task    string `json:"task"`
-	Attempt int    `json:"attempt"`
-	At      string `json:"at"` // RFC 3339, UTC
-	Class   string `json:"class"`
-	Error   string `json:"error"`
-	Machine string `json:"machine"`
-}
-
-func (*Attempt) kind() string { return "attempt" }
-
 // Sealed is sealed.json: it alone says that a round is complete.
 type Sealed struct {
 	Header

@@ -1,0 +1,75 @@
+package manifest
+
+import "time"
+
+// The classes of how an attempt ended. ClassDone, ClassInterrupted and ClassTaken
+// are no failures: the task has its result, or the next attempt goes on.
+const (
+	ClassDone        = "done"
+	ClassInterrupted = "interrupted" // told to stop
+	ClassTaken       = "taken"       // another attempt took the task over
+
+	ClassFailed           = "failed"            // for a reason that has no class of its own
+	ClassFault            = "fault"             // a fault in the program
+	ClassPermanent        = "permanent"         // retrying cannot help
+	ClassCorrupt          = "corrupt"           // an input is damaged, or of a newer format
+	ClassStoreUnavailable = "store_unavailable" // the store did not answer
+	ClassStoreDenied      = "store_denied"      // the store refused access
+	ClassDiskFull         = "disk_full"         // no room in the store or on the local disk
+)
+
+// FailureClasses lists the classes of failed attempts.
+func FailureClasses() []string {
+	return []string{
+		ClassFailed, ClassFault, ClassPermanent, ClassCorrupt, ClassStoreUnavailable, ClassStoreDenied, ClassDiskFull,
+	}
+}
+
+// Attempt records how an attempt at a task ended, and what it cost.
+type Attempt struct {
+	Header
+	Task    string `json:"task"`
+	Attempt int    `json:"attempt"`
+	At      string `json:"at"` // when it ended, RFC 3339, UTC
+	Class   string `json:"class"`
+	Error   string `json:"error"` // "" where it is done
+	Machine string `json:"machine"`
+	Usage   *Usage `json:"usage,omitempty"` // absent in records of older versions
+}
+
+func (*Attempt) kind() string { return "attempt" }
+
+// Failure reports whether the attempt counts as a failure of its task.
+func (a *Attempt) Failure() bool {
+	switch a.Class {
+	case ClassDone, ClassInterrupted, ClassTaken:
+		return false
+	}
+	return true
+}
+
+// Usage is what attempts cost: calls to the store, as package store's Bucket
+// counts them, and time. The call that writes the record of the attempt itself is
+// not in it.
+type Usage struct {
+	WallMS       int64 `json:"wall_ms"`
+	Puts         int64 `json:"puts"` // an upload in parts is one
+	Gets         int64 `json:"gets"` // opening an object is one, and each range that is read
+	Lists        int64 `json:"lists"`
+	Deletes      int64 `json:"deletes"`
+	Failed       int64 `json:"failed"` // of all these
+	BytesRead    int64 `json:"bytes_read"`
+	BytesWritten int64 `json:"bytes_written"`
+}
+
+// Add returns the sum of u and v.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		WallMS: u.WallMS + v.WallMS,
+		Puts:   u.Puts + v.Puts, Gets: u.Gets + v.Gets, Lists: u.Lists + v.Lists, Deletes: u.Deletes + v.Deletes,
+		Failed: u.Failed + v.Failed, BytesRead: u.BytesRead + v.BytesRead, BytesWritten: u.BytesWritten + v.BytesWritten,
+	}
+}
+
+// Wall is the time that the attempts took, summed.
+func (u Usage) Wall() time.Duration { return time.Duration(u.WallMS) * time.Millisecond }
