@@ -1,0 +1,346 @@
+// Package overlay lays a local directory over a store.Bucket: what is written
+// goes to the directory, what was not written is read from the bucket below, and
+// that one never changes. It is how a task is computed a second time without a
+// trace: to compare the result with what was committed, or to make again what was
+// lost.
+//
+// In: a bucket and an empty local directory, which the caller removes. Out: a
+// bucket that holds the contract of package store but for two things. Create
+// looks at what was written here alone, so it succeeds where the bucket below has
+// an object of that name: it then hides that one, as Delete does. And it is of one
+// process: its names are in memory, and nothing is durable.
+//
+// It imports store and the standard library.
+package overlay
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Bucket is a bucket under a layer of what was written here.
+type Bucket struct {
+	base store.Bucket
+	dir  string
+
+	mu      sync.Mutex
+	written map[string]written
+	files   int // made so far: names of files are never used again
+}
+
+// written is what became of a key here.
+type written struct {
+	file    string // "": the object was deleted
+	size    int64
+	version store.Version
+}
+
+var _ store.Bucket = (*Bucket)(nil)
+
+// New lays the empty directory dir over base.
+func New(base store.Bucket, dir string) *Bucket {
+	return &Bucket{base: base, dir: dir, written: map[string]written{}}
+}
+
+// String implements store.Bucket.
+func (b *Bucket) String() string { return b.base.String() }
+
+// OpenWritten opens an object that was written here; store.ErrNotFound where the
+// key was not, whatever the bucket below has.
+func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, error) {
+	w, ok := b.look(key)
+	if !ok || w.file == "" {
+		return nil, wrap("open", key, store.ErrNotFound)
+	}
+	return openFile(ctx, key, w)
+}
+
+// Create implements store.Bucket, but for objects of the bucket below.
+func (b *Bucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	if err := check(ctx, key); err != nil {
+		return "", wrap("create", key, err)
+	}
+	w, err := b.save(body, size)
+	if err != nil {
+		return "", wrap("create", key, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.written[key]
+	if old.file == "" {
+		b.written[key] = w
+		return w.version, nil
+	}
+	err = os.Remove(w.file)
+	if old.version != w.version {
+		err = store.ErrExists
+	}
+	if err != nil {
+		return "", wrap("create", key, err)
+	}
+	return old.version, nil
+}
+
+// Swap implements store.Bucket.
+func (b *Bucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	if err := check(ctx, key); err != nil {
+		return "", wrap("swap", key, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, here := b.written[key]
+	if !here {
+		below, version, err := b.base.Get(ctx, key, math.MaxInt64)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return "", err
+		case bytes.Equal(below, body):
+			return version, nil
+		default:
+			now.version = version
+		}
+	}
+	h := sha256.Sum256(body)
+	if now.file != "" && now.version == store.Version(hex.EncodeToString(h[:])) {
+		return now.version, nil
+	}
+	if now.version != old {
+		return "", wrap("swap", key, store.ErrConflict)
+	}
+	next, err := b.saveLocked(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return "", wrap("swap", key, err)
+	}
+	b.written[key] = next
+	if now.file != "" {
+		err = os.Remove(now.file)
+	}
+	return next.version, err
+}
+
+// Get implements store.Bucket.
+func (b *Bucket) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	if err := check(ctx, key); err != nil {
+		return nil, "", wrap("get", key, err)
+	}
+	// A swap may remove the file that was just looked up.
+	b.mu.Lock()
+	w, here := b.written[key]
+	var body []byte
+	var err error
+	switch {
+	case here && w.file == "":
+		err = store.ErrNotFound
+	case here && w.size > limit:
+		err = store.ErrTooLarge
+	case here:
+		body, err = os.ReadFile(w.file)
+	}
+	b.mu.Unlock()
+	if !here {
+		return b.base.Get(ctx, key, limit)
+	}
+	if err != nil {
+		return nil, "", wrap("get", key, err)
+	}
+	return body, w.version, nil
+}
+
+// Open implements store.Bucket.
+func (b *Bucket) Open(ctx context.Context, key string) (store.Object, error) {
+	if err := check(ctx, key); err != nil {
+		return nil, wrap("open", key, err)
+	}
+	w, here := b.look(key)
+	switch {
+	case !here:
+		return b.base.Open(ctx, key)
+	case w.file == "":
+		return nil, wrap("open", key, store.ErrNotFound)
+	}
+	return openFile(ctx, key, w)
+}
+
+// List implements store.Bucket.
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		b.mu.Lock()
+		var above []store.Info // size < 0: deleted
+		for key, w := range b.written {
+			if strings.HasPrefix(key, prefix) {
+				i := store.Info{Key: key, Size: w.size}
+				if w.file == "" {
+					i.Size = -1
+				}
+				above = append(above, i)
+			}
+		}
+		b.mu.Unlock()
+		slices.SortFunc(above, func(a, b store.Info) int { return strings.Compare(a.Key, b.Key) })
+		// aboveUntil yields what is above and sorts before the key.
+		aboveUntil := func(key string, all bool) bool {
+			for len(above) > 0 && (all || above[0].Key < key) {
+				i := above[0]
+				above = above[1:]
+				if i.Size >= 0 && !yield(i, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		for i, err := range b.base.List(ctx, prefix) {
+			if err != nil {
+				yield(store.Info{}, err)
+				return
+			}
+			if !aboveUntil(i.Key, false) {
+				return
+			}
+			if len(above) > 0 && above[0].Key == i.Key {
+				continue // hidden; what hides it comes with the next
+			}
+			if !yield(i, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(store.Info{}, wrap("list", prefix, err))
+			return
+		}
+		aboveUntil("", true)
+	}
+}
+
+// Delete implements store.Bucket; the object below, if there is one, is hidden.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	if err := check(ctx, key); err != nil {
+		return wrap("delete", key, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.written[key]
+	b.written[key] = written{}
+	if old.file == "" {
+		return nil
+	}
+	if err := os.Remove(old.file); err != nil {
+		return wrap("delete", key, err)
+	}
+	return nil
+}
+
+func (b *Bucket) look(key string) (written, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w, ok := b.written[key]
+	return w, ok
+}
+
+// save writes a body to a file of its own.
+func (b *Bucket) save(body io.ReaderAt, size int64) (written, error) {
+	b.mu.Lock()
+	name := b.next()
+	b.mu.Unlock()
+	return save(name, body, size)
+}
+
+func (b *Bucket) saveLocked(body io.ReaderAt, size int64) (written, error) {
+	return save(b.next(), body, size)
+}
+
+func (b *Bucket) next() string {
+	b.files++
+	return filepath.Join(b.dir, strconv.Itoa(b.files))
+}
+
+func save(name string, body io.ReaderAt, size int64) (_ written, err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return written{}, full(err)
+	}
+	defer func() {
+		if err != nil {
+			err = full(errors.Join(err, os.Remove(name)))
+		}
+	}()
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, h), io.NewSectionReader(body, 0, size))
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return written{}, err
+	}
+	return written{file: name, size: size, version: version(h)}, nil
+}
+
+// full marks an error of a disk without room as what it is.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", store.ErrFull, err)
+	}
+	return err
+}
+
+func version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }
+
+// check says whether a call for key may go on.
+func check(ctx context.Context, key string) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func wrap(what, key string, err error) error { return fmt.Errorf("%s %q: %w", what, key, err) }
+
+func openFile(ctx context.Context, key string, w written) (store.Object, error) {
+	f, err := os.Open(w.file)
+	if errors.Is(err, os.ErrNotExist) { // deleted since it was looked up
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return nil, wrap("open", key, err)
+	}
+	return &object{f: f, size: w.size, key: key, done: ctx.Err}, nil
+}
+
+// object is an open file of the layer.
+type object struct {
+	f    *os.File
+	size int64
+	key  string
+	done func() error // the error of the context that bounds the reads
+}
+
+func (o *object) Size() int64  { return o.size }
+func (o *object) Close() error { return o.f.Close() }
+
+func (o *object) ReadAt(p []byte, off int64) (int, error) {
+	if err := o.done(); err != nil {
+		return 0, wrap("read", o.key, err)
+	}
+	n, err := o.f.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = wrap("read", o.key, err)
+	}
+	return n, err
+}
