@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -63,37 +62,16 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	return err
 }
 
-func (r Runner) attempt(ctx context.Context, t stages.Task) (err error) {
+func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	done, _, err := LoadResult(ctx, r.Bucket, t)
 	if err != nil || done != nil {
 		return err
 	}
-	p, err := Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
+	result, err := r.compute(ctx, t)
 	if err != nil {
 		return err
 	}
-	if t.Partition < 0 || t.Partition >= t.Stage.Tasks(p) {
-		return fmt.Errorf("the plan has no such partition: %s has 0 to %d: %w", t.Stage, t.Stage.Tasks(p)-1, stages.ErrPermanent)
-	}
-	scratch, err := os.MkdirTemp(r.Scratch, "task-")
-	if err != nil {
-		return fmt.Errorf("scratch directory: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	// A fault in a stage fails its task, not the process with the tasks beside it.
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("fault in the program: %v: %s", fault, debug.Stack())
-		}
-	}()
-	env := &stages.Env{
-		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Version: r.Version,
-	}
-	result, err := r.stage(ctx, env, p, t)
-	if err != nil {
-		return err
-	}
-	return r.commit(ctx, t, p, result)
+	return r.commit(ctx, t, result)
 }
 
 // stage runs the task's stage on its frozen inputs.
@@ -114,9 +92,8 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 
 // commit creates the result, once. Another's result counts as well when it is the
 // same; a different one cannot be, so it is permanent.
-func (r Runner) commit(ctx context.Context, t stages.Task, p *manifest.Plan, result *manifest.Result) error {
-	result.Task, result.Stage, result.Partition, result.Plan = t.String(), string(t.Stage), t.Partition, p.ID
-	_, err := manifest.Create(ctx, r.Bucket, layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition), result)
+func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Result) error {
+	_, err := manifest.Create(ctx, r.Bucket, resultKey(t), result)
 	if errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("another attempt committed another result: %w: %w", err, stages.ErrPermanent)
 	}

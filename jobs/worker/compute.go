@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store/overlay"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Compute makes the parts of a reduce task from its frozen inputs and returns the
+// result that an attempt would commit, whether or not the task has one. Parts are
+// created in r.Bucket, as are start.json and inputs.json where they are missing,
+// so to compute a task again, that must be an overlay. A fetch task, which is no
+// function of what is stored, is refused with stages.ErrPermanent.
+func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
+	if t.Stage == stages.Fetch {
+		return nil, fmt.Errorf("%s: what was fetched cannot be computed: %w", t, stages.ErrPermanent)
+	}
+	return r.compute(ctx, t)
+}
+
+// compute runs the stage of a task of any kind.
+func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result, err error) {
+	p, err := Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	if t.Partition < 0 || t.Partition >= t.Stage.Tasks(p) {
+		return nil, fmt.Errorf("the plan has no such partition: %s has 0 to %d: %w", t.Stage, t.Stage.Tasks(p)-1, stages.ErrPermanent)
+	}
+	scratch, err := os.MkdirTemp(r.Scratch, "task-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	// A fault in a stage fails its task, not the process with the tasks beside it.
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("%w: %v: %s", errFault, fault, debug.Stack())
+		}
+	}()
+	env := &stages.Env{
+		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Version: r.Version,
+	}
+	result, err := r.stage(ctx, env, p, t)
+	if err != nil {
+		return nil, err
+	}
+	result.Task, result.Stage, result.Partition, result.Plan = t.String(), string(t.Stage), t.Partition, p.ID
+	return result, nil
+}
+
+// Recompute is Compute on top of the store, which it leaves as it is. The parts
+// that were made can be read from the overlay until release is called.
+func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
+	dir, err := os.MkdirTemp(r.Scratch, "again-")
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("scratch directory: %w", err)
+	}
+	release = func() { _ = os.RemoveAll(dir) }
+	made = overlay.New(r.Bucket, dir)
+	r.Bucket = made
+	result, err := r.Compute(ctx, t)
+	if err != nil {
+		release()
+		return nil, nil, nil, err
+	}
+	return result, made, release, nil
+}
+
+// resultKey is where a task's result lies.
+func resultKey(t stages.Task) string {
+	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
+}
