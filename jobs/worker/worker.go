@@ -12,11 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
-	"time"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -38,10 +35,19 @@ type Runner struct {
 
 // Run makes one attempt at a task. It returns nil when the task has a result,
 // whoever made it. The error names the task and wraps stages.ErrInterrupted,
-// stages.ErrPermanent, ErrNotReady or what failed; but for an interruption it is
-// recorded under attempts/.
+// stages.ErrPermanent, ErrNotReady or what failed. How the attempt ended and what
+// it cost is recorded under attempts/.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
-	err := r.attempt(ctx, t)
+	own, meter := r.metered()
+	err := ended(ctx, t, own.attempt(ctx, t))
+	if failed := r.record(ctx, t, err, meter.usage()); failed != nil {
+		r.Log.Warn("the attempt could not be recorded", "task", t.String(), "error", failed)
+	}
+	return err
+}
+
+// ended gives the error of an attempt its class and the name of its task.
+func ended(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -53,11 +59,6 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	}
 	if !strings.HasPrefix(err.Error(), t.String()) {
 		err = fmt.Errorf("%s: %w", t, err)
-	}
-	if !errors.Is(err, stages.ErrInterrupted) && !errors.Is(err, ErrNotReady) {
-		if failed := r.recordFailure(ctx, t, err); failed != nil {
-			r.Log.Warn("the failed attempt could not be recorded", "task", t.String(), "error", failed)
-		}
 	}
 	return err
 }
@@ -98,36 +99,4 @@ func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Resu
 		return fmt.Errorf("another attempt committed another result: %w: %w", err, stages.ErrPermanent)
 	}
 	return err
-}
-
-// maxError bounds an error's text in a failed attempt, bytes.
-const maxError = 8 << 10
-
-// recordFailure creates the next attempts/part-…-eN.json.
-func (r Runner) recordFailure(ctx context.Context, t stages.Task, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	class := "failed"
-	switch {
-	case errors.Is(cause, stages.ErrPermanent):
-		class = "permanent"
-	case errors.Is(cause, store.ErrUnavailable):
-		class = "store_unavailable"
-	case errors.Is(cause, store.ErrFull):
-		class = "disk_full"
-	case errors.Is(cause, stages.ErrTaken):
-		class = "taken"
-	}
-	machine, _ := os.Hostname()
-	text := cause.Error()
-	a := manifest.Attempt{
-		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339Nano), // makes each body unique
-		Class: class, Error: text[:min(len(text), maxError)], Machine: machine,
-	}
-	for a.Attempt = 1; ; a.Attempt++ {
-		_, err := manifest.Create(ctx, r.Bucket, layout.Attempt(t.Crawl, t.Round, string(t.Stage), t.Partition, a.Attempt), &a)
-		if !errors.Is(err, store.ErrExists) {
-			return err
-		}
-	}
 }

@@ -106,7 +106,7 @@ func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
 		}
 	}
 	a := attempts(t, r.Bucket, task(stages.Dedup, 0))
-	if len(a) != 2 || a[0].Class != "failed" || a[1].Attempt != 2 {
+	if len(a) != 2 || a[0].Class != manifest.ClassFault || a[1].Attempt != 2 {
 		t.Errorf("two failures are recorded as %+v", a)
 	}
 	left, err := os.ReadDir(r.Scratch)

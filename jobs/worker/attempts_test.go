@@ -1,0 +1,116 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// steps is a clock that goes on a second each time it is asked.
+type steps struct{ now time.Time }
+
+func (s *steps) Now() time.Time {
+	s.now = s.now.Add(time.Second)
+	return s.now
+}
+
+func (s *steps) Sleep(ctx context.Context, d time.Duration) error {
+	s.now = s.now.Add(d)
+	return ctx.Err()
+}
+
+func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
+	r, _ := started(t)
+	r.Clock = &steps{now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}
+	counted := store.Count(r.Bucket)
+	r.Bucket = counted
+	merged := task(stages.Merge, 0)
+	// An input that is not there makes the first attempt fail, after some reads.
+	create(t, r.Bucket, layout.Result("2026-11", 0, "fetch", 0), &manifest.Result{Files: []manifest.File{{Dataset: "fetches", Key: "gone", Bytes: 1}}})
+	create(t, r.Bucket, layout.Result("2026-11", 0, "fetch", 1), &manifest.Result{})
+	before := counted.Counts()
+	if err := r.Run(t.Context(), merged); err == nil {
+		t.Fatal("merge ran without its inputs")
+	}
+	after := counted.Counts()
+	a := attempts(t, r.Bucket, merged)
+	if len(a) != 1 || a[0].Class != manifest.ClassFailed || a[0].Error == "" || a[0].Usage == nil {
+		t.Fatalf("recorded as %+v", a)
+	}
+	u := *a[0].Usage
+	// The record's own PUT is not in it.
+	if u.Gets != after.Gets-before.Gets || u.Puts != after.Puts-before.Puts-1 || u.BytesRead != after.BytesIn-before.BytesIn {
+		t.Errorf("usage %+v; the store saw %+v, then %+v", u, before, after)
+	}
+	if u.WallMS <= 0 || u.WallMS%1000 != 0 {
+		t.Errorf("wall time %d ms is not of the task's clock", u.WallMS)
+	}
+}
+
+func TestADoneAttemptIsRecordedAndAReRunOfADoneTaskIsNot(t *testing.T) {
+	r, _ := started(t)
+	for n := range 2 {
+		create(t, r.Bucket, layout.Result("2026-11", 0, "merge", n), &manifest.Result{})
+	}
+	ranked := task(stages.Rank, 0)
+	for range 2 {
+		if err := r.Run(t.Context(), ranked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := attempts(t, r.Bucket, ranked)
+	if len(a) != 1 || a[0].Class != manifest.ClassDone || a[0].Failure() || a[0].Error != "" {
+		t.Fatalf("recorded as %+v", a)
+	}
+	// start.json, inputs.json, the parts, the result.
+	if u := a[0].Usage; u.Puts < 4 || u.BytesWritten == 0 || u.Failed != 0 {
+		t.Errorf("usage %+v", u)
+	}
+}
+
+func TestAnInterruptedAttemptIsRecordedThoughItsContextHasEnded(t *testing.T) {
+	r, _ := started(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Run(ctx, task(stages.Merge, 1)); !errors.Is(err, stages.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if a := attempts(t, r.Bucket, task(stages.Merge, 1)); len(a) != 1 || a[0].Class != manifest.ClassInterrupted || a[0].Failure() {
+		t.Errorf("recorded as %+v", a)
+	}
+}
+
+func TestErrorsHaveTheClassThatRetryIsAskedFor(t *testing.T) {
+	for want, err := range map[string]error{
+		manifest.ClassDone:             nil,
+		manifest.ClassFailed:           errors.New("boom"),
+		manifest.ClassTaken:            fmt.Errorf("x: %w", stages.ErrTaken),
+		manifest.ClassInterrupted:      fmt.Errorf("x: %w", stages.ErrInterrupted),
+		manifest.ClassPermanent:        fmt.Errorf("x: %w", stages.ErrPermanent),
+		manifest.ClassFault:            fmt.Errorf("%w: index out of range", errFault),
+		manifest.ClassStoreDenied:      fmt.Errorf("x: %w", store.ErrDenied),
+		manifest.ClassStoreUnavailable: fmt.Errorf("%w: %w", store.ErrUnavailable, stages.ErrInterrupted),
+		manifest.ClassDiskFull:         fmt.Errorf("scratch: %w", syscall.ENOSPC),
+		manifest.ClassCorrupt:          fmt.Errorf("%w: %w", table.ErrCorrupt, stages.ErrPermanent),
+	} {
+		if got := classOf(err); got != want {
+			t.Errorf("%v is of class %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestTheTextOfAnErrorIsBoundedAtACharacter(t *testing.T) {
+	if got := bounded(strings.Repeat("é", maxError)); len(got) > maxError || strings.Contains(got, "\ufffd") || len(got) < maxError-2 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
