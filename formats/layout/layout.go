@@ -95,14 +95,41 @@ func Result(crawl string, round int, stage string, partition int) string {
 	return StageDir(crawl, round, stage) + Part(partition) + ".json"
 }
 
-// Attempt says how an attempt failed.
-func Attempt(crawl string, round int, stage string, partition, attempt int) string {
-	return fmt.Sprintf("%sattempts/%s-e%d.json", StageDir(crawl, round, stage), Part(partition), attempt)
+// AttemptsDir is the folder of a stage's attempts, with its slash.
+func AttemptsDir(crawl string, round int, stage string) string {
+	return StageDir(crawl, round, stage) + "attempts/"
 }
 
-// Attempts is the prefix of a partition's failed attempts.
+// Attempt says how an attempt ended.
+func Attempt(crawl string, round int, stage string, partition, attempt int) string {
+	return fmt.Sprintf("%s-e%d.json", AttemptsDir(crawl, round, stage)+Part(partition), attempt)
+}
+
+// ParseAttempt gives the partition and number of an attempt's key in dir.
+func ParseAttempt(dir, key string) (partition, attempt int, ok bool) {
+	name, ok := strings.CutPrefix(key, dir)
+	name, isJSON := strings.CutSuffix(name, ".json")
+	part, number, dashed := strings.Cut(name, "-e")
+	partition, err := ParsePart(part)
+	if !ok || !isJSON || !dashed || err != nil {
+		return 0, 0, false
+	}
+	attempt, err = strconv.Atoi(number)
+	if err != nil || attempt < 1 || strconv.Itoa(attempt) != number {
+		return 0, 0, false
+	}
+	return partition, attempt, true
+}
+
+// Attempts is the prefix of a partition's attempts.
 func Attempts(crawl string, round int, stage string, partition int) string {
-	return StageDir(crawl, round, stage) + "attempts/" + Part(partition) + "-e"
+	return AttemptsDir(crawl, round, stage) + Part(partition) + "-e"
+}
+
+// Results is the prefix of a stage's results; for fetch it is that of the tasks'
+// folders too.
+func Results(crawl string, round int, stage string) string {
+	return StageDir(crawl, round, stage) + "part-"
 }
 
 // Working is a working file of a reduce task, read by later stages of the round

@@ -51,3 +51,18 @@ func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysOfAttemptsAreParsedBack(t *testing.T) {
+	dir := AttemptsDir("2026-11", 0, "merge")
+	if p, n, ok := ParseAttempt(dir, Attempt("2026-11", 0, "merge", 17, 3)); p != 17 || n != 3 || !ok {
+		t.Errorf("%d, %d, %t", p, n, ok)
+	}
+	if p, _, ok := ParseAttempt(dir, Attempt("2026-11", 0, "merge", 123456, 1)); p != 123456 || !ok {
+		t.Errorf("%d, %t", p, ok)
+	}
+	for _, key := range []string{"", "part-00001-e1.json", dir, dir + "part-00001-e0.json", dir + "part-00001-e01.json", dir + "part-1-e1.json", dir + "part-00001-e1", dir + "part-00001.json"} {
+		if _, _, ok := ParseAttempt(dir, key); ok {
+			t.Errorf("%q names an attempt", key)
+		}
+	}
+}
