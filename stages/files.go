@@ -3,6 +3,7 @@ package stages
 // What each stage's result lists (manifest.File.Dataset), and where it lies:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
+//	          robots                                       the same, working: read by the task's next attempt
 //	          warc cdxj                                    layout.WARC, layout.CDXJ
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
 //	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces
@@ -23,6 +24,7 @@ const (
 	FilePages           = "pages"
 	FileText            = "text"
 	FileLinks           = "links"
+	FileRobots          = "robots"
 	FileWARC            = "warc"
 	FileCDXJ            = "cdxj"
 	FileEdges           = "edges"

@@ -74,6 +74,11 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
+	if o.config != "" {
+		if _, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version); err != nil {
+			return nil, nil, err
+		}
+	}
 	scratch, err := os.MkdirTemp("", "crawlbatch-")
 	if err != nil {
 		return nil, nil, usagef("no scratch directory: %v: make room, or set TMPDIR", err)
@@ -86,7 +91,7 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	}
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: shown,
-		Reloads: o.reloadOnHangup(ctx, cfg),
+		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg),
 	}
 	d := &jobs.Driver{
 		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: scratch, Lookup: os.LookupEnv,

@@ -51,7 +51,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 	defer os.RemoveAll(scratch)
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: stages.NoProgress{},
-		Reloads: o.reloadOnHangup(ctx, cfg),
+		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg),
 	}
 	if err := try.Run(ctx, o.task); err != nil {
 		return err

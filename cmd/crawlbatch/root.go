@@ -221,6 +221,13 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	}
 	if c.config == "" {
 		later = frozen.Clone()
+		newest, revision, err := worker.NewestPoliteness(ctx, b, crawl)
+		if err != nil {
+			return nil, nil, err
+		}
+		if revision > 0 {
+			later.Politeness = newest
+		}
 		c.overlay(later)
 		if err := later.Validate(); err != nil {
 			return nil, nil, err

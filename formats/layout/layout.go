@@ -46,6 +46,9 @@ func CrawlDir(crawl string) string { return "crawl=" + crawl + "/" }
 // CrawlManifest holds the crawl's frozen config.
 func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" }
 
+// Politeness holds the newest revision of the crawl's politeness.
+func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
+
 // Active names the crawl and round whose fetch stage runs in this store.
 func Active() string { return "active.json" }
 

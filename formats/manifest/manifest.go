@@ -239,19 +239,68 @@ type Checkpoint struct {
 	Holder    string      `json:"holder"`  // attempt that holds it
 	Released  bool        `json:"released"`
 	Complete  bool        `json:"complete"`
-	LeaseMS   int64       `json:"lease_ms"`   // the holder may fetch for so long after sending a swap
-	ElapsedMS int64       `json:"elapsed_ms"` // of the fetch window, by the clocks of all attempts
-	Recorded  []byte      `json:"recorded"`   // Roaring bitmap of rows of the plan file whose outcome is recorded
-	Files     []File      `json:"files"`      // segments and WARC files that count
-	Hosts     []HostClock `json:"hosts"`      // sorted by host
+	LeaseMS   int64       `json:"lease_ms"`          // the holder may fetch for so long after sending a swap
+	ElapsedMS int64       `json:"elapsed_ms"`        // of the fetch window, by the clocks of all attempts
+	Recorded  []byte      `json:"recorded"`          // Roaring bitmap of rows of the plan file whose outcome is recorded
+	Files     []File      `json:"files"`             // segments and WARC files that count
+	Hosts     []HostClock `json:"hosts"`             // sorted by host
+	Retries   []URLRetry  `json:"retries,omitempty"` // URLs that wait to be tried again, by row
 	Counts    []Count     `json:"counts"`
+
+	Politeness int     `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
+	Stalled    int     `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far
+	Trying     *Trying `json:"trying,omitempty"`     // what is processed alone, to find what kills attempts
 }
 
 func (*Checkpoint) kind() string { return "checkpoint" }
 
-// HostClock is a host's pacing state at a checkpoint.
+// HostClock is a host's pace and health at a checkpoint.
 type HostClock struct {
-	Host    string `json:"host"`
-	DelayMS int64  `json:"delay_ms"` // in force
-	WaitMS  int64  `json:"wait_ms"`  // until its next request was due, at the checkpoint
+	Host     string       `json:"host"`
+	DelayMS  int64        `json:"delay_ms"`            // in force
+	BaseMS   int64        `json:"base_ms"`             // of it, what config and robots.txt ask for
+	RaisedMS int64        `json:"raised_ms,omitempty"` // by the host's own answers
+	Limited  int          `json:"limited,omitempty"`   // 429 and 503 in a row
+	WaitMS   int64        `json:"wait_ms"`             // until its next request was due, at the checkpoint
+	Breaker  *HostBreaker `json:"breaker,omitempty"`
 }
+
+// HostBreaker is a host's breaker at a checkpoint.
+type HostBreaker struct {
+	OK      int   `json:"ok,omitempty"`     // requests of the window
+	Failed  int   `json:"failed,omitempty"` // those that failed
+	Open    bool  `json:"open,omitempty"`   // the host is suspended
+	GaveUp  bool  `json:"gave_up,omitempty"`
+	ProbeMS int64 `json:"probe_ms,omitempty"` // until its next probe
+	PauseMS int64 `json:"pause_ms,omitempty"` // before that probe
+	Probes  int   `json:"probes,omitempty"`   // failed in a row
+	Opened  int   `json:"opened,omitempty"`   // times
+}
+
+// URLRetry is a planned URL that has been tried and waits to be tried again.
+type URLRetry struct {
+	Row          int64 `json:"row"`                // in the plan file
+	Attempts     int32 `json:"attempts"`           // requests sent for it
+	Timeouts     int   `json:"timeouts,omitempty"` // retries used, by class
+	ServerErrors int   `json:"server_errors,omitempty"`
+	Limited      int   `json:"limited,omitempty"`
+	DNS          int   `json:"dns,omitempty"`
+	WaitMS       int64 `json:"wait_ms"` // until it is due, at the checkpoint
+}
+
+// Trying names what an attempt works on while it works on one thing at a time:
+// a planned row, or the robots.txt of an origin.
+type Trying struct {
+	Row    int64  `json:"row"`
+	Origin string `json:"origin,omitempty"` // "" where it is the row
+}
+
+// Politeness is politeness.json: the newest revision of the politeness section,
+// which tasks keep to whatever config they were started with.
+type Politeness struct {
+	Header
+	Revision int    `json:"revision"` // from 1; makes every body unique
+	Config   string `json:"config"`   // YAML of the section
+}
+
+func (*Politeness) kind() string { return "politeness" }

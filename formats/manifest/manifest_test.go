@@ -18,7 +18,9 @@ func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
 		{&Attempt{Task: "merge@2026-11.0:0", Error: "boom\n"}, &Attempt{}},
 		{&Sealed{Crawl: "2026-11", Files: []File{{Dataset: "pages"}}}, &Sealed{}},
 		{&Active{Crawl: "2026-11", Nonce: "n"}, &Active{}},
-		{&Checkpoint{Epoch: 2, Recorded: []byte{1, 2}, Hosts: []HostClock{{Host: "a"}}}, &Checkpoint{}},
+		{&Checkpoint{Epoch: 2, Recorded: []byte{1, 2}, Hosts: []HostClock{{Host: "a", Breaker: &HostBreaker{Failed: 3}}},
+			Retries: []URLRetry{{Row: 7, Limited: 1}}, Trying: &Trying{Row: 8}}, &Checkpoint{}},
+		{&Politeness{Revision: 2, Config: "delay: 2s\n"}, &Politeness{}},
 	}
 	for _, d := range docs {
 		body, err := Encode(d.in)

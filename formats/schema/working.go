@@ -27,6 +27,19 @@ type Refused struct {
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 }
 
+// RobotsFile is a row of a fetch segment's working file robots: what became known
+// of an origin's robots.txt. A successor takes the newest row of each origin over.
+type RobotsFile struct {
+	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
+	Host    string  `parquet:"host,dict" doc:"host that is paced"`
+	Rules   bool    `parquet:"rules" doc:"whether there is a file; false: all is allowed, or outcome says why nothing is"`
+	Body    []byte  `parquet:"body,optional" doc:"its text, as far as it is read"`
+	Digest  string  `parquet:"digest,optional" doc:"SHA-1 of the payload, base 32"`
+	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it is to be asked for again"`
+	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs where it could not be had"`
+	Failure string  `parquet:"failure,optional" doc:"why it could not be had"`
+}
+
 // Edge is a row of a merge task's link run: the followable links of its pages,
 // sorted by (TargetBucket, TargetSURT, Target, Source, Kind, Ordinal).
 type Edge struct {

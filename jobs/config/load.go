@@ -116,6 +116,17 @@ func (c *Config) YAML() (string, error) {
 	return file.String(), nil
 }
 
+// YAML renders the section as a config file that says nothing else.
+func (p Politeness) YAML() (string, error) {
+	b, err := yaml.Marshal(struct {
+		Politeness Politeness `yaml:"politeness"`
+	}{p})
+	if err != nil {
+		return "", fmt.Errorf("config: encode politeness: %w", err)
+	}
+	return string(b), nil
+}
+
 // Clone is a deep copy.
 func (c *Config) Clone() *Config {
 	d := *c

@@ -3,19 +3,19 @@ package worker
 import (
 	"sync"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
 // Reloads hands new politeness to the fetch tasks that run, and to those that
 // start later. The zero value is ready.
 type Reloads struct {
 	mu     sync.Mutex
-	latest *polite.Config
-	tasks  map[chan polite.Config]bool
+	latest *fetch.Revision
+	tasks  map[chan fetch.Revision]bool
 }
 
 // Publish replaces the politeness of all tasks.
-func (r *Reloads) Publish(c polite.Config) {
+func (r *Reloads) Publish(c fetch.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = &c
@@ -24,12 +24,12 @@ func (r *Reloads) Publish(c polite.Config) {
 	}
 }
 
-func (r *Reloads) subscribe() (<-chan polite.Config, func()) {
+func (r *Reloads) subscribe() (<-chan fetch.Revision, func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	task := make(chan polite.Config, 1)
+	task := make(chan fetch.Revision, 1)
 	if r.tasks == nil {
-		r.tasks = map[chan polite.Config]bool{}
+		r.tasks = map[chan fetch.Revision]bool{}
 	}
 	r.tasks[task] = true
 	if r.latest != nil {
@@ -43,7 +43,7 @@ func (r *Reloads) subscribe() (<-chan polite.Config, func()) {
 }
 
 // offer leaves the newest value in the channel, never waiting for its reader.
-func offer(task chan polite.Config, c polite.Config) {
+func offer(task chan fetch.Revision, c fetch.Revision) {
 	select {
 	case <-task:
 	default:

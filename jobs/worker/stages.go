@@ -32,13 +32,21 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if err != nil {
 		return nil, err
 	}
-	in := &fetch.Input{Task: t, Plan: p}
+	cfg := FetchConfig(r.Config, r.Version)
+	newest, revision, err := NewestPoliteness(ctx, r.Bucket, t.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	if revision > 0 {
+		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
+	}
+	in := &fetch.Input{Task: t, Plan: p, Politeness: revision}
 	if r.Reloads != nil {
 		reload, stop := r.Reloads.subscribe()
 		defer stop()
 		in.Reload = reload
 	}
-	return fetch.Run(ctx, env, in, FetchConfig(r.Config, r.Version), parser)
+	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
 // reduce runs the task of any other stage.

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -38,7 +39,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 		if !s.at.IsZero() {
 			v.tries-- // the same try, once more
 		}
-		c.keep(v)
+		c.keep(v, time.Time{})
 		t.Done(polite.Result{Again: &polite.Item{ID: v.row}})
 		return
 	}
@@ -76,7 +77,7 @@ func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, fai
 		// The requests that were sent are evidence, whatever becomes of the URL.
 		c.record(&bundle{requests: v.requests})
 		v.requests = nil
-		c.keep(v)
+		c.keep(v, r.Again.NotBefore)
 		t.Done(r)
 		return
 	}
@@ -136,7 +137,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	default:
 		v.fetch.Redirects++
 		v.key, v.tries, v.retries = target, 0, [retryClasses]int{}
-		c.keep(v)
+		c.keep(v, time.Time{})
 		if target.Host == t.Host {
 			t.Done(polite.Result{Class: polite.Success, Again: &polite.Item{ID: v.row}})
 			return

@@ -28,7 +28,8 @@ type Config struct {
 	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
 	PaceConnectTo bool
 
-	tune                 func(*wire.Config) // in tests: where connections go
+	tune                 func(*wire.Config)              // in tests: where connections go
+	free                 func(dir string) (int64, error) // in tests: the room in scratch space
 	AllowPrivateNetworks bool
 }
 

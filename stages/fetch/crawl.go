@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -51,9 +52,12 @@ type crawl struct {
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
 	// mayWrite says whether the task has the right to send a request at a time;
-	// admit waits until one may be begun.
+	// admit waits until one may be begun; alone, if set, is told what comes next.
 	mayWrite func(now time.Time) bool
 	admit    func(ctx context.Context) error
+	alone    func(manifest.Trying) error
+	slots    chan struct{} // one element for each turn that is out
+	gaveUp   bool          // nothing is fetched any more: the rest is deferred
 
 	mu      sync.Mutex
 	visits  map[int64]*visit // that go on at a later turn
@@ -105,6 +109,7 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		mayWrite: func(time.Time) bool { return true },
 		admit:    func(ctx context.Context) error { return ctx.Err() },
+		slots:    make(chan struct{}, cfg.Slots),
 		visits:   map[int64]*visit{}, origins: map[string]*origin{}, pending: map[string]int{}, claims: map[uint64]struct{}{},
 	}, nil
 }
@@ -117,12 +122,12 @@ func (c *crawl) fail(err error) {
 }
 
 // loop gives out turns until nothing is left or ctx ends; then it waits for the
-// requests in flight, whose own context is flights. It returns nil when every URL
-// has its outcome.
-func (c *crawl) loop(ctx, flights context.Context) error {
+// requests in flight. Each of them has the context that flight gives. It returns
+// nil when every URL has its outcome.
+func (c *crawl) loop(ctx context.Context, flight func() context.Context) error {
 	ctx, c.stop = context.WithCancelCause(ctx)
 	defer c.stop(nil)
-	slots := make(chan struct{}, c.cfg.Slots)
+	slots := c.slots
 	var wg sync.WaitGroup
 	var err error
 	for err == nil {
@@ -141,7 +146,7 @@ func (c *crawl) loop(ctx, flights context.Context) error {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			c.serve(flights, t)
+			c.serve(flight(), t)
 		})
 	}
 	wg.Wait()
@@ -174,7 +179,11 @@ func (c *crawl) serve(ctx context.Context, t *polite.Turn) {
 // step takes the turn's item on. It reports whether the turn is over.
 func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 	if t.Item.ID < 0 {
-		c.askRobots(ctx, t, c.originByID(t.Item.ID))
+		o := c.originByID(t.Item.ID)
+		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
+			return true
+		}
+		c.askRobots(ctx, t, o)
 		return true
 	}
 	v, err := c.visit(t.Item.ID)
@@ -187,6 +196,9 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 	switch state, rules := c.rulesOf(o); state {
 	case robotsUnknown:
 		t.PutBack(t.Item)
+		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
+			return true
+		}
 		c.askRobots(ctx, t, o)
 		return true
 	case robotsPending:
@@ -208,9 +220,26 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 			c.finish(v, schema.RobotsDenied, failure)
 			return false
 		}
+		if !c.announce(t, manifest.Trying{Row: v.row}) {
+			return true
+		}
 		c.get(ctx, t, v, o, verdict.Rule)
 		return true
 	}
+}
+
+// announce tells who wants to know what the turn is about to do; false: it could
+// not, which ends the crawl and the turn.
+func (c *crawl) announce(t *polite.Turn, what manifest.Trying) bool {
+	if c.alone == nil {
+		return true
+	}
+	if err := c.alone(what); err != nil {
+		c.fail(err)
+		t.Done(polite.Result{})
+		return false
+	}
+	return true
 }
 
 // drain ends the URLs of a turn that may send nothing.
@@ -221,6 +250,9 @@ func (c *crawl) drain(t *polite.Turn) {
 		outcome, failure = schema.Stopped, t.Reason
 	case polite.Suspended:
 		outcome = schema.HostSuspended
+	}
+	if c.gaveUp {
+		outcome, failure = schema.Deferred, "given up"
 	}
 	for it, ok := t.Item, true; ok; it, ok = t.Another() {
 		if it.ID < 0 {
@@ -278,7 +310,7 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 
 // record emits what belongs to no outcome.
 func (c *crawl) record(b *bundle) {
-	if len(b.requests)+len(b.captures) == 0 {
+	if len(b.requests)+len(b.captures) == 0 && b.robots == nil {
 		return
 	}
 	if err := c.sink.emit(b); err != nil {

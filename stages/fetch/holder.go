@@ -18,7 +18,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // holder is an attempt's hold on its partition: the checkpoint object, whose
@@ -62,23 +61,36 @@ func takeOver(ctx context.Context, env *stages.Env, task stages.Task, plan strin
 		bucket: env.Bucket, key: layout.Checkpoint(task.Crawl, task.Round, task.Partition), clock: env.Clock, log: env.Log,
 		lease: cfg.Checkpoint.Lease, total: cfg.Timeouts.Total, unlock: func() {},
 	}
-	before, err := h.wait(ctx, plan)
-	if err != nil {
-		return h, before, err
+	for {
+		before, err := h.wait(ctx, plan)
+		if err != nil {
+			return h, before, err
+		}
+		err = h.take(ctx, env.Version, plan, task.Partition, attempt)
+		if err == nil {
+			return h, before, nil
+		}
+		h.unlock()
+		h.unlock = func() {}
+		if !errors.Is(err, stages.ErrTaken) {
+			return h, before, err
+		}
+		h.lost = false // another was faster: stand by for it
 	}
+}
+
+// take swaps in the next epoch.
+func (h *holder) take(ctx context.Context, version, plan string, partition int, attempt string) error {
 	next := h.doc
-	next.Version = env.Version
-	next.Plan, next.Partition = plan, task.Partition
+	next.Version = version
+	next.Plan, next.Partition = plan, partition
 	next.Epoch++
 	next.Counter = 0
 	next.Holder = attempt
 	next.Released = false
-	next.LeaseMS = cfg.Checkpoint.Lease.Milliseconds()
-	if err := h.swap(ctx, func(d *manifest.Checkpoint) error { *d = next; return nil }); err != nil {
-		h.unlock()
-		return h, before, err
-	}
-	return h, before, nil
+	next.Stalled++
+	next.LeaseMS = h.lease.Milliseconds()
+	return h.swap(ctx, func(d *manifest.Checkpoint) error { *d = next; return nil })
 }
 
 // wait stands by until the partition may be taken: its checkpoint is absent or
@@ -207,6 +219,13 @@ func (h *holder) mayWrite(now time.Time) bool {
 	return !h.lost && !now.After(h.until.Add(-h.total))
 }
 
+// ends is when the right ends, unless it is renewed; zero once it is lost.
+func (h *holder) ends() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.until
+}
+
 // renewed is when the last acknowledged swap was sent.
 func (h *holder) renewed() time.Time {
 	h.mu.Lock()
@@ -214,31 +233,20 @@ func (h *holder) renewed() time.Time {
 	return h.sent
 }
 
-// commit has the checkpoint list a segment (none if nil): its files, rows and counts.
-func (h *holder) commit(ctx context.Context, g *segment, clocks func() []polite.Clock, elapsed time.Duration, end func(*manifest.Checkpoint) error) error {
-	return h.swap(ctx, func(d *manifest.Checkpoint) error {
-		if g != nil {
-			d.Files = slices.Concat(d.Files, g.files)
-			slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
-			recorded, err := union(d.Recorded, g.rows)
-			if err != nil {
-				return err
-			}
-			d.Recorded, d.Counts = recorded, sum(d.Counts, g.counts)
-		}
-		d.ElapsedMS = elapsed.Milliseconds()
-		d.Hosts = d.Hosts[:0:0]
-		for _, c := range clocks() {
-			d.Hosts = append(d.Hosts, manifest.HostClock{Host: c.Host, DelayMS: roundUp(c.Delay), WaitMS: roundUp(c.Wait)})
-		}
-		if end != nil {
-			return end(d)
-		}
-		return nil
-	})
+// list adds a segment to a checkpoint: its files, rows and counts.
+func list(d *manifest.Checkpoint, g *segment) error {
+	d.Files = slices.Concat(d.Files, g.files)
+	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+	recorded, err := union(d.Recorded, g.rows)
+	if err != nil {
+		return err
+	}
+	d.Recorded, d.Counts = recorded, sum(d.Counts, g.counts)
+	if !g.rows.IsEmpty() {
+		d.Stalled = 0
+	}
+	return nil
 }
-
-func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // union adds rows to a bitmap as a checkpoint holds it.
 func union(recorded []byte, rows *roaring.Bitmap) ([]byte, error) {

@@ -47,6 +47,31 @@ func (a *attempt) renew(ctx context.Context) error {
 	}
 }
 
+// lapses aborts the requests in flight when the right ends without having been
+// renewed: those that a paused process wakes up with, since none is begun that
+// could last so long.
+func (a *attempt) lapses(ctx context.Context, f *flights) error {
+	for {
+		until := a.holder.ends()
+		if until.IsZero() {
+			return nil // lost: the attempt ends
+		}
+		if err := a.env.Clock.Sleep(ctx, until.Sub(a.env.Clock.Now())); err != nil {
+			return nil //nolint:nilerr // the attempt has ended
+		}
+		if a.holder.ends().After(until) {
+			continue
+		}
+		a.env.Log.Warn("the right to fetch has run out: requests in flight are aborted, fetching waits for it")
+		f.land()
+		for !a.holder.ends().After(until) {
+			if a.env.Clock.Sleep(ctx, 100*time.Millisecond) != nil {
+				return nil
+			}
+		}
+	}
+}
+
 // A checkpoint of fewer URLs than this is put off, up to stretch times the
 // interval, so that a slow crawl does not cost the store many small objects.
 const (
@@ -64,7 +89,8 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 		}
 		urls, size, _ := a.rec.recorded()
 		age := a.env.Clock.Now().Sub(last)
-		if size < limit && (age < every || urls < worthwhile && size < limit/4 && age < stretch*every) {
+		short, _ := a.disk.isShort(a.env.Clock.Now())
+		if !(short && size > 0) && size < limit && (age < every || urls < worthwhile && size < limit/4 && age < stretch*every) {
 			continue
 		}
 		if err := a.checkpoint(ctx, nil); err != nil {
@@ -97,22 +123,41 @@ func (a *attempt) reloads(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			if err := p.Validate(); err != nil {
+			if p.Number <= int(a.revision.Load()) && p.Number > 0 {
+				continue // the attempt before had it already, or a newer one
+			}
+			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness is not taken", "error", err)
 				continue
 			}
-			a.crawl.reload(p)
+			a.crawl.reload(p.Config)
+			a.revision.Store(int64(p.Number))
 		}
 	}
 }
 
-// admit waits while nothing may be begun: the right is about to run out, or what
-// was recorded does not get to the store as fast as it comes.
+// admit waits while nothing may be begun: the right is about to run out, what was
+// recorded does not get to the store as fast as it comes, or scratch space is
+// nearly full.
 func (a *attempt) admit(ctx context.Context) error {
+	told := false
 	for {
 		_, _, waiting := a.rec.recorded()
-		if waiting < 2*a.cfg.Checkpoint.Bytes && a.holder.mayWrite(a.env.Clock.Now()) {
+		now := a.env.Clock.Now()
+		short, since := a.disk.isShort(now)
+		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.holder.mayWrite(now) {
+			if told {
+				a.env.Log.Info("there is room again")
+			}
 			return ctx.Err()
+		}
+		if short && !told {
+			told = true
+			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.disk.reserve)
+		}
+		if short && now.Sub(since) > patience {
+			return fmt.Errorf("less than %d bytes are free in the scratch directory %s since %v: make room, or set TMPDIR to another file system: %w",
+				a.disk.reserve, a.env.Scratch, patience, stages.ErrInterrupted)
 		}
 		if err := a.env.Clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err

@@ -55,7 +55,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err := c.sched.Add(key.Host, newQueue(p.hosts[0].ranges, nil)); err != nil {
 		return nil, err
 	}
-	if err := c.loop(ctx, ctx); err != nil {
+	if err := c.loop(ctx, func() context.Context { return ctx }); err != nil {
 		if ctx.Err() != nil {
 			return nil, stages.ErrInterrupted
 		}

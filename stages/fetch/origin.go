@@ -44,6 +44,8 @@ const (
 	robotsFailed // could not be had
 )
 
+const robotsPath = "/robots.txt"
+
 // originOf finds or makes the origin of a canonical URL.
 func (c *crawl) originOf(key urlkey.Key) *origin {
 	scheme, rest, _ := strings.Cut(key.URL, "://")
@@ -56,7 +58,7 @@ func (c *crawl) originOf(key urlkey.Key) *origin {
 	defer c.mu.Unlock()
 	o := c.origins[root]
 	if o == nil {
-		o = &origin{id: -int64(len(c.byID) + 1), url: root + "/robots.txt", host: key.Host}
+		o = &origin{id: -int64(len(c.byID) + 1), url: root + robotsPath, host: key.Host}
 		c.origins[root] = o
 		c.byID = append(c.byID, o)
 	}
@@ -90,8 +92,8 @@ func (c *crawl) rulesOf(o *origin) (robotsState, *robots.Group) {
 }
 
 // settleRobots ends a download. The Crawl-delay is in force before anything else
-// is asked of the host.
-func (c *crawl) settleRobots(o *origin, set func(*origin)) {
+// is asked of the host. It returns what the next attempt should know of it.
+func (c *crawl) settleRobots(o *origin, set func(*origin)) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set(o)
@@ -104,10 +106,11 @@ func (c *crawl) settleRobots(o *origin, set func(*origin)) {
 		delete(c.pending, o.host)
 		c.sched.Unblock(o.host)
 	}
+	return o.row()
 }
 
-func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) {
-	c.settleRobots(o, func(o *origin) {
+func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) *schema.RobotsFile {
+	return c.settleRobots(o, func(o *origin) {
 		o.state, o.outcome, o.failure = robotsFailed, outcome, "robots.txt: "+failure
 	})
 }
@@ -164,10 +167,13 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 	case robots.Rules:
 		rules := robots.Parse(s.x.Body).For(c.token)
 		digest := digestValue(s.x.PayloadDigest)
-		c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
+		row := c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
+		row.Body = s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]
+		c.record(&bundle{robots: row})
 		t.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
-		c.settleRobots(o, func(o *origin) { o.known(robots.AllowAll(), "", c.clock.Now().Add(c.robotsTTL())) })
+		row := c.settleRobots(o, func(o *origin) { o.known(robots.AllowAll(), "", c.clock.Now().Add(c.robotsTTL())) })
+		c.record(&bundle{robots: row})
 		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
 	case robots.Unreachable:
 		v := verdictOf{schema.RobotsUnreachable, afterTimeout, polite.Failure}
@@ -190,7 +196,7 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			t.Done(r)
 			return
 		}
-		c.robotsFailed(o, unreachable(s.err, v.outcome), failure)
+		c.record(&bundle{robots: c.robotsFailed(o, unreachable(s.err, v.outcome), failure)})
 		if t.Host == o.host {
 			c.finishFailed(t)
 		}

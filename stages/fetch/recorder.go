@@ -30,6 +30,7 @@ type recorder struct {
 	segments int // begun in this epoch
 	warcs    int
 	waiting  int64 // bytes of segments that are closed and not yet durable
+	lost     error // why a segment could not be written; nothing is recorded after it, since later rows may point into its files
 }
 
 // archive implements sink.
@@ -47,7 +48,7 @@ func (r *recorder) archive(members []byte, records int, cp *warc.Capture) error 
 	cp.Filename = w.key
 	cp.Extent.Offset += w.offset
 	if _, err := w.append(members); err != nil {
-		return err
+		return r.lose(err)
 	}
 	w.records += int64(records)
 	g.bytes += int64(len(members))
@@ -62,15 +63,35 @@ func (r *recorder) emit(b *bundle) error {
 	if err != nil {
 		return err
 	}
-	return g.add(b)
+	if err := g.add(b); err != nil {
+		return r.lose(err)
+	}
+	return nil
+}
+
+// lose gives the current segment up: a file of it could not be written. The caller
+// holds mu.
+func (r *recorder) lose(err error) error {
+	if r.lost == nil {
+		r.lost = err
+	}
+	if r.cur != nil {
+		r.cur.abort()
+		_ = os.RemoveAll(r.cur.dir) // scratch: what stays goes with its parent
+		r.cur = nil
+	}
+	return err
 }
 
 // segment is the current segment, begun if there is none. The caller holds mu.
 func (r *recorder) segment() (*segment, error) {
+	if r.lost != nil {
+		return nil, r.lost
+	}
 	if r.cur == nil {
 		dir := filepath.Join(r.scratch, fmt.Sprintf("segment-%05d", r.segments))
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("create scratch directory: %w", err)
+			return nil, r.lose(fmt.Errorf("create scratch directory: %w", err))
 		}
 		r.cur = newSegment(dir)
 		r.segments++
@@ -86,7 +107,7 @@ func (r *recorder) warc(g *segment, n int64) (*warcFile, error) {
 	key := layout.WARC(r.task.Crawl, r.task.Round, r.task.Partition, r.epoch, r.warcs)
 	w, err := newWARC(g.dir, key, warcinfo(key, r.version, r.userAgent, r.task.String(), r.clock.Now()))
 	if err != nil {
-		return nil, err
+		return nil, r.lose(err)
 	}
 	r.warcs++
 	g.warcs = append(g.warcs, w)
@@ -120,7 +141,12 @@ func (r *recorder) cut() (*segment, error) {
 	r.waiting += g.bytes
 	r.mu.Unlock()
 	if err := g.close(r.task, r.plan, r.epoch, number); err != nil {
-		return nil, err
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		g.abort()
+		_ = os.RemoveAll(g.dir) // scratch: what stays goes with its parent
+		r.waiting -= g.bytes
+		return nil, r.lose(err)
 	}
 	return g, nil
 }

@@ -39,6 +39,7 @@ type segment struct {
 	pages    *table.Writer[schema.Page]
 	text     *table.Writer[schema.Text]
 	links    *table.Writer[schema.Link]
+	robots   *table.Writer[schema.RobotsFile]
 }
 
 // tableFile is a table of the segment, whatever its rows.
@@ -127,6 +128,11 @@ func (g *segment) add(b *bundle) error {
 	}
 	if b.page != nil {
 		g.counts["pages"]++
+	}
+	if b.robots != nil {
+		if err := appendAll(g, &g.robots, stages.FileRobots, []schema.RobotsFile{*b.robots}); err != nil {
+			return err
+		}
 	}
 	g.bytes += 256 * int64(len(b.links)+len(b.requests)+len(b.captures)+1)
 	return appendAll(g, &g.links, stages.FileLinks, b.links)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -19,6 +20,10 @@ type visit struct {
 	met     []string   // URLs of the chain before it
 	retries [retryClasses]int
 	tries   int32 // requests sent for the URL in key
+
+	// Guarded by the crawl's mutex:
+	due  time.Time          // of its next try, where it waits for one
+	kept *manifest.URLRetry // what a checkpoint says of that
 
 	fetch    schema.Fetch // as far as it is known
 	requests []schema.Request
@@ -42,6 +47,7 @@ type bundle struct {
 	page     *schema.Page
 	text     *schema.Text
 	links    []schema.Link
+	robots   *schema.RobotsFile
 }
 
 // visit gives the visit of a planned row, begun or new. The caller has the row's
@@ -65,10 +71,19 @@ func (c *crawl) visit(row int64) (*visit, error) {
 	}, nil
 }
 
-// keep remembers a visit that goes on at a later turn.
-func (c *crawl) keep(v *visit) {
+// keep remembers a visit that goes on at a later turn, at the given time; zero: at
+// its host's next.
+func (c *crawl) keep(v *visit, due time.Time) {
+	var kept *manifest.URLRetry
+	if len(v.met) == 0 && v.retries != [retryClasses]int{} {
+		kept = &manifest.URLRetry{
+			Row: v.row, Attempts: v.fetch.Attempts,
+			Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	v.kept, v.due = kept, due
 	c.visits[v.row] = v
 }
 

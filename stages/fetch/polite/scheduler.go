@@ -139,10 +139,15 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 
 // SetCrawlDelay takes the Crawl-delay of a host's robots.txt, a floor under the
 // configured delay. Of several (http and https are one host) the longest holds.
+// An unknown host is added.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.hosts[name]; h != nil && d > h.crawlDelay {
+	h := s.hosts[name]
+	if h == nil {
+		h = s.add(name, noRows{})
+	}
+	if d > h.crawlDelay {
 		h.crawlDelay = d
 		s.settle(h)
 	}

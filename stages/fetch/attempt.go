@@ -1,0 +1,337 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// attempt is one attempt at a fetch task, while it holds the partition.
+type attempt struct {
+	env    *stages.Env
+	in     *Input
+	cfg    Config
+	holder *holder
+	rec    *recorder
+	crawl  *crawl
+	disk   disk
+
+	began    time.Time
+	elapsed  time.Duration // of the window, before this attempt
+	revision atomic.Int64  // of politeness
+
+	cutting sync.Mutex // held by the one checkpoint under way
+	waiting []*segment // cut and not yet listed
+}
+
+// resume gives the crawl what earlier attempts left: which rows are recorded, the
+// URLs that redirects led to and those that wait for another try, and what is
+// known of hosts.
+func (a *attempt) resume(ctx context.Context, before predecessor) error {
+	c, doc := a.crawl, &a.holder.doc
+	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
+	recorded := before.recorded
+	if recorded == nil {
+		recorded = roaring.New()
+	}
+	settled := recorded.Clone()
+	if k := doc.Trying; k != nil && k.Origin == "" && k.Row >= 0 {
+		settled.Add(uint32(k.Row))
+	}
+	begun := roaring.Or(settled, retried(doc))
+	for _, h := range c.planned.hosts {
+		if q := newQueue(h.ranges, begun); q.Len() > 0 {
+			if err := c.sched.Add(h.host, q); err != nil {
+				return err
+			}
+		}
+	}
+	c.mayWrite = a.holder.mayWrite
+	c.admit = a.admit
+	if before.exists {
+		if err := a.takeState(ctx, before, settled); err != nil {
+			return err
+		}
+	}
+	if before.exists && !before.released || !before.exists && a.in.Task.Round > 0 {
+		// The attempt before may have sent requests after its last checkpoint, the
+		// round before may have asked these hosts a moment ago.
+		c.sched.HoldAll()
+	}
+	if a.in.GiveUp {
+		c.gaveUp = true
+		c.sched.Close()
+	}
+	if err := a.convict(ctx, before); err != nil {
+		return err
+	}
+	if doc.Stalled > maxStalled {
+		a.goAlone(ctx)
+	}
+	if before.exists {
+		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.released)
+		a.sweep(ctx)
+	}
+	return nil
+}
+
+// takeState restores what lies in the checkpoint and in the files that it lists.
+func (a *attempt) takeState(ctx context.Context, before predecessor, settled *roaring.Bitmap) error {
+	c, doc := a.crawl, &a.holder.doc
+	waited := a.env.Clock.Now().Sub(before.seen)
+	c.restoreClocks(doc, waited, a.in.Politeness > doc.Politeness)
+	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files); err != nil {
+		return err
+	}
+	if err := c.restoreRetries(doc, settled, waited); err != nil {
+		return fmt.Errorf("%q: %w", a.holder.key, err)
+	}
+	return a.claims(ctx)
+}
+
+// reached are the columns that say where redirects led.
+type reached struct {
+	FinalURL  string `parquet:"final_url,optional"`
+	Redirects int32  `parquet:"redirects"`
+}
+
+// claims remembers the URLs that redirects were followed to.
+func (a *attempt) claims(ctx context.Context) error {
+	for _, f := range a.holder.doc.Files {
+		if f.Dataset != stages.FileFetches {
+			continue
+		}
+		r, err := table.Open[reached](ctx, a.env.Bucket, f.Key)
+		if err != nil {
+			return err
+		}
+		for row, err := range r.All(ctx) {
+			if err != nil {
+				return errors.Join(err, r.Close())
+			}
+			if row.Redirects > 0 && row.FinalURL != "" {
+				a.crawl.claims[xxh3.HashString(row.FinalURL)] = struct{}{}
+			}
+		}
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch runs the crawl to its end, checkpoints beside it, and commits the end.
+func (a *attempt) fetch(ctx context.Context) error {
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	flights := newFlights(context.WithoutCancel(ctx))
+	defer flights.end()
+
+	beside, ended := context.WithCancel(work)
+	var wg sync.WaitGroup
+	guard := func(f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(beside); err != nil && beside.Err() == nil {
+				stop(err)
+				flights.end() // whoever has no right any more ends its requests
+			}
+		})
+	}
+	guard(a.renew)
+	guard(a.checkpoints)
+	guard(a.closeWindow)
+	guard(a.reloads)
+	guard(func(ctx context.Context) error { return a.lapses(ctx, flights) })
+	// When told to stop, what is recorded is uploaded at once, and requests in
+	// flight get a quarter of the grace.
+	wg.Go(func() {
+		<-beside.Done()
+		if ctx.Err() != nil {
+			_ = a.env.Clock.Sleep(flights.base, a.cfg.Pauses.Grace/4)
+			flights.end()
+		}
+	})
+	wg.Go(func() {
+		<-beside.Done()
+		if ctx.Err() == nil {
+			return
+		}
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
+		defer cancel()
+		if err := a.checkpoint(grace, nil); err != nil {
+			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
+		}
+	})
+	err := a.crawl.loop(work, flights.current)
+	ended()
+	flights.end()
+	wg.Wait()
+
+	if cause := context.Cause(work); ctx.Err() == nil && cause != nil {
+		err = cause // of what ran beside
+	}
+	switch {
+	case err == nil:
+		// Being told to stop now would only leave this last step to another.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(a.cfg.Checkpoint.Lease, a.cfg.Pauses.Grace))
+		defer cancel()
+		return a.end(last, a.complete)
+	case errors.Is(err, stages.ErrTaken):
+		return err
+	case ctx.Err() != nil:
+		return a.interrupted(ctx, true)
+	}
+	// A fault of this machine: what is whole is kept for the next attempt.
+	asked := errors.Is(err, stages.ErrInterrupted) || fullDisk(err)
+	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
+		return errors.Join(err, kept)
+	}
+	return err
+}
+
+// interrupted makes durable what there is, and releases the partition. An attempt
+// that ends for no fault in what it fetches (excused) is none that stalled.
+func (a *attempt) interrupted(ctx context.Context, excused bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
+	defer cancel()
+	for _, v := range a.crawl.unfinished() {
+		if len(v.requests) > 0 {
+			if err := a.rec.emit(&bundle{requests: v.requests}); err != nil {
+				break // the segment is lost, and what comes after it with it
+			}
+		}
+	}
+	err := a.end(ctx, func(d *manifest.Checkpoint) error {
+		d.Released, d.Trying = true, nil
+		if excused && d.Stalled > 0 {
+			d.Stalled--
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return stages.ErrInterrupted
+}
+
+// unfinished lists the visits that are between two turns, by row.
+func (c *crawl) unfinished() []*visit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*visit
+	for _, v := range c.visits {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b *visit) int { return int(a.row - b.row) })
+	return out
+}
+
+// complete ends the task, if every planned URL has its outcome.
+func (a *attempt) complete(d *manifest.Checkpoint) error {
+	rows, err := a.holder.check(d, a.in.Plan.ID)
+	if err != nil {
+		return err
+	}
+	if n := rows.GetCardinality(); n != uint64(a.crawl.planned.Len()) {
+		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.crawl.planned.Len())
+	}
+	d.Complete, d.Released = true, true
+	d.Hosts, d.Retries, d.Trying, d.Stalled = d.Hosts[:0:0], nil, nil, 0
+	return nil
+}
+
+// end makes the last checkpoint of the attempt.
+func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error) error {
+	err := a.checkpoint(ctx, set)
+	if err == nil {
+		a.env.Log.Debug("checkpoint", "epoch", a.holder.doc.Epoch, "complete", a.holder.doc.Complete, "files", len(a.holder.doc.Files))
+	}
+	return err
+}
+
+// checkpoint uploads what was recorded and has the checkpoint list it.
+func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
+	a.cutting.Lock()
+	defer a.cutting.Unlock()
+	g, cut := a.rec.cut()
+	if g != nil {
+		a.waiting = append(a.waiting, g)
+	}
+	// In their order: rows of a segment may point into the WARC files of those
+	// before it. One whose upload was broken off is gone on with.
+	for len(a.waiting) > 0 {
+		g := a.waiting[0]
+		if err := a.patiently(ctx, func() error { return g.upload(ctx, a.env.Bucket) }); err != nil {
+			return err
+		}
+		if err := a.commit(ctx, g, nil); err != nil {
+			return err
+		}
+		a.rec.durable(g)
+		a.waiting = a.waiting[1:]
+	}
+	if set != nil {
+		if err := a.commit(ctx, nil, set); err != nil {
+			return err
+		}
+	}
+	return cut
+}
+
+// commit has the checkpoint list a segment, or takes another change to it.
+func (a *attempt) commit(ctx context.Context, g *segment, set func(*manifest.Checkpoint) error) error {
+	return a.patiently(ctx, func() error {
+		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
+		return a.holder.swap(ctx, func(d *manifest.Checkpoint) error {
+			if g != nil {
+				if err := list(d, g); err != nil {
+					return err
+				}
+			}
+			d.ElapsedMS = elapsed.Milliseconds()
+			d.Politeness = int(a.revision.Load())
+			a.crawl.keepState(d)
+			if set != nil {
+				return set(d)
+			}
+			return nil
+		})
+	})
+}
+
+// patience is how long an attempt waits for a store that is away or full.
+const patience = 30 * time.Minute
+
+// patiently repeats what the store was not there for. Meanwhile nothing new is
+// begun, once the right has run out or too much waits (admit).
+func (a *attempt) patiently(ctx context.Context, op func() error) error {
+	began := a.env.Clock.Now()
+	for try := 0; ; try++ {
+		err := op()
+		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
+			if err == nil && try > 0 {
+				a.env.Log.Info("the store is back", "away", a.env.Clock.Now().Sub(began).Round(time.Second))
+			}
+			return err
+		}
+		if a.env.Clock.Now().Sub(began) > patience {
+			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
+		}
+		a.env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
+		if serr := a.env.Clock.Sleep(ctx, store.Backoff{}.Delay(try)); serr != nil {
+			return fmt.Errorf("%w: %w", err, serr)
+		}
+	}
+}

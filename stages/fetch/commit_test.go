@@ -1,0 +1,384 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// The sentences of the design's "Commit and resume", each with its test.
+
+// checkpointOf reads the lab's checkpoint.
+func (l *lab) checkpointOf() *manifest.Checkpoint {
+	l.t.Helper()
+	var cp manifest.Checkpoint
+	if _, _, err := manifest.Load(l.t.Context(), l.bucket, layout.Checkpoint("2026-11", 0, 0), &cp); err != nil {
+		l.t.Fatal(err)
+	}
+	return &cp
+}
+
+// apart is a bucket without locks, as a store that several machines share.
+type apart struct{ store.Bucket }
+
+func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
+	for _, across := range []string{"processes", "machines"} {
+		t.Run(across, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLab(t, noRobots(page), urls("a.com", 100)...)
+				bucket := l.bucket
+				if across == "machines" {
+					bucket = apart{bucket}
+				}
+				var wg sync.WaitGroup
+				results := make([]*manifest.Result, 2)
+				for i := range results {
+					scratch := t.TempDir()
+					wg.Go(func() {
+						cfg := l.cfg
+						cfg.tune = l.web.tune
+						var err error
+						if results[i], err = Run(t.Context(), l.env(bucket, scratch), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if got := len(l.web.hits()); got != 101 {
+					t.Errorf("%d requests, want one for each of 100 URLs and robots.txt", got)
+				}
+				if diff := cmp.Diff(results[0], results[1]); diff != "" {
+					t.Errorf("two results:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, nil)
+		start := time.Now()
+		h := &holder{until: start.Add(10 * time.Second)}
+		a := &attempt{env: l.env(l.bucket, ""), holder: h}
+		f := newFlights(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- a.lapses(ctx, f) }()
+		flight := f.current()
+		<-flight.Done()
+		if at := time.Since(start); at != 10*time.Second {
+			t.Errorf("aborted after %v, the right ran 10s", at)
+		}
+		h.mu.Lock()
+		h.until = time.Now().Add(time.Minute) // lapsed but not replaced: swapped, and on it goes
+		h.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		if err := f.current().Err(); err != nil {
+			t.Errorf("a request under the new right: %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPaceSurvivesACrash(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var limited atomic.Bool
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/p05" && !limited.Swap(true) {
+				w.Header().Set("Retry-After", "100")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			page(w, r)
+		}), urls("a.com", 10)...)
+		l.cfg.Checkpoint.Every = time.Second
+		start := time.Now()
+		if _, err := l.run(t.Context(), dying{l.bucket, start.Add(40 * time.Second)}, nil); !errors.Is(err, errKilled) {
+			t.Fatalf("got %v, want the bucket's error", err)
+		}
+		var waited time.Time // when p05 was answered
+		for _, h := range l.web.hits() {
+			if h.path == "/p05" {
+				waited = h.at
+			}
+		}
+		before := len(l.web.hits())
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u, f := range l.outcomes(r) {
+			if f.Outcome != schema.OK {
+				t.Errorf("%s: %s", u, f.Outcome)
+			}
+		}
+		if gap := l.web.hits()[before].at.Sub(waited); gap < 100*time.Second {
+			t.Errorf("the successor asked %v after a Retry-After of 100s", gap)
+		}
+	})
+}
+
+func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/broken" {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			page(w, r)
+		}), append(urls("b.org", 60), "http://a.com/broken")...)
+		l.cfg.Checkpoint.Every = time.Second
+		l.cfg.Pauses.ServerError = 25 * time.Second
+		for _, after := range []time.Duration{15 * time.Second, 28 * time.Second} {
+			if _, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(after)}, nil); !errors.Is(err, errKilled) {
+				t.Fatalf("got %v, want the bucket's error", err)
+			}
+			if n := len(l.checkpointOf().Retries); n != 1 {
+				t.Fatalf("the checkpoint has %d URLs that wait for another try, want 1", n)
+			}
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := l.outcomes(r)["http://a.com/broken"]
+		if f.Outcome != schema.HTTP5xx || f.Attempts != 3 {
+			t.Errorf("%s after %d attempts, want http_5xx after 3", f.Outcome, f.Attempts)
+		}
+		if n := l.web.count("/broken"); n != 3 {
+			t.Errorf("asked %d times by three attempts at the task, want 3", n)
+		}
+		if n := l.web.count("/robots.txt"); n != 2 {
+			t.Errorf("robots.txt was asked %d times, want once a host", n)
+		}
+		l.checkPace(r)
+	})
+}
+
+// mortal is a bucket that takes nothing once died is closed.
+type mortal struct {
+	store.Bucket
+	died chan struct{}
+}
+
+func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	select {
+	case <-m.died:
+		return "", errKilled
+	default:
+		return m.Bucket.Swap(ctx, key, body, old)
+	}
+}
+
+func (m mortal) Unwrap() store.Bucket { return m.Bucket }
+
+// What kills is asked for once by each attempt: with the request, the process has
+// had its last word to the store.
+func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
+	for _, killer := range []string{"http://a.com/kill", "http://kill.com/robots.txt"} {
+		t.Run(killer, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var mu sync.Mutex
+				died := make(chan struct{})
+				l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+					if "http://"+r.Host+r.URL.Path == killer {
+						mu.Lock()
+						close(died)
+						mu.Unlock()
+					}
+					noRobots(page)(w, r)
+				}, append(urls("b.org", 20), "http://a.com/kill", "http://a.com/after", "http://kill.com/1", "http://kill.com/2")...)
+				var r *manifest.Result
+				attempts := 0
+				for {
+					mu.Lock()
+					died = make(chan struct{})
+					mu.Unlock()
+					var err error
+					if r, err = l.run(t.Context(), mortal{l.bucket, died}, nil); err == nil {
+						break
+					}
+					if attempts++; !errors.Is(err, errKilled) || attempts > 4 {
+						t.Fatalf("attempt %d: %v", attempts, err)
+					}
+				}
+				for u, f := range l.outcomes(r) {
+					want := schema.OK
+					if u == killer || strings.HasPrefix(u, "http://kill.com/") && strings.HasSuffix(killer, "/robots.txt") {
+						want = schema.InternalError
+					}
+					if f.Outcome != want {
+						t.Errorf("%s: %s (%s), want %s", u, f.Outcome, f.Error, want)
+					}
+				}
+				if attempts != 4 {
+					t.Errorf("%d attempts died, want 3 and the one that went alone", attempts)
+				}
+				if n := l.web.count(killer[strings.LastIndexByte(killer, '/'):]); strings.HasSuffix(killer, "/kill") && n != 4 {
+					t.Errorf("the killer was asked %d times, want once by each attempt that died", n)
+				}
+				l.checkPace(r)
+			})
+		})
+	}
+}
+
+func TestASIGTERMEndsWithinTheGrace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/hang" {
+				<-r.Context().Done()
+				return
+			}
+			page(w, r)
+		}), append(urls("b.org", 60), "http://a.com/hang")...)
+		ctx, cancel := context.WithCancel(t.Context())
+		told := time.Now().Add(10 * time.Second)
+		time.AfterFunc(10*time.Second, cancel)
+		if _, err := l.run(ctx, nil, nil); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatalf("got %v, want ErrInterrupted", err)
+		}
+		if took := time.Since(told); took > l.cfg.Pauses.Grace/2 {
+			t.Errorf("it took %v, requests in flight have %v", took, l.cfg.Pauses.Grace/4)
+		}
+		for _, h := range l.web.hits() {
+			if h.at.After(told) {
+				t.Errorf("%s%s was asked %v after the order to stop", h.host, h.path, h.at.Sub(told))
+			}
+		}
+		cp := l.checkpointOf()
+		if !cp.Released || cp.Complete || cp.Stalled != 0 {
+			t.Errorf("released %t, complete %t, stalled %d", cp.Released, cp.Complete, cp.Stalled)
+		}
+		hits := len(l.web.hits())
+		var urls int64
+		for _, c := range cp.Counts {
+			if c.Name == "urls" {
+				urls = c.N
+			}
+		}
+		if want := int64(hits - 3); urls != want { // robots.txt twice, and /hang
+			t.Errorf("%d URLs are recorded, want all %d that were answered", urls, want)
+		}
+	})
+}
+
+func TestAFullDiskPausesFetching(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 60)...)
+		start := time.Now()
+		from, to := 20*time.Second, 80*time.Second
+		l.cfg.free = func(string) (int64, error) {
+			if at := time.Since(start); at > from && at < to {
+				return 1000, nil
+			}
+			return 1 << 40, nil
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u, f := range l.outcomes(r) {
+			if f.Outcome != schema.OK {
+				t.Errorf("%s: %s", u, f.Outcome)
+			}
+		}
+		for _, h := range l.web.hits() {
+			if at := h.at.Sub(start); at > from+3*time.Second && at < to {
+				t.Errorf("%s was asked at %v, when there was no room to record it", h.path, at)
+			}
+		}
+	})
+}
+
+func TestADiskThatStaysFullInterruptsTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 60)...)
+		start := time.Now()
+		full := true
+		l.cfg.free = func(string) (int64, error) {
+			if full && time.Since(start) > 20*time.Second {
+				return 1000, nil
+			}
+			return 1 << 40, nil
+		}
+		_, err := l.run(t.Context(), nil, nil)
+		if !errors.Is(err, stages.ErrInterrupted) || !strings.Contains(fmt.Sprint(err), "TMPDIR") {
+			t.Fatalf("got %v, want ErrInterrupted and what to do", err)
+		}
+		if cp := l.checkpointOf(); !cp.Released || cp.Stalled != 0 {
+			t.Errorf("released %t, stalled %d", cp.Released, cp.Stalled)
+		}
+		full = false
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.outcomes(r)
+		if n := len(l.web.hits()); n != 61 {
+			t.Errorf("%d requests, want one a URL and robots.txt", n)
+		}
+	})
+}
+
+func TestAStoreThatStaysAwayInterruptsTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 600)...)
+		away := &freezing{Bucket: l.bucket}
+		time.AfterFunc(90*time.Second, func() { away.set(true) })
+		_, err := l.run(t.Context(), away, nil)
+		if !errors.Is(err, stages.ErrInterrupted) || !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("got %v, want ErrInterrupted for an unavailable store", err)
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.outcomes(r)
+		l.checkPace(r)
+	})
+}
+
+func TestGivingUpCommitsWhatIsCheckpointedAndDefersTheRest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 60)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(21*time.Second, cancel)
+		if _, err := l.run(ctx, nil, nil); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		asked := len(l.web.hits())
+		r, err := l.run(t.Context(), nil, &Input{GiveUp: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[schema.Outcome]int{}
+		for _, f := range l.outcomes(r) {
+			got[f.Outcome]++
+		}
+		if diff := cmp.Diff(map[schema.Outcome]int{schema.OK: asked - 1, schema.Deferred: 61 - asked}, got); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+		if n := len(l.web.hits()); n != asked {
+			t.Errorf("%d requests after it was given up", n-asked)
+		}
+	})
+}

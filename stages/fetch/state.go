@@ -1,0 +1,188 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// What an attempt hands on to the next beside rows: the pace and health of hosts
+// and the URLs that wait for another try lie in the checkpoint, since there are
+// never many; what is known of robots.txt in a working file of each segment.
+
+// keepState writes the crawl's state into a checkpoint.
+func (c *crawl) keepState(d *manifest.Checkpoint) {
+	d.Hosts = d.Hosts[:0:0]
+	for _, k := range c.sched.Snapshot() {
+		h := manifest.HostClock{
+			Host: k.Host, DelayMS: roundUp(k.Delay), BaseMS: roundUp(k.Base), RaisedMS: roundUp(k.Raised), Limited: k.Limited, WaitMS: roundUp(k.Wait),
+		}
+		if b := k.Breaker; b != (polite.BreakerClock{}) {
+			h.Breaker = &manifest.HostBreaker{
+				OK: b.OK, Failed: b.Failed, Open: b.Open, GaveUp: b.GaveUp, ProbeMS: roundUp(b.Probe), PauseMS: roundUp(b.Pause),
+				Probes: b.Probes, Opened: b.Opened,
+			}
+		}
+		d.Hosts = append(d.Hosts, h)
+	}
+	d.Retries = c.waiting()
+}
+
+func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
+
+// waiting lists the URLs that were tried and wait for another try. Of one whose
+// redirects are being followed nothing is kept: its chain is begun anew.
+func (c *crawl) waiting() []manifest.URLRetry {
+	now := c.clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []manifest.URLRetry
+	for _, v := range c.visits {
+		if v.kept == nil {
+			continue
+		}
+		r := *v.kept
+		r.WaitMS = roundUp(max(v.due.Sub(now), 0))
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b manifest.URLRetry) int { return cmp.Compare(a.Row, b.Row) })
+	return out
+}
+
+// restoreClocks takes the state of hosts over from a checkpoint that was first
+// seen so long ago.
+func (c *crawl) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fresh bool) {
+	var clocks []polite.Clock
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	for _, h := range d.Hosts {
+		k := polite.Clock{
+			Host: h.Host, Delay: ms(h.DelayMS), Base: ms(h.BaseMS), Raised: ms(h.RaisedMS), Limited: h.Limited, Wait: ms(h.WaitMS) - waited,
+		}
+		if b := h.Breaker; b != nil {
+			k.Breaker = polite.BreakerClock{
+				OK: b.OK, Failed: b.Failed, Open: b.Open, GaveUp: b.GaveUp, Probe: max(ms(b.ProbeMS)-waited, 0), Pause: ms(b.PauseMS),
+				Probes: b.Probes, Opened: b.Opened,
+			}
+		}
+		clocks = append(clocks, k)
+	}
+	c.sched.Restore(clocks, fresh)
+}
+
+// restoreRetries has the URLs that waited for another try wait on.
+func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap, waited time.Duration) error {
+	now := c.clock.Now()
+	for _, r := range d.Retries {
+		if r.Row < 0 || r.Row >= int64(c.planned.Len()) {
+			return fmt.Errorf("it retries row %d of %d: %w", r.Row, c.planned.Len(), manifest.ErrCorrupt)
+		}
+		if recorded.Contains(uint32(r.Row)) {
+			continue
+		}
+		v, err := c.visit(r.Row)
+		if err != nil {
+			return err
+		}
+		v.tries, v.fetch.Attempts = r.Attempts, r.Attempts
+		v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
+		c.keep(v, due)
+		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due})
+	}
+	return nil
+}
+
+// retried are the rows of a checkpoint's retries and of nothing else.
+func retried(d *manifest.Checkpoint) *roaring.Bitmap {
+	rows := roaring.New()
+	for _, r := range d.Retries {
+		if r.Row >= 0 {
+			rows.Add(uint32(r.Row))
+		}
+	}
+	return rows
+}
+
+// name is the origin's scheme, name and port.
+func (o *origin) name() string { return strings.TrimSuffix(o.url, robotsPath) }
+
+// row is what is known of the origin, for the next attempt, but for the text.
+func (o *origin) row() *schema.RobotsFile {
+	r := &schema.RobotsFile{Origin: o.name(), Host: o.host, Until: o.until.UnixMilli()}
+	if o.state == robotsFailed {
+		r.Outcome, r.Failure = o.outcome, bounded(o.failure)
+	} else {
+		r.Rules, r.Digest = o.digest != "", o.digest
+	}
+	return r
+}
+
+// restoreRobots reads what earlier attempts learned of robots.txt files. Those
+// that have become too old are asked for again.
+func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File) error {
+	for _, f := range files {
+		if f.Dataset != stages.FileRobots {
+			continue
+		}
+		r, err := table.Open[schema.RobotsFile](ctx, b, f.Key)
+		if err != nil {
+			return err
+		}
+		for row, err := range r.All(ctx) {
+			if err == nil {
+				err = c.restoreOrigin(&row)
+			}
+			if err != nil {
+				return errors.Join(fmt.Errorf("%q: %w", f.Key, err), r.Close())
+			}
+		}
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *crawl) restoreOrigin(row *schema.RobotsFile) error {
+	key, err := c.canon.Canonical(row.Origin+"/", "")
+	if err != nil {
+		return fmt.Errorf("origin %q: %v: %w", row.Origin, err, table.ErrCorrupt)
+	}
+	o := c.originOf(key)
+	now := c.clock.Now()
+	// No longer than if it had come now, whatever the clock of the machine before.
+	until := time.UnixMilli(row.Until)
+	if latest := now.Add(c.robotsTTL()); until.After(latest) {
+		until = latest
+	}
+	switch {
+	case row.Outcome != "":
+		o.state, o.outcome, o.failure = robotsFailed, row.Outcome, row.Failure
+	case !until.After(now):
+		o.state = robotsUnknown
+	case row.Rules:
+		o.known(robots.Parse(row.Body).For(c.token), row.Digest, until)
+	default:
+		o.known(robots.AllowAll(), "", until)
+	}
+	if o.state == robotsKnown {
+		if d, ok := o.rules.CrawlDelay(); ok {
+			c.sched.SetCrawlDelay(o.host, d)
+		}
+	}
+	return nil
+}
