@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -129,12 +130,17 @@ var feeds = map[stages.Stage][]stages.Stage{
 	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank},
 }
 
+// Feeds lists the stages whose results a stage reads, in the order in which its
+// inputs.json lists them.
+func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
+
 // reads says whether a task reads the result of partition n of the stage from:
-// merge and publish read their own partition, publish and frontier their own
-// bucket of rank, all else is read whole.
+// merge and publish read their own partition, publish its own bucket of rank, all
+// else is read whole (frontier reads of the other buckets of rank how many hosts
+// they have).
 func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
-	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge, t.Stage == stages.Frontier && from == stages.Rank:
+	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
 		return n == t.Partition
 	case t.Stage == stages.Publish && from == stages.Rank:
 		return n == p.Partitions[t.Partition].Bucket
