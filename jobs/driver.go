@@ -27,6 +27,7 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
+	Flags    string                      // what commands for this store need beside --month, with a space before it; for errors
 }
 
 // Run goes on with the crawl from wherever it stands until its first `rounds`
@@ -143,8 +144,8 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 			sentinel = ErrTasksFailed
 		}
 	}
-	return fmt.Errorf("%d of %d tasks of %s failed, the first with: %w: see `crawlbatch status --month %s`, then `crawlbatch retry --month %s`: %w",
-		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, t.Crawl, sentinel)
+	return fmt.Errorf("%d of %d tasks of %s failed, the first with: %w: see `crawlbatch status --month %s%s`, then `crawlbatch retry --month %[5]s%[6]s`: %[7]w",
+		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags, sentinel)
 }
 
 // Missing lists the tasks of a stage that have no result, in order; of the given
@@ -153,85 +154,33 @@ func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Sta
 	wanted := map[int]bool{}
 	for _, n := range partitions {
 		if n < 0 || n >= stage.Tasks(p) {
-			return nil, fmt.Errorf("%s of %s.%d has no partition %d: it has 0 to %d", stage, p.Crawl, p.Round, n, stage.Tasks(p)-1)
+			return nil, fmt.Errorf("%s of %s.%d has no partition %d: it has 0 to %d: %w", stage, p.Crawl, p.Round, n, stage.Tasks(p)-1, ErrNoPartition)
 		}
 		wanted[n] = true
 	}
-	var missing []stages.Task
+	var asked []stages.Task
 	for n := range stage.Tasks(p) {
-		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
-		if len(partitions) > 0 && !wanted[n] {
-			continue
+		if len(partitions) == 0 || wanted[n] {
+			asked = append(asked, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
 		}
-		r, _, err := worker.LoadResult(ctx, d.Bucket, t)
-		if err != nil {
-			return nil, err
-		}
-		if r == nil {
+	}
+	done := make([]bool, len(asked))
+	err := each(ctx, len(asked), func(ctx context.Context, i int) error {
+		r, _, err := worker.LoadResult(ctx, d.Bucket, asked[i])
+		done[i] = r != nil
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var missing []stages.Task
+	for i, t := range asked {
+		if !done[i] {
 			missing = append(missing, t)
 		}
 	}
 	return missing, nil
 }
-
-// Retry runs the tasks of the newest started round that have no result: of one
-// stage and of some partitions, where they are given, otherwise of the first
-// stage that is not done. It returns how many it ran.
-func (d *Driver) Retry(ctx context.Context, crawl string, stage stages.Stage, partitions []int) (int, error) {
-	p, err := d.current(ctx, crawl)
-	if err != nil || p == nil {
-		return 0, err
-	}
-	order := stages.Order
-	if stage != "" {
-		order = []stages.Stage{stage}
-	}
-	for _, s := range order {
-		missing, err := d.Missing(ctx, p, s, partitions)
-		if err != nil {
-			return 0, err
-		}
-		if len(missing) == 0 {
-			continue
-		}
-		if s == stages.Fetch {
-			if err := claimFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
-				return 0, err
-			}
-		} else if _, err := worker.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
-			return 0, err
-		}
-		d.Observer.StageStarted(p, s, len(missing), urlsOf(p, missing))
-		if err := d.execute(ctx, missing); err != nil {
-			return 0, err
-		}
-		d.Observer.StageDone(s, 0)
-		return len(missing), nil
-	}
-	return 0, nil
-}
-
-// current is the plan of the round that is not sealed; nil where all are.
-func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
-	sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
-	if err != nil {
-		return nil, err
-	}
-	p, started, err := worker.FindPlan(ctx, d.Bucket, crawl, len(sealed))
-	if errors.Is(err, worker.ErrNoPlan) && len(sealed) > 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !started {
-		return nil, fmt.Errorf("round %d of crawl %s was not started: use `crawlbatch run --month %s`: %w", p.Round, crawl, crawl, ErrNotStarted)
-	}
-	return p, nil
-}
-
-// ErrNotStarted: there is a plan, but nothing of it was run yet.
-var ErrNotStarted = errors.New("nothing to retry")
 
 // claimFetch makes active.json name this round, since one store has one fetch
 // stage at a time: politeness is kept within a round.

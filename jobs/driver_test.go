@@ -136,7 +136,7 @@ func TestAFailedTaskHoldsTheRoundAndRetryRunsJustThat(t *testing.T) {
 		t.Error("dedup was started though a merge task has no result")
 	}
 	f.fake.ran, broken = nil, false
-	n, err := f.driver.Retry(t.Context(), "2026-11", "", nil)
+	n, err := f.driver.Retry(t.Context(), "2026-11", RetryRequest{})
 	if err != nil || n != 1 {
 		t.Fatalf("retry ran %d tasks: %v", n, err)
 	}

@@ -32,127 +32,181 @@ type RoundStatus struct {
 
 // StageStatus is one stage of a round.
 type StageStatus struct {
-	Stage  stages.Stage     `json:"stage"`
-	Tasks  int              `json:"tasks"`
-	Done   int              `json:"done"`
-	Failed []TaskStatus     `json:"failed,omitempty"` // tasks without result that have failed before
-	Counts []manifest.Count `json:"counts,omitempty"` // summed over the results
+	Stage    stages.Stage     `json:"stage"`
+	Tasks    int              `json:"tasks"`
+	Done     int              `json:"done"`
+	Running  int              `json:"running"`          // fetch tasks that an attempt holds, dead or alive; of other stages nothing tells
+	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without result whose newest attempt failed
+	Attempts int              `json:"attempts"`         // that have ended
+	Usage    manifest.Usage   `json:"usage"`            // of these attempts
+	Counts   []manifest.Count `json:"counts,omitempty"` // summed over the results
+	Recorded int64            `json:"recorded_urls"`    // of fetch: planned URLs whose outcome is recorded
+	Fetching []FetchStatus    `json:"fetching,omitempty"`
+}
+
+// FetchStatus is a fetch task without result, as its checkpoint tells it.
+type FetchStatus struct {
+	Partition int   `json:"partition"`
+	Planned   int64 `json:"planned_urls"`
+	Recorded  int64 `json:"recorded_urls"`
+	Epoch     int   `json:"epoch"` // how many attempts have held it
+	Released  bool  `json:"released"`
+	Complete  bool  `json:"complete"` // all that is left is to write the result
+	ElapsedMS int64 `json:"elapsed_ms"`
 }
 
 // TaskStatus is a task that has failed and has no result.
 type TaskStatus struct {
 	Task      string `json:"task"`
 	Partition int    `json:"partition"`
-	Attempts  int    `json:"attempts"`
+	Attempts  int    `json:"attempts"` // that failed
 	Class     string `json:"class"`
 	Error     string `json:"error"`
 	Rerun     string `json:"rerun"` // command
 }
 
-// ReadStatus reads what the store says of a crawl.
-func ReadStatus(ctx context.Context, b store.Bucket, crawl string) (*Status, error) {
+// StatusReader reads statuses of crawls. Results and attempts never change, so it
+// keeps what it has read of them: a later Read costs what is new. Use it from one
+// goroutine.
+type StatusReader struct {
+	Bucket store.Bucket
+	Flags  string // what commands for this store need beside --month, with a space before it
+
+	results  map[stages.Task][]manifest.Count
+	attempts map[string]*manifest.Attempt // by key
+}
+
+// Read reads what the store says of a crawl.
+func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) {
+	if r.results == nil {
+		r.results, r.attempts = map[stages.Task][]manifest.Count{}, map[string]*manifest.Attempt{}
+	}
 	var m manifest.Crawl
-	if _, _, err := manifest.Load(ctx, b, layout.CrawlManifest(crawl), &m); err != nil {
+	if _, _, err := manifest.Load(ctx, r.Bucket, layout.CrawlManifest(crawl), &m); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("%s holds no crawl %s: make one with `crawlbatch plan --month %s --source FILE`: %w", b, crawl, crawl, worker.ErrNoCrawl)
+			return nil, fmt.Errorf("%s holds no crawl %s: make one with `crawlbatch plan --month %s --source FILE%s`: %w", r.Bucket, crawl, crawl, r.Flags, worker.ErrNoCrawl)
 		}
 		return nil, err
 	}
-	s := &Status{Crawl: crawl, Store: b.String()}
+	s := &Status{Crawl: crawl, Store: r.Bucket.String()}
 	for round := 0; ; round++ {
-		r, err := readRound(ctx, b, crawl, round)
+		rs, err := r.round(ctx, crawl, round)
 		if errors.Is(err, worker.ErrNoPlan) {
 			return s, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.Rounds = append(s.Rounds, *r)
+		s.Rounds = append(s.Rounds, *rs)
 	}
 }
 
-func readRound(ctx context.Context, b store.Bucket, crawl string, round int) (*RoundStatus, error) {
-	p, started, err := worker.FindPlan(ctx, b, crawl, round)
+func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*RoundStatus, error) {
+	p, started, err := worker.FindPlan(ctx, r.Bucket, crawl, round)
 	if err != nil {
 		return nil, err
 	}
-	r := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions)}
+	rs := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions)}
 	if started {
-		r.State = "running"
+		rs.State = "running"
 	}
 	var sealed manifest.Sealed
-	switch _, _, err := manifest.Load(ctx, b, layout.Sealed(crawl, round), &sealed); {
+	switch _, _, err := manifest.Load(ctx, r.Bucket, layout.Sealed(crawl, round), &sealed); {
 	case err == nil:
-		r.State, r.Counts = "sealed", sealed.Counts
+		rs.State, rs.Counts = "sealed", sealed.Counts
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, err
 	}
 	for _, stage := range stages.Order {
-		st, err := readStage(ctx, b, p, stage)
+		if !started {
+			rs.Stages = append(rs.Stages, StageStatus{Stage: stage, Tasks: stage.Tasks(p)})
+			continue
+		}
+		st, err := r.stage(ctx, p, stage)
 		if err != nil {
 			return nil, err
 		}
-		r.Stages = append(r.Stages, *st)
+		rs.Stages = append(rs.Stages, *st)
 	}
-	return r, nil
+	return rs, nil
 }
 
-func readStage(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (*StageStatus, error) {
+// stage reads a stage: its results, the attempts at it and, for fetch, the
+// checkpoints of the tasks without result.
+func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (*StageStatus, error) {
 	st := &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
+	results, err := r.readResults(ctx, p, stage)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := r.readAttempts(ctx, p, stage)
+	if err != nil {
+		return nil, err
+	}
 	totals := map[string]int64{}
 	var order []string
-	for n := range st.Tasks {
+	var missing []stages.Task
+	for n, counts := range results {
 		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
-		res, _, err := worker.LoadResult(ctx, b, t)
-		if err != nil {
-			return nil, err
+		for _, a := range attempts[n] {
+			st.Attempts++
+			if a.Usage != nil {
+				st.Usage = st.Usage.Add(*a.Usage)
+			}
 		}
-		if res != nil {
-			st.Done++
-			for _, c := range res.Counts {
-				if _, ok := totals[c.Name]; !ok {
-					order = append(order, c.Name)
-				}
-				totals[c.Name] += c.N
+		if counts == nil {
+			missing = append(missing, t)
+			if failed := lastFailure(t, attempts[n], r.Flags); failed != nil {
+				st.Failed = append(st.Failed, *failed)
 			}
 			continue
 		}
-		failed, err := lastFailure(ctx, b, t)
-		if err != nil {
-			return nil, err
+		st.Done++
+		for _, c := range counts {
+			if _, ok := totals[c.Name]; !ok {
+				order = append(order, c.Name)
+			}
+			totals[c.Name] += c.N
 		}
-		if failed != nil {
-			st.Failed = append(st.Failed, *failed)
+		if stage == stages.Fetch {
+			st.Recorded += p.Partitions[n].URLs
 		}
 	}
 	for _, name := range order {
 		st.Counts = append(st.Counts, manifest.Count{Name: name, N: totals[name]})
 	}
+	if stage == stages.Fetch {
+		if st.Fetching, err = r.readCheckpoints(ctx, p, missing); err != nil {
+			return nil, err
+		}
+		for _, f := range st.Fetching {
+			st.Recorded += f.Recorded
+			if !f.Released && !f.Complete {
+				st.Running++
+			}
+		}
+	}
 	return st, nil
 }
 
-// lastFailure reads the newest failed attempt of a task; nil where there is none.
-func lastFailure(ctx context.Context, b store.Bucket, t stages.Task) (*TaskStatus, error) {
+// lastFailure tells of a task that failed last; nil where its newest attempt is no
+// failure, or there is none.
+func lastFailure(t stages.Task, attempts []*manifest.Attempt, flags string) *TaskStatus {
+	failed := 0
 	var last *manifest.Attempt
-	attempts := 0
-	for o, err := range b.List(ctx, layout.Attempts(t.Crawl, t.Round, string(t.Stage), t.Partition)) {
-		if err != nil {
-			return nil, fmt.Errorf("%s: list attempts: %w", t, err)
+	for _, a := range attempts {
+		if a.Failure() {
+			failed++
 		}
-		var a manifest.Attempt
-		if _, _, err := manifest.Load(ctx, b, o.Key, &a); err != nil {
-			return nil, err
-		}
-		attempts++
 		if last == nil || a.Attempt > last.Attempt {
-			last = &a
+			last = a
 		}
 	}
-	if last == nil {
-		return nil, nil
+	if last == nil || !last.Failure() {
+		return nil
 	}
 	return &TaskStatus{
-		Task: t.String(), Partition: t.Partition, Attempts: attempts, Class: last.Class, Error: last.Error,
-		Rerun: fmt.Sprintf("crawlbatch retry --month %s --stage %s --partition %d", t.Crawl, t.Stage, t.Partition),
-	}, nil
+		Task: t.String(), Partition: t.Partition, Attempts: failed, Class: last.Class, Error: last.Error,
+		Rerun: fmt.Sprintf("crawlbatch retry --month %s --stage %s --partition %d%s", t.Crawl, t.Stage, t.Partition, flags),
+	}
 }

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -13,6 +17,7 @@ type retryOptions struct {
 	runOptions
 	stage      string
 	partitions []int
+	classes    []string
 }
 
 func newRetry(c *common) *cobra.Command {
@@ -21,10 +26,13 @@ func newRetry(c *common) *cobra.Command {
 		Use:   "retry --month YYYY-MM",
 		Short: "Rerun the tasks that have no result",
 		Long: `Retry runs the tasks of the current round that have no result, whatever became of
-their earlier attempts: of one stage and of some partitions where they are named,
-otherwise of the first stage that is not done. ` + "`crawlbatch run`" + ` then goes on with the round.`,
-		Example: "  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17",
-		Args:    cobra.NoArgs,
+their earlier attempts: of one stage, of some partitions and of some classes of
+failure where they are named, otherwise of the first stage that is not done.
+` + "`crawlbatch run`" + ` then goes on with the round. ` + "`crawlbatch status`" + ` shows the classes:
+` + classNames() + `.`,
+		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
+  crawlbatch retry --month 2026-11 --class store_unavailable,disk_full`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRetry(cmd.Context(), o)
 		},
@@ -32,16 +40,30 @@ otherwise of the first stage that is not done. ` + "`crawlbatch run`" + ` then g
 	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
 	cmd.Flags().StringVar(&o.stage, "stage", "", "fetch, merge, dedup, rank, frontier or publish")
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions, as 3,17")
+	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed so, as disk_full,failed")
 	o.executorFlags(cmd)
 	return cmd
 }
 
-func runRetry(ctx context.Context, o retryOptions) error {
+// check finds what is wrong with the flags.
+func (o *retryOptions) check() error {
 	if o.stage != "" && !stages.Stage(o.stage).Valid() {
 		return usagef("--stage %q: it may be %s", o.stage, stageNames())
 	}
 	if len(o.partitions) > 0 && o.stage == "" {
 		return usagef("--partition needs --stage: partitions are counted within a stage")
+	}
+	for _, c := range o.classes {
+		if !slices.Contains(manifest.FailureClasses(), c) {
+			return usagef("--class %q: it may be %s", c, classNames())
+		}
+	}
+	return nil
+}
+
+func runRetry(ctx context.Context, o retryOptions) error {
+	if err := o.check(); err != nil {
+		return err
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
@@ -52,26 +74,27 @@ func runRetry(ctx context.Context, o retryOptions) error {
 		return err
 	}
 	defer finish()
-	n, err := d.Retry(ctx, o.month, stages.Stage(o.stage), o.partitions)
+	n, err := d.Retry(ctx, o.month, jobs.RetryRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Classes: o.classes})
 	finish()
-	if err != nil {
+	switch {
+	case err != nil:
 		return hint(err, o.month)
-	}
-	if n == 0 {
+	case n == 0 && len(o.classes) > 0:
+		fmt.Fprintf(o.out, "nothing to retry: no task asked for failed last with %s\n", strings.Join(o.classes, " or "))
+	case n == 0:
 		fmt.Fprintln(o.out, "nothing to retry: every task asked for has a result")
-		return nil
+	default:
+		fmt.Fprintf(o.out, "%s done: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
 	}
-	fmt.Fprintf(o.out, "%d tasks done: go on with `crawlbatch run --month %s`\n", n, o.month)
 	return nil
 }
 
 func stageNames() string {
-	var names string
-	for i, s := range stages.Order {
-		if i > 0 {
-			names += ", "
-		}
-		names += string(s)
+	var names []string
+	for _, s := range stages.Order {
+		names = append(names, string(s))
 	}
-	return names
+	return strings.Join(names, ", ")
 }
+
+func classNames() string { return strings.Join(manifest.FailureClasses(), ", ") }

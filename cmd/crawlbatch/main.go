@@ -75,7 +75,7 @@ func exitCode(err error) int {
 		return exitViolation
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer):
 		return exitPermanent
-	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
+	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, store.ErrFull):
 		return exitUsage
 	case is(store.ErrUnavailable):

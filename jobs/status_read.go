@@ -1,0 +1,186 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// readers is how many small objects are read at a time.
+const readers = 32
+
+// each calls read for 0 to n-1, several at a time, and returns the first error.
+func each(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return read(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// readResults returns the counts of each task's result; nil where it has none.
+func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage stages.Stage) ([][]manifest.Count, error) {
+	found := make([][]manifest.Count, stage.Tasks(p))
+	var ask []int
+	there, err := present(ctx, r.Bucket, p, stage)
+	if err != nil {
+		return nil, err
+	}
+	for n := range found {
+		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
+		if counts, ok := r.results[t]; ok {
+			found[n] = counts
+		} else if there == nil || there[n] {
+			ask = append(ask, n)
+		}
+	}
+	err = each(ctx, len(ask), func(ctx context.Context, i int) error {
+		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: ask[i]}
+		result, _, err := worker.LoadResult(ctx, r.Bucket, t)
+		if err == nil && result != nil {
+			found[ask[i]] = append([]manifest.Count{}, result.Counts...) // not nil
+		}
+		return err
+	})
+	for n, counts := range found {
+		if counts != nil {
+			r.results[stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}] = counts
+		}
+	}
+	return found, err
+}
+
+// present lists which results of a stage there are, one LIST for 1,000 of them.
+// The results of fetch lie beside its segments, of which there are many more, so
+// for these it returns nil: ask for each. What is decided on it is only shown.
+func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
+	if stage == stages.Fetch {
+		return nil, nil
+	}
+	there := map[int]bool{}
+	dir := layout.StageDir(p.Crawl, p.Round, string(stage))
+	for o, err := range b.List(ctx, layout.Results(p.Crawl, p.Round, string(stage))) {
+		if err != nil {
+			return nil, fmt.Errorf("list results of %s@%s.%d: %w", stage, p.Crawl, p.Round, err)
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(o.Key, dir), ".json")
+		if n, err := layout.ParsePart(name); err == nil {
+			there[n] = true
+		}
+	}
+	return there, nil
+}
+
+// readAttempts returns the attempts at each task of a stage that have ended.
+func (r *StatusReader) readAttempts(ctx context.Context, p *manifest.Plan, stage stages.Stage) (map[int][]*manifest.Attempt, error) {
+	keys, err := attemptKeys(ctx, r.Bucket, p, stage)
+	if err != nil {
+		return nil, err
+	}
+	var ask []string
+	for _, k := range keys {
+		if r.attempts[k.key] == nil {
+			ask = append(ask, k.key)
+		}
+	}
+	read := make([]*manifest.Attempt, len(ask))
+	err = each(ctx, len(ask), func(ctx context.Context, i int) error {
+		var a manifest.Attempt
+		_, _, err := manifest.Load(ctx, r.Bucket, ask[i], &a)
+		read[i] = &a
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range ask {
+		r.attempts[key] = read[i]
+	}
+	all := map[int][]*manifest.Attempt{}
+	for _, k := range keys {
+		all[k.partition] = append(all[k.partition], r.attempts[k.key])
+	}
+	return all, nil
+}
+
+type attemptKey struct {
+	key       string
+	partition int
+}
+
+// attemptKeys lists the records of attempts at the tasks of a stage.
+func attemptKeys(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]attemptKey, error) {
+	var keys []attemptKey
+	dir := layout.AttemptsDir(p.Crawl, p.Round, string(stage))
+	for o, err := range b.List(ctx, dir) {
+		if err != nil {
+			return nil, fmt.Errorf("list attempts at %s@%s.%d: %w", stage, p.Crawl, p.Round, err)
+		}
+		if n, _, ok := layout.ParseAttempt(dir, o.Key); ok && n < stage.Tasks(p) {
+			keys = append(keys, attemptKey{o.Key, n})
+		}
+	}
+	return keys, nil
+}
+
+// readCheckpoints tells of the fetch tasks that have a checkpoint.
+func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
+	read := make([]*FetchStatus, len(tasks))
+	err := each(ctx, len(tasks), func(ctx context.Context, i int) error {
+		n := tasks[i].Partition
+		key := layout.Checkpoint(p.Crawl, p.Round, n)
+		var c manifest.Checkpoint
+		_, _, err := manifest.Load(ctx, r.Bucket, key, &c)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		recorded, err := cardinality(c.Recorded)
+		if err != nil {
+			return fmt.Errorf("%q: recorded rows: %v: %w", key, err, manifest.ErrCorrupt)
+		}
+		read[i] = &FetchStatus{
+			Partition: n, Planned: p.Partitions[n].URLs, Recorded: recorded,
+			Epoch: c.Epoch, Released: c.Released, Complete: c.Complete, ElapsedMS: c.ElapsedMS,
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []FetchStatus
+	for _, f := range read {
+		if f != nil {
+			all = append(all, *f)
+		}
+	}
+	return all, nil
+}
+
+func cardinality(bitmap []byte) (int64, error) {
+	if len(bitmap) == 0 {
+		return 0, nil
+	}
+	rows := roaring.New()
+	if _, err := rows.ReadFrom(bytes.NewReader(bitmap)); err != nil {
+		return 0, err
+	}
+	return int64(rows.GetCardinality()), nil
+}

@@ -1,0 +1,173 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// put creates a document.
+func (f *fixture) put(key string, d manifest.Document) {
+	f.t.Helper()
+	if _, err := manifest.Create(f.t.Context(), f.bucket, key, d); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// ended records an attempt.
+func (f *fixture) ended(stage stages.Stage, partition, attempt int, class, text string, u manifest.Usage) {
+	f.t.Helper()
+	f.put(layout.Attempt("2026-11", 0, string(stage), partition, attempt), &manifest.Attempt{Attempt: attempt, Class: class, Error: text, Usage: &u})
+}
+
+func (f *fixture) begin() *manifest.Plan {
+	f.t.Helper()
+	f.mustPlan()
+	p, err := worker.Begin(f.t.Context(), f.bucket, "2026-11", 0, "test")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) stage(r *StatusReader, stage stages.Stage) StageStatus {
+	f.t.Helper()
+	s, err := r.Read(f.t.Context(), "2026-11")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	i := slices.IndexFunc(s.Rounds[0].Stages, func(st StageStatus) bool { return st.Stage == stage })
+	return s.Rounds[0].Stages[i]
+}
+
+func TestStatusTellsOfFetchTasksWhatTheirCheckpointsSay(t *testing.T) {
+	f := newFixture(t)
+	p := f.begin()
+	if len(p.Partitions) != 3 {
+		t.Fatalf("%d partitions", len(p.Partitions))
+	}
+	rows := roaring.New()
+	rows.Add(1)
+	recorded, err := rows.ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.put(layout.Checkpoint("2026-11", 0, 0), &manifest.Checkpoint{Plan: p.ID, Epoch: 3, Recorded: recorded, ElapsedMS: 1500})
+	f.put(layout.Checkpoint("2026-11", 0, 1), &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1, Released: true})
+	f.put(layout.Result("2026-11", 0, "fetch", 2), &manifest.Result{
+		Task: "fetch@2026-11.0:2", Stage: "fetch", Partition: 2, Plan: p.ID, Counts: []manifest.Count{{Name: "outcome.ok", N: 2}}})
+	got := f.stage(&StatusReader{Bucket: f.bucket}, stages.Fetch)
+	want := StageStatus{
+		Stage: stages.Fetch, Tasks: 3, Done: 1, Running: 1, Recorded: 1 + 2, Counts: []manifest.Count{{Name: "outcome.ok", N: 2}},
+		Fetching: []FetchStatus{
+			{Partition: 0, Planned: 2, Recorded: 1, Epoch: 3, ElapsedMS: 1500},
+			{Partition: 1, Planned: 2, Epoch: 1, Released: true},
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestStatusCountsFailuresAndGivesTheCommandThatReruns(t *testing.T) {
+	f := newFixture(t)
+	f.begin()
+	cost := manifest.Usage{WallMS: 10, Puts: 1, Gets: 2, BytesRead: 3}
+	f.ended(stages.Merge, 0, 1, manifest.ClassFailed, "boom", cost)
+	f.ended(stages.Merge, 0, 2, manifest.ClassInterrupted, "interrupted", cost)
+	f.ended(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // listed before number 2
+	f.ended(stages.Merge, 1, 1, manifest.ClassFailed, "boom", cost)
+	f.ended(stages.Merge, 1, 2, manifest.ClassInterrupted, "interrupted", cost)
+	f.ended(stages.Merge, 2, 1, manifest.ClassDone, "", cost)
+	got := f.stage(&StatusReader{Bucket: f.bucket, Flags: " --store 'a b'"}, stages.Merge)
+	want := StageStatus{
+		Stage: stages.Merge, Tasks: 3, Attempts: 6,
+		Usage: manifest.Usage{WallMS: 60, Puts: 6, Gets: 12, BytesRead: 18},
+		Failed: []TaskStatus{{
+			Task: "merge@2026-11.0:0", Attempts: 2, Class: manifest.ClassDiskFull, Error: "no room",
+			Rerun: "crawlbatch retry --month 2026-11 --stage merge --partition 0 --store 'a b'",
+		}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
+	f := newFixture(t)
+	f.begin()
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		f.ended(stages.Fetch, n, 1, manifest.ClassDone, "", manifest.Usage{})
+	}
+	counted := store.Count(f.bucket)
+	r := &StatusReader{Bucket: counted}
+	first, err := r.Read(t.Context(), "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold := counted.Counts()
+	// Attempts and results of six stages, results of fetch aside; the plans of round 1.
+	if cold.Lists != 2*6-1+1 {
+		t.Errorf("%d LISTs", cold.Lists)
+	}
+	second, err := r.Read(t.Context(), "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm := counted.Counts().Gets - cold.Gets
+	// crawl.json, start.json, plan.json, sealed.json; start.json of round 1.
+	if warm != 5 {
+		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
+	}
+	if d := cmp.Diff(first, second); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
+	f := newFixture(t)
+	f.begin()
+	broken := true
+	f.fake.fails = func(t stages.Task) error {
+		if broken && t.Stage == stages.Merge {
+			return fmt.Errorf("no luck")
+		}
+		return nil
+	}
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err == nil {
+		t.Fatal("merge did not fail")
+	}
+	f.ended(stages.Merge, 0, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
+	f.ended(stages.Merge, 1, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
+	f.ended(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // the newest counts
+	broken = false
+	for _, c := range []struct {
+		request RetryRequest
+		want    string
+	}{
+		{RetryRequest{Classes: []string{manifest.ClassStoreDenied}}, ""},
+		{RetryRequest{Stage: stages.Merge, Partitions: []int{1, 2}, Classes: []string{manifest.ClassDiskFull}}, ""},
+		{RetryRequest{Classes: []string{manifest.ClassStoreDenied, manifest.ClassDiskFull}}, "merge@2026-11.0:0"},
+		{RetryRequest{Stage: stages.Merge, Classes: []string{manifest.ClassPermanent}}, "merge@2026-11.0:1"},
+		{RetryRequest{}, "merge@2026-11.0:2"}, // never recorded: of no class
+	} {
+		f.fake.ran = nil
+		n, err := f.driver.Retry(t.Context(), "2026-11", c.request)
+		if err != nil || strings.Join(f.fake.ran, " ") != c.want || n != len(f.fake.ran) {
+			t.Errorf("%+v ran %q (%d), %v; want %q", c.request, f.fake.ran, n, err, c.want)
+		}
+	}
+}
