@@ -1,0 +1,234 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+const testCrawl = "2026-11"
+
+// crawled is a store with two sealed rounds of a synthetic web, made once and only
+// read; a test that damages it takes a copy.
+var crawled = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "verify-test-")
+	if err != nil {
+		return "", err
+	}
+	crawledDir = dir
+	return dir, crawlTo(dir)
+})
+
+// crawledDir is where crawled has made its store; "": nowhere.
+var crawledDir string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if crawledDir != "" {
+		os.RemoveAll(crawledDir)
+	}
+	os.Exit(code)
+}
+
+// testConfig crawls what is at addr.
+func testConfig(addr string) *config.Config {
+	c := config.Default()
+	pause := config.Duration(20 * time.Millisecond)
+	c.Politeness.Delay = pause
+	c.Fetch.Pauses = config.Pauses{RateLimited: pause, Timeout: pause, ServerError: pause, DNS: pause, Breaker: pause}
+	c.Plan.PartitionURLs = 60
+	c.Fetch.ConnectTo = []string{"::" + addr}
+	return c
+}
+
+func crawlTo(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	w := simweb.Default()
+	w.Hosts, w.PagesPerHost = 12, 40
+	w.ExactShare, w.NearShare, w.ChainShare, w.CrawlDelay, w.RetryAfter = 0.08, 0.08, 0.6, 0, 0
+	web, err := simweb.New(w)
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	serving, stop := context.WithCancel(ctx)
+	go func() { served <- simweb.NewServer(web, nil).Serve(serving, ln) }()
+	defer func() {
+		stop()
+		<-served
+	}()
+	b, err := dirstore.Open(filepath.Join(dir, "store"), dirstore.Options{})
+	if err != nil {
+		return err
+	}
+	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
+	lines := strings.Join(slices.Collect(web.Seeds()), "\n") + "\nno URL\nhttp://" + strings.Repeat("x", 300) + "/\n"
+	if err := os.WriteFile(seeds, []byte(lines), 0o644); err != nil {
+		return err
+	}
+	if err := os.Mkdir(scratch, 0o755); err != nil {
+		return err
+	}
+	from, err := source.Files(seeds, nil)
+	if err != nil {
+		return err
+	}
+	cfg, clock, log := testConfig(ln.Addr().String()), stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	if err := planBuckets(ctx, b, cfg, from, scratch); err != nil {
+		return err
+	}
+	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
+	d := &jobs.Driver{
+		Bucket: b, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
+	}
+	return d.Run(ctx, testCrawl, 2)
+}
+
+// planBuckets plans round 0 for several reduce buckets, which jobs.Plan does for
+// millions of URLs only. Round 1 has one.
+func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from source.Source, scratch string) error {
+	c := worker.PlanConfig(cfg)
+	c.BucketURLs = 100
+	made, err := planner.Make(ctx, c, planner.Request{Crawl: testCrawl, Sources: []source.Source{from}, Scratch: scratch, Version: "test"})
+	if err != nil {
+		return err
+	}
+	if made.Manifest().Buckets < 2 {
+		return fmt.Errorf("only %d buckets", made.Manifest().Buckets)
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		return err
+	}
+	if _, err := manifest.Create(ctx, b, layout.CrawlManifest(testCrawl), &manifest.Crawl{Crawl: testCrawl, Config: text}); err != nil {
+		return err
+	}
+	return made.Commit(ctx, b)
+}
+
+// damaged is a copy of the crawl, and an audit of it.
+type damaged struct {
+	t      *testing.T
+	dir    string // of the store
+	b      store.Bucket
+	a      *audit
+	rounds []*round
+}
+
+func copyCrawl(t *testing.T) *damaged {
+	t.Helper()
+	dir, err := crawled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "store")
+	from := os.DirFS(filepath.Join(dir, "store"))
+	err = fs.WalkDir(from, ".", func(name string, e fs.DirEntry, err error) error {
+		to := filepath.Join(own, filepath.FromSlash(name))
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == store.Reserved:
+			return fs.SkipDir
+		case e.IsDir():
+			return os.MkdirAll(to, 0o755)
+		}
+		// A link is enough: parts never change, and damage replaces files.
+		return os.Link(filepath.Join(dir, "store", filepath.FromSlash(name)), to)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := dirstore.Open(own, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, cfg, err := worker.OpenCrawl(t.Context(), b, testCrawl, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &damaged{t: t, dir: own, b: b, a: newAudit(Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
+}
+
+// load gives a round as the checks see it, as it stood when load was called first.
+func (d *damaged) load(number int) *round {
+	d.t.Helper()
+	if d.rounds == nil {
+		var err error
+		if d.rounds, err = d.a.load(d.t.Context()); err != nil || len(d.rounds) != 2 {
+			d.t.Fatalf("%d rounds: %v", len(d.rounds), err)
+		}
+		d.a.checked, d.a.found = map[string]*Checked{}, map[list][]Violation{} // of the checks that are tested alone
+	}
+	return d.rounds[number]
+}
+
+// replace puts other bytes under a key.
+func (d *damaged) replace(key string, body []byte) {
+	d.t.Helper()
+	if err := d.b.Delete(d.t.Context(), key); err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(d.t.Context(), d.b, key, body); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// clean fails the test for each violation, and for checks that looked at nothing.
+func (d *damaged) clean(invariant int) {
+	d.t.Helper()
+	for _, v := range d.a.summary().Violations {
+		d.t.Errorf("%+v", v)
+	}
+	some := false
+	for _, c := range d.a.checked {
+		some = some || c.Invariant == invariant
+		if c.Looked == 0 {
+			d.t.Errorf("%q looked at nothing", c.Check)
+		}
+		d.t.Logf("%d %s: %d %s", c.Invariant, c.Check, c.Looked, c.Of)
+	}
+	if !some {
+		d.t.Errorf("nothing was checked of invariant %d", invariant)
+	}
+}
+
+// finds fails the test unless there is a violation of the row with that in its problem.
+func (d *damaged) finds(row, problem string) {
+	d.t.Helper()
+	all := d.a.summary().Violations
+	for _, v := range all {
+		if (row == "" || v.Row == row) && strings.Contains(v.Problem, problem) {
+			return
+		}
+	}
+	d.t.Errorf("no violation of row %q says %q; found:\n%s", row, problem, fmt.Sprint(all))
+}

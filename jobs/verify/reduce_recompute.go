@@ -1,0 +1,106 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+const recomputeCheck = "the same inputs, the same bytes"
+
+// checkRecompute computes the reduce tasks of the sample again from their frozen
+// inputs and compares every part and the result with what was committed. Results
+// that are missing are another check's; so is whether the stored bytes are those
+// that the result names.
+func (a *audit) checkRecompute(ctx context.Context, r *round) error {
+	a.note(7, recomputeCheck, "tasks", 0)
+	if a.Config == nil {
+		return nil
+	}
+	var tasks []stages.Task
+	var names []string
+	for _, stage := range stages.Order {
+		for n, committed := range r.results[stage] {
+			if t := (stages.Task{Stage: stage, Crawl: r.crawl, Round: r.number, Partition: n}); stage != stages.Fetch && committed != nil {
+				tasks = append(tasks, t)
+				names = append(names, t.String())
+			}
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.Parallel)
+	for i, in := range a.sampledOf(names) {
+		if t := tasks[i]; in {
+			g.Go(func() error { return a.recompute(ctx, t, r.results[t.Stage][t.Partition]) })
+		}
+	}
+	return g.Wait()
+}
+
+// recompute compares one task's result.
+func (a *audit) recompute(ctx context.Context, t stages.Task, committed *manifest.Result) error {
+	v := Violation{
+		Invariant: 7, Check: recomputeCheck, Round: t.Round, Row: t.String(),
+		Object: layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition),
+	}
+	again := worker.Runner{
+		Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
+		Log:      slog.New(slog.DiscardHandler), // warnings about rows were logged when the task ran
+		Progress: stages.NoProgress{},
+	}
+	result, _, release, err := again.Recompute(ctx, t)
+	if err != nil {
+		if !isFault(err) && !errors.Is(err, stages.ErrPermanent) {
+			return err
+		}
+		v.Problem = "it cannot be computed again: " + err.Error()
+		a.report(v)
+		return nil
+	}
+	release()
+	a.note(7, recomputeCheck, "tasks", 1)
+	made := map[string]manifest.File{}
+	for _, f := range result.Files {
+		made[f.Key] = f
+	}
+	same := true
+	for _, f := range committed.Files {
+		m, ok := made[f.Key]
+		if m == f {
+			continue
+		}
+		same = false
+		v := v
+		v.Object = f.Key
+		v.Problem = fmt.Sprintf("its inputs give %d rows, %d bytes with SHA-256 %s; the result names %d rows, %d bytes with %s", m.Rows, m.Bytes, m.SHA256, f.Rows, f.Bytes, f.SHA256)
+		if !ok {
+			v.Problem = "the result names it, and its inputs give no such part"
+		}
+		a.report(v)
+	}
+	if !same {
+		return nil
+	}
+	want, err := manifest.Encode(committed)
+	if err != nil {
+		return err
+	}
+	got, err := manifest.Encode(result)
+	if err != nil {
+		return err
+	}
+	if string(got) != string(want) {
+		v.Problem = fmt.Sprintf("its inputs give a result of %d files with SHA-256 %s; %d files with %s are committed",
+			len(result.Files), manifest.Digest(got), len(committed.Files), manifest.Digest(want))
+		a.report(v)
+	}
+	return nil
+}

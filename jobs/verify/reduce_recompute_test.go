@@ -1,0 +1,95 @@
+package verify
+
+import (
+	"slices"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+func TestEveryReduceTaskGivesTheSameBytesAgain(t *testing.T) {
+	d := copyCrawl(t)
+	tasks := 0
+	for number := range 2 {
+		r := d.load(number)
+		for _, s := range stages.Order[1:] {
+			tasks += s.Tasks(r.plan)
+		}
+		if err := d.a.checkRecompute(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.clean(7)
+	if got := d.a.checked[recomputeCheck].Looked; got != int64(tasks) {
+		t.Errorf("%d tasks were computed again, there are %d", got, tasks)
+	}
+}
+
+func TestASampleIsAShareOfTheTasks(t *testing.T) {
+	d := copyCrawl(t)
+	d.a.Sample = 0.3
+	if err := d.a.checkRecompute(t.Context(), d.load(0)); err != nil {
+		t.Fatal(err)
+	}
+	d.clean(7)
+	all := 0
+	for _, s := range stages.Order[1:] {
+		all += len(d.load(0).results[s])
+	}
+	if got := d.a.checked[recomputeCheck].Looked; got >= int64(all) {
+		t.Errorf("%d of %d tasks", got, all)
+	}
+}
+
+func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
+	d := copyCrawl(t)
+	r := d.load(0)
+	forge := func(s stages.Stage, change func(*manifest.Result)) manifest.Result {
+		forged := *r.results[s][0]
+		forged.Files, forged.Counts = slices.Clone(forged.Files), slices.Clone(forged.Counts)
+		change(&forged)
+		r.results[s][0] = &forged
+		return forged
+	}
+	part := forge(stages.Frontier, func(f *manifest.Result) { f.Files[0].SHA256 = manifest.Digest([]byte("other bytes")) })
+	forge(stages.Publish, func(f *manifest.Result) { f.Counts[0].N++ })
+	forge(stages.Merge, func(f *manifest.Result) {
+		f.Files = append(f.Files, manifest.File{Dataset: "pages", Key: "tables/more"})
+	})
+	if err := d.a.checkRecompute(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	d.finds("frontier@2026-11.0:0", part.Files[0].SHA256)
+	d.finds("publish@2026-11.0:0", "its inputs give a result of")
+	d.finds("merge@2026-11.0:0", "no such part")
+	if n := d.a.summary().Found(); n != 3 {
+		t.Errorf("%d violations", n)
+	}
+}
+
+func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
+	d := copyCrawl(t)
+	r := d.load(0)
+	forged := *r.results[stages.Merge][0]
+	forged.Counts = nil
+	d.replace(layout.Result(testCrawl, 0, "merge", 0), encode(t, &forged))
+	if err := d.b.Delete(t.Context(), layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.a.checkRecompute(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	d.finds("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 is not the one that inputs.json froze")
+	d.finds("frontier@2026-11.0:0", "cannot be computed again")
+}
+
+func encode(t *testing.T, d manifest.Document) []byte {
+	t.Helper()
+	body, err := manifest.Encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}

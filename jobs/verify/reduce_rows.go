@@ -1,0 +1,105 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// complete tells whether every task of a stage has a result.
+func (r *round) complete(s stages.Stage) bool {
+	return len(r.results[s]) == s.Tasks(r.plan) && !slices.Contains(r.results[s], nil)
+}
+
+// name is the round as tables name it: 2026-11.0.
+func (r *round) name() string { return fmt.Sprintf("%s.%d", r.crawl, r.number) }
+
+// partitionKeys lists a stage's objects of a dataset for the partitions of a bucket.
+func (r *round) partitionKeys(s stages.Stage, dataset string, bucket int) []string {
+	var keys []string
+	for _, p := range r.plan.Partitions {
+		if p.Bucket == bucket {
+			keys = append(keys, keysOf(r.results[s][p.Partition].FilesOf(dataset))...)
+		}
+	}
+	return keys
+}
+
+// bucketKeys lists a stage's objects of a dataset for a bucket, whichever task
+// made them.
+func (r *round) bucketKeys(s stages.Stage, dataset string, bucket int) []string {
+	var keys []string
+	for _, result := range r.results[s] {
+		for _, f := range result.FilesOf(dataset) {
+			if path.Base(f.Key) == layout.Part(bucket)+".parquet" {
+				keys = append(keys, f.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// pulled is a sequence of rows as a table.Stream. Close it.
+type pulled[T any] struct {
+	next func() (T, error, bool)
+	stop func()
+}
+
+func pull[T any](rows iter.Seq2[T, error]) *pulled[T] {
+	next, stop := iter.Pull2(rows)
+	return &pulled[T]{next, stop}
+}
+
+// Read implements table.Stream.
+func (p *pulled[T]) Read(batch []T) (int, error) {
+	for i := range batch {
+		row, err, ok := p.next()
+		if !ok {
+			return i, io.EOF
+		}
+		if err != nil {
+			return i, err
+		}
+		batch[i] = row
+	}
+	return len(batch), nil
+}
+
+// merged yields the rows of sorted sequences in order.
+func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		streams := make([]table.Stream[T], len(sequences))
+		for i, s := range sequences {
+			p := pull(s)
+			defer p.stop()
+			streams[i] = p
+		}
+		for row, err := range table.Merge(ctx, compare, streams...) {
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// convert yields what conv makes of the rows of objects.
+func convert[T, U any](ctx context.Context, a *audit, keys []string, conv func(*T) U) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for row, err := range concat[T](ctx, a, keys) {
+			var u U
+			if err == nil {
+				u = conv(&row)
+			}
+			if !yield(u, err) {
+				return
+			}
+		}
+	}
+}
