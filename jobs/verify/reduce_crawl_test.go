@@ -67,7 +67,7 @@ func crawlTo(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	w := simweb.Default()
-	w.Hosts, w.PagesPerHost = 12, 40
+	w.Hosts, w.PagesPerHost, w.FaultShare = 12, 40, 0.2
 	w.ExactShare, w.NearShare, w.ChainShare, w.CrawlDelay, w.RetryAfter = 0.08, 0.08, 0.6, 0, 0
 	web, err := simweb.New(w)
 	if err != nil {

@@ -1,0 +1,164 @@
+package verify
+
+import (
+	"slices"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// rewrite makes an object anew from its rows as change returns them.
+func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.WriterOption) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	rows, err := table.Collect(table.Concat[T](ctx, d.b, []string{key}))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.b.Delete(ctx, key); err != nil {
+		d.t.Fatal(err)
+	}
+	w, err := table.NewWriter[T](d.t.TempDir()+"/rows.parquet", opts...)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer w.Abort()
+	for _, row := range change(rows) {
+		if err := w.Append(&row); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	if _, err := table.Finish(ctx, w, d.b, "", key); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// rowsOf reads a dataset of a round.
+func rowsOf[T any](d *damaged, dataset string, number int) []T {
+	d.t.Helper()
+	rows, err := table.Collect(table.Concat[T](d.t.Context(), d.b, keysOf(d.load(number).sealed.FilesOf(dataset))))
+	if err != nil || len(rows) == 0 {
+		d.t.Fatalf("%s of round %d: %d rows, %v", dataset, number, len(rows), err)
+	}
+	return rows
+}
+
+func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
+	d := copyCrawl(t)
+	for number := range 2 {
+		if err := d.a.checkLinks(t.Context(), d.load(number)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.clean(6)
+	if got := d.a.checked[linksCheck].Looked; got < 500 {
+		t.Errorf("only %d link targets", got)
+	}
+}
+
+// damageRow changes the first row of a dataset of round 0 that fits, and returns its URL.
+func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
+	d.t.Helper()
+	for bucket := range d.load(0).plan.Buckets {
+		key := layout.Table(dataset, testCrawl, 0, bucket)
+		rows, err := table.Collect(table.Concat[T](d.t.Context(), d.b, []string{key}))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if i := slices.IndexFunc(rows, func(r T) bool { return fits(&r) }); i >= 0 {
+			found := url(&rows[i])
+			rewrite(d, key, func(rows []T) []T { return slices.Concat(rows[:i], change(&rows[i]), rows[i+1:]) })
+			return found
+		}
+	}
+	d.t.Fatalf("no row of %s fits", dataset)
+	return ""
+}
+
+func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
+	urlOf := func(r *schema.URLRecord) string { return r.URL }
+	inState := func(s schema.URLState) func(*schema.URLRecord) bool {
+		return func(r *schema.URLRecord) bool { return r.State == s }
+	}
+	drop := func(*schema.URLRecord) []schema.URLRecord { return nil }
+	set := func(change func(*schema.URLRecord)) func(*schema.URLRecord) []schema.URLRecord {
+		return func(r *schema.URLRecord) []schema.URLRecord {
+			change(r)
+			return []schema.URLRecord{*r}
+		}
+	}
+	for name, c := range map[string]struct {
+		damage  func(d *damaged) string
+		problem string
+	}{
+		"a link target that is in no table": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), drop)
+		}, "names it ("},
+		"a skipped target without its row": {func(d *damaged) string {
+			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
+				func(s *schema.Skip) bool { return s.Reason == schema.SkipNofollow || s.Reason == schema.SkipOutOfScope },
+				func(*schema.Skip) []schema.Skip { return nil })
+		}, "names it ("},
+		"a skip without a reason": {func(d *damaged) string {
+			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
+				func(s *schema.Skip) bool { return s.SURT != "" },
+				func(s *schema.Skip) []schema.Skip { s.Reason = "because"; return []schema.Skip{*s} })
+		}, "no reason that there is"},
+		"a redirect's target": {func(d *damaged) string {
+			targets := map[string]bool{}
+			for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 0) {
+				targets[f.RedirectTarget] = f.Outcome == schema.Redirected
+			}
+			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
+				func(s *schema.Skip) bool { return targets[s.URL] }, func(*schema.Skip) []schema.Skip { return nil })
+		}, "(redirect)"},
+		"a fetched URL without a row": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFetched), drop)
+		}, "has no row in urls"},
+		"a state that does not follow": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFetched), set(func(r *schema.URLRecord) { r.State = schema.StateFailed }))
+		}, "its state is fetched; urls says failed"},
+		"a state that there is not": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), set(func(r *schema.URLRecord) { r.State = "lost" }))
+		}, `its state "lost"`},
+		"two rows of a URL": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), func(r *schema.URLRecord) []schema.URLRecord { return []schema.URLRecord{*r, *r} })
+		}, "2 rows in one round"},
+		"a round that planned it not": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFetched), set(func(r *schema.URLRecord) { r.LastPlanned = "2026-10.4" }))
+		}, `planned last in "2026-10.4"`},
+		"planned, but not fetched": {func(d *damaged) string {
+			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), set(func(r *schema.URLRecord) { r.LastPlanned = "2026-11.0" }))
+		}, "fetches has no row of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := copyCrawl(t)
+			r := d.load(0)
+			url := c.damage(d)
+			if err := d.a.checkLinks(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			d.finds(url, c.problem)
+			if n := d.a.summary().Found(); n != 1 && c.problem != "has no row in urls" { // which a link may miss too
+				t.Errorf("%d violations: %+v", n, d.a.summary().Violations)
+			}
+		})
+	}
+}
+
+func TestAPartThatCannotBeReadIsAViolation(t *testing.T) {
+	d := copyCrawl(t)
+	r := d.load(0)
+	key := layout.Table(stages.FileURLs, testCrawl, 0, 1)
+	d.replace(key, []byte("not a table"))
+	if err := d.a.checkLinks(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	v := d.a.summary().Violations
+	if len(v) != 1 || v[0].Object != key {
+		t.Errorf("%+v", v)
+	}
+}
