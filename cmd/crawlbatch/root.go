@@ -94,7 +94,7 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	f.StringArrayVar(&c.connectTo, "connect-to", nil, "HOST:PORT:ADDR:PORT as curl's, an empty part means any; repeatable")
 	f.BoolVar(&c.private, "allow-private-networks", false, "let requests reach private addresses")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newViews(c), newFetch(c), newInspect(c),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
 		newTask(c), newSimweb(c), newDemo(c),
 	)
 	for _, cmd := range root.Commands() {

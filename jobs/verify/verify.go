@@ -3,8 +3,11 @@ package verify
 import (
 	"cmp"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/zeebo/xxh3"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -16,7 +19,8 @@ import (
 type Options struct {
 	Bucket   store.Bucket
 	Crawl    string
-	Config   *config.Config // as frozen
+	Round    int            // the only round to audit; negative: all
+	Config   *config.Config // as frozen; nil: it could not be read, and what needs it is left out
 	Scratch  string         // an existing local directory
 	Log      *slog.Logger
 	Parallel int     // checks at a time; 0: GOMAXPROCS
@@ -28,10 +32,11 @@ type Options struct {
 type Violation struct {
 	Invariant int    `json:"invariant"` // number in the list of invariants; 0: the store's structure
 	Check     string `json:"check"`     // short name, such as "one outcome a URL"
-	Round     int    `json:"round"`
-	Object    string `json:"object"` // key
-	Row       string `json:"row"`    // what identifies the row or record: URL, offset
+	Round     int    `json:"round"`     // negative: of the crawl as a whole
+	Object    string `json:"object"`    // key
+	Row       string `json:"row"`       // what identifies the row or record: URL, offset
 	Problem   string `json:"problem"`
+	Where     string `json:"where,omitempty"` // SQL condition on the object's rows that shows those concerned
 }
 
 // Checked says how much a check looked at.
@@ -43,14 +48,34 @@ type Checked struct {
 	Found     int64  `json:"found"`  // violations, those beyond Report's limit included
 }
 
+// Report is what an audit found.
+type Report struct {
+	Crawl      string      `json:"crawl"`
+	Store      string      `json:"store"`
+	Rounds     []int       `json:"rounds"` // audited
+	Sample     float64     `json:"sample"`
+	Checked    []Checked   `json:"checked"`    // by invariant and name
+	Violations []Violation `json:"violations"` // by round, invariant, check, object and row
+}
+
+// Found is the number of violations, those that are not listed included.
+func (r *Report) Found() int64 {
+	var n int64
+	for _, c := range r.Checked {
+		n += c.Found
+	}
+	return n
+}
+
 // round is a round as the checks see it.
 type round struct {
 	crawl   string
 	number  int
 	plan    *manifest.Plan
-	sealed  *manifest.Sealed // nil: not sealed
-	results map[stages.Stage][]*manifest.Result
-	earlier []*manifest.Sealed // sealed rounds before it, oldest first
+	sealed  *manifest.Sealed                    // nil: not sealed
+	results map[stages.Stage][]*manifest.Result // by partition; nil where there is none that can be read
+	digests map[stages.Stage][]string           // SHA-256 of these results
+	earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
 }
 
 // maxViolations bounds what one check of one round lists; the rest is counted.
@@ -61,11 +86,29 @@ type audit struct {
 	Options
 
 	mu      sync.Mutex
-	found   []Violation
+	found   map[list][]Violation // sorted, the least maxViolations of each
 	checked map[string]*Checked
+	broken  map[string]bool // objects that cannot be read and were reported
 }
 
-// note counts what a check looked at.
+// list names what is bounded.
+type list struct {
+	round int
+	check string
+}
+
+func newAudit(o Options) *audit {
+	if o.Parallel <= 0 {
+		o.Parallel = runtime.GOMAXPROCS(0)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}}
+}
+
+// note counts what a check looked at. Noting 0 has a check listed that may find
+// nothing to look at.
 func (a *audit) note(invariant int, check, of string, looked int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,17 +119,16 @@ func (a *audit) note(invariant int, check, of string, looked int64) {
 func (a *audit) report(v Violation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.entry(v.Invariant, v.Check, "")
-	c.Found++
-	if c.Found <= maxViolations {
-		a.found = append(a.found, v)
+	a.entry(v.Invariant, v.Check, "").Found++
+	l := list{v.Round, v.Check}
+	// The least ones are kept, so that the report does not depend on their order.
+	if i, _ := slices.BinarySearchFunc(a.found[l], v, compareViolations); i < maxViolations {
+		all := slices.Insert(a.found[l], i, v)
+		a.found[l] = all[:min(len(all), maxViolations)]
 	}
 }
 
 func (a *audit) entry(invariant int, check, of string) *Checked {
-	if a.checked == nil {
-		a.checked = map[string]*Checked{}
-	}
 	c := a.checked[check]
 	if c == nil {
 		c = &Checked{Invariant: invariant, Check: check}
@@ -98,10 +140,65 @@ func (a *audit) entry(invariant int, check, of string) *Checked {
 	return c
 }
 
-// sortedViolations orders what was found, whatever the order of finding.
-func sortedViolations(v []Violation) {
-	slices.SortFunc(v, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check),
-			cmp.Compare(a.Object, b.Object), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Problem, b.Problem))
+// setBroken remembers objects that were reported as unreadable, so that no check
+// reports them again.
+func (a *audit) setBroken(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.broken[key] = true
+}
+
+func (a *audit) isBroken(keys ...string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(keys, func(key string) bool { return a.broken[key] })
+}
+
+// sampled says whether what has that name is looked at.
+func (a *audit) sampled(name string) bool {
+	return a.Sample >= 1 || fraction(name) < a.Sample
+}
+
+// sampledOf says which of the names are looked at: at least one, if there is one.
+func (a *audit) sampledOf(names []string) []bool {
+	in := make([]bool, len(names))
+	some, least := false, 0
+	for i, name := range names {
+		in[i] = a.sampled(name)
+		some = some || in[i]
+		if fraction(name) < fraction(names[least]) {
+			least = i
+		}
+	}
+	if !some && len(in) > 0 {
+		in[least] = true
+	}
+	return in
+}
+
+// fraction spreads names over [0,1).
+func fraction(name string) float64 { return float64(xxh3.HashString(name)>>11) / (1 << 53) }
+
+// summary is the report so far.
+func (a *audit) summary() *Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := &Report{Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Checked: []Checked{}, Violations: []Violation{}}
+	for _, c := range a.checked {
+		r.Checked = append(r.Checked, *c)
+	}
+	slices.SortFunc(r.Checked, func(a, b Checked) int {
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check))
 	})
+	for _, v := range a.found {
+		r.Violations = append(r.Violations, v...)
+	}
+	slices.SortFunc(r.Violations, compareViolations)
+	return r
+}
+
+// compareViolations orders what was found, whatever the order of finding.
+func compareViolations(a, b Violation) int {
+	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check),
+		cmp.Compare(a.Object, b.Object), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Problem, b.Problem))
 }

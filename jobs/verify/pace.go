@@ -1,0 +1,140 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// The checks of invariant 3.
+const (
+	pace       = "delay between requests"
+	inFlight   = "requests in flight"
+	crawlDelay = "Crawl-delay"
+)
+
+// rounding is what two times lose as milliseconds, in milliseconds.
+const rounding = 1
+
+// paced is what invariant 3 reads of requests.
+type paced struct {
+	Host    string `parquet:"host"`
+	Start   int64  `parquet:"start"`
+	URL     string `parquet:"url"`
+	Epoch   int32  `parquet:"epoch"`
+	GapMS   *int64 `parquet:"gap_ms"`
+	DelayMS int64  `parquet:"delay_ms"`
+	TotalMS int64  `parquet:"total_ms"`
+}
+
+func comparePaced(a, b *paced) int {
+	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
+}
+
+// checkPace looks at the requests of each host of a partition in the order of
+// their starts. The delay in force is the one that the later row records.
+func (a *audit) checkPace(ctx context.Context, r *round, n int) error {
+	files, sorted := r.files(stages.FileRequests, "", n)
+	keys := keysOf(files)
+	if len(files) == 0 || a.isBroken(keys...) {
+		return nil
+	}
+	rows := concat[paced](ctx, a, keys)
+	if !sorted {
+		s, err := sortRows(ctx, a, keys, comparePaced)
+		if err != nil {
+			return a.skip(err, 3, pace, r)
+		}
+		defer s.Close() //nolint:errcheck // scratch
+		rows = s.Sorted(ctx)
+	}
+	limit := 0
+	if a.Config != nil {
+		limit = a.Config.Politeness.InFlightPerHost
+	}
+	p := pacing{audit: a, round: r, object: keys[0], limit: limit}
+	return a.skip(p.walk(rows), 3, pace, r)
+}
+
+// pacing walks through the requests of a partition.
+type pacing struct {
+	*audit
+	round  *round
+	object string
+	limit  int // in flight; 0: not known
+
+	host   string
+	epochs []epochPace // of the host
+	last   paced       // of the host; its Host is empty before the first
+}
+
+// epochPace is what is known of one epoch's requests to the host.
+type epochPace struct {
+	epoch int32
+	last  paced
+	ends  []int64 // of the requests in flight, milliseconds
+}
+
+func (p *pacing) wrong(check string, q *paced, format string, args ...any) {
+	p.report(Violation{
+		Invariant: 3, Check: check, Round: p.round.number, Object: p.object, Row: q.URL, Problem: fmt.Sprintf(format, args...),
+		Where: fmt.Sprintf("host = %s AND epoch_ms(start) BETWEEN %d AND %d", quoted(q.Host), q.Start-q.DelayMS, q.Start),
+	})
+}
+
+func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
+	var gaps, requests int64
+	for q, err := range rows {
+		if err != nil {
+			return err
+		}
+		requests++
+		if q.Host != p.host || requests == 1 {
+			p.host, p.epochs, p.last = strings.Clone(q.Host), p.epochs[:0], paced{}
+		} else if q.Start < p.last.Start {
+			p.wrong(pace, &q, "the rows of host %s are not in the order of their starts", q.Host)
+		}
+		i := slices.IndexFunc(p.epochs, func(e epochPace) bool { return e.epoch == q.Epoch })
+		if i < 0 {
+			p.epochs = append(p.epochs, epochPace{epoch: q.Epoch})
+			i = len(p.epochs) - 1
+		} else {
+			p.gap(&p.epochs[i].last, &q)
+			gaps++
+		}
+		if p.OneClock && p.last.Host != "" && p.last.Epoch != q.Epoch {
+			p.gap(&p.last, &q)
+			gaps++
+		}
+		p.flight(&p.epochs[i], &q)
+		p.epochs[i].last, p.last = q, q
+	}
+	p.note(3, pace, "gaps", gaps)
+	if p.limit > 0 {
+		p.note(3, inFlight, "requests", requests)
+	}
+	return nil
+}
+
+// gap compares the time between two requests with the delay in force.
+func (p *pacing) gap(before, q *paced) {
+	if gap := q.Start - before.Start; gap < q.DelayMS-rounding {
+		p.wrong(pace, q, "it was sent %d ms after %s, the delay in force was %d ms (epochs %d and %d)", gap, before.URL, q.DelayMS, before.Epoch, q.Epoch)
+	} else if q.GapMS != nil && before.Epoch == q.Epoch && *q.GapMS < q.DelayMS-rounding {
+		p.wrong(pace, q, "its row says that it was sent %d ms after the one before, the delay in force was %d ms", *q.GapMS, q.DelayMS)
+	}
+}
+
+// flight counts the requests of the epoch that had not ended when this one began.
+func (p *pacing) flight(e *epochPace, q *paced) {
+	e.ends = slices.DeleteFunc(e.ends, func(end int64) bool { return end <= q.Start })
+	e.ends = append(e.ends, q.Start+q.TotalMS)
+	if p.limit > 0 && len(e.ends) > p.limit {
+		p.wrong(inFlight, q, "%d requests to %s were in flight when it was sent, %d may be", len(e.ends), q.Host, p.limit)
+	}
+}

@@ -1,0 +1,246 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// documents is the check that crawl, plans, starts, inputs, results and seals can
+// be read and belong together.
+const documents = "documents"
+
+// load reads the documents of the crawl and gives the rounds that have a plan that
+// counts. What is wrong with a document is reported, and the document left out.
+func (a *audit) load(ctx context.Context) ([]*round, error) {
+	a.note(0, documents, "documents", 0)
+	var crawl manifest.Crawl
+	key := layout.CrawlManifest(a.Crawl)
+	_, ok, err := a.document(ctx, -1, key, &crawl, true)
+	if err != nil {
+		return nil, err
+	}
+	if ok && crawl.Crawl != a.Crawl {
+		a.misplaced(-1, key, "it is of crawl %q: restore %s's own", crawl.Crawl, a.Crawl)
+	}
+	earlier, err := a.continued(ctx, crawl.Continues)
+	if err != nil {
+		return nil, err
+	}
+	var rounds []*round
+	var last *round
+	for n := 0; ; n++ {
+		there, err := a.hasRound(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			// One round that was lost must not hide those after it.
+			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
+				break
+			}
+			a.misplaced(n, layout.RoundDir(a.Crawl, n), "nothing is left of the round, though there is a later one: restore it")
+			continue
+		}
+		r, err := a.loadRound(ctx, n, earlier)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 && (last == nil || last.sealed == nil) && !a.isBroken(layout.Sealed(a.Crawl, n-1)) {
+			a.misplaced(n-1, layout.Sealed(a.Crawl, n-1), "the round is not sealed, though round %d was planned after it", n)
+		}
+		last = r
+		if r == nil {
+			continue
+		}
+		if r.sealed != nil {
+			earlier = append(earlier[:len(earlier):len(earlier)], r.sealed)
+		}
+		if a.Round < 0 || a.Round == n {
+			rounds = append(rounds, r)
+		}
+	}
+	if a.Round >= 0 && len(rounds) == 0 && len(a.found) == 0 {
+		return nil, fmt.Errorf("crawl %s has no round %d that was begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, worker.ErrNoPlan)
+	}
+	return rounds, nil
+}
+
+// hasRound reports whether there is any object of a round.
+func (a *audit) hasRound(ctx context.Context, n int) (bool, error) {
+	for _, err := range a.Bucket.List(ctx, layout.RoundDir(a.Crawl, n)) {
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", layout.RoundDir(a.Crawl, n), err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// continued are the sealed rounds of the crawls that this one continues.
+func (a *audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
+	if crawl == "" {
+		return nil, nil
+	}
+	if !layout.ValidCrawl(crawl) {
+		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it continues %q, which is no crawl", crawl)
+		return nil, nil
+	}
+	all, err := worker.History(ctx, a.Bucket, crawl)
+	if err != nil && isFault(err) {
+		a.report(Violation{Check: documents, Round: -1, Object: layout.CrawlDir(crawl), Problem: "the crawl that this one continues cannot be read: " + err.Error()})
+		err = nil
+	}
+	return all, err
+}
+
+// document reads a document and says whether there is one that can be read. A
+// missing one is a violation where it must be there.
+func (a *audit) document(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
+	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
+	if errors.Is(err, store.ErrNotFound) && !must {
+		return "", false, nil
+	}
+	a.note(0, documents, "documents", 1)
+	if err != nil {
+		return "", false, a.fault(err, 0, documents, round, key)
+	}
+	return digest, true, nil
+}
+
+// misplaced reports a document that does not belong where it lies.
+func (a *audit) misplaced(round int, key, format string, args ...any) {
+	a.report(Violation{Check: documents, Round: round, Object: key, Problem: fmt.Sprintf(format, args...)})
+}
+
+// loadRound reads the documents of a round; nil if none of its plans counts.
+func (a *audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*round, error) {
+	r := &round{
+		crawl: a.Crawl, number: n, earlier: earlier,
+		results: map[stages.Stage][]*manifest.Result{}, digests: map[stages.Stage][]string{},
+	}
+	started, err := a.loadPlan(ctx, r)
+	if err != nil || r.plan == nil {
+		return nil, err
+	}
+	some := false
+	for _, stage := range stages.Order {
+		for p := range stage.Tasks(r.plan) {
+			result, digest, err := a.loadResult(ctx, r, stages.Task{Stage: stage, Crawl: a.Crawl, Round: n, Partition: p})
+			if err != nil {
+				return nil, err
+			}
+			r.results[stage] = append(r.results[stage], result)
+			r.digests[stage] = append(r.digests[stage], digest)
+			some = some || result != nil
+		}
+	}
+	if some && !started && !a.isBroken(layout.Start(a.Crawl, n)) {
+		a.misplaced(n, layout.Start(a.Crawl, n), "it is missing, though tasks of the round have results: restore it, or nobody knows which plan counts")
+	}
+	for _, stage := range stages.Order {
+		if err := a.checkInputs(ctx, r, stage); err != nil {
+			return nil, err
+		}
+	}
+	return r, a.loadSealed(ctx, r)
+}
+
+// loadPlan finds the plan of the round that counts.
+func (a *audit) loadPlan(ctx context.Context, r *round) (started bool, err error) {
+	var start manifest.Start
+	_, started, err = a.document(ctx, r.number, layout.Start(r.crawl, r.number), &start, false)
+	if err != nil {
+		return started, err
+	}
+	id := start.Plan
+	if !started {
+		ids, err := worker.Plans(ctx, a.Bucket, r.crawl, r.number)
+		if err != nil {
+			return started, err
+		}
+		if len(ids) != 1 {
+			if len(ids) == 0 {
+				a.misplaced(r.number, layout.RoundDir(r.crawl, r.number), "the round has objects and no plan that can be read: restore its plan.json")
+			}
+			return started, nil // several: `plan --replace` was cut off, and nothing is begun
+		}
+		id = ids[0]
+	}
+	key := layout.PlanManifest(r.crawl, r.number, id)
+	if strings.ContainsAny(id, "/ ") || id == "" {
+		a.misplaced(r.number, layout.Start(r.crawl, r.number), "it names the plan %q, which is no plan's name", id)
+		return started, nil
+	}
+	var p manifest.Plan
+	_, ok, err := a.document(ctx, r.number, key, &p, true)
+	if err != nil || !ok {
+		return started, err
+	}
+	if problem := planProblem(&p, r, id); problem != "" {
+		a.misplaced(r.number, key, "%s", problem)
+		return started, nil
+	}
+	r.plan = &p
+	return started, nil
+}
+
+// planProblem says why a plan is not the one that its key names.
+func planProblem(p *manifest.Plan, r *round, id string) string {
+	if p.Crawl != r.crawl || p.Round != r.number || p.ID != id {
+		return fmt.Sprintf("it is plan %q of round %d of crawl %q: restore the one that belongs here", p.ID, p.Round, p.Crawl)
+	}
+	var urls int64
+	for n, part := range p.Partitions {
+		urls += part.URLs
+		switch {
+		case part.Partition != n:
+			return fmt.Sprintf("partition %d stands in place %d", part.Partition, n)
+		case part.Bucket < 0 || part.Bucket >= p.Buckets:
+			return fmt.Sprintf("partition %d is of bucket %d of %d", n, part.Bucket, p.Buckets)
+		case part.File.Key != layout.PlanPart(r.crawl, r.number, id, n):
+			return fmt.Sprintf("partition %d names the file %q, which is not its own", n, part.File.Key)
+		case part.File.Rows != part.URLs:
+			return fmt.Sprintf("partition %d has %d URLs and a file of %d rows", n, part.URLs, part.File.Rows)
+		}
+	}
+	if urls != p.URLs {
+		return fmt.Sprintf("it has %d URLs, its partitions %d", p.URLs, urls)
+	}
+	return ""
+}
+
+// loadResult reads the result of a task; nil if there is none, or none that is its own.
+func (a *audit) loadResult(ctx context.Context, r *round, t stages.Task) (*manifest.Result, string, error) {
+	key := layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
+	var result manifest.Result
+	digest, ok, err := a.document(ctx, r.number, key, &result, false)
+	if err != nil || !ok {
+		return nil, "", err
+	}
+	if result.Task != t.String() || result.Stage != string(t.Stage) || result.Partition != t.Partition {
+		a.setBroken(key)
+		a.misplaced(r.number, key, "it is the result of %s, not of %s: restore it, or remove it and run `crawlbatch retry --month %s`", result.Task, t, t.Crawl)
+		return nil, "", nil
+	}
+	if result.Plan != r.plan.ID {
+		a.setBroken(key)
+		a.misplaced(r.number, key, "it is of plan %q, the round was started with %q", result.Plan, r.plan.ID)
+		return nil, "", nil
+	}
+	seen := map[string]bool{}
+	for _, f := range result.Files {
+		if seen[f.Key] {
+			a.misplaced(r.number, key, "it lists %q twice", f.Key)
+		}
+		seen[f.Key] = true
+	}
+	return &result, digest, nil
+}
