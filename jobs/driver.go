@@ -20,6 +20,7 @@ import (
 type Driver struct {
 	Bucket   store.Bucket
 	Executor Executor
+	Runner   worker.Runner // for what is run here, whatever the executor: GiveUp
 	Observer Observer
 	Config   *config.Config
 	Clock    stages.Clock

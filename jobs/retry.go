@@ -65,6 +65,40 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	return 0, nil
 }
 
+// GiveUp ends fetch tasks of the newest started round, where they have no result:
+// what their checkpoints list is committed, and URLs without an outcome become
+// deferred, due in the next round. It asks no host anything. A task that an attempt
+// holds is taken when its lease has run out. It returns how many it ended.
+func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
+	p, err := d.current(ctx, crawl)
+	if err != nil || p == nil {
+		return 0, err
+	}
+	missing, err := d.Missing(ctx, p, stages.Fetch, partitions)
+	if err != nil || len(missing) == 0 {
+		return 0, err
+	}
+	runner := d.Runner
+	runner.GiveUp = true
+	d.Observer.StageStarted(p, stages.Fetch, len(missing), urlsOf(p, missing))
+	var failed []error
+	for _, t := range missing {
+		err := runner.Run(ctx, t)
+		if errors.Is(err, stages.ErrInterrupted) {
+			return 0, err
+		}
+		d.Observer.TaskDone(t, err)
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	d.Observer.StageDone(stages.Fetch, len(failed))
+	if len(failed) > 0 {
+		return 0, fmt.Errorf("%d of %d tasks of %s could not be given up, the first with: %w: %w", len(failed), len(missing), stages.Fetch, failed[0], ErrTasksFailed)
+	}
+	return len(missing), nil
+}
+
 // failedAs keeps the tasks whose newest attempt failed in one of the classes.
 func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks []stages.Task, classes []string) ([]stages.Task, error) {
 	if len(tasks) == 0 {

@@ -18,6 +18,7 @@ type retryOptions struct {
 	stage      string
 	partitions []int
 	classes    []string
+	giveUp     bool
 }
 
 func newRetry(c *common) *cobra.Command {
@@ -29,9 +30,14 @@ func newRetry(c *common) *cobra.Command {
 their earlier attempts: of one stage, of some partitions and of some classes of
 failure where they are named, otherwise of the first stage that is not done.
 ` + "`crawlbatch run`" + ` then goes on with the round. ` + "`crawlbatch status`" + ` shows the classes:
-` + classNames() + `.`,
+` + classNames() + `.
+
+What keeps failing holds the round. With --give-up, fetch tasks are ended instead:
+what they have checkpointed is committed, no host is asked anything more, and URLs
+without an outcome are deferred to the next round.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
-  crawlbatch retry --month 2026-11 --class store_unavailable,disk_full`,
+  crawlbatch retry --month 2026-11 --class store_unavailable,disk_full
+  crawlbatch retry --month 2026-11 --give-up --partition 17`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRetry(cmd.Context(), o)
@@ -41,6 +47,7 @@ failure where they are named, otherwise of the first stage that is not done.
 	cmd.Flags().StringVar(&o.stage, "stage", "", "fetch, merge, dedup, rank, frontier or publish")
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions, as 3,17")
 	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed so, as disk_full,failed")
+	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, deferring what is not fetched")
 	o.executorFlags(cmd)
 	return cmd
 }
@@ -50,7 +57,16 @@ func (o *retryOptions) check() error {
 	if o.stage != "" && !stages.Stage(o.stage).Valid() {
 		return usagef("--stage %q: it may be %s", o.stage, stageNames())
 	}
-	if len(o.partitions) > 0 && o.stage == "" {
+	if o.giveUp {
+		switch {
+		case len(o.partitions) == 0:
+			return usagef("--give-up needs --partition: name the fetch tasks to end, as --partition 3,17")
+		case o.stage != "" && stages.Stage(o.stage) != stages.Fetch:
+			return usagef("--give-up is for fetch alone, not for --stage %s", o.stage)
+		case len(o.classes) > 0:
+			return usagef("--give-up takes --partition, not --class")
+		}
+	} else if len(o.partitions) > 0 && o.stage == "" {
 		return usagef("--partition needs --stage: partitions are counted within a stage")
 	}
 	for _, c := range o.classes {
@@ -74,6 +90,9 @@ func runRetry(ctx context.Context, o retryOptions) error {
 		return err
 	}
 	defer finish()
+	if o.giveUp {
+		return retryGiveUp(ctx, o, d, finish)
+	}
 	n, err := d.Retry(ctx, o.month, jobs.RetryRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Classes: o.classes})
 	finish()
 	switch {
@@ -85,6 +104,21 @@ func runRetry(ctx context.Context, o retryOptions) error {
 		fmt.Fprintln(o.out, "nothing to retry: every task asked for has a result")
 	default:
 		fmt.Fprintf(o.out, "%s done: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
+	}
+	return nil
+}
+
+// retryGiveUp ends the fetch tasks asked for.
+func retryGiveUp(ctx context.Context, o retryOptions, d *jobs.Driver, finish func()) error {
+	n, err := d.GiveUp(ctx, o.month, o.partitions)
+	finish()
+	switch {
+	case err != nil:
+		return hint(err, o.month)
+	case n == 0:
+		fmt.Fprintln(o.out, "nothing to give up: every task asked for has a result")
+	default:
+		fmt.Fprintf(o.out, "%s given up: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
 	}
 	return nil
 }

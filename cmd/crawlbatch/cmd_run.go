@@ -95,6 +95,7 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	}
 	d := &jobs.Driver{
 		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: scratch, Lookup: os.LookupEnv, Flags: o.again(),
+		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
 			Attempts: 3, Pause: time.Second, Clock: clock, Log: log,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/jobs"
@@ -85,6 +86,11 @@ func printStatus(w io.Writer, s *jobs.Status) error {
 		fmt.Fprintf(w, "\nround %d: %s, %d URLs in %d partitions, plan %s\n", r.Round, r.State, r.URLs, r.Partitions, r.Plan)
 		t := table.NewWriter()
 		t.SetStyle(table.StyleLight)
+		var right []table.ColumnConfig
+		for _, name := range []string{"running", "written", "read", "task time"} {
+			right = append(right, table.ColumnConfig{Name: name, Align: text.AlignRight})
+		}
+		t.SetColumnConfigs(right)
 		t.AppendHeader(table.Row{"stage", "tasks", "done", "running", "failed", "PUT", "GET", "LIST", "written", "read", "task time"})
 		for _, st := range r.Stages {
 			running := ""

@@ -40,7 +40,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	in := &fetch.Input{Task: t, Plan: p, Politeness: revision}
+	in := &fetch.Input{Task: t, Plan: p, Politeness: revision, GiveUp: r.GiveUp}
 	if r.Reloads != nil {
 		reload, stop := r.Reloads.subscribe()
 		defer stop()

@@ -31,6 +31,7 @@ type Runner struct {
 	Log      *slog.Logger
 	Progress stages.Progress
 	Reloads  *Reloads // politeness that changes while tasks run; may be nil
+	GiveUp   bool     // fetch tasks ask nothing any more: what has no outcome is deferred
 }
 
 // Run makes one attempt at a task. It returns nil when the task has a result,

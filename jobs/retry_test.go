@@ -1,0 +1,46 @@
+package jobs
+
+import (
+	"errors"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// runner runs tasks for real, on the fixture's store.
+func (f *fixture) runner() worker.Runner {
+	d := f.driver
+	return worker.Runner{
+		Bucket: f.bucket, Config: d.Config, Version: d.Version, Scratch: d.Scratch, Clock: d.Clock, Log: d.Log, Progress: stages.NoProgress{},
+	}
+}
+
+func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
+	f := newFixture(t) // whose hosts nobody answers for: a request would be a connect_error
+	f.begin()
+	f.driver.Runner = f.runner()
+	n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1})
+	if err != nil || n != 1 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	for partition, done := range []bool{false, true, false} {
+		r, _, err := worker.LoadResult(t.Context(), f.bucket, stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: partition})
+		if err != nil || (r != nil) != done {
+			t.Fatalf("partition %d: %+v, %v", partition, r, err)
+		}
+		if done && r.Count("outcome."+string(schema.Deferred)) != 2 {
+			t.Errorf("outcomes %+v", r.Counts)
+		}
+	}
+	if n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1}); n != 0 || err != nil {
+		t.Errorf("given up twice: %d, %v", n, err)
+	}
+	if _, err := f.driver.GiveUp(t.Context(), "2026-11", []int{3}); !errors.Is(err, ErrNoPartition) {
+		t.Errorf("a partition that there is not: %v", err)
+	}
+	if len(f.fake.ran) > 0 {
+		t.Errorf("the executor ran %q", f.fake.ran)
+	}
+}
