@@ -247,9 +247,10 @@ type Checkpoint struct {
 	Retries   []URLRetry  `json:"retries,omitempty"` // URLs that wait to be tried again, by row
 	Counts    []Count     `json:"counts"`
 
-	Politeness int     `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
-	Stalled    int     `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far
-	Trying     *Trying `json:"trying,omitempty"`     // what is processed alone, to find what kills attempts
+	Politeness int       `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
+	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far
+	Trying     *Trying   `json:"trying,omitempty"`     // what is processed alone, to find what kills attempts
+	Suspects   []Suspect `json:"suspects,omitempty"`   // what attempts died at that worked on it alone
 }
 
 func (*Checkpoint) kind() string { return "checkpoint" }
@@ -293,6 +294,12 @@ type URLRetry struct {
 type Trying struct {
 	Row    int64  `json:"row"`
 	Origin string `json:"origin,omitempty"` // "" where it is the row
+}
+
+// Suspect is what attempts were at when they died, each working on it alone.
+type Suspect struct {
+	Trying
+	Deaths int `json:"deaths"`
 }
 
 // Politeness is politeness.json: the newest revision of the politeness section,

@@ -47,8 +47,10 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 		recorded = roaring.New()
 	}
 	settled := recorded.Clone()
-	if k := doc.Trying; k != nil && k.Origin == "" && k.Row >= 0 {
-		settled.Add(uint32(k.Row))
+	for _, k := range killers(doc) {
+		if k.Origin == "" && k.Row >= 0 {
+			settled.Add(uint32(k.Row))
+		}
 	}
 	begun := roaring.Or(settled, retried(doc))
 	for _, h := range c.planned.hosts {
@@ -74,10 +76,11 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 		c.gaveUp = true
 		c.sched.Close()
 	}
-	if err := a.convict(ctx, before); err != nil {
+	alone := doc.Stalled > maxStalled || c.suspicious(doc, recorded)
+	if err := a.convict(ctx, recorded); err != nil {
 		return err
 	}
-	if doc.Stalled > maxStalled {
+	if alone {
 		a.goAlone(ctx)
 	}
 	if before.exists {
@@ -249,6 +252,7 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released = true, true
 	d.Hosts, d.Retries, d.Trying, d.Stalled = d.Hosts[:0:0], nil, nil, 0
+	d.Suspects = nil
 	return nil
 }
 

@@ -89,6 +89,10 @@ func (h *holder) take(ctx context.Context, version, plan string, partition int, 
 	next.Holder = attempt
 	next.Released = false
 	next.Stalled++
+	if next.Trying != nil {
+		next.Suspects = accuse(next.Suspects, *next.Trying)
+		next.Trying = nil
+	}
 	next.LeaseMS = h.lease.Milliseconds()
 	return h.swap(ctx, func(d *manifest.Checkpoint) error { *d = next; return nil })
 }
@@ -224,6 +228,13 @@ func (h *holder) ends() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.until
+}
+
+// stalled is how many attempts in a row, this one included, have recorded nothing.
+func (h *holder) stalled() int {
+	h.swapping.Lock()
+	defer h.swapping.Unlock()
+	return h.doc.Stalled
 }
 
 // renewed is when the last acknowledged swap was sent.

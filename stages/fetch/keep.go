@@ -72,17 +72,30 @@ func (a *attempt) lapses(ctx context.Context, f *flights) error {
 	}
 }
 
-// A checkpoint of fewer URLs than this is put off, up to stretch times the
-// interval, so that a slow crawl does not cost the store many small objects.
+// A checkpoint of fewer URLs than worthwhile, for each minute of the interval, is
+// put off, up to stretch times the interval: it is about ten objects, and a slow
+// crawl would cost the store more for them than for its data. Who asks for an
+// interval below patientFrom has it kept.
 const (
-	worthwhile = 500
-	stretch    = 10
+	worthwhile  = 5000
+	stretch     = 10
+	patientFrom = 10 * time.Second
 )
+
+// putOff reports whether a checkpoint of so many URLs may wait, with the interval
+// over but not yet stretched.
+func putOff(every time.Duration, urls int64) bool {
+	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
+}
 
 // checkpoints makes checkpoints when they are due.
 func (a *attempt) checkpoints(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
+	if a.holder.stalled() > 1 {
+		// Whatever ended the attempt before, this one leaves something sooner.
+		last = last.Add(-every * 3 / 4)
+	}
 	for {
 		if a.env.Clock.Sleep(ctx, min(every/10+time.Millisecond, time.Second)) != nil {
 			return nil
@@ -90,7 +103,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 		urls, size, _ := a.rec.recorded()
 		age := a.env.Clock.Now().Sub(last)
 		short, _ := a.disk.isShort(a.env.Clock.Now())
-		if !(short && size > 0) && size < limit && (age < every || urls < worthwhile && size < limit/4 && age < stretch*every) {
+		if !(short && size > 0) && size < limit && (age < every || a.holder.stalled() <= 1 && putOff(every, urls) && size < limit/4 && age < stretch*every) {
 			continue
 		}
 		if err := a.checkpoint(ctx, nil); err != nil {

@@ -3,6 +3,9 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -11,19 +14,56 @@ import (
 // A URL can kill the process that works on it: by a fault of the program, by the
 // memory that it takes. Attempt after attempt would end there. So when several
 // have recorded nothing, the next works on one thing at a time, and says in the
-// checkpoint on what before it begins. If it dies, that was the killer.
+// checkpoint on what before it begins. What two of them die at is the killer; one
+// death alone may have been the machine's.
 
 const (
 	// maxStalled is how many attempts in a row may end without having recorded anything.
 	maxStalled = 3
+	// deadly is how many attempts die at something, alone, until it is taken for the killer.
+	deadly = 2
 	// maxAlone is after how many steps an attempt that goes alone takes it that what
 	// ended the others was none of the URLs that come first.
 	maxAlone = 1000
 )
 
+// accuse counts a death.
+func accuse(suspects []manifest.Suspect, of manifest.Trying) []manifest.Suspect {
+	suspects = slices.Clone(suspects)
+	for i := range suspects {
+		if suspects[i].Trying == of {
+			suspects[i].Deaths++
+			return suspects
+		}
+	}
+	return append(suspects, manifest.Suspect{Trying: of, Deaths: 1})
+}
+
+// killers are the suspects that are to be tried no more.
+func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
+	for _, s := range d.Suspects {
+		if s.Deaths >= deadly {
+			found = append(found, s.Trying)
+		}
+	}
+	return found
+}
+
+// suspicious reports whether something that an attempt died at was neither
+// convicted nor survived.
+func (c *crawl) suspicious(d *manifest.Checkpoint, recorded *roaring.Bitmap) bool {
+	return slices.ContainsFunc(d.Suspects, func(s manifest.Suspect) bool {
+		if s.Origin != "" {
+			o := c.origins[s.Origin]
+			return s.Deaths < deadly && (o == nil || o.state == robotsUnknown)
+		}
+		return s.Deaths < deadly && (s.Row < 0 || !recorded.Contains(uint32(s.Row)))
+	})
+}
+
 // goAlone has the crawl do one thing at a time.
 func (a *attempt) goAlone(ctx context.Context) {
-	a.env.Log.Warn("earlier attempts ended without recording anything: one URL at a time, to find out which it is", "attempts", a.holder.doc.Stalled-1)
+	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", a.holder.doc.Stalled-1, "suspects", len(a.holder.doc.Suspects))
 	c := a.crawl
 	held := cap(c.slots) - 1
 	for range held {
@@ -43,26 +83,26 @@ func (a *attempt) goAlone(ctx context.Context) {
 	}
 }
 
-// convict ends what the attempt before died of.
-func (a *attempt) convict(ctx context.Context, before predecessor) error {
-	killer := a.holder.doc.Trying
-	if killer == nil {
-		return nil
-	}
+// convict ends what attempts died at.
+func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
 	c := a.crawl
-	const why = "the attempt that worked on it alone died, as those before did"
-	if killer.Origin != "" {
-		if err := c.restoreOrigin(&schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}); err != nil {
-			return fmt.Errorf("%q: %w", a.holder.key, err)
+	const why = "the attempts that worked on it alone died"
+	found := killers(&a.holder.doc)
+	for _, killer := range found {
+		if killer.Origin != "" {
+			row := &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}
+			if err := c.restoreOrigin(row); err != nil {
+				return fmt.Errorf("%q: %w", a.holder.key, err)
+			}
+			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)
+			c.record(&bundle{robots: row})
+			continue
 		}
-		a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)
-		c.record(&bundle{robots: &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}})
-	} else {
 		if killer.Row < 0 || killer.Row >= int64(c.planned.Len()) {
-			return fmt.Errorf("%q: it tried row %d of %d: %w", a.holder.key, killer.Row, c.planned.Len(), manifest.ErrCorrupt)
+			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.holder.key, killer.Row, c.planned.Len(), manifest.ErrCorrupt)
 		}
-		if before.recorded.Contains(uint32(killer.Row)) {
-			return nil
+		if recorded.Contains(uint32(killer.Row)) {
+			continue
 		}
 		v, err := c.visit(killer.Row)
 		if err != nil {
@@ -74,5 +114,11 @@ func (a *attempt) convict(ctx context.Context, before predecessor) error {
 	if f := c.fatal.Load(); f != nil {
 		return *f
 	}
-	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = nil; return nil })
+	if len(found) == 0 {
+		return nil
+	}
+	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error {
+		d.Suspects = slices.DeleteFunc(slices.Clone(d.Suspects), func(s manifest.Suspect) bool { return slices.Contains(found, s.Trying) })
+		return nil
+	})
 }
