@@ -281,6 +281,9 @@ func (c *urlChecker) finish() {
 	if c.states > 1 {
 		c.report(urlsCheck, stages.FileURLs, "it has %d rows in one round", c.states)
 	}
+	if o := c.outcome; o != nil && o.Outcome == schema.Redirected && o.RedirectTarget == "" {
+		c.report(linksCheck, stages.FileFetches, "it was redirected, and its row does not say where to")
+	}
 	switch {
 	case c.outcome == nil && c.state != nil && c.state.LastPlanned == c.r.name():
 		c.report(urlsCheck, stages.FileURLs, "its row says that this round planned it, and fetches has no row of it")

@@ -1,0 +1,231 @@
+package verify
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+func TestClustersAreThoseThatWereStored(t *testing.T) {
+	d := copyCrawl(t)
+	for number := range 2 {
+		r := d.load(number)
+		if err := d.a.checkDedup(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.clean(5)
+	// What the crawl shows, so that the checks have something to look at.
+	kinds, chains, earlier := map[schema.DuplicateKind]int{}, 0, 0
+	for number := range 2 {
+		for _, row := range rowsOf[schema.Duplicate](d, stages.FileDuplicates, number) {
+			kinds[row.Kind]++
+			if row.Via != "" && row.Via != row.Representative {
+				chains++
+			}
+			if int(row.RepresentativeRound) < number {
+				earlier++
+			}
+		}
+	}
+	if len(kinds) != 3 || chains == 0 || earlier == 0 {
+		t.Errorf("kinds %v, %d by chains, %d with an earlier representative", kinds, chains, earlier)
+	}
+}
+
+func TestDamageToClustersIsFound(t *testing.T) {
+	type rows = func(*schema.Duplicate) []schema.Duplicate
+	duplicate := func(fits func(*schema.Duplicate) bool, change rows) func(*damaged) string {
+		return func(d *damaged) string {
+			return damageRow(d, stages.FileDuplicates, func(r *schema.Duplicate) string { return r.URL }, fits, change)
+		}
+	}
+	set := func(change func(*schema.Duplicate)) rows {
+		return func(r *schema.Duplicate) []schema.Duplicate {
+			change(r)
+			return []schema.Duplicate{*r}
+		}
+	}
+	exact := func(r *schema.Duplicate) bool { return r.Kind == schema.DupExact }
+	chained := func(r *schema.Duplicate) bool { return r.Via != "" && r.Via != r.Representative }
+	page := func(fits func(*schema.Page) bool, change func(*schema.Page)) func(*damaged) string {
+		return func(d *damaged) string {
+			for _, p := range d.load(0).plan.Partitions {
+				key := layout.Table(stages.FilePages, testCrawl, 0, p.Partition)
+				url := ""
+				rewrite(d, key, func(rows []schema.Page) []schema.Page {
+					for i := range rows {
+						if fits(&rows[i]) {
+							change(&rows[i])
+							url = rows[i].URL
+							break
+						}
+					}
+					return rows
+				})
+				if url != "" {
+					return url
+				}
+			}
+			d.t.Fatal("no page fits")
+			return ""
+		}
+	}
+	representative := func(fits func(*schema.Representative, *damaged) bool, change func(*schema.Representative) []schema.Representative) func(*damaged) string {
+		return func(d *damaged) string {
+			url := ""
+			for bucket := range d.load(0).plan.Buckets {
+				rewrite(d, layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, bucket), func(rows []schema.Representative) []schema.Representative {
+					var out []schema.Representative
+					for _, r := range rows {
+						if url == "" && fits(&r, d) {
+							url = r.URL
+							out = append(out, change(&r)...)
+							continue
+						}
+						out = append(out, r)
+					}
+					return out
+				})
+			}
+			return url
+		}
+	}
+	any := func(*schema.Representative, *damaged) bool { return true }
+	for name, c := range map[string]struct {
+		damage  func(*damaged) string
+		problem string
+	}{
+		"a dropped row":              {duplicate(exact, func(*schema.Duplicate) []schema.Duplicate { return nil }), "it is missing in duplicates"},
+		"a row twice":                {duplicate(exact, func(r *schema.Duplicate) []schema.Duplicate { return []schema.Duplicate{*r, *r} }), "duplicates has 2 rows of it"},
+		"another representative":     {duplicate(exact, set(func(r *schema.Duplicate) { r.Representative = r.URL })), "representative is "},
+		"a representative's round":   {duplicate(exact, set(func(r *schema.Duplicate) { r.RepresentativeRound = 7 })), "representative_round is 0, not 7"},
+		"a kind":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.Kind = schema.DupNear })), "kind is exact, not near"},
+		"a distance":                 {duplicate(exact, set(func(r *schema.Duplicate) { r.Distance = 1 })), "distance is 0, not 1"},
+		"a size":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.ClusterSize++ })), "cluster_size is "},
+		"no via":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.Via = "" })), "via is "},
+		"a chain that leads nowhere": {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = "http://elsewhere.test/" })), "is no member of its cluster"},
+		"a chain with a wide gap":    {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = r.Representative })), "is not within the limit of it"},
+		"a row of no page": {func(d *damaged) string {
+			return duplicate(exact, func(r *schema.Duplicate) []schema.Duplicate {
+				more := *r
+				more.URL += "~"
+				return []schema.Duplicate{*r, more}
+			})(d) + "~"
+		}, "it is in duplicates and not in pages"},
+		"a page that knows nothing of its cluster": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
+			func(p *schema.Page) { p.DuplicateOf, p.DuplicateKind, p.ClusterSize = "", "", 1 }), `pages says duplicate_of "", duplicate_kind "", cluster_size 1`},
+		"a page with another text": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
+			func(p *schema.Page) { p.TextDigest, p.SimHash = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", ^p.SimHash }), "no other page is like it"},
+		"a digest that is none": {page(func(p *schema.Page) bool { return p.TextDigest != "" },
+			func(p *schema.Page) { p.TextDigest = "x" }), "is no SHA-1"},
+		"a representative that is gone": {representative(any, func(*schema.Representative) []schema.Representative { return nil }), "missing among the representatives"},
+		"a representative of other text": {representative(any, func(r *schema.Representative) []schema.Representative {
+			r.SimHash++
+			return []schema.Representative{*r}
+		}), "differs from the page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := copyCrawl(t)
+			r := d.load(0)
+			url := c.damage(d)
+			if err := d.a.checkDedup(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			d.finds(url, c.problem)
+		})
+	}
+}
+
+func TestAChangedRepresentativeOfASealedRoundIsFound(t *testing.T) {
+	d := copyCrawl(t)
+	r := d.load(1)
+	key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
+	rewrite(d, key, func(rows []schema.Representative) []schema.Representative { return rows[1:] })
+	if err := d.a.checkDedup(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	v := d.a.summary().Violations
+	if len(v) == 0 || !(v[0].Object == key || v[len(v)-1].Object == key) {
+		t.Errorf("%+v", v)
+	}
+	d.finds("", "representatives changed after round 2026-11.0 was sealed")
+}
+
+// TestComponentsAreThoseOfAllPairs compares with the definition, pair by pair.
+func TestComponentsAreThoseOfAllPairs(t *testing.T) {
+	joined := 0
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		k := int(seed % 5)
+		var l likeness
+		for i := range 120 {
+			if i == 10 || i == 30 {
+				l.ages = append(l.ages, i)
+			}
+			digest, fingerprint := [20]byte{byte(i), byte(i >> 8), 1}, random.Uint64()
+			long := random.IntN(4) > 0
+			if i > 0 && random.IntN(3) > 0 {
+				of := random.IntN(i)
+				fingerprint = l.fingerprint[of]
+				for range random.IntN(5) {
+					fingerprint ^= 1 << random.IntN(64)
+				}
+				if fingerprint == l.fingerprint[of] && random.IntN(2) > 0 {
+					digest, long = l.digest[of], l.long[of]
+				}
+			}
+			l.add(digest, int64(fingerprint), long)
+		}
+		// By the book: grow a component from each page.
+		want := make([]int, l.count())
+		for i := range want {
+			want[i] = -1
+		}
+		for i := l.sealed(); i < l.count(); i++ {
+			if want[i] >= 0 {
+				continue
+			}
+			want[i] = i
+			for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
+				for j := range want {
+					from := queue[0]
+					near := l.digest[from] == l.digest[j] || l.long[from] && l.long[j] && l.distance(int32(from), int32(j)) <= k
+					if want[j] < 0 && near && (from >= l.sealed() || j >= l.sealed()) {
+						want[j] = i
+						queue = append(queue, j)
+					}
+				}
+			}
+		}
+		if err := l.connect(k); err != nil {
+			t.Fatal(err)
+		}
+		size := map[int]int{}
+		for i := range want {
+			size[want[i]]++
+		}
+		for i := range want {
+			if want[i] < 0 {
+				continue // sealed ones that no page of the round is like
+			}
+			for j := range i {
+				if same := l.find(int32(i)) == l.find(int32(j)); same != (want[i] == want[j]) {
+					t.Fatalf("seed %d: %d and %d in one component: %v", seed, i, j, same)
+				}
+			}
+			if l.clustered(i) != (size[want[i]] > 1) {
+				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.clustered(i))
+			}
+			if i >= l.sealed() && size[want[i]] > 1 {
+				joined++
+			}
+		}
+	}
+	if joined < 500 {
+		t.Errorf("only %d pages were in clusters", joined)
+	}
+}
