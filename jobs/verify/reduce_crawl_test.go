@@ -68,7 +68,7 @@ func crawlTo(dir string) error {
 	defer cancel()
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost, w.FaultShare = 12, 40, 0.2
-	w.ExactShare, w.NearShare, w.ChainShare, w.CrawlDelay, w.RetryAfter = 0.08, 0.08, 0.6, 0, 0
+	w.ExactShare, w.NearShare, w.ChainShare, w.CrawlDelay, w.RetryAfter = 0.08, 0.08, 0.6, 40*time.Millisecond, 0
 	web, err := simweb.New(w)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"math/bits"
 	"slices"
-	"sort"
 
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
@@ -49,12 +48,6 @@ func (l *likeness) sealed() int {
 		return 0
 	}
 	return l.ages[len(l.ages)-1]
-}
-
-// age is the age of a page's round: 0 is the oldest, that of this round is one more
-// than those of all sealed ones.
-func (l *likeness) age(page int) int {
-	return sort.Search(len(l.ages), func(i int) bool { return l.ages[i] > page })
 }
 
 // find gives the root of a page's component.
