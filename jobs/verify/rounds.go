@@ -53,8 +53,8 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n > 0 && (last == nil || last.sealed == nil) && !a.isBroken(layout.Sealed(a.Crawl, n-1)) {
-			a.misplaced(n-1, layout.Sealed(a.Crawl, n-1), "the round is not sealed, though round %d was planned after it", n)
+		if last != nil && last.sealed == nil && !a.isBroken(layout.Sealed(a.Crawl, last.number)) {
+			a.misplaced(last.number, layout.Sealed(a.Crawl, last.number), "the round is not sealed, though round %d was planned after it", n)
 		}
 		last = r
 		if r == nil {
