@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -52,7 +53,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 type Retry struct {
 	Tries   int // in all; zero means 8, about a minute with the zero Backoff
 	Backoff Backoff
-	Sleep   func(context.Context, time.Duration) error // nil means Sleep
+	// Burst and Share are the budget of retries after a short wait: Burst at once,
+	// beyond them Share of the calls. What is above it waits for the longest
+	// Backoff, so that a store in trouble, where every call fails, is not hammered,
+	// and nobody gives up sooner. Zero means 64 and 0.2.
+	Burst int
+	Share float64
+	Sleep func(context.Context, time.Duration) error // nil means Sleep
+	// OnRetry, if set, is told before each wait what failed and how often it was tried.
+	OnRetry func(tried int, wait time.Duration, err error)
 }
 
 // WithRetry repeats what may be repeated without thought when the store was
@@ -63,51 +72,86 @@ func WithRetry(b Bucket, r Retry) Bucket {
 	if r.Tries <= 0 {
 		r.Tries = 8
 	}
+	if r.Burst <= 0 {
+		r.Burst = 64
+	}
+	if r.Share <= 0 {
+		r.Share = 0.2
+	}
 	if r.Sleep == nil {
 		r.Sleep = Sleep
 	}
-	return &retrying{Bucket: b, retry: r}
+	return &retrying{Bucket: b, retry: r, tokens: float64(r.Burst)}
 }
 
 type retrying struct {
 	Bucket
 	retry Retry
+
+	mu     sync.Mutex
+	tokens float64 // of the budget
 }
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
+// called counts a call, which pays for a share of a retry.
+func (b *retrying) called() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+b.retry.Share, float64(b.retry.Burst))
+}
+
+// delay is the wait after a failed try: short while the budget lasts.
+func (b *retrying) delay(try int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tokens < 1 {
+		return b.retry.Backoff.Delay(longest)
+	}
+	b.tokens--
+	return b.retry.Backoff.Delay(try)
+}
+
+// longest is a try after which Backoff waits its Max.
+const longest = 1 << 10
+
 // wait sleeps after the failed try and says whether to try again: nil, or the
 // error to give up with.
-func (r Retry) wait(ctx context.Context, try int, failed error) error {
+func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w (tried %d times: %w)", failed, try+1, err)
 	}
-	if try+1 >= r.Tries {
-		return fmt.Errorf("%w (tried %d times)", failed, r.Tries)
+	if try+1 >= b.retry.Tries {
+		return fmt.Errorf("%w (tried %d times)", failed, b.retry.Tries)
 	}
-	if err := r.Sleep(ctx, r.Backoff.Delay(try)); err != nil {
+	d := b.delay(try)
+	if b.retry.OnRetry != nil {
+		b.retry.OnRetry(try+1, d, failed)
+	}
+	if err := b.retry.Sleep(ctx, d); err != nil {
 		return fmt.Errorf("%w (tried %d times: %w)", failed, try+1, err)
 	}
 	return nil
 }
 
-func (r Retry) do(ctx context.Context, op func() error) error {
+func (b *retrying) do(ctx context.Context, op func() error) error {
+	b.called()
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil {
 			return nil
 		}
-		if err = r.wait(ctx, try, err); err != nil {
+		if err = b.wait(ctx, try, err); err != nil {
 			return err
 		}
 	}
 }
 
 func (b *retrying) Get(ctx context.Context, key string, limit int64) (body []byte, v Version, err error) {
-	err = b.retry.do(ctx, func() (err error) {
+	err = b.do(ctx, func() (err error) {
 		body, v, err = b.Bucket.Get(ctx, key, limit)
 		return err
 	})
@@ -115,12 +159,12 @@ func (b *retrying) Get(ctx context.Context, key string, limit int64) (body []byt
 }
 
 func (b *retrying) Delete(ctx context.Context, key string) error {
-	return b.retry.do(ctx, func() error { return b.Bucket.Delete(ctx, key) })
+	return b.do(ctx, func() error { return b.Bucket.Delete(ctx, key) })
 }
 
 func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 	var object Object
-	err := b.retry.do(ctx, func() (err error) {
+	err := b.do(ctx, func() (err error) {
 		object, err = b.Bucket.Open(ctx, key)
 		return err
 	})
@@ -129,7 +173,7 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 	}
 	// A closure, as io.ReaderAt has no room for a context.
 	return &retryingObject{Object: object, readAt: func(p []byte, off int64) (n int, err error) {
-		err = b.retry.do(ctx, func() error {
+		err = b.do(ctx, func() error {
 			var m int
 			m, err = object.ReadAt(p[n:], off+int64(n))
 			n += m
@@ -149,6 +193,7 @@ func (o *retryingObject) ReadAt(p []byte, off int64) (int, error) { return o.rea
 
 func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		b.called()
 		last, try := "", 0 // no key is empty, so "" is before all
 		for {
 			var failed error
@@ -168,7 +213,7 @@ func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, erro
 			if failed == nil {
 				return
 			}
-			if err := b.retry.wait(ctx, try, failed); err != nil {
+			if err := b.wait(ctx, try, failed); err != nil {
 				yield(Info{}, err)
 				return
 			}

@@ -73,6 +73,28 @@ func TestRetryWaitsAndGivesUp(t *testing.T) {
 	}
 }
 
+func TestRetriesBeyondTheBudgetWaitLongest(t *testing.T) {
+	var waits []time.Duration
+	told := 0
+	away := faultstore.New(dir(t), faultstore.Faults{Before: 1})
+	b := store.WithRetry(away, store.Retry{
+		Tries: 3, Burst: 4, Share: 0.5, Backoff: store.Backoff{Base: 1, Max: 1000, Rand: func() float64 { return 0 }},
+		Sleep: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
+		OnRetry: func(_ int, d time.Duration, err error) {
+			if d != 0 && errors.Is(err, store.ErrUnavailable) {
+				told++
+			}
+		},
+	})
+	for range 5 {
+		_, _, _ = b.Get(t.Context(), "k", 1)
+	}
+	// Four at once, then one of two calls pays for another.
+	if want := []time.Duration{1, 2, 1, 2, 1, 1000, 1000, 1000, 1, 1000}; !slices.Equal(waits, want) || told != len(waits) {
+		t.Errorf("waits %v, want %v; %d were told", waits, want, told)
+	}
+}
+
 func TestRetryEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	away := faultstore.New(dir(t), faultstore.Faults{Before: 1})

@@ -1,0 +1,287 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Hedge says when WithHedge asks for the same bytes a second time. The zero value
+// is good.
+type Hedge struct {
+	MaxBytes int64         // largest read that is hedged; zero means 4 MiB
+	Floor    time.Duration // least wait before the second request; zero means 50 ms
+	Samples  int           // reads of a size that are measured before any of it is hedged; zero means 32
+	Share    float64       // at most this share of reads is hedged; zero means 0.05
+}
+
+// Hedged is a Bucket whose small reads are hedged.
+type Hedged struct {
+	Bucket
+	hedge Hedge
+
+	mu      sync.Mutex
+	tokens  float64 // each read brings Share, a second request takes one
+	classes [hedgeClasses]latencies
+
+	sent, won atomic.Int64
+}
+
+// Sizes of reads are told apart, as larger ones take longer: up to 64 KiB, 512 KiB
+// and above. Get, whose size is not known before, is a class of its own.
+const (
+	hedgeGet = iota
+	hedgeSmall
+	hedgeMiddle
+	hedgeLarge
+	hedgeClasses
+)
+
+// hedgeTokens bounds what is saved up, so that a store that turns slow is not asked
+// twice for much at once.
+const hedgeTokens = 10
+
+// WithHedge sends a second request for Get and for short reads of an open object
+// when the first has no answer within the time that 95 of 100 took lately, and
+// takes the first answer: it shortens the tail of an object store, whose slow
+// answers are those of one overloaded machine of many. Writes are never hedged. The
+// other request of a Get is cancelled, that of a read is left to end.
+func WithHedge(b Bucket, h Hedge) *Hedged {
+	if h.MaxBytes <= 0 {
+		h.MaxBytes = 4 << 20
+	}
+	if h.Floor <= 0 {
+		h.Floor = 50 * time.Millisecond
+	}
+	if h.Samples <= 0 {
+		h.Samples = 32
+	}
+	if h.Share <= 0 {
+		h.Share = 0.05
+	}
+	return &Hedged{Bucket: b, hedge: h}
+}
+
+// Unwrap returns the bucket that is asked.
+func (h *Hedged) Unwrap() Bucket { return h.Bucket }
+
+// Hedges is how many second requests were sent, and how many of them answered first.
+func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load() }
+
+// latencies are the times of the last reads of one size.
+type latencies struct {
+	ring  [128]time.Duration
+	n     int           // in all
+	p95   time.Duration // of those in the ring, when it was computed last
+	known bool
+}
+
+func (l *latencies) add(d time.Duration, samples int) {
+	l.ring[l.n%len(l.ring)] = d
+	l.n++
+	if l.n >= samples && (!l.known || l.n%16 == 0) {
+		sorted := slices.Clone(l.ring[:min(l.n, len(l.ring))])
+		slices.Sort(sorted)
+		l.p95, l.known = sorted[len(sorted)*95/100], true
+	}
+}
+
+// begin counts a read and says after how long it is hedged; false: it is not.
+func (h *Hedged) begin(class int) (time.Duration, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens = min(h.tokens+h.hedge.Share, hedgeTokens)
+	l := &h.classes[class]
+	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more: the usual time is none too slow
+}
+
+// take pays for a second request.
+func (h *Hedged) take() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tokens < 1 {
+		return false
+	}
+	h.tokens--
+	return true
+}
+
+func (h *Hedged) took(class int, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.classes[class].add(d, h.hedge.Samples)
+}
+
+// reply is what one of two requests came to.
+type reply[T any] struct {
+	value  T
+	err    error
+	second bool
+}
+
+// hedged asks once, and a second time if that takes long; ask must not touch what the
+// caller holds. drop is given what came of the request that was not taken.
+func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
+	wait, may := h.begin(class)
+	replies := make(chan reply[T], 2)
+	send := func(second bool) {
+		began := time.Now()
+		value, err := ask()
+		// One that lost and was cancelled counts too, or the slow would never be seen.
+		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
+			h.took(class, time.Since(began))
+		}
+		replies <- reply[T]{value, err, second}
+	}
+	go send(false)
+	if !may {
+		r := <-replies
+		return r.value, r.err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	asked := 1
+	for {
+		select {
+		case r := <-replies:
+			asked--
+			if asked > 0 && errors.Is(r.err, ErrUnavailable) {
+				drop(r.value)
+				continue // the other may do better
+			}
+			if r.second {
+				h.won.Add(1)
+			}
+			if asked > 0 {
+				go func() { drop((<-replies).value) }()
+			}
+			return r.value, r.err
+		case <-timer.C:
+			if h.take() {
+				asked++
+				h.sent.Add(1)
+				go send(true)
+			}
+		}
+	}
+}
+
+// Get implements Bucket.
+func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the request that lost
+	type object struct {
+		body []byte
+		at   Version
+	}
+	o, err := hedged(h, hedgeGet, func() (object, error) {
+		body, at, err := h.Bucket.Get(ctx, key, limit)
+		return object{body, at}, err
+	}, func(object) {})
+	return o.body, o.at, err
+}
+
+// Open implements Bucket; short reads of the object are hedged.
+func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
+	o, err := h.Bucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &hedgedObject{Object: o, hedged: h}, nil
+}
+
+// hedgedObject is closed when it is, and no read of it is under way any more.
+type hedgedObject struct {
+	Object
+	hedged *Hedged
+
+	mu     sync.Mutex
+	reads  int
+	closed bool
+}
+
+// buffers are what hedged reads read into: the one that is not taken goes on
+// writing when its caller has long left.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// part is what one read got.
+type part struct {
+	buffer *[]byte
+	n      int
+}
+
+func (o *hedgedObject) ReadAt(p []byte, off int64) (int, error) {
+	size := int64(len(p))
+	if size > o.hedged.hedge.MaxBytes || size == 0 {
+		return o.Object.ReadAt(p, off)
+	}
+	class := hedgeLarge
+	switch {
+	case size <= 64<<10:
+		class = hedgeSmall
+	case size <= 512<<10:
+		class = hedgeMiddle
+	}
+	got, err := hedged(o.hedged, class, func() (part, error) {
+		if !o.enter() {
+			return part{}, errClosed
+		}
+		defer o.leave()
+		buffer := buffers.Get().(*[]byte)
+		*buffer = slices.Grow((*buffer)[:0], len(p))[:size]
+		n, err := o.Object.ReadAt(*buffer, off)
+		return part{buffer, n}, err
+	}, part.release)
+	if got.buffer != nil {
+		copy(p, (*got.buffer)[:got.n])
+		got.release()
+	}
+	return got.n, err
+}
+
+func (p part) release() {
+	if p.buffer != nil {
+		buffers.Put(p.buffer)
+	}
+}
+
+var errClosed = errors.New("read of a closed object")
+
+func (o *hedgedObject) enter() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.reads++
+	return true
+}
+
+func (o *hedgedObject) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reads--
+	if o.closed && o.reads == 0 {
+		_ = o.Object.Close() // whoever closed it has gone
+	}
+}
+
+// Close implements io.Closer.
+func (o *hedgedObject) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil
+	}
+	o.closed = true
+	if o.reads > 0 {
+		return nil
+	}
+	return o.Object.Close()
+}
+
+var _ io.ReaderAt = (*hedgedObject)(nil)
