@@ -52,7 +52,9 @@ func (s *slow) Get(ctx context.Context, _ string, _ int64) ([]byte, store.Versio
 	return s.content, "v", nil
 }
 
-func (s *slow) Open(ctx context.Context, _ string) (store.Object, error) { return &slowObject{s, ctx}, nil }
+func (s *slow) Open(ctx context.Context, _ string) (store.Object, error) {
+	return &slowObject{s, ctx}, nil
+}
 
 type slowObject struct {
 	*slow

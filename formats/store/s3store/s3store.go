@@ -6,14 +6,16 @@
 // is large; Swap is a PUT with If-Match. These are never left to the SDK's
 // retries or hedged: an answer that is missing or does not settle who won is
 // settled by reading back, see settle. A version is an ETag. Reads are repeated
-// by the SDK a few times. Nothing of a credential is ever in an error. The
-// package imports store, the AWS SDK and the standard library.
+// by the SDK a few times. Each try of any request has a limit of its own, in
+// proportion to its size. Nothing of a credential is ever in an error. The package
+// imports store, the AWS SDK and the standard library.
 package s3store
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -60,18 +62,10 @@ var (
 	_ store.Dater  = (*Store)(nil)
 )
 
-// Time limits: silence is how long a connection may deliver nothing, slowest the
-// rate in bytes a second below which a try at a conditional write is given up
-// and settled.
-const (
-	silence = 2 * time.Minute
-	slowest = 256 << 10
-)
-
 // Open returns the store at address, s3://bucket or s3://bucket/prefix, with
 // credentials, region and endpoint of the AWS default chain. A custom endpoint
 // (AWS_ENDPOINT_URL_S3) is spoken to in path style. It does not ask the store
-// anything; store.Probe does.
+// anything; Reach and store.Probe do.
 func Open(ctx context.Context, address string, options Options) (*Store, error) {
 	bucket, prefix, err := parse(address)
 	if err != nil {
@@ -109,7 +103,7 @@ func parse(address string) (bucket, prefix string, err error) {
 func newClient(ctx context.Context) (*s3.Client, error) {
 	transport := awshttp.NewBuildableClient().WithReadTimeout(silence).WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConnsPerHost = 64 // a task reads many ranges at a time
-	})
+	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = connecting })
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the AWS configuration cannot be loaded: %s", store.ErrDenied, plain(err))
@@ -122,6 +116,7 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.DisableLogOutputChecksumValidationSkipped = true
+		o.HTTPClient = timedClient{o.HTTPClient}
 		if o.BaseEndpoint == nil {
 			return
 		}
@@ -155,7 +150,8 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// once bounds one try at a request that moves so many bytes.
+// once bounds one try at a conditional write that moves so many bytes, all its
+// requests together.
 func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, silence+time.Duration(size/slowest)*time.Second)
+	return context.WithTimeout(ctx, silence+transfer(size))
 }

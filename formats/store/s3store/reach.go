@@ -1,0 +1,59 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// What Reach puts up with: in all, a try, and the longest pause between two.
+const (
+	reachWithin = 12 * time.Second
+	reachTry    = 4 * time.Second
+	reachPause  = 2 * time.Second
+)
+
+// Reach asks the store one small thing, so that a wrong address, credentials that
+// it does not take or a bucket that there is not are told within seconds, at the
+// start of a command, where those who run tasks are patient. It gives up with
+// store.ErrUnavailable after 12 seconds without an answer.
+func (s *Store) Reach(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	pauses := store.Backoff{Base: reachPause / 8, Max: reachPause}
+	for try := 0; ; try++ {
+		err := s.ask(limited)
+		if err == nil || !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil && limited.Err() == nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("reach %q: %w", s, ctx.Err())
+		}
+		if s.sleep(limited, pauses.Delay(try)) != nil || limited.Err() != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("reach %q: %w", s, ctx.Err())
+			}
+			return fmt.Errorf("%w (tried %d times in %v)", err, try+1, reachWithin)
+		}
+	}
+}
+
+// ask is one try.
+func (s *Store) ask(ctx context.Context) error {
+	once, cancel := context.WithTimeout(ctx, reachTry)
+	defer cancel()
+	_, err := s.client.ListObjectsV2(once, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix), MaxKeys: aws.Int32(1)}, noRetry)
+	switch {
+	case err == nil:
+		return nil
+	case once.Err() != nil:
+		return fmt.Errorf("reach %q: %w: no answer within %v", s, store.ErrUnavailable, reachTry)
+	}
+	return fail(ctx, "reach", s.String(), err)
+}

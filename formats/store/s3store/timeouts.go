@@ -1,0 +1,99 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Time limits of one try at a request, whatever repeats it: to connect, until an
+// answer begins, and until its body has come. The end of an upload in parts is given
+// more, as a server may put the parts together before it answers. To the last two
+// comes what the bytes take at the slowest rate that is put up with.
+const (
+	connecting = 10 * time.Second
+	prompt     = 30 * time.Second // until an answer begins, and its body ends
+	silence    = 2 * time.Minute  // the same where a server may have much to do; or until a connection delivers something
+	slowest    = 256 << 10        // bytes a second
+)
+
+// timedClient gives every try its limits.
+type timedClient struct{ next aws.HTTPClient }
+
+// Do implements aws.HTTPClient.
+func (c timedClient) Do(r *http.Request) (*http.Response, error) {
+	limit := prompt
+	if r.Method == http.MethodPost {
+		limit = silence
+	}
+	limit += transfer(r.ContentLength)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(limit, func() { cancel(tooSlow(limit)) })
+	answer, err := c.next.Do(r.WithContext(ctx))
+	if err != nil {
+		timer.Stop()
+		err = because(ctx, err)
+		cancel(nil)
+		return nil, err
+	}
+	timer.Stop()
+	limit = prompt + transfer(answer.ContentLength)
+	if answer.ContentLength < 0 {
+		limit += silence
+	}
+	body := &timedBody{ReadCloser: answer.Body, because: func(err error) error { return because(ctx, err) }}
+	timer = time.AfterFunc(limit, func() { cancel(tooSlow(limit)) })
+	body.stop = func() {
+		timer.Stop()
+		cancel(nil)
+	}
+	answer.Body = body
+	return answer, nil
+}
+
+// transfer is the longest that so many bytes may take.
+func transfer(size int64) time.Duration {
+	return time.Duration(max(size, 0)/slowest) * time.Second
+}
+
+// timedBody is a body that has to come within its limit.
+type timedBody struct {
+	io.ReadCloser
+	because func(error) error
+	stop    func()
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.because(err)
+	}
+	return n, err
+}
+
+func (b *timedBody) Close() error {
+	b.stop()
+	return b.ReadCloser.Close()
+}
+
+// because replaces the error of a request that its limit ended.
+func because(ctx context.Context, err error) error {
+	var slow tooSlow
+	if errors.As(context.Cause(ctx), &slow) {
+		return slow
+	}
+	return err
+}
+
+// tooSlow is the limit that a try exceeded.
+type tooSlow time.Duration
+
+func (t tooSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(t)) }
+
+// Timeout lets the SDK repeat what it may.
+func (tooSlow) Timeout() bool { return true }

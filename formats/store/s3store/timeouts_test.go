@@ -1,0 +1,177 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// wire answers requests in a test's bubble, where time is not real.
+type wire func(*http.Request) (*http.Response, error)
+
+func (w wire) Do(r *http.Request) (*http.Response, error) { return w(r) }
+
+// hangs answers after so long, unless the request ends before.
+func hangs(d time.Duration, then wire) wire {
+	return func(r *http.Request) (*http.Response, error) {
+		if err := store.Sleep(r.Context(), d); err != nil {
+			return nil, err
+		}
+		return then(r)
+	}
+}
+
+func says(status int, body string) wire {
+	return func(r *http.Request) (*http.Response, error) {
+		return response(r, status, int64(len(body)), strings.NewReader(body)), nil
+	}
+}
+
+func response(r *http.Request, status int, size int64, body io.Reader) *http.Response {
+	header := http.Header{"Etag": {`"e"`}, "Content-Length": {fmt.Sprint(size)}}
+	return &http.Response{StatusCode: status, ContentLength: size, Body: io.NopCloser(body), Header: header, Request: r}
+}
+
+// endless is a body that delivers a byte a minute.
+type endless struct{ ctx context.Context }
+
+func (e endless) Read(p []byte) (int, error) {
+	if err := store.Sleep(e.ctx, time.Minute); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+func over(t *testing.T, w wire) *Store {
+	t.Helper()
+	s := connect(t, "http://store.test", "bucket")
+	s.client = s3.New(s.client.Options(), func(o *s3.Options) {
+		o.HTTPClient = timedClient{w}
+		o.RetryMaxAttempts = 1
+	})
+	return s
+}
+
+func TestEveryTryHasALimitInProportionToItsSize(t *testing.T) {
+	const size = 64 << 20
+	never := hangs(1000*time.Hour, says(200, ""))
+	for _, c := range []struct {
+		name string
+		wire wire
+		call func(ctx context.Context, s *Store) error
+		want time.Duration
+	}{
+		{"get", never, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 10); return err }, prompt},
+		{"head", never, func(ctx context.Context, s *Store) error { _, err := s.Open(ctx, "k"); return err }, prompt},
+		{"delete", never, func(ctx context.Context, s *Store) error { return s.Delete(ctx, "k") }, prompt},
+		{"list", never, func(ctx context.Context, s *Store) error {
+			for _, err := range s.List(ctx, "") {
+				return err
+			}
+			return nil
+		}, prompt},
+		{"body that does not end", func(r *http.Request) (*http.Response, error) {
+			return response(r, 200, 1000, endless{r.Context()}), nil
+		}, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 1000); return err }, prompt},
+		{"put", never, func(ctx context.Context, s *Store) error {
+			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &source{r: strings.NewReader("x"), size: 1})
+			return err
+		}, prompt},
+		{"large put", never, func(ctx context.Context, s *Store) error {
+			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &source{r: zeros(1), size: size})
+			return err
+		}, prompt + size/slowest*time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := over(t, c.wire)
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				err := c.call(t.Context(), s)
+				if took := time.Since(began); took != c.want || err == nil {
+					t.Errorf("ended after %v with %v, want %v", took, err, c.want)
+				}
+				if err != nil && !strings.Contains(err.Error(), "no answer within") {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestASlowAnswerWithinItsLimitIsTaken(t *testing.T) {
+	s := over(t, hangs(prompt-time.Second, says(200, "content")))
+	synctest.Test(t, func(t *testing.T) {
+		body, _, err := s.Get(t.Context(), "k", 10)
+		if string(body) != "content" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+	})
+}
+
+func TestReachTellsWithinSecondsWhatIsWrong(t *testing.T) {
+	refused := wire(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
+	const listing = `<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>`
+	back := func(after time.Duration) func() wire {
+		return func() wire {
+			began := time.Now()
+			return func(r *http.Request) (*http.Response, error) {
+				if time.Since(began) < after {
+					return refused(r)
+				}
+				return says(200, listing)(r)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		wire   func() wire
+		want   error
+		says   string
+		within time.Duration
+	}{
+		{"it answers", func() wire { return says(200, listing) }, nil, "", 0},
+		{"connections are refused", func() wire { return refused }, store.ErrUnavailable, "connection refused", reachWithin},
+		{"nothing answers at all", func() wire { return hangs(time.Hour, refused) }, store.ErrUnavailable, "no answer within 4s (tried ", reachWithin},
+		{"it is back after 8 seconds", back(8 * time.Second), nil, "", 8*time.Second + reachPause},
+		{"no such bucket", func() wire { return says(404, `<Error><Code>NoSuchBucket</Code></Error>`) }, store.ErrDenied, "there is no such bucket", 0},
+		{"wrong secret", func() wire { return says(403, `<Error><Code>SignatureDoesNotMatch</Code></Error>`) }, store.ErrDenied, "AWS_SECRET_ACCESS_KEY", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var w wire
+			s := over(t, func(r *http.Request) (*http.Response, error) { return w(r) })
+			synctest.Test(t, func(t *testing.T) {
+				w = c.wire()
+				began := time.Now()
+				err := s.Reach(t.Context())
+				took := time.Since(began)
+				if !errors.Is(err, c.want) || took > c.within {
+					t.Errorf("%v after %v, want %v within %v", err, took, c.want, c.within)
+				}
+				if err != nil && (!strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), `reach "s3://bucket/some/prefix": `)) {
+					t.Errorf("it says %q, want %q", err, c.says)
+				}
+			})
+		})
+	}
+}
+
+func TestReachEndsWithItsContext(t *testing.T) {
+	s := over(t, hangs(time.Hour, says(200, "")))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Reach(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) {
+			t.Error(err)
+		}
+	})
+}
