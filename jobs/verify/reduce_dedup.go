@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
@@ -38,6 +40,7 @@ type pageRow struct {
 // pageFact is what one table says of one page of the round: one of its pointers is set.
 type pageFact struct {
 	surt, url string
+	key       string // of the object, of pages
 	page      *pageRow
 	duplicate *schema.Duplicate
 	standing  *schema.Representative
@@ -69,11 +72,16 @@ func (a *audit) checkDedup(ctx context.Context, r *round) error {
 }
 
 // checkStanding compares the files of representatives of this round and of those
-// before with what their seals recorded.
+// before with what their seals recorded. Rounds that are audited themselves are
+// left to that.
 func (a *audit) checkStanding(ctx context.Context, r *round) error {
-	sealed := r.earlier
+	first := !slices.ContainsFunc(r.earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.crawl })
+	var sealed []*manifest.Sealed
+	if first || a.Round >= 0 {
+		sealed = slices.Clone(r.earlier)
+	}
 	if r.sealed != nil {
-		sealed = append(sealed[:len(sealed):len(sealed)], r.sealed)
+		sealed = append(sealed, r.sealed)
 	}
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(stages.FileRepresentatives) {
@@ -164,7 +172,7 @@ func (d *dedupCheck) read(ctx context.Context) error {
 			if ok {
 				d.add(digest, m.page.SimHash, int(m.page.WordCount) >= d.minWords)
 			} else if m.page.TextDigest != "" {
-				d.report(d.pagesKey(bucket), m.url, "its text_digest %q is no SHA-1 in base 32", m.page.TextDigest)
+				d.report(m.key, m.url, "its text_digest %q is no SHA-1 in base 32", m.page.TextDigest)
 			}
 		}
 	}
@@ -180,7 +188,9 @@ func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact
 	}
 	var in []iter.Seq2[pageFact, error]
 	for _, key := range d.r.partitionKeys(stage, stages.FilePages, bucket) {
-		in = append(in, convert(ctx, d.a, []string{key}, func(p *pageRow) pageFact { return pageFact{surt: p.SURT, url: p.URL, page: p} }))
+		in = append(in, convert(ctx, d.a, []string{key}, func(p *pageRow) pageFact {
+			return pageFact{surt: p.SURT, url: p.URL, key: key, page: p}
+		}))
 	}
 	in = append(in,
 		convert(ctx, d.a, d.r.bucketKeys(stages.Dedup, stages.FileDuplicates, bucket), func(p *schema.Duplicate) pageFact {
@@ -190,16 +200,6 @@ func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact
 			return pageFact{surt: p.SURT, url: p.URL, standing: p}
 		}))
 	return merged(ctx, comparePageFacts, in...)
-}
-
-// pagesKey names the pages of a bucket, for a report.
-func (d *dedupCheck) pagesKey(bucket int) string {
-	for _, p := range d.r.plan.Partitions {
-		if p.Bucket == bucket {
-			return layout.Table(stages.FilePages, d.r.crawl, d.r.number, p.Partition)
-		}
-	}
-	return layout.RoundDir(d.r.crawl, d.r.number)
 }
 
 func (d *dedupCheck) duplicatesKey(bucket int) string {

@@ -67,7 +67,8 @@ type urlRow struct {
 // fact is what one table says of one URL: one of the fields after url is set.
 type fact struct {
 	surt, url string
-	earlier   bool // a sealed round before this one has a state of it
+	key       string // of the object, of an outcome
+	earlier   bool   // a sealed round before this one has a state of it
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
@@ -198,7 +199,7 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 		in = append(in, convert(ctx, a, []string{key}, func(s *skipRow) fact { return fact{surt: s.SURT, url: s.URL, skip: s} }))
 	}
 	for _, key := range r.partitionKeys(stages.Merge, stages.FileFetches, bucket) {
-		in = append(in, convert(ctx, a, []string{key}, func(o *outcomeRow) fact { return fact{surt: o.SURT, url: o.URL, outcome: o} }))
+		in = append(in, convert(ctx, a, []string{key}, func(o *outcomeRow) fact { return fact{surt: o.SURT, url: o.URL, key: key, outcome: o} }))
 	}
 	in = append(in, at.of(bucket))
 	c := &urlChecker{a: a, r: r, bucket: bucket}
@@ -238,6 +239,7 @@ type urlChecker struct {
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
+	key       string      // of the object that holds the outcome
 	target    *linkTarget // the first of them
 }
 
@@ -268,7 +270,7 @@ func (c *urlChecker) add(f *fact) {
 			c.report(linksCheck, stages.FileSkips, "it was skipped for %q, which is no reason that there is", f.skip.Reason)
 		}
 	case f.outcome != nil:
-		c.outcome = f.outcome
+		c.outcome, c.key = f.outcome, f.key
 	}
 	c.rows++
 }
@@ -282,7 +284,7 @@ func (c *urlChecker) finish() {
 		c.report(urlsCheck, stages.FileURLs, "it has %d rows in one round", c.states)
 	}
 	if o := c.outcome; o != nil && o.Outcome == schema.Redirected && o.RedirectTarget == "" {
-		c.report(linksCheck, stages.FileFetches, "it was redirected, and its row does not say where to")
+		c.reportIn(c.key, linksCheck, "it was redirected, and its row does not say where to")
 	}
 	switch {
 	case c.outcome == nil && c.state != nil && c.state.LastPlanned == c.r.name():
@@ -300,9 +302,14 @@ func (c *urlChecker) finish() {
 	}
 }
 
+// report reports the URL in the bucket's part of a dataset.
 func (c *urlChecker) report(check, dataset, format string, args ...any) {
+	c.reportIn(layout.Table(dataset, c.r.crawl, c.r.number, c.bucket), check, format, args...)
+}
+
+func (c *urlChecker) reportIn(key, check, format string, args ...any) {
 	c.a.report(Violation{
-		Invariant: 6, Check: check, Round: c.r.number, Object: layout.Table(dataset, c.r.crawl, c.r.number, c.bucket),
+		Invariant: 6, Check: check, Round: c.r.number, Object: key,
 		Row: c.url, Where: urlIs(c.url), Problem: fmt.Sprintf(format, args...),
 	})
 }

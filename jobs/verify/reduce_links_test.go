@@ -149,6 +149,30 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 	}
 }
 
+func TestARedirectToNowhereIsFound(t *testing.T) {
+	d := copyCrawl(t)
+	key, url := "", ""
+	for _, p := range d.load(0).plan.Partitions {
+		at := layout.Table(stages.FileFetches, testCrawl, 0, p.Partition)
+		rewrite(d, at, func(rows []schema.Fetch) []schema.Fetch {
+			for i := range rows {
+				if url == "" && rows[i].Outcome == schema.Redirected {
+					rows[i].RedirectTarget = ""
+					key, url = at, rows[i].URL
+				}
+			}
+			return rows
+		})
+	}
+	if err := d.a.checkLinks(t.Context(), d.load(0)); err != nil {
+		t.Fatal(err)
+	}
+	d.finds(url, "does not say where to")
+	if v := d.a.summary().Violations; len(v) != 1 || v[0].Object != key {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestAPartThatCannotBeReadIsAViolation(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(0)

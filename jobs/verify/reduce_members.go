@@ -97,6 +97,7 @@ func (d *dedupCheck) collect(ctx context.Context) error {
 // pageFacts is all that the tables of the round say of one URL.
 type pageFacts struct {
 	surt, url  string
+	key        string // of the object that holds the last of pages
 	pages      []*pageRow
 	duplicates []*schema.Duplicate
 	standing   []*schema.Representative
@@ -105,7 +106,7 @@ type pageFacts struct {
 func (a *pageFacts) add(m *pageFact) {
 	switch {
 	case m.page != nil:
-		a.pages = append(a.pages, m.page)
+		a.key, a.pages = m.key, append(a.pages, m.page)
 	case m.duplicate != nil:
 		a.duplicates = append(a.duplicates, m.duplicate)
 	case m.standing != nil:
@@ -118,7 +119,7 @@ func (a *pageFacts) add(m *pageFact) {
 func (d *dedupCheck) place(bucket int, at *pageFacts, page *int) error {
 	switch {
 	case len(at.pages) > 1:
-		d.report(d.pagesKey(bucket), at.url, "pages has %d rows of it in one round", len(at.pages))
+		d.report(at.key, at.url, "pages has %d rows of it in one round", len(at.pages))
 	case len(at.pages) == 0 && len(at.duplicates) > 0:
 		d.report(d.duplicatesKey(bucket), at.url, "it is in duplicates and not in pages")
 	case len(at.pages) == 0 && len(at.standing) > 0:
@@ -140,7 +141,7 @@ func (d *dedupCheck) place(bucket int, at *pageFacts, page *int) error {
 	}
 	for _, p := range at.pages {
 		if d.published {
-			d.checkPublished(bucket, p, duplicate)
+			d.checkPublished(at.key, p, duplicate)
 		}
 		if standing != nil && (standing.CanonicalURL != p.CanonicalURL || standing.WordCount != p.WordCount || standing.TextDigest != p.TextDigest || standing.SimHash != p.SimHash) {
 			d.report(d.standingKey(bucket), p.URL, "what its representative says differs from the page: %+v", *standing)
@@ -181,7 +182,7 @@ func (d *dedupCheck) memberOf(bucket int, page int32, p *pageRow, row *schema.Du
 }
 
 // checkPublished compares what pages says of a cluster with duplicates.
-func (d *dedupCheck) checkPublished(bucket int, p *pageRow, row *schema.Duplicate) {
+func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicate) {
 	var of, kind string
 	size := int32(1)
 	if row != nil {
@@ -191,7 +192,7 @@ func (d *dedupCheck) checkPublished(bucket int, p *pageRow, row *schema.Duplicat
 		}
 	}
 	if p.DuplicateOf != of || p.DuplicateKind != kind || p.ClusterSize != size {
-		d.report(d.pagesKey(bucket), p.URL, "pages says duplicate_of %q, duplicate_kind %q, cluster_size %d; by duplicates they are %q, %q, %d",
+		d.report(key, p.URL, "pages says duplicate_of %q, duplicate_kind %q, cluster_size %d; by duplicates they are %q, %q, %d",
 			p.DuplicateOf, p.DuplicateKind, p.ClusterSize, of, kind, size)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -66,6 +67,31 @@ func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
 	d.finds("merge@2026-11.0:0", "no such part")
 	if n := d.a.summary().Found(); n != 3 {
 		t.Errorf("%d violations", n)
+	}
+}
+
+func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
+	d := copyCrawl(t)
+	key := layout.Table(stages.FileSkips, testCrawl, 1, 0)
+	rewrite(d, key, func(rows []schema.Skip) []schema.Skip { return rows[:len(rows)-1] })
+	result := *d.load(1).results[stages.Frontier][0]
+	result.Files = slices.Clone(result.Files)
+	for i := range result.Files {
+		if f := &result.Files[i]; f.Key == key {
+			var err error
+			if f.Bytes, f.SHA256, err = d.a.digest(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			f.Rows--
+		}
+	}
+	d.replace(layout.Result(testCrawl, 1, "frontier", 0), encode(t, &result))
+	d.rounds = nil
+	if err := d.a.checkRecompute(t.Context(), d.load(1)); err != nil {
+		t.Fatal(err)
+	}
+	if v := d.a.summary().Violations; len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
+		t.Errorf("%+v", v)
 	}
 }
 
