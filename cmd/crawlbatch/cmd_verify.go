@@ -139,7 +139,7 @@ func printReport(w io.Writer, r *verify.Report) error {
 		fmt.Fprintf(w, "\n%d more of the same kinds are not listed\n", n)
 	}
 	if len(idle) > 0 {
-		fmt.Fprintf(w, "\nnothing was there to look at for: %s\n", strings.Join(idle, ", "))
+		fmt.Fprintf(w, "\nlooked at nothing, since there is none or none is in the sample: %s\n", strings.Join(idle, ", "))
 	}
 	rounds := "no round"
 	if n := len(r.Rounds); n > 0 {

@@ -322,7 +322,9 @@ func TestDamageIsFoundByItsCheck(t *testing.T) {
 		},
 		"an outcome of a URL that was not planned": func(d *damaged) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch {
-				i := first(d, rows, func(i int) bool { return rows[i].RobotsAllowed == nil || *rows[i].RobotsAllowed && rows[i].RobotsRule == "" })
+				i := first(d, rows, func(i int) bool {
+					return rows[i].RobotsAllowed == nil || *rows[i].RobotsAllowed && rows[i].RobotsRule == ""
+				})
 				rows[i].URL += "x"
 				return rows
 			})

@@ -44,7 +44,7 @@ func (r *round) listedFiles() []listedFile {
 		all = append(all, listedFile{*f, "the plan lists it: restore it"})
 	}
 	for _, stage := range stages.Order {
-		advice := fmt.Sprintf("%s made it: restore it, or rebuild it with `crawlbatch retry --rebuild`", stage)
+		advice := fmt.Sprintf("%s made it: restore it, or rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.crawl)
 		if stage == stages.Fetch {
 			advice = "what was fetched cannot be made again: restore it"
 		}
@@ -74,17 +74,22 @@ func (a *audit) checkFiles(ctx context.Context, r *round) error {
 	a.note(0, tablesRead, "rows", 0)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
-	for _, f := range r.listedFiles() {
-		g.Go(func() error { return a.checkFile(ctx, r, f) })
+	files := r.listedFiles()
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Key)
+	}
+	for i, whole := range a.sampledOf(names) {
+		g.Go(func() error { return a.checkFile(ctx, r, files[i], whole) })
 	}
 	return g.Wait()
 }
 
-func (a *audit) checkFile(ctx context.Context, r *round, f listedFile) error {
+// checkFile looks at one file; whole says whether to read all of it.
+func (a *audit) checkFile(ctx context.Context, r *round, f listedFile, whole bool) error {
 	if err := a.present(ctx, r, f.File, f.advice); err != nil || a.isBroken(f.Key) {
 		return err
 	}
-	whole := a.sampled(f.Key)
 	if whole {
 		if err := a.compareDigest(ctx, r, f); err != nil {
 			return err

@@ -98,6 +98,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 			p.host, p.epochs, p.last = strings.Clone(q.Host), p.epochs[:0], paced{}
 		} else if q.Start < p.last.Start {
 			p.wrong(pace, &q, "the rows of host %s are not in the order of their starts", q.Host)
+			p.epochs, p.last = p.epochs[:0], paced{} // what came between is not known
 		}
 		i := slices.IndexFunc(p.epochs, func(e epochPace) bool { return e.epoch == q.Epoch })
 		if i < 0 {
