@@ -15,6 +15,9 @@ func (c *common) again() string {
 	if c.config != "" {
 		flags += " --config " + shellQuote(c.config)
 	}
+	if c.oneMachine {
+		flags += " --one-machine"
+	}
 	return flags
 }
 

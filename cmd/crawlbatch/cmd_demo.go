@@ -96,7 +96,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	}
 	b, err := o.openStore(ctx, cfg)
 	if err != nil {
-		return err
+		return storeError(err)
 	}
 	_, frozen, err := worker.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
 	switch {
@@ -134,7 +134,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	defer finish()
 	began := time.Now()
 	if err := d.Run(ctx, demoCrawl, o.rounds); err != nil {
-		return hint(err, demoCrawl)
+		return o.hint(err, demoCrawl)
 	}
 	finish()
 	fmt.Fprintf(o.err, "crawled in %s\n\n", time.Since(began).Round(100*time.Millisecond))

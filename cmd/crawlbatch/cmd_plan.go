@@ -65,7 +65,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	b, err := o.openStore(ctx, cfg)
 	if err != nil {
-		return err
+		return storeError(err)
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,
@@ -98,7 +98,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrUnavailable):
-		return usagef("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
+		return usageError{reached(err)}
 	case errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrFull):
 		return usageError{err}
 	}

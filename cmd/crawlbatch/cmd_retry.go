@@ -97,7 +97,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	finish()
 	switch {
 	case err != nil:
-		return hint(err, o.month)
+		return o.hint(err, o.month)
 	case n == 0 && len(o.classes) > 0:
 		fmt.Fprintf(o.out, "nothing to retry: no task asked for failed last with %s\n", strings.Join(o.classes, " or "))
 	case n == 0:
@@ -114,7 +114,7 @@ func retryGiveUp(ctx context.Context, o retryOptions, d *jobs.Driver, finish fun
 	finish()
 	switch {
 	case err != nil:
-		return hint(err, o.month)
+		return o.hint(err, o.month)
 	case n == 0:
 		fmt.Fprintln(o.out, "nothing to give up: every task asked for has a result")
 	default:

@@ -62,7 +62,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	}
 	defer finish()
 	if err := d.Run(ctx, o.month, o.rounds); err != nil {
-		return hint(err, o.month)
+		return o.hint(err, o.month)
 	}
 	finish()
 	return printSummary(ctx, o.out, b, o.month)
@@ -112,9 +112,9 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 }
 
 // hint adds to an interruption how to go on.
-func hint(err error, month string) error {
+func (c *common) hint(err error, month string) error {
 	if exitCode(err) == exitInterrupted {
-		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s`", err, month)
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, c.again())
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	}
 	b, err := o.openStore(ctx, cfg)
 	if err != nil {
-		return err
+		return reached(err)
 	}
 	var sealed []*manifest.Sealed
 	if o.month != "" {

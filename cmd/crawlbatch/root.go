@@ -13,8 +13,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 )
@@ -27,6 +25,8 @@ type common struct {
 	userAgent string
 	connectTo []string
 	private   bool
+	// oneMachine declares that this machine alone uses the store's directory.
+	oneMachine bool
 
 	in       io.Reader
 	out, err io.Writer
@@ -93,6 +93,7 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	f.StringVar(&c.userAgent, "user-agent", "", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\"")
 	f.StringArrayVar(&c.connectTo, "connect-to", nil, "HOST:PORT:ADDR:PORT as curl's, an empty part means any; repeatable")
 	f.BoolVar(&c.private, "allow-private-networks", false, "let requests reach private addresses")
+	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
 		newTask(c), newSimweb(c), newDemo(c),
@@ -158,27 +159,6 @@ func month(s string) error {
 	return nil
 }
 
-// openStore opens --store and wraps it with retries for reads.
-func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
-	if c.store == "" {
-		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
-	}
-	var b store.Bucket
-	var err error
-	switch {
-	case strings.HasPrefix(c.store, "s3://"):
-		b, err = s3store.Open(ctx, c.store, s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass})
-	case strings.Contains(c.store, "://"):
-		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
-	default:
-		b, err = dirstore.Open(c.store, dirstore.Options{})
-	}
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return store.WithRetry(b, store.Retry{}), nil
-}
-
 // loadConfig reads --config and lays the flags over it.
 func (c *common) loadConfig() (*config.Config, error) {
 	cfg, err := config.Load(c.config, os.LookupEnv)
@@ -213,7 +193,7 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	}
 	b, err := c.openStore(ctx, later)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, reached(err)
 	}
 	_, frozen, err := worker.OpenCrawl(ctx, b, crawl, os.LookupEnv)
 	if err != nil {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// openStore opens --store, makes sure that one in S3 answers, and wraps it: reads
+// are repeated and, in S3, hedged.
+func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
+	notes := &retryNotes{log: c.log, now: time.Now}
+	retry := store.Retry{OnRetry: notes.read}
+	switch {
+	case c.store == "":
+		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
+	case strings.HasPrefix(c.store, s3store.Scheme):
+		s, err := s3store.Open(ctx, c.store, s3store.Options{
+			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: notes.write,
+		})
+		if err != nil {
+			return nil, usageError{err}
+		}
+		if err := s.Reach(ctx); err != nil {
+			return nil, err
+		}
+		return store.WithRetry(store.WithHedge(s, store.Hedge{}), retry), nil
+	case strings.Contains(c.store, "://"):
+		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
+	}
+	d, err := dirstore.Open(c.store, dirstore.Options{OneMachine: c.oneMachine})
+	if errors.Is(err, store.ErrUnsupported) {
+		err = fmt.Errorf("%w (--one-machine)", err)
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return store.WithRetry(d, retry), nil
+}
+
+// reached adds to an error of the first access to the store what to look at.
+func reached(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return fmt.Errorf("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
+	}
+	return err
+}
+
+// noteEvery is how often retries are told of, at most: a store in trouble gives
+// hundreds a second.
+const noteEvery = 10 * time.Second
+
+// retryNotes logs that the store is asked again, and why.
+type retryNotes struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu     sync.Mutex
+	last   time.Time
+	silent int // since then
+}
+
+// read is told of a read that is repeated.
+func (n *retryNotes) read(tried int, wait time.Duration, err error) {
+	n.note("the store does not answer, reading again", "tried", tried, "wait", wait.Round(time.Millisecond), "error", err)
+}
+
+// write is told of a conditional write that is sent again.
+func (n *retryNotes) write(key string, sent int, err error) {
+	n.note("the store does not answer, sending a write again", "key", key, "sent", sent, "error", err)
+}
+
+func (n *retryNotes) note(text string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.now()
+	if !n.last.IsZero() && now.Sub(n.last) < noteEvery {
+		n.silent++
+		n.log.Debug(text, args...)
+		return
+	}
+	if n.silent > 0 {
+		args = append(args, "more", n.silent)
+	}
+	n.last, n.silent = now, 0
+	n.log.Warn(text, args...)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+)
+
+// planInto plans one URL into a store and returns the exit code and what was said.
+func planInto(t *testing.T, store string) (int, string) {
+	t.Helper()
+	urls := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(urls, []byte("http://a.test/\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, errw bytes.Buffer
+	code := execute(t.Context(), []string{"plan", "--month", "2026-11", "--source", urls, "--store", store, "--connect-to", "::127.0.0.1:1"}, nil, &out, &errw)
+	return code, errw.String()
+}
+
+func awsEnv(t *testing.T, pairs []string) {
+	t.Helper()
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+}
+
+func TestS3MistakesAreToldWithTheReason(t *testing.T) {
+	server := versitygw.Start(t)
+	bucket := server.NewBucket(t)
+	for _, c := range []struct {
+		name, store string
+		env         []string
+		says        string
+	}{
+		{"no such bucket", "s3://no-such-bucket/crawl", nil, "there is no such bucket; create it or correct the store's address"},
+		{"wrong access key", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=wrong"}, "check AWS_ACCESS_KEY_ID and the endpoint"},
+		{"wrong secret", "s3://" + bucket, []string{"AWS_SECRET_ACCESS_KEY=wrong"}, "check AWS_SECRET_ACCESS_KEY"},
+		{"no credentials", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "no AWS credentials found"},
+		{"no bucket's name", "s3://key:secret@host/x", nil, "what follows s3:// is no bucket's name"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			awsEnv(t, append(server.Env(server.Endpoint), c.env...))
+			code, said := planInto(t, c.store)
+			if code != exitUsage || !strings.Contains(said, c.says) || strings.Count(said, "\n") != 1 {
+				t.Errorf("exit %d, it says %q; want %d and %q in one line", code, said, exitUsage, c.says)
+			}
+			if strings.Contains(said, versitygw.SecretKey) || strings.Contains(said, versitygw.AccessKey) {
+				t.Errorf("it says a credential: %q", said)
+			}
+		})
+	}
+	left, err := os.ReadDir(filepath.Join(server.Dir, bucket))
+	if err != nil || len(left) > 0 {
+		t.Errorf("the bucket holds %v (%v)", left, err)
+	}
+	awsEnv(t, server.Env(server.Endpoint))
+	if code, said := planInto(t, "s3://"+bucket+"/crawl"); code != exitDone {
+		t.Errorf("without a mistake: exit %d, %s", code, said)
+	}
+}
+
+// unconditional is as much of S3 as a plan needs, but for the conditions of writes,
+// which it ignores as old servers do.
+type unconditional struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+}
+
+func (u *unconditional) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	stored, exists := u.objects[r.URL.Path]
+	switch {
+	case r.URL.Query().Get("list-type") == "2":
+		fmt.Fprint(w, "<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>")
+	case r.Method == http.MethodPut:
+		u.objects[r.URL.Path] = body
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(body)))
+	case r.Method == http.MethodDelete:
+		delete(u.objects, r.URL.Path)
+		w.WriteHeader(http.StatusNoContent)
+	case !exists:
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "<Error><Code>NoSuchKey</Code></Error>")
+	default:
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, md5.Sum(stored)))
+		_, _ = w.Write(stored)
+	}
+}
+
+func TestAStoreWithoutConditionalWritesIsRefused(t *testing.T) {
+	u := &unconditional{objects: map[string][]byte{}}
+	server := httptest.NewServer(u)
+	defer server.Close()
+	awsEnv(t, (*versitygw.Server)(nil).Env(server.URL))
+	code, said := planInto(t, "s3://bucket/crawl")
+	if code != exitPermanent || !strings.Contains(said, "store lacks a needed operation: 8 of 8 racing writers won, one must (create-only writes)") {
+		t.Errorf("exit %d, it says %q", code, said)
+	}
+	if len(u.objects) > 0 {
+		t.Errorf("left there: %d objects", len(u.objects))
+	}
+}
+
+func TestRetriesAreToldOfAtMostEveryTenSeconds(t *testing.T) {
+	var said bytes.Buffer
+	now := time.Unix(0, 0)
+	n := &retryNotes{log: slog.New(slog.NewTextHandler(&said, nil)), now: func() time.Time { return now }}
+	var lines []int
+	for range 30 {
+		said.Reset()
+		n.read(1, time.Second, errors.New("away"))
+		n.write("k", 1, errors.New("away"))
+		lines = append(lines, strings.Count(said.String(), "\n"))
+		now = now.Add(time.Second)
+	}
+	want := slices.Repeat([]int{0}, 30)
+	want[0], want[10], want[20] = 1, 1, 1
+	if !slices.Equal(lines, want) {
+		t.Errorf("lines a second: %v", lines)
+	}
+	now = now.Add(time.Minute)
+	said.Reset()
+	n.read(3, time.Second, errors.New("away"))
+	if !strings.Contains(said.String(), "more=19") || !strings.Contains(said.String(), "level=WARN") {
+		t.Errorf("it says %s", said.String())
+	}
+}
