@@ -20,7 +20,7 @@ import (
 type Driver struct {
 	Bucket   store.Bucket
 	Executor Executor
-	Runner   worker.Runner // for what is run here, whatever the executor: GiveUp
+	Runner   worker.Runner // for what is run here, whatever the executor: GiveUp, Rebuild
 	Observer Observer
 	Config   *config.Config
 	Clock    stages.Clock
@@ -149,9 +149,9 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags, sentinel)
 }
 
-// Missing lists the tasks of a stage that have no result, in order; of the given
-// partitions only, where any are given.
-func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
+// tasksOf lists the tasks of a stage, in order; of the given partitions only, where
+// any are given.
+func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	wanted := map[int]bool{}
 	for _, n := range partitions {
 		if n < 0 || n >= stage.Tasks(p) {
@@ -165,8 +165,18 @@ func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Sta
 			asked = append(asked, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
 		}
 	}
+	return asked, nil
+}
+
+// Missing lists the tasks of a stage that have no result, in order; of the given
+// partitions only, where any are given.
+func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
+	asked, err := tasksOf(p, stage, partitions)
+	if err != nil {
+		return nil, err
+	}
 	done := make([]bool, len(asked))
-	err := each(ctx, len(asked), func(ctx context.Context, i int) error {
+	err = each(ctx, len(asked), func(ctx context.Context, i int) error {
 		r, _, err := worker.LoadResult(ctx, d.Bucket, asked[i])
 		done[i] = r != nil
 		return err

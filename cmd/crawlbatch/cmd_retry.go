@@ -19,6 +19,8 @@ type retryOptions struct {
 	partitions []int
 	classes    []string
 	giveUp     bool
+	rebuild    bool
+	round      int
 }
 
 func newRetry(c *common) *cobra.Command {
@@ -34,10 +36,15 @@ failure where they are named, otherwise of the first stage that is not done.
 
 What keeps failing holds the round. With --give-up, fetch tasks are ended instead:
 what they have checkpointed is committed, no host is asked anything more, and URLs
-without an outcome are deferred to the next round.`,
+without an outcome are deferred to the next round.
+
+With --rebuild, tasks that have a result are looked at instead, of sealed rounds too:
+parts of tables and working files that the store has lost are made again from the
+frozen inputs. They must come out byte for byte, otherwise nothing is written.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
   crawlbatch retry --month 2026-11 --class store_unavailable,disk_full
-  crawlbatch retry --month 2026-11 --give-up --partition 17`,
+  crawlbatch retry --month 2026-11 --give-up --partition 17
+  crawlbatch retry --month 2026-11 --rebuild --stage merge`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRetry(cmd.Context(), o)
@@ -48,6 +55,8 @@ without an outcome are deferred to the next round.`,
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions, as 3,17")
 	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed so, as disk_full,failed")
 	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, deferring what is not fetched")
+	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "make lost parts of reduce tasks again")
+	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "with --rebuild: the round; -1: all")
 	o.executorFlags(cmd)
 	return cmd
 }
@@ -56,6 +65,18 @@ without an outcome are deferred to the next round.`,
 func (o *retryOptions) check() error {
 	if o.stage != "" && !stages.Stage(o.stage).Valid() {
 		return usagef("--stage %q: it may be %s", o.stage, stageNames())
+	}
+	switch {
+	case o.rebuild && o.giveUp:
+		return usagef("--rebuild and --give-up exclude one another")
+	case o.rebuild && len(o.classes) > 0:
+		return usagef("--rebuild is for tasks that have a result, --class for those that failed")
+	case o.rebuild && stages.Stage(o.stage) == stages.Fetch:
+		return usagef("--rebuild is for reduce stages: what was fetched cannot be made again")
+	case !o.rebuild && o.round != jobs.AllRounds:
+		return usagef("--round needs --rebuild: other retries are of the round under way")
+	case o.round < jobs.AllRounds:
+		return usagef("--round %d: it may be 0 or more, or -1 for all", o.round)
 	}
 	if o.giveUp {
 		switch {
@@ -90,8 +111,11 @@ func runRetry(ctx context.Context, o retryOptions) error {
 		return err
 	}
 	defer finish()
-	if o.giveUp {
+	switch {
+	case o.giveUp:
 		return retryGiveUp(ctx, o, d, finish)
+	case o.rebuild:
+		return retryRebuild(ctx, o, d, finish)
 	}
 	n, err := d.Retry(ctx, o.month, jobs.RetryRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Classes: o.classes})
 	finish()
@@ -120,6 +144,27 @@ func retryGiveUp(ctx context.Context, o retryOptions, d *jobs.Driver, finish fun
 	default:
 		fmt.Fprintf(o.out, "%s given up: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
 	}
+	return nil
+}
+
+// retryRebuild makes lost parts again, and prints which.
+func retryRebuild(ctx context.Context, o retryOptions, d *jobs.Driver, finish func()) error {
+	parts := 0
+	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {
+		for _, key := range keys {
+			fmt.Fprintf(o.out, "%s rebuilt %s\n", t, key)
+		}
+		parts += len(keys)
+	})
+	finish()
+	if err != nil {
+		return o.hint(err, o.month)
+	}
+	if parts == 0 {
+		fmt.Fprintln(o.out, "nothing to rebuild: no part is missing that a result lists")
+		return nil
+	}
+	fmt.Fprintf(o.out, "%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`\n", count(int64(parts), "part"), o.month, o.again())
 	return nil
 }
 

@@ -1,0 +1,96 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// rebuilders is how many tasks are looked at, and where parts are missing computed
+// again, at a time.
+const rebuilders = 4
+
+// RebuildRequest says where to look for lost parts; its zero value is round 0.
+type RebuildRequest struct {
+	Stage      stages.Stage // "": all reduce stages
+	Partitions []int        // none: all
+	Round      int          // AllRounds: each that was started, sealed or not
+}
+
+// AllRounds is no round in particular.
+const AllRounds = -1
+
+// Rebuild creates the parts that committed results of reduce tasks list and the
+// store has lost, round by round and in the order of stages, as later ones are made
+// of those of earlier ones. It tells report what it created for each task. After a
+// stage in which a task could not be rebuilt it stops; the error names the first.
+func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
+	first, last := r.Round, r.Round
+	if r.Round == AllRounds {
+		sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
+		if err != nil {
+			return err
+		}
+		first, last = 0, len(sealed) // the last may be under way, or not be there
+	}
+	for round := first; round <= last; round++ {
+		p, started, err := worker.FindPlan(ctx, d.Bucket, crawl, round)
+		if errors.Is(err, worker.ErrNoPlan) && r.Round == AllRounds {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !started {
+			return nil // nothing was made of it yet
+		}
+		for _, stage := range stages.Order {
+			if stage == stages.Fetch || r.Stage != "" && stage != r.Stage {
+				continue
+			}
+			if err := d.rebuildStage(ctx, p, stage, r.Partitions, report); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Driver) rebuildStage(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int, report func(stages.Task, []string)) error {
+	tasks, err := tasksOf(p, stage, partitions)
+	if err != nil {
+		return err
+	}
+	keys, errs := make([][]string, len(tasks)), make([]error, len(tasks))
+	group := errgroup.Group{}
+	group.SetLimit(rebuilders)
+	for i, t := range tasks {
+		group.Go(func() error {
+			keys[i], errs[i] = d.Runner.Rebuild(ctx, t)
+			return nil
+		})
+	}
+	_ = group.Wait() // errs has them all
+	var failed []error
+	for i, t := range tasks {
+		if len(keys[i]) > 0 {
+			report(t, keys[i])
+		}
+		if errs[i] != nil {
+			failed = append(failed, errs[i])
+		}
+	}
+	switch {
+	case len(failed) == 0:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("rebuild %s of %s.%d: %w", stage, p.Crawl, p.Round, stages.ErrInterrupted)
+	}
+	return fmt.Errorf("%d of %d tasks of %s in round %d could not be rebuilt, the first: %w", len(failed), len(tasks), stage, p.Round, failed[0])
+}
