@@ -232,3 +232,27 @@ func (d *damaged) finds(row, problem string) {
 	}
 	d.t.Errorf("no violation of row %q says %q; found:\n%s", row, problem, fmt.Sprint(all))
 }
+
+func TestNoInvariantIsLeftOut(t *testing.T) {
+	d := copyCrawl(t)
+	before := d.keys()
+	r, err := Run(t.Context(), d.a.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range r.Violations {
+		t.Errorf("%+v", v)
+	}
+	looked := map[int]int64{}
+	for _, c := range r.Checked {
+		looked[c.Invariant] += c.Looked
+	}
+	for invariant := range 8 {
+		if looked[invariant] == 0 {
+			t.Errorf("nothing was looked at for invariant %d", invariant)
+		}
+	}
+	if after := d.keys(); !slices.Equal(before, after) {
+		t.Errorf("%d objects before, %d after: an audit writes nothing", len(before), len(after))
+	}
+}

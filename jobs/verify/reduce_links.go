@@ -95,7 +95,7 @@ func (a *audit) checkLinks(ctx context.Context, r *round) error {
 	}
 	defer targets.Close()
 	if err := a.collectTargets(ctx, r, targets); err != nil {
-		return a.skip(err, 6, linksCheck, r)
+		return err
 	}
 	next, stop := iter.Pull2(targets.Sorted(ctx))
 	defer stop()
@@ -112,14 +112,16 @@ func (a *audit) checkLinks(ctx context.Context, r *round) error {
 	return at.err
 }
 
+// linkRow is what is read of a row of links.
+type linkRow struct {
+	Source string          `parquet:"source"`
+	Target string          `parquet:"target"`
+	Kind   schema.LinkKind `parquet:"kind"`
+}
+
 // collectTargets reads the targets of links of followed kinds, and of redirects
-// that were handed to the frontier.
+// that were handed to the frontier. A part that cannot be read is left out.
 func (a *audit) collectTargets(ctx context.Context, r *round, out *table.Sorter[linkTarget]) error {
-	type link struct {
-		Source string          `parquet:"source"`
-		Target string          `parquet:"target"`
-		Kind   schema.LinkKind `parquet:"kind"`
-	}
 	add := func(target, source, kind string) error {
 		k, err := urlkey.KeyOf(target)
 		if err != nil {
@@ -129,28 +131,34 @@ func (a *audit) collectTargets(ctx context.Context, r *round, out *table.Sorter[
 		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind})
 	}
 	followed := a.Config.FollowedKinds()
-	for _, merge := range r.results[stages.Merge] {
-		for l, err := range concat[link](ctx, a, keysOf(merge.FilesOf(stages.FileLinks))) {
+	links := func(keys []string) error {
+		for l, err := range concat[linkRow](ctx, a, keys) {
+			if err == nil && slices.Contains(followed, l.Kind) {
+				err = add(l.Target, l.Source, string(l.Kind))
+			}
 			if err != nil {
-				return err
-			}
-			if !slices.Contains(followed, l.Kind) {
-				continue
-			}
-			if err := add(l.Target, l.Source, string(l.Kind)); err != nil {
 				return err
 			}
 		}
-		for f, err := range concat[outcomeRow](ctx, a, keysOf(merge.FilesOf(stages.FileFetches))) {
+		return nil
+	}
+	redirects := func(keys []string) error {
+		for f, err := range concat[outcomeRow](ctx, a, keys) {
+			if err == nil && f.RedirectTarget != "" {
+				err = add(f.RedirectTarget, f.URL, string(schema.KindRedirect))
+			}
 			if err != nil {
 				return err
 			}
-			if f.RedirectTarget == "" {
-				continue
-			}
-			if err := add(f.RedirectTarget, f.URL, string(schema.KindRedirect)); err != nil {
-				return err
-			}
+		}
+		return nil
+	}
+	for _, merge := range r.results[stages.Merge] {
+		if err := a.skip(links(keysOf(merge.FilesOf(stages.FileLinks))), 6, linksCheck, r); err != nil {
+			return err
+		}
+		if err := a.skip(redirects(keysOf(merge.FilesOf(stages.FileFetches))), 6, linksCheck, r); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,7 +30,7 @@ func (a *audit) checkRecompute(ctx context.Context, r *round) error {
 	var names []string
 	for _, stage := range stages.Order {
 		for n, committed := range r.results[stage] {
-			if t := (stages.Task{Stage: stage, Crawl: r.crawl, Round: r.number, Partition: n}); stage != stages.Fetch && committed != nil {
+			if t := (stages.Task{Stage: stage, Crawl: r.crawl, Round: r.number, Partition: n}); stage != stages.Fetch && committed != nil && !a.brokenInputs(r, t) {
 				tasks = append(tasks, t)
 				names = append(names, t.String())
 			}
@@ -43,6 +44,31 @@ func (a *audit) checkRecompute(ctx context.Context, r *round) error {
 		}
 	}
 	return g.Wait()
+}
+
+// brokenInputs tells whether a task may read an object that was reported as
+// unreadable already: nothing follows from what it would give.
+func (a *audit) brokenInputs(r *round, t stages.Task) bool {
+	var files []manifest.File
+	for _, from := range worker.Feeds(t.Stage) {
+		for n, result := range r.results[from] {
+			if result != nil && (t.Stage != stages.Merge || n == t.Partition) {
+				files = append(files, result.Files...)
+			}
+		}
+	}
+	for _, s := range r.earlier {
+		files = append(files, s.FilesOf(stages.FileURLs)...)
+		files = append(files, s.FilesOf(stages.FileRepresentatives)...)
+	}
+	files = slices.DeleteFunc(files, func(f manifest.File) bool { return f.Dataset == stages.FileWARC || f.Dataset == stages.FileCDXJ })
+	if p := r.plan; p.RefusedFile != nil {
+		files = append(files, *p.RefusedFile)
+	}
+	for _, p := range r.plan.Partitions {
+		files = append(files, p.File)
+	}
+	return a.isBroken(keysOf(files)...)
 }
 
 // recompute compares one task's result.

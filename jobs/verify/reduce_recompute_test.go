@@ -109,6 +109,19 @@ func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
 	}
 	d.finds("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 is not the one that inputs.json froze")
 	d.finds("frontier@2026-11.0:0", "cannot be computed again")
+
+	again := copyCrawl(t)
+	r = again.load(0)
+	if err := again.b.Delete(t.Context(), layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0)); err != nil {
+		t.Fatal(err)
+	}
+	again.a.setBroken(layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0))
+	if err := again.a.checkRecompute(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if v := again.a.summary().Violations; len(v) > 0 {
+		t.Errorf("what was reported as lost is reported again: %+v", v)
+	}
 }
 
 func encode(t *testing.T, d manifest.Document) []byte {
