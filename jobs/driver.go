@@ -177,7 +177,7 @@ func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Sta
 	}
 	done := make([]bool, len(asked))
 	err = each(ctx, len(asked), func(ctx context.Context, i int) error {
-		r, _, err := worker.LoadResult(ctx, d.Bucket, asked[i])
+		r, _, err := worker.LoadResultOf(ctx, d.Bucket, p, asked[i])
 		done[i] = r != nil
 		return err
 	})

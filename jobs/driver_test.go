@@ -40,7 +40,10 @@ func (f *fake) Run(ctx context.Context, tasks []stages.Task, done func(stages.Ta
 			}
 		}
 		key := layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
-		_, err := manifest.Create(ctx, f.bucket, key, &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition})
+		p, _, err := worker.FindPlan(ctx, f.bucket, t.Crawl, t.Round)
+		if err == nil {
+			_, err = manifest.Create(ctx, f.bucket, key, &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: p.ID})
+		}
 		done(t, err)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	}
 	err = each(ctx, len(ask), func(ctx context.Context, i int) error {
 		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: ask[i]}
-		result, _, err := worker.LoadResult(ctx, r.Bucket, t)
+		result, _, err := worker.LoadResultOf(ctx, r.Bucket, p, t)
 		if err == nil && result != nil {
 			found[ask[i]] = append([]manifest.Count{}, result.Counts...) // not nil
 		}

@@ -17,6 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -73,7 +74,7 @@ func exitCode(err error) int {
 		return exitTasksFailed
 	case is(errViolation):
 		return exitViolation
-	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer):
+	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, table.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, store.ErrFull):

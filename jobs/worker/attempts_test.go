@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -36,8 +35,8 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 	r.Bucket = counted
 	merged := task(stages.Merge, 0)
 	// An input that is not there makes the first attempt fail, after some reads.
-	create(t, r.Bucket, layout.Result("2026-11", 0, "fetch", 0), &manifest.Result{Files: []manifest.File{{Dataset: "fetches", Key: "gone", Bytes: 1}}})
-	create(t, r.Bucket, layout.Result("2026-11", 0, "fetch", 1), &manifest.Result{})
+	done(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Dataset: "fetches", Key: "gone", Bytes: 1})
+	done(t, r.Bucket, task(stages.Fetch, 1))
 	before := counted.Counts()
 	if err := r.Run(t.Context(), merged); err == nil {
 		t.Fatal("merge ran without its inputs")
@@ -60,7 +59,7 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 func TestADoneAttemptIsRecordedAndAReRunOfADoneTaskIsNot(t *testing.T) {
 	r, _ := started(t)
 	for n := range 2 {
-		create(t, r.Bucket, layout.Result("2026-11", 0, "merge", n), &manifest.Result{})
+		done(t, r.Bucket, task(stages.Merge, n))
 	}
 	ranked := task(stages.Rank, 0)
 	for range 2 {

@@ -16,7 +16,7 @@ func TestComputeLeavesNoResultAndFetchesNothing(t *testing.T) {
 		t.Errorf("a fetch task was computed: %v", err)
 	}
 	for n := range 2 {
-		create(t, r.Bucket, layout.Result("2026-11", 0, "merge", n), &manifest.Result{})
+		done(t, r.Bucket, task(stages.Merge, n))
 	}
 	var before []string
 	for o, err := range r.Bucket.List(t.Context(), "") {
@@ -72,11 +72,11 @@ func TestRebuildOfATaskWithoutAResultDoesNothing(t *testing.T) {
 
 func TestAnErrorNamesSomeOfManyLostFiles(t *testing.T) {
 	r, _ := started(t)
-	result := &manifest.Result{}
+	var lost []manifest.File
 	for n := range 12 {
-		result.Files = append(result.Files, manifest.File{Key: layout.WARC("2026-11", 0, 0, 1, n)})
+		lost = append(lost, manifest.File{Key: layout.WARC("2026-11", 0, 0, 1, n)})
 	}
-	create(t, r.Bucket, layout.Result("2026-11", 0, "fetch", 0), result)
+	done(t, r.Bucket, task(stages.Fetch, 0), lost...)
 	_, err := r.Rebuild(t.Context(), task(stages.Fetch, 0))
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "e1-00004") || !strings.Contains(err.Error(), "and 7 more") {
 		t.Errorf("%v", err)

@@ -33,6 +33,9 @@ func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(st
 		}
 		return nil, nil, err
 	}
+	if m.Crawl != crawl {
+		return nil, nil, foreign(key, "crawl "+m.Crawl, "crawl "+crawl)
+	}
 	c, err := config.Read(key, []byte(m.Config), lookup)
 	if err != nil {
 		return nil, nil, err
@@ -88,10 +91,20 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 
 func loadPlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) (*manifest.Plan, error) {
 	var p manifest.Plan
-	if _, _, err := manifest.Load(ctx, b, layout.PlanManifest(crawl, round, id), &p); err != nil {
+	key := layout.PlanManifest(crawl, round, id)
+	if _, _, err := manifest.Load(ctx, b, key, &p); err != nil {
 		return nil, err
 	}
+	if p.Crawl != crawl || p.Round != round || p.ID != id {
+		return nil, foreign(key, fmt.Sprintf("plan %s of %s.%d", p.ID, p.Crawl, p.Round), fmt.Sprintf("plan %s of %s.%d", id, crawl, round))
+	}
 	return &p, nil
+}
+
+// foreign is the error of a document that belongs elsewhere: somebody copied or
+// renamed it.
+func foreign(key, of, want string) error {
+	return fmt.Errorf("%q is of %s, not of %s: restore the right one; what was copied there by mistake can be removed: %w", key, of, want, manifest.ErrCorrupt)
 }
 
 // Begin starts a round: it creates start.json, once, and returns the plan that counts.
@@ -111,14 +124,28 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, version
 // LoadResult reads the result of a task; nil where it has none.
 func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
 	var r manifest.Result
-	_, digest, err := manifest.Load(ctx, b, layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition), &r)
+	key := resultKey(t)
+	_, digest, err := manifest.Load(ctx, b, key, &r)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, "", nil
+	}
+	if err == nil && (r.Task != t.String() || r.Stage != string(t.Stage) || r.Partition != t.Partition) {
+		err = foreign(key, "task "+r.Task, "task "+t.String())
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", t, err)
 	}
 	return &r, digest, nil
+}
+
+// LoadResultOf is LoadResult for a task of a plan: a result of another plan's task
+// is refused.
+func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task) (*manifest.Result, string, error) {
+	r, digest, err := LoadResult(ctx, b, t)
+	if err == nil && r != nil && r.Plan != p.ID {
+		return nil, "", fmt.Errorf("%s: %w", t, foreign(resultKey(t), "plan "+r.Plan, "plan "+p.ID))
+	}
+	return r, digest, err
 }
 
 // feeds says which stages a stage reads the results of.
@@ -154,6 +181,9 @@ func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	var in manifest.Inputs
 	_, _, err := manifest.Load(ctx, b, key, &in)
+	if err == nil && (in.Stage != string(stage) || in.Plan != p.ID) {
+		err = foreign(key, fmt.Sprintf("%s of plan %s", in.Stage, in.Plan), fmt.Sprintf("%s of plan %s", stage, p.ID))
+	}
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return &in, err
 	}
@@ -161,7 +191,7 @@ func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	for _, from := range feeds[stage] {
 		for n := range from.Tasks(p) {
 			t := stages.Task{Stage: from, Crawl: p.Crawl, Round: p.Round, Partition: n}
-			r, digest, err := LoadResult(ctx, b, t)
+			r, digest, err := LoadResultOf(ctx, b, p, t)
 			if err != nil {
 				return nil, err
 			}
@@ -196,7 +226,7 @@ func gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 			continue
 		}
 		source := stages.Task{Stage: from, Crawl: t.Crawl, Round: t.Round, Partition: f.Partition}
-		r, digest, err := LoadResult(ctx, b, source)
+		r, digest, err := LoadResultOf(ctx, b, p, source)
 		if err != nil {
 			return nil, err
 		}
@@ -251,9 +281,13 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	var all []*manifest.Sealed
 	for round := 0; ; round++ {
 		var s manifest.Sealed
-		_, _, err := manifest.Load(ctx, b, layout.Sealed(crawl, round), &s)
+		key := layout.Sealed(crawl, round)
+		_, _, err := manifest.Load(ctx, b, key, &s)
 		if errors.Is(err, store.ErrNotFound) {
 			return all, nil
+		}
+		if err == nil && (s.Crawl != crawl || s.Round != round) {
+			err = foreign(key, fmt.Sprintf("round %s.%d", s.Crawl, s.Round), fmt.Sprintf("round %s.%d", crawl, round))
 		}
 		if err != nil {
 			return nil, err

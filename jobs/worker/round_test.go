@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -16,7 +15,7 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 	}}
 	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Dedup, stages.Rank} {
 		for n := range s.Tasks(p) {
-			create(t, r.Bucket, layout.Result("2026-11", 1, string(s), n), &manifest.Result{Stage: string(s), Partition: n})
+			done(t, r.Bucket, stages.Task{Stage: s, Crawl: "2026-11", Round: 1, Partition: n})
 		}
 	}
 	for _, c := range []struct {

@@ -78,7 +78,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string)
 	results := map[stages.Stage][]*manifest.Result{}
 	for _, stage := range stages.Order {
 		for n := range stage.Tasks(p) {
-			r, _, err := LoadResult(ctx, b, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
+			r, _, err := LoadResultOf(ctx, b, p, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
 			if err != nil {
 				return err
 			}

@@ -55,8 +55,10 @@ func ended(ctx context.Context, t stages.Task, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
 		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)
 	}
-	if errors.Is(err, table.ErrDiffers) {
-		err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
+	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrNewer} {
+		if errors.Is(err, lasting) && !errors.Is(err, stages.ErrPermanent) {
+			err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
+		}
 	}
 	if !strings.HasPrefix(err.Error(), t.String()) {
 		err = fmt.Errorf("%s: %w", t, err)
@@ -79,6 +81,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 // stage runs the task's stage on its frozen inputs.
 func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch {
+		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
 		return r.fetch(ctx, env, p, t)
 	}
 	frozen, err := Freeze(ctx, r.Bucket, p, t.Stage, r.Version)
@@ -89,6 +92,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if err != nil {
 		return nil, err
 	}
+	env.Bucket = expect(env.Bucket, in)
 	return r.reduce(ctx, env, in)
 }
 

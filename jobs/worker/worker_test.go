@@ -40,6 +40,12 @@ func create(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	}
 }
 
+// done commits a result of a task.
+func done(t *testing.T, b store.Bucket, of stages.Task, files ...manifest.File) {
+	t.Helper()
+	create(t, b, resultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p", Files: files})
+}
+
 func task(stage stages.Stage, partition int) stages.Task {
 	return stages.Task{Stage: stage, Crawl: "2026-11", Partition: partition}
 }
@@ -74,7 +80,7 @@ func TestAStageWaitsForTheOneBefore(t *testing.T) {
 func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 	r, p := started(t)
 	for n := range 2 {
-		create(t, r.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task(stages.Fetch, n).String()})
+		done(t, r.Bucket, task(stages.Fetch, n))
 	}
 	if _, err := Freeze(t.Context(), r.Bucket, p, stages.Merge, "test"); err != nil {
 		t.Fatal(err)
@@ -83,7 +89,7 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 	if err := r.Bucket.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	create(t, r.Bucket, key, &manifest.Result{Task: "forged"})
+	done(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Key: "forged"})
 	err := r.Run(t.Context(), task(stages.Merge, 0))
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "fetch@2026-11.0:0") {
 		t.Errorf("%v", err)
@@ -98,7 +104,7 @@ func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
 	r, _ := started(t)
 	r.Config = nil // no stage can do without one
 	for n := range 2 {
-		create(t, r.Bucket, layout.Result("2026-11", 0, "merge", n), &manifest.Result{})
+		done(t, r.Bucket, task(stages.Merge, n))
 	}
 	for range 2 {
 		if err := r.Run(t.Context(), task(stages.Dedup, 0)); err == nil || !strings.Contains(err.Error(), "fault in the program") {
@@ -117,7 +123,7 @@ func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
 
 func TestATaskWithAResultIsDoneAtOnce(t *testing.T) {
 	r, _ := started(t)
-	create(t, r.Bucket, layout.Result("2026-11", 0, "publish", 1), &manifest.Result{})
+	done(t, r.Bucket, task(stages.Publish, 1))
 	if err := r.Run(t.Context(), task(stages.Publish, 1)); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,63 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// inputs is a bucket in which the files that a task reads must have the size that
+// was recorded when they were committed. Opening an object tells its size, so this
+// costs no request; a damage that keeps the size is left to `crawlbatch verify`.
+type inputs struct {
+	store.Bucket
+	sizes map[string]int64 // bytes, by key
+}
+
+// expect wraps b for a task that reads in.
+func expect(b store.Bucket, in *stages.Input) store.Bucket {
+	sizes := map[string]int64{}
+	add := func(files []manifest.File) {
+		for _, f := range files {
+			sizes[f.Key] = f.Bytes
+		}
+	}
+	for _, p := range in.Plan.Partitions {
+		add([]manifest.File{p.File})
+	}
+	if in.Plan.RefusedFile != nil {
+		add([]manifest.File{*in.Plan.RefusedFile})
+	}
+	for _, results := range in.Results {
+		for _, r := range results {
+			if r != nil {
+				add(r.Files)
+			}
+		}
+	}
+	for _, s := range in.Earlier {
+		add(s.Files)
+	}
+	return &inputs{b, sizes}
+}
+
+// Unwrap returns the bucket that is read.
+func (b *inputs) Unwrap() store.Bucket { return b.Bucket }
+
+// Open implements store.Bucket.
+func (b *inputs) Open(ctx context.Context, key string) (store.Object, error) {
+	o, err := b.Bucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if want, ok := b.sizes[key]; ok && o.Size() != want {
+		return nil, errors.Join(fmt.Errorf("%q has %d bytes, it was committed with %d: restore it, or remove it and run `crawlbatch retry --rebuild`: %w",
+			key, o.Size(), want, table.ErrCorrupt), o.Close())
+	}
+	return o, nil
+}
