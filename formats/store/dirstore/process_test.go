@@ -63,12 +63,35 @@ func child(role, root, who string) error {
 		}
 		fmt.Println("locked", ok)
 		_, _ = in.ReadString('\n') // holds it until killed
+	case "cut create", "cut swap":
+		// Killed at the sync that its number says: before it, nothing of it is done.
+		var at int
+		if _, err := fmt.Sscanf(who, "process-%d", &at); err != nil {
+			return err
+		}
+		s.fsync = func(f *os.File) error {
+			if at--; at == 0 {
+				fmt.Println("cut")
+				select {}
+			}
+			return f.Sync()
+		}
+		if role == "cut create" {
+			_, err = store.CreateBytes(ctx, s, cutKey, []byte("new"))
+		} else {
+			_, err = s.Swap(ctx, cutKey, []byte("new"), digest([]byte("old")))
+		}
+		fmt.Println("done")
+		return err
 	case "endless":
 		_, err := s.Create(ctx, "tables/endless", endless{}, 1<<50)
 		return err
 	}
 	return nil
 }
+
+// cutKey is what a process that is cut off writes.
+const cutKey = "tables/x/k"
 
 // endless says when its first bytes were taken.
 type endless struct{}
@@ -222,5 +245,79 @@ func TestKilledWriterLeavesNothingVisible(t *testing.T) {
 	}
 	if got := tree(t, root); len(got) != 1 {
 		t.Fatalf("left: %q", got)
+	}
+}
+
+// TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a
+// write in turn. What another process then finds is the state before or after, and
+// the same write, made again, is durable: its folders are synced even where the dead
+// one had given the name already.
+func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
+	for _, role := range []string{"cut create", "cut swap"} {
+		states := map[string]int{}
+		for at := 1; ; at++ {
+			root := filepath.Join(t.TempDir(), "data")
+			if role == "cut swap" {
+				if _, err := store.CreateBytes(t.Context(), openDir(t, root), cutKey, []byte("old")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := start(t, role, root, at)
+			p.goOn(t)
+			said, err := p.out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said == "done\n" {
+				break // it has no more syncs
+			}
+			p.kill(t)
+			again(t, role, root, at, states)
+		}
+		before := "old"
+		if role == "cut create" {
+			before = ""
+		}
+		if states[before] != 1 || states["new"] == 0 || len(states) != 2 {
+			t.Errorf("%s: states after a kill: %v", role, states)
+		}
+	}
+}
+
+// again looks at what a killed writer left and makes its write anew.
+func again(t *testing.T, role, root string, at int, states map[string]int) {
+	t.Helper()
+	s := openDir(t, root)
+	body, v, err := s.Get(t.Context(), cutKey, 100)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	states[string(body)]++
+	synced := map[string]bool{}
+	s.fsync = func(f *os.File) error {
+		synced[f.Name()] = true
+		return f.Sync()
+	}
+	if role == "cut create" {
+		_, err = store.CreateBytes(t.Context(), s, cutKey, []byte("new"))
+	} else {
+		_, err = s.Swap(t.Context(), cutKey, []byte("new"), digest([]byte("old")))
+	}
+	if err != nil {
+		t.Fatalf("%s, killed at sync %d: again: %v", role, at, err)
+	}
+	for _, folder := range []string{filepath.Join(root, "tables/x"), filepath.Join(root, "tables"), root} {
+		if !synced[folder] {
+			t.Errorf("%s, killed at sync %d: %s was not synced by the next", role, at, folder)
+		}
+	}
+	if _, err := store.CreateBytes(t.Context(), s, "tables/x/other", nil); err != nil { // sweeps
+		t.Fatal(err)
+	}
+	if got := tree(t, root); len(got) != 2 {
+		t.Errorf("%s, killed at sync %d: left %q", role, at, got)
+	}
+	if got, now, err := s.Get(t.Context(), cutKey, 100); err != nil || string(got) != "new" || string(body) == "new" && now != v {
+		t.Errorf("%s, killed at sync %d: %q at %s, %v", role, at, got, now, err)
 	}
 }
