@@ -2,16 +2,20 @@
 //
 // In: tasks. Out: results in the store, made by a Runner (jobs/worker). A failed
 // task is tried again, after a pause that grows, unless its error says that
-// retrying cannot help. It imports stages only, and implements jobs.Executor.
+// retrying cannot help. While the store is away its tasks wait for it, and are
+// interrupted when that takes too long. It imports stages and formats/store, and
+// implements jobs.Executor.
 package local
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -25,6 +29,7 @@ type Executor struct {
 	Tasks      int           // tasks of other stages at a time
 	Attempts   int           // at a task
 	Pause      time.Duration // before the second attempt; doubles
+	Patience   time.Duration // with a store that is away; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
 }
@@ -38,14 +43,16 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	interrupted := false
+	var interrupted error // the first, which says why
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
 				err := e.attempts(ctx, t)
 				if errors.Is(err, stages.ErrInterrupted) {
 					mu.Lock()
-					interrupted = true
+					if interrupted == nil {
+						interrupted = err
+					}
 					mu.Unlock()
 					continue
 				}
@@ -63,22 +70,55 @@ feed:
 	}
 	close(queue)
 	wg.Wait()
-	if interrupted || ctx.Err() != nil {
+	if interrupted == nil && ctx.Err() != nil {
 		return stages.ErrInterrupted
 	}
-	return nil
+	return interrupted
+}
+
+// awayPause is the wait before a task is tried again that found the store away,
+// after the tries that each of its calls makes.
+const awayPause = 15 * time.Second
+
+func (e *Executor) patience() time.Duration {
+	if e.Patience > 0 {
+		return e.Patience
+	}
+	return 30 * time.Minute
 }
 
 // attempts makes up to Attempts attempts at a task.
 func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
+	var away time.Time // since when the store has been; zero: it is there
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
-		switch {
-		case err == nil, errors.Is(err, stages.ErrPermanent), errors.Is(err, stages.ErrInterrupted), attempt >= e.Attempts:
+		if !errors.Is(err, store.ErrUnavailable) {
+			away = time.Time{}
+		}
+		if err == nil || errors.Is(err, stages.ErrPermanent) || errors.Is(err, stages.ErrInterrupted) {
 			return err
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil {
 			return stages.ErrInterrupted
+		}
+		if errors.Is(err, store.ErrUnavailable) {
+			now := e.Clock.Now()
+			if away.IsZero() {
+				away = now
+			}
+			if now.Sub(away) >= e.patience() {
+				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
+			}
+			attempt-- // it is not the task that fails
+			e.Log.Warn("the store is away, the task waits for it", "task", t.String(), "error", err, "pause", awayPause)
+			if e.Clock.Sleep(ctx, awayPause) != nil {
+				return stages.ErrInterrupted
+			}
+			continue
+		}
+		if attempt >= e.Attempts {
+			return err
 		}
 		e.Log.Warn("task failed, trying again", "task", t.String(), "attempt", attempt, "error", err, "pause", pause)
 		if e.Clock.Sleep(ctx, pause) != nil {

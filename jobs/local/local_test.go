@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -106,6 +107,34 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 			if err != nil {
 				t.Errorf("task %d was reported as failed: %v", n, err)
 			}
+		}
+	})
+}
+
+func TestTasksWaitForAStoreThatIsAwayAndGoOnWhenItIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tries, ended, err := run(t, t.Context(), 1, func(_, attempt int) error {
+			if time.Since(began) < 10*time.Minute {
+				return fmt.Errorf("read: %w", store.ErrUnavailable)
+			}
+			if attempt%2 == 0 { // what fails with the store there still counts
+				return errFlaky
+			}
+			return nil
+		})
+		if err != nil || ended[0] != nil || tries[0] < 40 {
+			t.Errorf("%v, %v after %d tries", err, ended[0], tries[0])
+		}
+	})
+}
+
+func TestAStoreThatStaysAwayInterruptsItsTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, ended, err := run(t, t.Context(), 1, func(int, int) error { return fmt.Errorf("read: %w", store.ErrUnavailable) })
+		if !errors.Is(err, stages.ErrInterrupted) || !errors.Is(err, store.ErrUnavailable) || len(ended) > 0 || time.Since(began) != 30*time.Minute {
+			t.Errorf("%v, %v after %v", err, ended, time.Since(began))
 		}
 	})
 }

@@ -26,6 +26,10 @@ const (
 	recordStopping = 5 * time.Second
 )
 
+// createWithin is how long an attempt goes on with one write, its bytes aside, while
+// the store is away, before it is told so: it may wait, or leave it to a later one.
+const createWithin = 5 * time.Minute
+
 // meter measures one attempt.
 type meter struct {
 	counter *store.Counter
@@ -35,7 +39,7 @@ type meter struct {
 
 // metered returns a Runner for one attempt, whose calls to the store are counted.
 func (r Runner) metered() (Runner, *meter) {
-	m := &meter{counter: store.Count(r.Bucket), clock: r.Clock, began: r.Clock.Now()}
+	m := &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now()}
 	r.Bucket = m.counter
 	return r, m
 }
