@@ -189,16 +189,16 @@ func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	}
 	in = manifest.Inputs{Header: manifest.Header{Version: version}, Stage: string(stage), Plan: p.ID}
 	for _, from := range feeds[stage] {
-		for n := range from.Tasks(p) {
-			t := stages.Task{Stage: from, Crawl: p.Crawl, Round: p.Round, Partition: n}
-			r, digest, err := LoadResultOf(ctx, b, p, t)
-			if err != nil {
-				return nil, err
+		tasks := tasksOf(p, from)
+		all, err := loadResults(ctx, b, p, tasks)
+		if err != nil {
+			return nil, err
+		}
+		for n, l := range all {
+			if l.result == nil {
+				return nil, fmt.Errorf("%s of %s.%d cannot start: %s has no result: %w", stage, p.Crawl, p.Round, tasks[n], ErrNotReady)
 			}
-			if r == nil {
-				return nil, fmt.Errorf("%s of %s.%d cannot start: %s has no result: %w", stage, p.Crawl, p.Round, t, ErrNotReady)
-			}
-			in.Tasks = append(in.Tasks, manifest.InputTask{Stage: string(from), Partition: n, SHA256: digest})
+			in.Tasks = append(in.Tasks, manifest.InputTask{Stage: string(from), Partition: n, SHA256: l.digest})
 		}
 	}
 	if _, err := manifest.Create(ctx, b, key, &in); err != nil && !errors.Is(err, store.ErrExists) {
@@ -214,6 +214,8 @@ func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 // Results that the task does not read stay nil.
 func gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
+	var sources []stages.Task
+	var digests []string
 	for _, f := range frozen.Tasks {
 		from := stages.Stage(f.Stage)
 		if in.Results[from] == nil {
@@ -225,17 +227,19 @@ func gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 		if !reads(t, p, from, f.Partition) {
 			continue
 		}
-		source := stages.Task{Stage: from, Crawl: t.Crawl, Round: t.Round, Partition: f.Partition}
-		r, digest, err := LoadResultOf(ctx, b, p, source)
-		if err != nil {
-			return nil, err
-		}
-		if r == nil || digest != f.SHA256 {
-			return nil, fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", t, source, stages.ErrPermanent)
-		}
-		in.Results[from][f.Partition] = r
+		sources = append(sources, stages.Task{Stage: from, Crawl: t.Crawl, Round: t.Round, Partition: f.Partition})
+		digests = append(digests, f.SHA256)
 	}
-	var err error
+	all, err := loadResults(ctx, b, p, sources)
+	if err != nil {
+		return nil, err
+	}
+	for i, from := range sources {
+		if all[i].result == nil || all[i].digest != digests[i] {
+			return nil, fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", t, from, stages.ErrPermanent)
+		}
+		in.Results[from.Stage][from.Partition] = all[i].result
+	}
 	in.Earlier, err = Earlier(ctx, b, t.Crawl, t.Round)
 	return in, err
 }

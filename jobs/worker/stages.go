@@ -77,12 +77,12 @@ func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (
 func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string) error {
 	results := map[stages.Stage][]*manifest.Result{}
 	for _, stage := range stages.Order {
-		for n := range stage.Tasks(p) {
-			r, _, err := LoadResultOf(ctx, b, p, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
-			if err != nil {
-				return err
-			}
-			results[stage] = append(results[stage], r)
+		all, err := loadResults(ctx, b, p, tasksOf(p, stage))
+		if err != nil {
+			return err
+		}
+		for _, l := range all {
+			results[stage] = append(results[stage], l.result)
 		}
 	}
 	s, err := publish.Seal(p, results)
