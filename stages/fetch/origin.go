@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		rules := robots.Parse(s.x.Body).For(c.token)
 		digest := digestValue(s.x.PayloadDigest)
 		row := c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
-		row.Body = s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]
+		row.Body = bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]) // the exchange is reused
 		c.record(&bundle{robots: row})
 		t.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
