@@ -37,6 +37,8 @@ const (
 const chaosConfig = `
 politeness: {delay: %s}
 fetch:
+  slots: 20
+  max_body: 256KiB
   timeout: {connect: 1s, first_byte: 1s, total: 1s}
   checkpoint: {every: %s, lease: %s}
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
@@ -204,6 +206,9 @@ func (c *chaos) start(command string, args ...string) *process {
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-p.ended
+		if _, out := p.wait(); c.t.Failed() && command == "run" {
+			c.t.Logf("a run said at its end:\n%s", out)
+		}
 		_ = said.Close()
 	})
 	return p
