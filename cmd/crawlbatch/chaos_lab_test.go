@@ -42,7 +42,7 @@ fetch:
   timeout: {connect: 1s, first_byte: 1s, total: 1s}
   checkpoint: {every: %s, lease: %s}
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
-plan: {partition_urls: 300}
+plan: {partition_urls: 100}
 `
 
 // chaos is one crawl, the web that it crawls, and what is done to it.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -106,6 +107,27 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 			if err != nil {
 				t.Errorf("task %d was reported as failed: %v", n, err)
 			}
+		}
+	})
+}
+
+func TestATaskWaitsForAStoreThatIsAwayAndIsInterruptedInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := fmt.Errorf("merge: %w", store.ErrUnavailable)
+		began := time.Now()
+		tries, ended, err := run(t, t.Context(), 1, func(_, _ int) error {
+			if time.Since(began) < 10*time.Minute {
+				return away
+			}
+			return nil
+		})
+		if err != nil || ended[0] != nil || tries[0] < 10 {
+			t.Errorf("%v, %v after %d tries", err, ended[0], tries[0])
+		}
+		began = time.Now()
+		_, _, err = run(t, t.Context(), 1, func(_, _ int) error { return away })
+		if waited := time.Since(began); !errors.Is(err, stages.ErrInterrupted) || !errors.Is(err, store.ErrUnavailable) || waited < patience {
+			t.Errorf("%v after %v, want an interruption that says why after %v", err, waited, patience)
 		}
 	})
 }
