@@ -28,7 +28,7 @@ func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 	must(t, "demo", "--store", one)
 	must(t, "demo", "--store", two)
-	compareStable(t, openDir(t, one), openDir(t, two))
+	compareStable(t, openDir(t, one), openDir(t, two), nil)
 	t.Run("reduces made twice are the same bytes", func(t *testing.T) { reduceAgain(t, one) })
 }
 
@@ -47,7 +47,7 @@ func TestS3CrawlEqualsADirectorysCrawl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareStable(t, b, openDir(t, dir))
+	compareStable(t, b, openDir(t, dir), nil)
 }
 
 func openDir(t *testing.T, dir string) store.Bucket {
@@ -59,11 +59,16 @@ func openDir(t *testing.T, dir string) store.Bucket {
 	return b
 }
 
-// compareStable compares the stable columns of every dataset of two demo crawls.
-func compareStable(t *testing.T, a, b store.Bucket) {
+// compareStable compares the stable columns of every dataset of two demo crawls,
+// but for rows that skip, if not nil, leaves out: JSON objects of those columns.
+func compareStable(t *testing.T, a, b store.Bucket, skip func(dataset, row string) bool) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
 		x, y := stableRows(t, a, d), stableRows(t, b, d)
+		if skip != nil {
+			x = slices.DeleteFunc(x, func(row string) bool { return skip(d.Name, row) })
+			y = slices.DeleteFunc(y, func(row string) bool { return skip(d.Name, row) })
+		}
 		if len(x) == 0 {
 			t.Errorf("%s has no rows: nothing is compared", d.Name)
 		}

@@ -31,16 +31,20 @@ const truthDelay = 60 * time.Millisecond
 // way that does not take a crawler's time limits.
 func truthWeb(t *testing.T) *simweb.Web {
 	t.Helper()
+	w, err := simweb.New(truthWebConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func truthWebConfig() simweb.Config {
 	c := simweb.Default()
 	c.Hosts, c.PagesPerHost = 20, 100
 	c.Faults = simweb.Quick | simweb.Retried
 	c.CrawlDelay = 90 * time.Millisecond
 	c.RetryAfter = 0
-	w, err := simweb.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return c
 }
 
 // serve serves truthWeb on loopback until the test ends, from a process of its own

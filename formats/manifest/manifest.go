@@ -232,20 +232,21 @@ func (*Active) kind() string { return "active" }
 // Checkpoint is the authority over a partition.
 type Checkpoint struct {
 	Header
-	Plan      string      `json:"plan"`
-	Partition int         `json:"partition"`
-	Epoch     int         `json:"epoch"`
-	Counter   int64       `json:"counter"` // with Epoch and Holder it makes every body unique
-	Holder    string      `json:"holder"`  // attempt that holds it
-	Released  bool        `json:"released"`
-	Complete  bool        `json:"complete"`
-	LeaseMS   int64       `json:"lease_ms"`          // the holder may fetch for so long after sending a swap
-	ElapsedMS int64       `json:"elapsed_ms"`        // of the fetch window, by the clocks of all attempts
-	Recorded  []byte      `json:"recorded"`          // Roaring bitmap of rows of the plan file whose outcome is recorded
-	Files     []File      `json:"files"`             // segments and WARC files that count
-	Hosts     []HostClock `json:"hosts"`             // sorted by host
-	Retries   []URLRetry  `json:"retries,omitempty"` // URLs that wait to be tried again, by row
-	Counts    []Count     `json:"counts"`
+	Plan      string        `json:"plan"`
+	Partition int           `json:"partition"`
+	Epoch     int           `json:"epoch"`
+	Counter   int64         `json:"counter"` // with Epoch and Holder it makes every body unique
+	Holder    string        `json:"holder"`  // attempt that holds it
+	Released  bool          `json:"released"`
+	Complete  bool          `json:"complete"`
+	LeaseMS   int64         `json:"lease_ms"`          // the holder may fetch for so long after sending a swap
+	ElapsedMS int64         `json:"elapsed_ms"`        // of the fetch window, by the clocks of all attempts
+	Recorded  []byte        `json:"recorded"`          // Roaring bitmap of rows of the plan file whose outcome is recorded
+	Files     []File        `json:"files"`             // segments and WARC files that count
+	Hosts     []HostClock   `json:"hosts"`             // sorted by host
+	Retries   []URLRetry    `json:"retries,omitempty"` // URLs that wait to be tried again, by row
+	Robots    []OriginRetry `json:"robots,omitempty"`  // origins whose robots.txt waits to be asked for again, by origin
+	Counts    []Count       `json:"counts"`
 
 	Politeness int       `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
 	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far
@@ -287,6 +288,21 @@ type URLRetry struct {
 	Limited      int   `json:"limited,omitempty"`
 	DNS          int   `json:"dns,omitempty"`
 	WaitMS       int64 `json:"wait_ms"` // until it is due, at the checkpoint
+}
+
+// OriginRetry is an origin whose robots.txt could not be had yet and waits to be
+// asked for again.
+type OriginRetry struct {
+	Origin       string `json:"origin"`
+	Next         string `json:"next"` // URL to ask for: where redirects have led
+	Host         string `json:"host"` // of that
+	Hops         int    `json:"hops,omitempty"`
+	Tries        int32  `json:"tries"`              // requests sent for it
+	Timeouts     int    `json:"timeouts,omitempty"` // retries used, by class
+	ServerErrors int    `json:"server_errors,omitempty"`
+	Limited      int    `json:"limited,omitempty"`
+	DNS          int    `json:"dns,omitempty"`
+	WaitMS       int64  `json:"wait_ms"` // until it is due, at the checkpoint
 }
 
 // Trying names what an attempt works on while it works on one thing at a time:

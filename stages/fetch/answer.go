@@ -74,10 +74,10 @@ func conditions(p *schema.PlannedURL) wire.Header {
 func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, failure string) {
 	r := polite.Result{Class: verdict.health, RetryAfter: s.retryAfter}
 	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
-		// The requests that were sent are evidence, whatever becomes of the URL.
-		c.record(&bundle{requests: v.requests})
-		v.requests = nil
-		c.keep(v, r.Again.NotBefore)
+		// What was sent and answered is evidence, whatever becomes of the URL.
+		due := r.Again.NotBefore
+		c.record(&bundle{requests: v.requests, captures: v.captures, settle: func() { c.keep(v, due) }})
+		v.requests, v.captures = nil, nil
 		t.Done(r)
 		return
 	}

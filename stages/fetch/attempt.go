@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -99,6 +100,9 @@ func (a *attempt) takeState(ctx context.Context, before predecessor, settled *ro
 		return err
 	}
 	if err := c.restoreRetries(doc, settled, waited); err != nil {
+		return fmt.Errorf("%q: %w", a.holder.key, err)
+	}
+	if err := c.restoreOriginRetries(doc, waited); err != nil {
 		return fmt.Errorf("%q: %w", a.holder.key, err)
 	}
 	return a.claims(ctx)
@@ -209,11 +213,9 @@ func (a *attempt) fetch(ctx context.Context) error {
 func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
-	for _, v := range a.crawl.unfinished() {
-		if len(v.requests) > 0 {
-			if err := a.rec.emit(&bundle{requests: v.requests}); err != nil {
-				break // the segment is lost, and what comes after it with it
-			}
+	for _, b := range a.crawl.unfinished() {
+		if err := a.rec.emit(b); err != nil {
+			break // the segment is lost, and what comes after it with it
 		}
 	}
 	err := a.end(ctx, func(d *manifest.Checkpoint) error {
@@ -229,15 +231,24 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished lists the visits that are between two turns, by row.
-func (c *crawl) unfinished() []*visit {
+// unfinished gives what was sent and answered for URLs and robots.txt files that
+// are between two hops of a redirect.
+func (c *crawl) unfinished() []*bundle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []*visit
-	for _, v := range c.visits {
-		out = append(out, v)
+	rows := slices.Sorted(maps.Keys(c.visits))
+	var out []*bundle
+	for _, row := range rows {
+		if v := c.visits[row]; len(v.requests) > 0 {
+			out = append(out, &bundle{requests: v.requests, captures: v.captures})
+		}
 	}
-	slices.SortFunc(out, func(a, b *visit) int { return int(a.row - b.row) })
+	for _, o := range c.byID {
+		if o.state == robotsPending && len(o.asked.requests) > 0 {
+			asked := o.asked
+			out = append(out, &asked)
+		}
+	}
 	return out
 }
 
@@ -251,8 +262,8 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.crawl.planned.Len())
 	}
 	d.Complete, d.Released = true, true
-	d.Hosts, d.Retries, d.Trying, d.Stalled = d.Hosts[:0:0], nil, nil, 0
-	d.Suspects = nil
+	d.Hosts, d.Retries, d.Robots = d.Hosts[:0:0], nil, nil
+	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
 	return nil
 }
 
@@ -269,7 +280,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
-	g, cut := a.rec.cut()
+	g, cut := a.rec.cut(func(g *segment) { g.retries, g.origins = a.crawl.waiting() })
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
@@ -306,7 +317,7 @@ func (a *attempt) commit(ctx context.Context, g *segment, set func(*manifest.Che
 			}
 			d.ElapsedMS = elapsed.Milliseconds()
 			d.Politeness = int(a.revision.Load())
-			a.crawl.keepState(d)
+			a.crawl.keepClocks(d)
 			if set != nil {
 				return set(d)
 			}

@@ -311,6 +311,9 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 // record emits what belongs to no outcome.
 func (c *crawl) record(b *bundle) {
 	if len(b.requests)+len(b.captures) == 0 && b.robots == nil {
+		if b.settle != nil {
+			b.settle()
+		}
 		return
 	}
 	if err := c.sink.emit(b); err != nil {

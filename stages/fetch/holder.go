@@ -253,6 +253,7 @@ func list(d *manifest.Checkpoint, g *segment) error {
 		return err
 	}
 	d.Recorded, d.Counts = recorded, sum(d.Counts, g.counts)
+	d.Retries, d.Robots = g.retries, g.origins
 	if !g.rows.IsEmpty() {
 		d.Stalled = 0
 	}

@@ -21,6 +21,7 @@ import (
 // checkpointed or an upload takes long.
 func (a *attempt) renew(ctx context.Context) error {
 	every := a.cfg.Checkpoint.Lease / 3
+	away := false
 	for {
 		due := a.holder.renewed().Add(every)
 		if wait := due.Sub(a.env.Clock.Now()); wait > 0 {
@@ -32,12 +33,19 @@ func (a *attempt) renew(ctx context.Context) error {
 		err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
 		switch {
 		case err == nil:
+			if away {
+				away = false
+				a.env.Log.Info("the lease is renewed again")
+			}
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 			// Nothing is written once the right has run out; it may come back.
 			if a.env.Clock.Now().Sub(a.holder.renewed()) > a.cfg.Checkpoint.Lease+patience {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
-			a.env.Log.Warn("the lease could not be renewed", "error", err)
+			if !away {
+				away = true
+				a.env.Log.Warn("the lease could not be renewed; it is tried again", "error", err)
+			}
 			if a.env.Clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {
 				return nil
 			}

@@ -75,6 +75,9 @@ func (m *memory) archive([]byte, int, *warc.Capture) error { return nil }
 func (m *memory) emit(b *bundle) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if b.settle != nil {
+		b.settle()
+	}
 	r := &m.rows
 	r.Requests = append(r.Requests, b.requests...)
 	for _, cp := range b.captures {

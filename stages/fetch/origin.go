@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -34,6 +35,10 @@ type origin struct {
 	hops    int
 	tries   int32
 	retries [retryClasses]int
+	asked   bundle // what was sent and answered since it was last recorded: the hops of a redirect
+
+	kept *manifest.OriginRetry // what a checkpoint says of it; nil: it does not wait for another try
+	due  time.Time             // of that try
 }
 
 type robotsState uint8
@@ -86,7 +91,7 @@ func (c *crawl) rulesOf(o *origin) (robotsState, *robots.Group) {
 		return o.state, o.rules
 	}
 	o.state = robotsPending
-	o.next, o.hops, o.tries, o.retries = o.url, 0, 0, [retryClasses]int{}
+	o.next, o.hops, o.tries, o.retries, o.asked = o.url, 0, 0, [retryClasses]int{}, bundle{}
 	c.pending[o.host]++
 	c.sched.Block(o.host)
 	return robotsUnknown, nil
@@ -121,13 +126,11 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 	o.tries++
 	s := c.send(ctx, t, ask{purpose: schema.ForRobots, url: o.next, attempt: o.tries})
 	defer s.x.Release()
-	b := &bundle{}
 	if !s.at.IsZero() {
-		b.requests = append(b.requests, s.row)
+		o.asked.requests = append(o.asked.requests, s.row)
 	}
 	again := &polite.Item{ID: o.id, Urgent: true}
 	if s.aborted() {
-		c.record(b)
 		t.Done(polite.Result{Again: again})
 		return
 	}
@@ -135,12 +138,10 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 		// A robots.txt that redirects lies under a URL that need not be canonical.
 		if key, err := c.canon.Canonical(o.next, ""); err == nil {
 			if cp, ok := c.archive(s, key, schema.SubsetRobots, nil); ok {
-				b.captures = append(b.captures, cp)
+				o.asked.captures = append(o.asked.captures, cp)
 			}
 		}
 	}
-	c.record(b)
-
 	if s.err == nil && redirects(s.x.Status) {
 		if target, err := c.location(s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
 			o.hops++
@@ -169,12 +170,12 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		rules := robots.Parse(s.x.Body).For(c.token)
 		digest := digestValue(s.x.PayloadDigest)
 		row := c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
-		row.Body = bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]) // the row outlives the exchange
-		c.record(&bundle{robots: row})
+		row.Body = bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]) // the exchange is reused
+		c.recordRobots(o, row)
 		t.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
 		row := c.settleRobots(o, func(o *origin) { o.known(robots.AllowAll(), "", c.clock.Now().Add(c.robotsTTL())) })
-		c.record(&bundle{robots: row})
+		c.recordRobots(o, row)
 		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
 	case robots.Unreachable:
 		v := verdictOf{schema.RobotsUnreachable, afterTimeout, polite.Failure}
@@ -194,15 +195,32 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		}
 		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
 		if c.retry(&o.retries, v.retry, t.Host, again, &r) {
+			b := o.asked
+			b.settle = func() { c.keepOrigin(o, t.Host, again.NotBefore) }
+			o.asked = bundle{}
+			c.record(&b)
 			t.Done(r)
 			return
 		}
-		c.record(&bundle{robots: c.robotsFailed(o, unreachable(s.err, v.outcome), failure)})
+		c.recordRobots(o, c.robotsFailed(o, unreachable(s.err, v.outcome), failure))
 		if t.Host == o.host {
 			c.finishFailed(t)
 		}
 		t.Done(r)
 	}
+}
+
+// recordRobots records what became known of an origin, with what it was learned from.
+func (c *crawl) recordRobots(o *origin, row *schema.RobotsFile) {
+	b := o.asked
+	b.robots = row
+	b.settle = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		o.kept = nil
+	}
+	o.asked = bundle{}
+	c.record(&b)
 }
 
 // finishFailed ends, within the turn in which that became certain, the URLs whose

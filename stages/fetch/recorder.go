@@ -66,6 +66,9 @@ func (r *recorder) emit(b *bundle) error {
 	if err := g.add(b); err != nil {
 		return r.lose(err)
 	}
+	if b.settle != nil {
+		b.settle()
+	}
 	return nil
 }
 
@@ -127,7 +130,8 @@ func (r *recorder) recorded() (urls, bytes, waiting int64) {
 
 // cut ends the current segment and gives it, its files finished; nil if it holds
 // nothing. What is recorded from now on goes to the next.
-func (r *recorder) cut() (*segment, error) {
+// state is called at the instant of the cut.
+func (r *recorder) cut(state func(*segment)) (*segment, error) {
 	r.mu.Lock()
 	g := r.cur
 	// Without rows there is nothing to list yet: records of redirects under way
@@ -137,6 +141,7 @@ func (r *recorder) cut() (*segment, error) {
 		return nil, nil
 	}
 	r.cur = nil
+	state(g)
 	number := r.segments - 1
 	r.waiting += g.bytes
 	r.mu.Unlock()

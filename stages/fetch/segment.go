@@ -24,14 +24,16 @@ import (
 // segment is what is recorded between two checkpoints: files in scratch space,
 // made when their first row comes.
 type segment struct {
-	dir    string
-	tables []tableFile // in the order in which they were begun
-	warcs  []*warcFile
-	rows   *roaring.Bitmap // planned rows whose outcome is recorded
-	counts map[string]int64
-	bytes  int64
-	closed []closedFile    // after close: what is still to be uploaded
-	files  []manifest.File // uploaded
+	dir     string
+	tables  []tableFile // in the order in which they were begun
+	warcs   []*warcFile
+	rows    *roaring.Bitmap // planned rows whose outcome is recorded
+	counts  map[string]int64
+	bytes   int64
+	retries []manifest.URLRetry // what waits to be tried again when the segment is cut
+	origins []manifest.OriginRetry
+	closed  []closedFile    // after close: what is still to be uploaded
+	files   []manifest.File // uploaded
 
 	fetches  *table.Writer[schema.Fetch]
 	requests *table.Writer[schema.Request]

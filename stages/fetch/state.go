@@ -24,8 +24,8 @@ import (
 // and the URLs that wait for another try lie in the checkpoint, since there are
 // never many; what is known of robots.txt in a working file of each segment.
 
-// keepState writes the crawl's state into a checkpoint.
-func (c *crawl) keepState(d *manifest.Checkpoint) {
+// keepClocks writes what is known of hosts into a checkpoint.
+func (c *crawl) keepClocks(d *manifest.Checkpoint) {
 	d.Hosts = d.Hosts[:0:0]
 	for _, k := range c.sched.Snapshot() {
 		h := manifest.HostClock{
@@ -39,18 +39,26 @@ func (c *crawl) keepState(d *manifest.Checkpoint) {
 		}
 		d.Hosts = append(d.Hosts, h)
 	}
-	d.Retries = c.waiting()
 }
 
 func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
-// waiting lists the URLs that were tried and wait for another try. Of one whose
-// redirects are being followed nothing is kept: its chain is begun anew.
-func (c *crawl) waiting() []manifest.URLRetry {
+// waiting lists the URLs and the robots.txt files that were tried and wait for
+// another try. Of a URL whose redirects are being followed nothing is kept: its
+// chain is begun anew.
+func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []manifest.URLRetry
+	for _, o := range c.byID {
+		if o.kept == nil {
+			continue
+		}
+		r := *o.kept
+		r.WaitMS = roundUp(max(o.due.Sub(now), 0))
+		origins = append(origins, r)
+	}
+	slices.SortFunc(origins, func(a, b manifest.OriginRetry) int { return cmp.Compare(a.Origin, b.Origin) })
 	for _, v := range c.visits {
 		if v.kept == nil {
 			continue
@@ -60,7 +68,7 @@ func (c *crawl) waiting() []manifest.URLRetry {
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b manifest.URLRetry) int { return cmp.Compare(a.Row, b.Row) })
-	return out
+	return out, origins
 }
 
 // restoreClocks takes the state of hosts over from a checkpoint that was first
@@ -104,6 +112,39 @@ func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap,
 		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due})
 	}
 	return nil
+}
+
+// restoreOriginRetries has the robots.txt files that waited to be asked for again
+// wait on, and their hosts with them.
+func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
+	now := c.clock.Now()
+	for _, r := range d.Robots {
+		key, err := c.canon.Canonical(r.Origin+"/", "")
+		if err != nil {
+			return fmt.Errorf("it retries robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
+		}
+		o := c.originOf(key)
+		if state, _ := c.rulesOf(o); state != robotsUnknown {
+			continue
+		}
+		o.next, o.hops, o.tries = r.Next, r.Hops, r.Tries
+		o.retries[afterTimeout], o.retries[afterServerError], o.retries[afterLimit], o.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
+		c.keepOrigin(o, r.Host, due)
+		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due})
+	}
+	return nil
+}
+
+// keepOrigin notes that an origin's robots.txt waits to be asked for again.
+func (c *crawl) keepOrigin(o *origin, host string, due time.Time) {
+	kept := &manifest.OriginRetry{
+		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries,
+		Timeouts: o.retries[afterTimeout], ServerErrors: o.retries[afterServerError], Limited: o.retries[afterLimit], DNS: o.retries[afterDNS],
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.kept, o.due = kept, due
 }
 
 // retried are the rows of a checkpoint's retries and of nothing else.

@@ -48,6 +48,9 @@ type bundle struct {
 	text     *schema.Text
 	links    []schema.Link
 	robots   *schema.RobotsFile
+	// settle, if set, is called as the bundle is recorded, so that rows and state
+	// are in the same checkpoint. It must not record anything.
+	settle func()
 }
 
 // visit gives the visit of a planned row, begun or new. The caller has the row's
@@ -89,13 +92,14 @@ func (c *crawl) keep(v *visit, due time.Time) {
 
 // finish gives a visit its outcome and records it.
 func (c *crawl) finish(v *visit, outcome schema.Outcome, failure string, more ...func(*bundle)) {
-	c.mu.Lock()
-	delete(c.visits, v.row)
-	c.mu.Unlock()
 	v.fetch.Outcome = outcome
 	v.fetch.Error = bounded(failure)
 	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
-	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links}
+	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links, settle: func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.visits, v.row)
+	}}
 	for _, f := range more {
 		f(b)
 	}

@@ -130,7 +130,11 @@ func (s *Scheduler) Unblock(name string) { s.setBlocked(name, false) }
 func (s *Scheduler) setBlocked(name string, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.hosts[name]; h != nil && h.blocked != blocked {
+	h := s.hosts[name]
+	if h == nil && blocked {
+		h = s.add(name, noRows{})
+	}
+	if h != nil && h.blocked != blocked {
 		h.blocked = blocked
 		s.settle(h)
 		s.wake1()

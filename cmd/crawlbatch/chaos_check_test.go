@@ -1,0 +1,65 @@
+package main
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// check looks at everything that a disturbed crawl left: what verify says, its
+// tables beside those of an undisturbed crawl, and the server's own log. excused
+// may let a request pass that came too soon.
+func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(simweb.Violation) bool) {
+	t := c.t
+	t.Helper()
+	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
+		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	compareStable(t, r.baseline, b, func(dataset, row string) bool {
+		// A request that found its kept connection closed, and was sent anew: which
+		// connections are kept depends on what came before.
+		return dataset == "requests" && strings.Contains(row, `"error_class":null,`) && strings.Contains(row, `"http_status":null,`)
+	})
+	entries := c.stop()
+	for _, v := range c.web.CheckLog(entries, simweb.Pace{Delay: chaosDelay, Slack: chaosSlack}) {
+		if excused == nil || !excused(v) {
+			t.Errorf("the server saw: %s", v)
+		}
+	}
+	c.checkRepeats(r, entries)
+}
+
+// lostAtMost is how long before a blow a request may have been sent that is sent
+// again: the interval between two checkpoints, and what making one takes on a busy
+// machine.
+const lostAtMost = chaosEvery + 4*time.Second
+
+// checkRepeats finds documents that were fetched again although nothing had
+// happened to the process that had fetched them before, or too late.
+func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
+	last := map[string]simweb.Entry{}
+	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
+	repeats := 0
+	for _, e := range entries {
+		url := e.Host + e.Path
+		before, again := last[url]
+		last[url] = e
+		if !again || r.repeated[url] || strings.HasSuffix(e.Path, "robots.txt") || before.Status >= 500 || before.Status == http.StatusTooManyRequests {
+			continue
+		}
+		repeats++
+		explained := slices.ContainsFunc(c.blows, func(b blow) bool {
+			return !b.to.Before(before.Time) && !b.from.After(e.Time) && b.from.Sub(before.Time) <= lostAtMost
+		})
+		if !explained {
+			c.t.Errorf("http://%s was fetched at %s and again at %s, and no interruption explains it", url,
+				before.Time.Format("15:04:05.000"), e.Time.Format("15:04:05.000"))
+		}
+	}
+	c.t.Logf("%d kills, %d requests, %d of them for a document that a crash had lost", c.killed, len(entries), repeats)
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// What the chaos suite is set by.
+const (
+	chaosSwitch = "CRAWLBATCH_CHAOS" // unless set, the suite is skipped
+	chaosSeed   = "CRAWLBATCH_CHAOS_SEED"
+	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // in each scenario that kills; default 100
+)
+
+// The pace of its crawls: delays long enough that a restarted process, if it did
+// not keep to them, would be seen in the server's log.
+const (
+	chaosDelay = 300 * time.Millisecond
+	chaosSlack = 80 * time.Millisecond
+	chaosEvery = time.Second
+	chaosLease = 3 * time.Second
+)
+
+const chaosConfig = `
+politeness: {delay: %s}
+fetch:
+  slots: 20
+  max_body: 256KiB
+  timeout: {connect: 1s, first_byte: 1s, total: 1s}
+  checkpoint: {every: %s, lease: %s}
+  pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
+plan: {partition_urls: 100}
+`
+
+// chaos is one crawl, the web that it crawls, and what is done to it.
+type chaos struct {
+	t      *testing.T
+	random *rand.Rand
+	binary string
+	web    *simweb.Web
+	stop   func() []simweb.Entry // ends the web's server and gives its log
+	store  string
+	env    []string // of the crawl's processes, beside this one's
+	flags  []string // of its runs
+
+	mu     sync.Mutex
+	blows  []blow
+	killed int
+}
+
+// blow is an instant at which something was done to a process: until then, at
+// least, it ran.
+type blow struct{ from, to time.Time }
+
+// chaosRun is what the crawls of one run of the suite share.
+type chaosRun struct {
+	seed     uint64
+	kills    int
+	binary   string
+	baseline store.Bucket    // of an undisturbed crawl
+	repeated map[string]bool // host and path that even that asked for more than once
+}
+
+func newChaosRun(t *testing.T) *chaosRun {
+	if os.Getenv(chaosSwitch) == "" {
+		t.Skipf("%s is not set: `make test-chaos` runs this", chaosSwitch)
+	}
+	r := &chaosRun{seed: uint64(time.Now().UnixNano()) % 1_000_000, kills: 100, binary: filepath.Join(t.TempDir(), "crawlbatch"), repeated: map[string]bool{}}
+	for name, set := range map[string]func(uint64){
+		chaosSeed:  func(n uint64) { r.seed = n },
+		chaosKills: func(n uint64) { r.kills = int(n) },
+	} {
+		if text := os.Getenv(name); text != "" {
+			n, err := strconv.ParseUint(text, 10, 32)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			set(n)
+		}
+	}
+	t.Logf("%s=%d %s=%d", chaosSeed, r.seed, chaosKills, r.kills)
+	if out, err := exec.Command("go", "build", "-o", r.binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	c := r.crawl(t, filepath.Join(t.TempDir(), "baseline"), 0, 20*time.Millisecond)
+	c.finish()
+	asked := map[string]int{}
+	for _, e := range c.stop() {
+		if asked[e.Host+e.Path]++; asked[e.Host+e.Path] > 1 {
+			r.repeated[e.Host+e.Path] = true
+		}
+	}
+	r.baseline = openDir(t, c.store)
+	return r
+}
+
+// crawl plans a crawl of a web of its own into a store.
+func (r *chaosRun) crawl(t *testing.T, store string, salt uint64, delay time.Duration, env ...string) *chaos {
+	t.Helper()
+	web := chaosWeb(t)
+	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, salt)), binary: r.binary, web: web, store: store, env: env}
+	addr := c.serve()
+	dir := t.TempDir()
+	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
+	if err := writeSeeds(web, seeds); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conf, fmt.Sprintf(chaosConfig, delay, chaosEvery, chaosLease))
+	if code, out := c.start("plan", "--source", seeds, "--config", conf, "--connect-to", "::"+addr).wait(); code != 0 {
+		t.Fatalf("plan: exit %d\n%s", code, out)
+	}
+	return c
+}
+
+// chaosWeb is truthWeb with fewer pages.
+func chaosWeb(t *testing.T) *simweb.Web {
+	t.Helper()
+	c := truthWebConfig()
+	c.PagesPerHost = 40
+	w, err := simweb.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// serve starts the web's server.
+func (c *chaos) serve() (addr string) {
+	t := c.t
+	logFile := filepath.Join(t.TempDir(), "log.jsonl")
+	server := exec.Command(c.binary, "simweb", "--listen", "127.0.0.1:0", "--hosts", "20", "--pages", "40",
+		"--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := sync.OnceFunc(func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	})
+	t.Cleanup(ended)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(line, "serving 20 hosts at %s", &addr); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	c.stop = func() []simweb.Entry {
+		ended()
+		f, err := os.Open(logFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		entries, err := simweb.ReadLog(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
+	return strings.TrimSuffix(addr, ";")
+}
+
+// process is a crawlbatch process of a crawl.
+type process struct {
+	cmd   *exec.Cmd
+	said  *os.File
+	ended chan struct{}
+}
+
+// start runs a command on the crawl.
+func (c *chaos) start(command string, args ...string) *process {
+	c.t.Helper()
+	said, err := os.CreateTemp(c.t.TempDir(), command)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := exec.Command(c.binary, append([]string{command, "--month", demoCrawl, "--store", c.store}, args...)...)
+	cmd.Env = append(os.Environ(), c.env...)
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	p := &process{cmd, said, make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		_ = cmd.Wait() // its code is asked for
+	}()
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-p.ended
+		if _, out := p.wait(); c.t.Failed() && command == "run" {
+			c.t.Logf("a run said at its end:\n%s", out)
+		}
+		_ = said.Close()
+	})
+	return p
+}
+
+// run goes on with the crawl.
+func (c *chaos) run() *process {
+	return c.start("run", append([]string{"--rounds", "2"}, c.flags...)...)
+}
+
+// wait gives the exit code, and the last of what the process said.
+func (p *process) wait() (int, string) {
+	<-p.ended
+	text, _ := os.ReadFile(p.said.Name())
+	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
+}
+
+// lives waits for a process to end, at most so long, and reports whether it is
+// still there then.
+func (p *process) lives(d time.Duration) bool {
+	select {
+	case <-p.ended:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// kill ends a process by SIGKILL.
+func (c *chaos) kill(p *process) {
+	b := blow{from: time.Now()}
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.ended
+	b.to = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blows = append(c.blows, b)
+	c.killed++
+}
+
+// between draws a time.
+func (c *chaos) between(least, most time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return least + time.Duration(c.random.Int64N(int64(most-least)))
+}
+
+// finish runs the crawl to its end.
+func (c *chaos) finish() {
+	c.t.Helper()
+	if code, out := c.run().wait(); code != 0 {
+		c.t.Fatalf("run: exit %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/faultstore"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// awayFor is how long a store does not answer at all, once in a crawl.
+const awayFor = 10 * time.Second
+
+// failingProxy stands before a real S3 server and fails 5 % of requests.
+type failingProxy struct {
+	next http.Handler
+
+	mu     sync.Mutex
+	random *rand.Rand
+	away   time.Time // until then
+	failed int
+}
+
+func newFailingProxy(t *testing.T, endpoint string, random *rand.Rand) (*failingProxy, string) {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &failingProxy{random: random, next: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // that the request is signed for
+		},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}}
+	server := httptest.NewUnstartedServer(p)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.Start()
+	t.Cleanup(server.Close)
+	return p, server.URL
+}
+
+func (p *failingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	fault := p.random.IntN(20 * 7)
+	away := time.Now().Before(p.away)
+	if away || fault < 7 {
+		p.failed++
+	}
+	p.mu.Unlock()
+	if away {
+		panic(http.ErrAbortHandler)
+	}
+	switch fault {
+	case 0:
+		refuse(w, http.StatusInternalServerError, "InternalError")
+	case 1:
+		refuse(w, http.StatusServiceUnavailable, "SlowDown")
+	case 2: // a time-out: nothing comes, until nobody waits any more
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(2 * time.Second):
+		}
+		panic(http.ErrAbortHandler)
+	case 3: // the connection is reset before the request has an effect
+		panic(http.ErrAbortHandler)
+	case 4: // and after it
+		p.next.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case 5: // an error although it had its effect
+		p.next.ServeHTTP(httptest.NewRecorder(), r)
+		refuse(w, http.StatusInternalServerError, "InternalError")
+	case 6: // the answer ends too soon
+		answer := httptest.NewRecorder()
+		p.next.ServeHTTP(answer, r)
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
+		panic(http.ErrAbortHandler)
+	default:
+		p.next.ServeHTTP(w, r)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>on purpose</Message></Error>")
+}
+
+// failingS3 crawls into a store that fails 5 % of requests and is away for a while.
+func failingS3(t *testing.T, r *chaosRun, salt uint64) {
+	server, address := s3(t)
+	proxy, endpoint := newFailingProxy(t, server.Endpoint, rand.New(rand.NewPCG(r.seed, salt+1)))
+	c := r.crawl(t, address, salt, chaosDelay, server.Env(endpoint)...)
+	p := c.run()
+	if p.lives(c.between(time.Second, 10*time.Second)) {
+		proxy.mu.Lock()
+		proxy.away = time.Now().Add(awayFor)
+		proxy.mu.Unlock()
+	}
+	if code, out := p.wait(); code != 0 {
+		t.Fatalf("run: exit %d\n%s", code, out)
+	}
+	t.Logf("%d requests to the store failed", proxy.failed)
+	c.env = server.Env(server.Endpoint)
+	c.check(r, openS3(t, server, address), nil)
+}
+
+// failingDirectory does the same to a directory, within this process.
+func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
+	c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
+	b, err := dirstore.Open(c.store, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := faultstore.New(b, faultstore.Faults{Seed: r.seed + salt, Before: 0.02, After: 0.02, Short: 0.01})
+	bucket := store.WithRetry(failing, store.Retry{Backoff: store.Backoff{Base: 10 * time.Millisecond}})
+	_, cfg, err := worker.OpenCrawl(t.Context(), b, demoCrawl, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, log := stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	try := worker.Runner{Bucket: bucket, Config: cfg, Version: version, Scratch: t.TempDir(), Clock: clock, Log: log, Progress: stages.NoProgress{}}
+	d := &jobs.Driver{
+		Bucket: bucket, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: t.TempDir(), Lookup: os.LookupEnv,
+		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 3, Pause: 100 * time.Millisecond, Clock: clock, Log: log},
+	}
+	timer := time.AfterFunc(c.between(time.Second, 10*time.Second), func() { failing.AwayFor(awayFor) })
+	defer timer.Stop()
+	for tries := 0; ; tries++ {
+		err := d.Run(t.Context(), demoCrawl, 2)
+		if err == nil {
+			break
+		}
+		// Conditional writes of the driver and of reduces are given up at once
+		// here, as a directory's never fail so: whoever runs it goes on.
+		if tries > 100 {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Logf("%d calls to the store failed", failing.Injected())
+	c.check(r, b, nil)
+}

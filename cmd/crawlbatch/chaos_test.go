@@ -1,0 +1,250 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// TestChaos crawls the synthetic web again and again while everything goes wrong
+// that can, and looks each time at all that is left.
+func TestChaos(t *testing.T) {
+	r := newChaosRun(t)
+	for n, scenario := range []struct {
+		name string
+		run  func(*testing.T, *chaosRun, uint64)
+	}{
+		{"the process is killed, directory", killsInADirectory},
+		{"two processes at a time are killed, S3", killsInS3},
+		{"two processes at a time, directory", twiceInADirectory},
+		{"the store fails, S3", failingS3},
+		{"the store fails, directory", failingDirectory},
+		{"the disk is full", fullDisks},
+		{"a paused process wakes up, S3", pausedInS3},
+	} {
+		t.Run(scenario.name, func(t *testing.T) {
+			t.Parallel()
+			scenario.run(t, r, uint64(n+1)*1000)
+		})
+	}
+}
+
+// s3 starts an S3 server, and gives a store in it and the environment that finds it.
+func s3(t *testing.T) (*versitygw.Server, string) {
+	t.Helper()
+	server := versitygw.Start(t)
+	return server, "s3://" + server.NewBucket(t) + "/crawls"
+}
+
+// openS3 opens a store in an S3 server, past any proxy. Other tests of the process
+// set no other environment for it: all servers have the same credentials.
+func openS3(t *testing.T, server *versitygw.Server, address string) store.Bucket {
+	t.Helper()
+	dir := filepath.Join(server.Dir, strings.TrimPrefix(address, s3store.Scheme))
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// killsInADirectory kills the one process that crawls, at random instants.
+func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
+	for killed := 0; killed < r.kills; salt++ {
+		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
+		short := 0
+		for done := false; !done; {
+			// Never more than two in a row so short that nothing is checkpointed:
+			// the next but one would look for a URL that kills.
+			life := c.between(10*time.Millisecond, 3500*time.Millisecond)
+			if life < 1500*time.Millisecond {
+				short++
+			} else {
+				short = 0
+			}
+			if short > 2 {
+				short, life = 0, 2*time.Second
+			}
+			p := c.run()
+			if killed < r.kills && p.lives(life) {
+				c.kill(p)
+				killed++
+				continue
+			}
+			code, out := p.wait()
+			if done = code == 0; !done {
+				t.Fatalf("run: exit %d\n%s", code, out)
+			}
+		}
+		c.check(r, openDir(t, c.store), nil)
+	}
+}
+
+// killsInS3 kills two processes that crawl together, so that of each task there
+// are two copies, one of them standing by.
+func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
+	for killed := 0; killed < r.kills; salt++ {
+		server, address := s3(t)
+		c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for range 2 {
+			wg.Go(func() {
+				for {
+					p := c.run()
+					mu.Lock()
+					more := killed < r.kills
+					mu.Unlock()
+					if more && p.lives(c.between(100*time.Millisecond, 6*time.Second)) {
+						c.kill(p)
+						mu.Lock()
+						killed++
+						mu.Unlock()
+						continue
+					}
+					if code, out := p.wait(); code != 0 {
+						t.Errorf("run: exit %d\n%s", code, out)
+					}
+					return
+				}
+			})
+		}
+		wg.Wait()
+		c.check(r, openS3(t, server, address), nil)
+	}
+}
+
+// twiceInADirectory lets two processes crawl together.
+func twiceInADirectory(t *testing.T, r *chaosRun, salt uint64) {
+	c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
+	one, two := c.run(), c.run()
+	for _, p := range []*process{one, two} {
+		if code, out := p.wait(); code != 0 {
+			t.Errorf("run: exit %d\n%s", code, out)
+		}
+	}
+	c.check(r, openDir(t, c.store), nil)
+}
+
+// pausedInS3 stops a process for longer than its lease, several times, while
+// another waits to take over.
+func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
+	server, address := s3(t)
+	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
+	var wakings []time.Time
+	processes := []*process{c.run(), c.run()}
+	for n := 0; ; n++ {
+		p := processes[n%2]
+		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
+			break
+		}
+		from := time.Now()
+		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		time.Sleep(c.between(chaosLease*5/4, 3*chaosLease))
+		wakings = append(wakings, time.Now())
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		c.blows = append(c.blows, blow{from, time.Now()})
+	}
+	for _, p := range processes {
+		if code, out := p.wait(); code != 0 {
+			t.Errorf("run: exit %d\n%s", code, out)
+		}
+	}
+	if len(wakings) < 2 {
+		t.Errorf("paused %d times only", len(wakings))
+	}
+	c.check(r, openS3(t, server, address), func(v simweb.Violation) bool {
+		// A request that was checked before the pause and is written after it: the
+		// only exception there is, one a slot. What follows it came in time for
+		// the process that holds the partition now.
+		for _, at := range wakings {
+			if late := v.Entry.Time.Sub(at); v.Kind == simweb.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// fullDisks lets the file systems of the scratch directory and of the store run
+// full, again and again.
+func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
+	scratch, disk := tmpfs(t, 12<<20), tmpfs(t, 48<<20)
+	c := r.crawl(t, filepath.Join(disk, "store"), salt, chaosDelay, "TMPDIR="+scratch)
+	p := c.run()
+	for n := 0; ; n++ {
+		calm := c.between(500*time.Millisecond, 3*time.Second)
+		if n == 10 {
+			calm = time.Hour // it has seen enough
+		}
+		if !p.lives(calm) {
+			code, out := p.wait()
+			if code == 0 {
+				break
+			}
+			t.Fatalf("run: exit %d\n%s", code, out)
+		}
+		dir := scratch
+		if n%2 == 1 {
+			dir = disk
+		}
+		from := time.Now()
+		empty := fill(t, dir)
+		p.lives(c.between(500*time.Millisecond, 4*time.Second))
+		empty()
+		c.blows = append(c.blows, blow{from, time.Now()})
+	}
+	c.check(r, openDir(t, c.store), nil)
+}
+
+// tmpfs mounts a small file system.
+func tmpfs(t *testing.T, size int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		t.Skipf("no small file system can be mounted here, which takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill takes all room of a file system, until empty is called.
+func fill(t *testing.T, dir string) (empty func()) {
+	t.Helper()
+	name := filepath.Join(dir, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 64<<10)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	return func() {
+		if err := os.Remove(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
