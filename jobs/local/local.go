@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -76,9 +77,17 @@ feed:
 	return interrupted
 }
 
-// awayPause is the wait before a task is tried again that found the store away,
-// after the tries that each of its calls makes.
-const awayPause = 15 * time.Second
+// awayPause is the wait before a task is tried again that found the store away, or
+// a disk full; it doubles up to longestPause.
+const (
+	awayPause    = time.Second
+	longestPause = 20 * time.Second
+)
+
+// trouble reports whether an attempt ended for the sake of where its data lie.
+func trouble(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 func (e *Executor) patience() time.Duration {
 	if e.Patience > 0 {
@@ -90,19 +99,21 @@ func (e *Executor) patience() time.Duration {
 // attempts makes up to Attempts attempts at a task.
 func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
-	var away time.Time // since when the store has been; zero: it is there
+	var away time.Time // since when there has been trouble; zero: there is none
+	waits := 0
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
-		if !errors.Is(err, store.ErrUnavailable) {
-			away = time.Time{}
+		troubled := trouble(err)
+		if !troubled {
+			away, waits = time.Time{}, 0
 		}
-		if err == nil || errors.Is(err, stages.ErrPermanent) || errors.Is(err, stages.ErrInterrupted) {
+		if err == nil || errors.Is(err, stages.ErrPermanent) || errors.Is(err, stages.ErrInterrupted) && !troubled {
 			return err
 		}
 		if ctx.Err() != nil {
 			return stages.ErrInterrupted
 		}
-		if errors.Is(err, store.ErrUnavailable) {
+		if troubled {
 			now := e.Clock.Now()
 			if away.IsZero() {
 				away = now
@@ -111,8 +122,10 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
 			attempt-- // it is not the task that fails
-			e.Log.Warn("the store is away, the task waits for it", "task", t.String(), "error", err, "pause", awayPause)
-			if e.Clock.Sleep(ctx, awayPause) != nil {
+			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
+			waits++
+			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)
+			if e.Clock.Sleep(ctx, wait) != nil {
 				return stages.ErrInterrupted
 			}
 			continue
