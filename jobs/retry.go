@@ -68,7 +68,8 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 // GiveUp ends fetch tasks of the newest started round, where they have no result:
 // what their checkpoints list is committed, and URLs without an outcome become
 // deferred, due in the next round. It asks no host anything. A task that an attempt
-// holds is taken when its lease has run out. It returns how many it ended.
+// holds is taken once that has ended, or has not renewed its lease: stop it first. It
+// returns how many it ended.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil || p == nil {

@@ -173,3 +173,40 @@ func TestAnInputOfAnotherSizeIsCorruptBeforeItIsRead(t *testing.T) {
 		t.Errorf("recorded as %+v", a)
 	}
 }
+
+func TestACheckpointThatIsDamagedNewerOrOfElsewhereIsNotTakenOver(t *testing.T) {
+	whole, err := manifest.Encode(&manifest.Checkpoint{Plan: "p", Epoch: 1, Released: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, err := manifest.Encode(&manifest.Checkpoint{Plan: "another", Epoch: 1, Released: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := layout.Checkpoint("2026-11", 0, 0)
+	for name, c := range map[string]struct {
+		body  []byte
+		want  error
+		class string
+	}{
+		"cut off":         {whole[:len(whole)-20], manifest.ErrCorrupt, manifest.ClassCorrupt},
+		"empty":           {nil, manifest.ErrCorrupt, manifest.ClassCorrupt},
+		"newer":           {fmt.Appendf(nil, `{"format_version": %d, "kind": "checkpoint"}`, schema.FormatVersion+1), manifest.ErrNewer, manifest.ClassCorrupt},
+		"of another plan": {elsewhere, stages.ErrPermanent, manifest.ClassPermanent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := started(t)
+			replace(t, r.Bucket, key, c.body)
+			err := r.Run(t.Context(), task(stages.Fetch, 0))
+			if !errors.Is(err, c.want) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) {
+				t.Errorf("%v", err)
+			}
+			if got := contents(t, r.Bucket)[key]; got != string(c.body) {
+				t.Errorf("the checkpoint was written over: %s", got)
+			}
+			if a := attempts(t, r.Bucket, task(stages.Fetch, 0)); len(a) != 1 || a[0].Class != c.class {
+				t.Errorf("recorded as %+v", a)
+			}
+		})
+	}
+}
