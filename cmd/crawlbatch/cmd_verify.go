@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -127,12 +128,13 @@ func printReport(w io.Writer, r *verify.Report) error {
 	}
 	fmt.Fprintln(w, t.Render())
 	for _, v := range r.Violations {
-		fmt.Fprintf(w, "\n%s in %s: %s\n", v.Check, where(&v), oneLine(errors.New(v.Problem)))
+		fmt.Fprintf(w, "\n%s in %s: %s\n", v.Check, printable(where(&v)), printable(v.Problem))
 		if v.Row != "" {
-			fmt.Fprintf(w, "  row: %s\n", v.Row)
+			fmt.Fprintf(w, "  row: %s\n", printable(v.Row))
 		}
 		if v.Where != "" && path.Ext(v.Object) == ".parquet" {
-			fmt.Fprintf(w, "  look: duckdb -c \"SELECT * FROM '%s/%s' WHERE %s\"\n", strings.TrimSuffix(r.Store, "/"), v.Object, v.Where)
+			// SQL, not a shell's command line: a URL may hold what a shell would run.
+			fmt.Fprintf(w, "  in DuckDB: SELECT * FROM '%s/%s' WHERE %s;\n", strings.TrimSuffix(r.Store, "/"), printable(v.Object), printable(v.Where))
 		}
 	}
 	if n := r.Found() - int64(len(r.Violations)); n > 0 {
@@ -155,6 +157,17 @@ func printReport(w io.Writer, r *verify.Report) error {
 	}
 	_, err := fmt.Fprintf(w, "\nno violation in %s%s: as promised\n", rounds, share)
 	return err
+}
+
+// printable is a text that was stored, on one line and without control characters,
+// which a terminal would obey.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, oneLine(errors.New(s)))
 }
 
 // where names the object of a violation, and its round.

@@ -216,6 +216,10 @@ func TestDamageIsFoundByItsCheck(t *testing.T) {
 			d.replace(layout.CrawlManifest(testCrawl), d.body(layout.CrawlManifest(testCrawl))[:40])
 			return one(documents, layout.CrawlManifest(testCrawl))
 		},
+		"politeness that is none": func(d *damaged) map[string]string {
+			d.replace(layout.Politeness(testCrawl), encode(d.t, &manifest.Politeness{Revision: 1, Config: "politeness: {dely: 1s}"}))
+			return one(documents, layout.Politeness(testCrawl))
+		},
 		"a plan of a newer format": func(d *damaged) map[string]string {
 			key := layout.PlanManifest(testCrawl, 0, d.load(0).plan.ID)
 			d.replace(key, bytes.Replace(d.body(key), []byte(`"format_version": `), []byte(`"format_version": 99`), 1))
@@ -441,6 +445,18 @@ func TestDamageIsFoundByItsCheck(t *testing.T) {
 			d.settle(key)
 			return one(records, key)
 		},
+		"a robots.txt whose record is damaged": func(d *damaged) map[string]string {
+			rows, err := table.Collect(table.Concat[schema.Capture](d.t.Context(), d.b, []string{captures(schema.SubsetRobots)}))
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			c := rows[first(d, rows, func(i int) bool { return rows[i].FetchStatus == 200 })]
+			body := bytes.Clone(d.body(c.WARCFilename))
+			clear(body[c.WARCRecordOffset : c.WARCRecordOffset+c.WARCRecordLength])
+			d.replace(c.WARCFilename, body)
+			d.settle(c.WARCFilename)
+			return map[string]string{records: c.WARCFilename, obeyed: c.WARCFilename}
+		},
 		"a capture of another digest": func(d *damaged) map[string]string {
 			change(d, captures(schema.SubsetWARC), func(rows []schema.Capture) []schema.Capture {
 				rows[0].ContentDigest = strings.Repeat("A", 32)
@@ -579,6 +595,26 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 	d.delete(c.Files[0].Key)
 	if r := d.audit(); r.Found() != 1 || r.Violations[0].Object != c.Files[0].Key || r.Violations[0].Check != filesThere {
 		t.Errorf("a lost segment of a task under way: %+v", r.Violations)
+	}
+}
+
+func TestLaterPolitenessMayAllowMoreInFlight(t *testing.T) {
+	d := copyCrawl(t)
+	change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
+		i := second(d, rows, func(_, _ *schema.Request) bool { return true })
+		rows[i-1].TotalMS = rows[i].Start - rows[i-1].Start + 2
+		return rows
+	})
+	if d.audit().Found() == 0 {
+		t.Error("two in flight where one may be were not found")
+	}
+	later := d.a.Config.Politeness
+	later.InFlightPerHost = 2
+	if _, err := worker.PublishPoliteness(t.Context(), d.b, testCrawl, later, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.audit(); r.Found() > 0 {
+		t.Errorf("%+v", r.Violations)
 	}
 }
 

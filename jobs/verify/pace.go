@@ -53,11 +53,7 @@ func (a *audit) checkPace(ctx context.Context, r *round, n int) error {
 		defer s.Close() //nolint:errcheck // scratch
 		rows = s.Sorted(ctx)
 	}
-	limit := 0
-	if a.Config != nil {
-		limit = a.Config.Politeness.InFlightPerHost
-	}
-	p := pacing{audit: a, round: r, object: keys[0], limit: limit}
+	p := pacing{audit: a, round: r, object: keys[0], limit: a.inFlight}
 	return a.skip(p.walk(rows), 3, pace, r)
 }
 

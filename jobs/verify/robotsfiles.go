@@ -235,10 +235,12 @@ func (s *robotsFiles) read(ctx context.Context, f *robotsAnswer) (*wire.Exchange
 		x, err = wire.Replay(raw, strings.HasPrefix(f.URL, "https:"), int64(s.Config.Fetch.MaxBody))
 	}
 	if err != nil {
-		s.report(Violation{
-			Invariant: 2, Check: obeyed, Round: s.round.number, Object: f.capture.File, Row: fmt.Sprintf("%s at %d", f.URL, f.capture.Offset),
-			Problem: "this robots.txt cannot be read, so nothing that it allowed or denied can be checked: " + err.Error(),
-		})
+		if s.once(obeyed, f.place()) {
+			s.report(Violation{
+				Invariant: 2, Check: obeyed, Round: s.round.number, Object: f.capture.File, Row: fmt.Sprintf("%s at %d", f.URL, f.capture.Offset),
+				Problem: "this robots.txt cannot be read, so nothing that it allowed or denied can be checked: " + err.Error(),
+			})
+		}
 		return nil, false, nil
 	}
 	return x, true, nil

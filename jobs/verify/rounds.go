@@ -30,6 +30,9 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 	if ok && crawl.Crawl != a.Crawl {
 		a.misplaced(-1, key, "it is of crawl %q: restore %s's own", crawl.Crawl, a.Crawl)
 	}
+	if err := a.loadPoliteness(ctx); err != nil {
+		return nil, err
+	}
 	earlier, err := a.continued(ctx, crawl.Continues)
 	if err != nil {
 		return nil, err
@@ -71,6 +74,26 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 		return nil, fmt.Errorf("crawl %s has no round %d that was begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, worker.ErrNoPlan)
 	}
 	return rounds, nil
+}
+
+// loadPoliteness reads the newest revision of politeness, if there is one: what may
+// be in flight is the larger of it and the config, as rows do not record that.
+func (a *audit) loadPoliteness(ctx context.Context) error {
+	if a.Config == nil {
+		return nil
+	}
+	a.inFlight = a.Config.Politeness.InFlightPerHost
+	key := layout.Politeness(a.Crawl)
+	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
+	if err != nil || !ok {
+		return err
+	}
+	newest, _, err := worker.NewestPoliteness(ctx, a.Bucket, a.Crawl)
+	if err != nil {
+		return a.fault(err, 0, documents, -1, key)
+	}
+	a.inFlight = max(a.inFlight, newest.InFlightPerHost)
+	return nil
 }
 
 // hasRound reports whether there is any object of a round.

@@ -26,13 +26,14 @@ func isFault(err error) bool {
 	return damaged
 }
 
-// fault reports an object that could not be read as a violation, once, and returns
-// nil; an error that is no fault of the data is returned.
+// fault reports an object that could not be read as a violation, once a check, and
+// returns nil; an error that is no fault of the data is returned. What documents
+// and files are found to be before the other checks run is not reported by those.
 func (a *audit) fault(err error, invariant int, check string, round int, key string) error {
 	if !isFault(err) {
 		return err
 	}
-	if a.isBroken(key) {
+	if a.isBroken(key) || !a.once(check, key) {
 		return nil
 	}
 	a.setBroken(key)

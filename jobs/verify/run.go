@@ -56,6 +56,7 @@ func (a *audit) run(ctx context.Context, all []check) (*Report, error) {
 			return nil, err
 		}
 	}
+	a.settle()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
 	for _, c := range all {

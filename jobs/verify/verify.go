@@ -84,12 +84,18 @@ const maxViolations = 20
 // audit is an audit under way. Checks call its methods concurrently.
 type audit struct {
 	Options
+	inFlight int // requests to a host that may be; 0: not known
 
 	mu      sync.Mutex
 	found   map[list][]Violation // sorted, the least maxViolations of each
 	checked map[string]*Checked
 	broken  map[string]bool // objects that cannot be read and were reported
+	settled bool            // broken does not change any more
+	met     map[faulty]bool // reported by a check of its own
 }
+
+// faulty is an object, or a place in one, that a check could not read.
+type faulty struct{ check, place string }
 
 // list names what is bounded.
 type list struct {
@@ -104,7 +110,7 @@ func newAudit(o Options) *audit {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}}
+	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, met: map[faulty]bool{}}
 }
 
 // note counts what a check looked at. Noting 0 has a check listed that may find
@@ -140,12 +146,34 @@ func (a *audit) entry(invariant int, check, of string) *Checked {
 	return c
 }
 
-// setBroken remembers objects that were reported as unreadable, so that no check
-// reports them again.
+// setBroken remembers an object that was reported as unreadable, so that no check
+// reports it again.
 func (a *audit) setBroken(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.broken[key] = true
+	if !a.settled {
+		a.broken[key] = true
+	}
+}
+
+// settle ends the search for objects that cannot be read: were it to go on beside
+// the checks, their order would decide what is reported.
+func (a *audit) settle() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settled = true
+}
+
+// once says whether a check meets what it could not read for the first time.
+func (a *audit) once(check, place string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := faulty{check, place}
+	if a.met[f] {
+		return false
+	}
+	a.met[f] = true
+	return true
 }
 
 func (a *audit) isBroken(keys ...string) bool {
