@@ -35,6 +35,7 @@ type holder struct {
 	swapping sync.Mutex // held while a swap is under way
 	doc      manifest.Checkpoint
 	version  store.Version
+	tried    int64 // highest counter that was sent: no two bodies are the same
 
 	mu    sync.Mutex
 	until time.Time // the right's end; zero once it is lost
@@ -183,20 +184,28 @@ func (h *holder) swap(ctx context.Context, change func(*manifest.Checkpoint) err
 	if err := change(&next); err != nil {
 		return err
 	}
-	next.Counter++
+	next.Counter = max(next.Counter, h.tried) + 1
+	h.tried = next.Counter
 	sent := h.clock.Now()
 	version, err := manifest.Swap(ctx, h.bucket, h.key, &next, h.version)
-	if errors.Is(err, store.ErrConflict) {
+	for errors.Is(err, store.ErrConflict) {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, h.bucket, h.key, &found)
-		if lerr != nil {
+		switch {
+		case lerr != nil:
 			return errors.Join(err, lerr)
-		}
-		if found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter != next.Counter {
+		case found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter > next.Counter:
 			h.lose()
 			return fmt.Errorf("%q was taken over by %q with epoch %d: %w", h.key, found.Holder, found.Epoch, stages.ErrTaken)
+		case found.Counter == next.Counter:
+			version, err = v, nil // it was this swap whose answer was lost
+		default:
+			// A swap of this attempt whose outcome was never known took effect. What it
+			// said was not acknowledged, so whoever asked for it asks again: this one
+			// takes its place.
+			h.version = v
+			version, err = manifest.Swap(ctx, h.bucket, h.key, &next, v)
 		}
-		version, err = v, nil // it was this swap whose answer was lost
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,81 @@
+package fetch
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/faultstore"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved has the answer of a renewal
+// lost for good, before or after its effect. The swap after it, with which the task
+// ends, must stand in the store when it is acknowledged.
+func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
+	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
+		t.Run(name, func(t *testing.T) {
+			d, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			swaps := 0
+			flaky := faultstore.New(d, faultstore.Faults{Choose: func(op faultstore.Op, _ string) faultstore.Fault {
+				if op == faultstore.Swap {
+					if swaps++; swaps == 2 {
+						return fault
+					}
+				}
+				return faultstore.None
+			}})
+			h := &holder{bucket: flaky, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler), lease: time.Minute, total: time.Second}
+			h.doc.Epoch, h.doc.Holder = 1, "me"
+			renew := func(*manifest.Checkpoint) error { return nil }
+			if err := h.swap(t.Context(), renew); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.swap(t.Context(), renew); !errors.Is(err, store.ErrUnavailable) {
+				t.Fatalf("a renewal whose answer was lost: %v", err)
+			}
+			err = h.swap(t.Context(), func(d *manifest.Checkpoint) error {
+				d.Files, d.Complete = []manifest.File{{Key: "segment"}}, true
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stored manifest.Checkpoint
+			version, _, err := manifest.Load(t.Context(), d, "checkpoint", &stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !stored.Complete || len(stored.Files) != 1 || version != h.version || stored.Counter != h.doc.Counter {
+				t.Errorf("acknowledged, and the store has %+v", stored)
+			}
+		})
+	}
+}
+
+func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
+	d, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{bucket: d, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler), lease: time.Minute, total: time.Second}
+	h.doc.Epoch, h.doc.Holder = 1, "me"
+	renew := func(*manifest.Checkpoint) error { return nil }
+	if err := h.swap(t.Context(), renew); err != nil {
+		t.Fatal(err)
+	}
+	// Of the same epoch, with a counter below: by its holder it is another's.
+	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, h.version); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.swap(t.Context(), renew); !errors.Is(err, stages.ErrTaken) || h.mayWrite(time.Now()) {
+		t.Errorf("%v, and may write: %t", err, h.mayWrite(time.Now()))
+	}
+}
