@@ -143,6 +143,9 @@ func printReport(w io.Writer, r *verify.Report) error {
 	if len(idle) > 0 {
 		fmt.Fprintf(w, "\nlooked at nothing, since there is none or none is in the sample: %s\n", strings.Join(idle, ", "))
 	}
+	for _, n := range r.Unsealed {
+		fmt.Fprintf(w, "\nround %d is not finished: it was looked at as far as it goes\n", n)
+	}
 	rounds := "no round"
 	if n := len(r.Rounds); n > 0 {
 		rounds = count(int64(n), "round")

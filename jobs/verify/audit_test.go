@@ -187,8 +187,8 @@ func TestACrawlIsAsPromised(t *testing.T) {
 	for _, v := range r.Violations {
 		t.Errorf("%+v", v)
 	}
-	if !slices.Equal(r.Rounds, []int{0, 1}) {
-		t.Errorf("rounds %v", r.Rounds)
+	if !slices.Equal(r.Rounds, []int{0, 1}) || len(r.Unsealed) > 0 {
+		t.Errorf("rounds %v, not sealed %v", r.Rounds, r.Unsealed)
 	}
 	for _, c := range r.Checked {
 		t.Logf("%d %s: %d %s", c.Invariant, c.Check, c.Looked, c.Of)
@@ -575,6 +575,9 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 	r := d.audit(func(o *Options) { o.Round = 1 })
 	for _, v := range r.Violations {
 		t.Errorf("%+v", v)
+	}
+	if !slices.Equal(r.Unsealed, []int{1}) {
+		t.Errorf("not sealed: %v", r.Unsealed)
 	}
 	for _, c := range r.Checked {
 		if c.Looked == 0 {

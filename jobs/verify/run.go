@@ -79,6 +79,9 @@ func (a *audit) run(ctx context.Context, all []check) (*Report, error) {
 	report := a.summary()
 	for _, r := range rounds {
 		report.Rounds = append(report.Rounds, r.number)
+		if r.sealed == nil {
+			report.Unsealed = append(report.Unsealed, r.number)
+		}
 	}
 	return report, nil
 }

@@ -52,7 +52,8 @@ type Checked struct {
 type Report struct {
 	Crawl      string      `json:"crawl"`
 	Store      string      `json:"store"`
-	Rounds     []int       `json:"rounds"` // audited
+	Rounds     []int       `json:"rounds"`   // audited
+	Unsealed   []int       `json:"unsealed"` // those of them that are not finished, audited as far as they go
 	Sample     float64     `json:"sample"`
 	Checked    []Checked   `json:"checked"`    // by invariant and name
 	Violations []Violation `json:"violations"` // by round, invariant, check, object and row
@@ -211,7 +212,7 @@ func fraction(name string) float64 { return float64(xxh3.HashString(name)>>11) /
 func (a *audit) summary() *Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := &Report{Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Checked: []Checked{}, Violations: []Violation{}}
+	r := &Report{Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Unsealed: []int{}, Checked: []Checked{}, Violations: []Violation{}}
 	for _, c := range a.checked {
 		r.Checked = append(r.Checked, *c)
 	}
