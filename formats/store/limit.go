@@ -11,11 +11,11 @@ import (
 // slowest is the least rate of a write that goes on, bytes a second.
 const slowest = 256 << 10
 
-// WithLimit bounds how long a Create goes on, which the stores otherwise repeat
-// until ctx ends: by d, and what its bytes take at 256 KiB a second. Its outcome is
-// unknown then, and the error ErrUnavailable; as Create succeeds over the same
-// bytes, the caller may wait and call it again. Swap is passed through: its caller
-// must know how it ended before it swaps anything else.
+// WithLimit bounds how long a Create or a Swap goes on, which the stores otherwise
+// repeat until ctx ends: by d, and what its bytes take at 256 KiB a second. Its
+// outcome is unknown then, and the error ErrUnavailable. As both succeed over the
+// same bytes, the caller may wait and call it again; one that swaps other bytes must
+// expect to find those before in its way, and tell them from another's.
 func WithLimit(b Bucket, d time.Duration) Bucket { return &limited{b, d} }
 
 type limited struct {
@@ -26,13 +26,25 @@ type limited struct {
 func (b *limited) Unwrap() Bucket { return b.Bucket }
 
 func (b *limited) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error) {
+	return b.within(ctx, "create", key, size, func(ctx context.Context) (Version, error) {
+		return b.Bucket.Create(ctx, key, body, size)
+	})
+}
+
+func (b *limited) Swap(ctx context.Context, key string, body []byte, old Version) (Version, error) {
+	return b.within(ctx, "swap", key, int64(len(body)), func(ctx context.Context) (Version, error) {
+		return b.Bucket.Swap(ctx, key, body, old)
+	})
+}
+
+func (b *limited) within(ctx context.Context, call, key string, size int64, write func(context.Context) (Version, error)) (Version, error) {
 	limit := b.limit + time.Duration(size/slowest)*time.Second
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	v, err := b.Bucket.Create(bounded, key, body, size)
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrExists) {
+	v, err := write(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
 		// Not wrapped: it is the store that is late, nobody's context has ended.
-		return "", fmt.Errorf("create %q: %w: not done within %v: %s", key, ErrUnavailable, limit, err.Error())
+		return "", fmt.Errorf("%s %q: %w: not done within %v: %s", call, key, ErrUnavailable, limit, err.Error())
 	}
 	return v, err
 }
