@@ -399,6 +399,28 @@ func TestDamageIsFoundByItsCheck(t *testing.T) {
 			})
 			return one(pace, part(stages.FileRequests))
 		},
+		"a request that came too early after the round before": func(d *damaged) map[string]string {
+			p := d.load(1).plan
+			began := map[string]int64{}
+			for n := range p.Partitions {
+				for q, err := range table.Concat[schema.Request](d.t.Context(), d.b, []string{layout.Table(stages.FileRequests, testCrawl, 1, n)}) {
+					if err != nil {
+						d.t.Fatal(err)
+					}
+					if at, ok := began[q.Host]; !ok || q.Start < at {
+						began[q.Host] = q.Start
+					}
+				}
+			}
+			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
+				i := first(d, rows, func(i int) bool {
+					return began[rows[i].Host] > 0 && i+1 < len(rows) && rows[i+1].Host != rows[i].Host
+				})
+				rows[i].Start = began[rows[i].Host] - 15
+				return rows
+			})
+			return map[string]string{pace: ""}
+		},
 		"a gap that was too short": func(d *damaged) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				*rows[second(d, rows, func(_, b *schema.Request) bool { return b.GapMS != nil })].GapMS = 3

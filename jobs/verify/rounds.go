@@ -59,6 +59,9 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 		if last != nil && last.sealed == nil && !a.isBroken(layout.Sealed(a.Crawl, last.number)) {
 			a.misplaced(last.number, layout.Sealed(a.Crawl, last.number), "the round is not sealed, though round %d was planned after it", n)
 		}
+		if r != nil && last != nil && last.number == n-1 {
+			r.before = last
+		}
 		last = r
 		if r == nil {
 			continue

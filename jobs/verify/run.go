@@ -31,6 +31,7 @@ func checks() []check {
 		{round: (*audit).checkPartitions, lists: []listed{{1, apart, "planned URLs"}}},
 		{partition: (*audit).checkRobots, lists: []listed{{2, obeyed, "requests"}, {2, verdicts, "rows of fetches"}, {3, crawlDelay, "requests"}}},
 		{partition: (*audit).checkPace, lists: []listed{{3, pace, "gaps"}, {3, inFlight, "requests"}}},
+		{round: (*audit).checkBetweenRounds, lists: []listed{{3, pace, "gaps"}}},
 		{partition: (*audit).checkCaptures, lists: []listed{{4, records, "WARC records"}, {4, pointers, "rows of fetches and pages"}, {4, indexes, "CDXJ lines"}}},
 		{round: (*audit).checkDedup, lists: []listed{{5, clustersCheck, "pages"}, {5, standingCheck, "objects"}}},
 		{round: (*audit).checkLinks, lists: []listed{{6, linksCheck, "link targets"}, {6, urlsCheck, "rows"}}},

@@ -77,6 +77,7 @@ type round struct {
 	results map[stages.Stage][]*manifest.Result // by partition; nil where there is none that can be read
 	digests map[stages.Stage][]string           // SHA-256 of these results
 	earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
+	before  *round                              // the round before it; nil: none, or it cannot be read
 }
 
 // maxViolations bounds what one check of one round lists; the rest is counted.
