@@ -101,11 +101,11 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	_, frozen, err := worker.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
 	switch {
 	case errors.Is(err, worker.ErrNoCrawl):
-		dir, err := os.MkdirTemp("", "crawlbatch-demo-")
+		dir, remove, err := newScratch()
 		if err != nil {
-			return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+			return err
 		}
-		defer os.RemoveAll(dir)
+		defer remove()
 		seeds := filepath.Join(dir, "urls.txt")
 		if err := writeSeeds(web, seeds); err != nil {
 			return err

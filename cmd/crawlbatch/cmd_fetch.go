@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -40,11 +39,11 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "crawlbatch-")
+	scratch, remove, err := newScratch()
 	if err != nil {
-		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer remove()
 	env := &stages.Env{Scratch: scratch, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
 	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url)
 	if err != nil {

@@ -82,10 +82,11 @@ func runPlan(ctx context.Context, o planOptions) error {
 		}
 		r.Sources = append(r.Sources, s)
 	}
-	if r.Scratch, err = os.MkdirTemp("", "crawlbatch-"); err != nil {
-		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+	var remove func()
+	if r.Scratch, remove, err = newScratch(); err != nil {
+		return err
 	}
-	defer os.RemoveAll(r.Scratch)
+	defer remove()
 	p, same, err := jobs.Plan(ctx, r)
 	if err != nil {
 		return storeError(err)

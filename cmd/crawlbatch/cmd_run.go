@@ -79,9 +79,9 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 			return nil, nil, err
 		}
 	}
-	scratch, err := os.MkdirTemp("", "crawlbatch-")
+	scratch, remove, err := newScratch()
 	if err != nil {
-		return nil, nil, usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+		return nil, nil, err
 	}
 	clock := stages.SystemClock{}
 	shown := newProgress(o.err, clock)
@@ -106,7 +106,7 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 		if !finished {
 			finished = true
 			shown.Close()
-			os.RemoveAll(scratch)
+			remove()
 		}
 	}, nil
 }

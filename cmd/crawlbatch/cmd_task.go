@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -44,11 +43,11 @@ func runTask(ctx context.Context, o taskOptions) error {
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "crawlbatch-")
+	scratch, remove, err := newScratch()
 	if err != nil {
-		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer remove()
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: stages.NoProgress{},
 		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg),

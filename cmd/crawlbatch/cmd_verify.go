@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 	"unicode"
@@ -82,11 +81,11 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "crawlbatch-verify-")
+	scratch, remove, err := newScratch()
 	if err != nil {
-		return usagef("no scratch directory: %v: make room, or set TMPDIR", err)
+		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer remove()
 	report, err := verify.Run(ctx, verify.Options{
 		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: scratch, Log: o.log,
 		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock,

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
 // Runner makes attempts at tasks.
@@ -75,7 +76,13 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	if err != nil {
 		return err
 	}
-	return r.commit(ctx, t, result)
+	if err := r.commit(ctx, t, result); err != nil {
+		return err
+	}
+	if t.Stage == stages.Fetch {
+		fetch.Sweep(ctx, r.Bucket, r.Log, t, result)
+	}
+	return nil
 }
 
 // stage runs the task's stage on its frozen inputs.

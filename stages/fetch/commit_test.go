@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -379,6 +380,48 @@ func TestGivingUpCommitsWhatIsCheckpointedAndDefersTheRest(t *testing.T) {
 		}
 		if n := len(l.web.hits()); n != asked {
 			t.Errorf("%d requests after it was given up", n-asked)
+		}
+	})
+}
+
+func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 10)...)
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := []string{
+			layout.Segment("2026-11", 0, l.planID, 0, 1, 7, "fetches"), layout.WARC("2026-11", 0, 0, 3, 0), layout.CDXJ(layout.WARC("2026-11", 0, 0, 3, 0)),
+		}
+		others := []string{layout.Segment("2026-11", 0, l.planID, 1, 1, 7, "fetches"), layout.WARC("2026-11", 0, 1, 3, 0)}
+		for _, key := range append(left, others...) {
+			if _, err := store.CreateBytes(t.Context(), l.bucket, key, []byte("late")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		Sweep(t.Context(), l.bucket, slog.New(slog.DiscardHandler), l.task, r)
+		there := map[string]bool{}
+		for o, err := range l.bucket.List(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			there[o.Key] = true
+		}
+		for _, key := range left {
+			if there[key] {
+				t.Errorf("%s is still there", key)
+			}
+		}
+		for _, key := range others {
+			if !there[key] {
+				t.Errorf("%s, of another partition, was deleted", key)
+			}
+		}
+		for _, f := range r.Files {
+			if !there[f.Key] {
+				t.Errorf("%s is listed, and was deleted", f.Key)
+			}
 		}
 	})
 }

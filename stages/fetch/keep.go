@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
@@ -182,42 +178,6 @@ func (a *attempt) admit(ctx context.Context) error {
 		}
 		if err := a.env.Clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
-		}
-	}
-}
-
-// epochOf finds the epoch in a key of a segment or WARC file.
-var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}[-.]`)
-
-// sweep deletes what lower epochs left that no checkpoint lists. It is only to
-// save room: such files are never read.
-func (a *attempt) sweep(ctx context.Context) {
-	t := a.in.Task
-	listed := map[string]bool{}
-	for _, f := range a.holder.doc.Files {
-		listed[f.Key] = true
-	}
-	warcs := strings.TrimSuffix(layout.WARC(t.Crawl, t.Round, t.Partition, 0, 0), "0-00000.warc.gz")
-	for _, prefix := range []string{layout.FetchDir(t.Crawl, t.Round, t.Partition) + "segments/", warcs} {
-		var old []string
-		for o, err := range a.env.Bucket.List(ctx, prefix) {
-			if err != nil {
-				a.env.Log.Warn("leftovers were not deleted", "error", err)
-				return
-			}
-			m := epochOf.FindStringSubmatch(o.Key)
-			if m == nil || listed[o.Key] {
-				continue
-			}
-			if epoch, err := strconv.Atoi(m[1]); err == nil && epoch < a.holder.doc.Epoch {
-				old = append(old, o.Key)
-			}
-		}
-		for _, key := range old {
-			if err := a.env.Bucket.Delete(ctx, key); err != nil {
-				a.env.Log.Warn("a leftover was not deleted", "key", key, "error", err)
-				return
-			}
 		}
 	}
 }

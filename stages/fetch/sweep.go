@@ -1,0 +1,61 @@
+package fetch
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Sweep deletes what attempts at a task have left that its result does not list.
+// It is only to save room: such files are never read. What comes later still, of
+// an attempt that does not know that it was replaced, stays.
+func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
+	sweep(ctx, b, log, t, result.Files, math.MaxInt)
+}
+
+// sweep deletes what lower epochs left that no checkpoint lists.
+func (a *attempt) sweep(ctx context.Context) {
+	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch)
+}
+
+// epochOf finds the epoch in a key of a segment or WARC file.
+var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}[-.]`)
+
+// sweep deletes the files of epochs below a given one that are not listed.
+func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int) {
+	listed := map[string]bool{}
+	for _, f := range files {
+		listed[f.Key] = true
+	}
+	warcs := strings.TrimSuffix(layout.WARC(t.Crawl, t.Round, t.Partition, 0, 0), "0-00000.warc.gz")
+	for _, prefix := range []string{layout.FetchDir(t.Crawl, t.Round, t.Partition) + "segments/", warcs} {
+		var old []string
+		for o, err := range b.List(ctx, prefix) {
+			if err != nil {
+				log.Warn("leftovers were not deleted", "error", err)
+				return
+			}
+			m := epochOf.FindStringSubmatch(o.Key)
+			if m == nil || listed[o.Key] {
+				continue
+			}
+			if epoch, err := strconv.Atoi(m[1]); err == nil && epoch < below {
+				old = append(old, o.Key)
+			}
+		}
+		for _, key := range old {
+			if err := b.Delete(ctx, key); err != nil {
+				log.Warn("a leftover was not deleted", "key", key, "error", err)
+				return
+			}
+		}
+	}
+}
