@@ -49,6 +49,9 @@ func (a *audit) checkInputs(ctx context.Context, r *round, stage stages.Stage) e
 			switch {
 			case a.isBroken(result):
 			case r.results[from][n] == nil:
+				if there, err := manifest.Exists(ctx, a.Bucket, result); err != nil || there { // by now
+					return err
+				}
 				a.misplaced(r.number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
 			case digest != frozen:
 				a.misplaced(r.number, result, "its SHA-256 is %s, %s was made from one with %s: restore that", digest, stage, frozen)
@@ -61,8 +64,7 @@ func (a *audit) checkInputs(ctx context.Context, r *round, stage stages.Stage) e
 	return nil
 }
 
-// loadSealed reads the seal of the round, if it has one, and compares it with what
-// the results say.
+// loadSealed reads the seal of the round, if it has one.
 func (a *audit) loadSealed(ctx context.Context, r *round) error {
 	key := layout.Sealed(r.crawl, r.number)
 	var s manifest.Sealed
@@ -76,6 +78,15 @@ func (a *audit) loadSealed(ctx context.Context, r *round) error {
 		return nil
 	}
 	r.sealed = &s
+	return nil
+}
+
+// checkSealed compares the seal with what the results say.
+func (a *audit) checkSealed(r *round) error {
+	if r.sealed == nil {
+		return nil
+	}
+	key, s := layout.Sealed(r.crawl, r.number), r.sealed
 	whole := true
 	for _, stage := range stages.Order {
 		for n, result := range r.results[stage] {
@@ -83,8 +94,8 @@ func (a *audit) loadSealed(ctx context.Context, r *round) error {
 				continue
 			}
 			whole = false
-			if missing := layout.Result(r.crawl, r.number, string(stage), n); !a.isBroken(missing) && stage == stages.Order[len(stages.Order)-1] {
-				// Those of the stages before are missed by inputs.json.
+			if missing := layout.Result(r.crawl, r.number, string(stage), n); !a.isBroken(missing) && !feedsSome(stage) {
+				// Those that feed a stage are missed by its inputs.json.
 				a.misplaced(r.number, missing, "it is missing, though the round is sealed: restore it")
 			}
 		}
@@ -103,6 +114,11 @@ func (a *audit) loadSealed(ctx context.Context, r *round) error {
 		a.report(Violation{Check: documents, Round: r.number, Object: key, Row: d.name, Problem: fmt.Sprintf("the seal %s this count: the results sum to %d, it says %d", d.how, d.want.N, d.got.N)})
 	}
 	return nil
+}
+
+// feedsSome reports whether some stage reads the results of this one.
+func feedsSome(stage stages.Stage) bool {
+	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(worker.Feeds(s), stage) })
 }
 
 // differing is an entry that two lists do not agree on.

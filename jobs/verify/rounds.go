@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -57,7 +58,13 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 			return nil, err
 		}
 		if last != nil && last.sealed == nil && !a.isBroken(layout.Sealed(a.Crawl, last.number)) {
-			a.misplaced(last.number, layout.Sealed(a.Crawl, last.number), "the round is not sealed, though round %d was planned after it", n)
+			key := layout.Sealed(a.Crawl, last.number)
+			switch sealed, err := manifest.Exists(ctx, a.Bucket, key); { // by now
+			case err != nil:
+				return nil, err
+			case !sealed:
+				a.misplaced(last.number, key, "the round is not sealed, though round %d was planned after it", n)
+			}
 		}
 		if r != nil && last != nil && last.number == n-1 {
 			r.before = last
@@ -156,8 +163,13 @@ func (a *audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.plan == nil {
 		return nil, err
 	}
+	// A crawl may go on meanwhile: what is made from other documents is read before
+	// those, so that they are there.
+	if err := a.loadSealed(ctx, r); err != nil {
+		return nil, err
+	}
 	some := false
-	for _, stage := range stages.Order {
+	for _, stage := range slices.Backward(stages.Order) {
 		for p := range stage.Tasks(r.plan) {
 			result, digest, err := a.loadResult(ctx, r, stages.Task{Stage: stage, Crawl: a.Crawl, Round: n, Partition: p})
 			if err != nil {
@@ -169,6 +181,11 @@ func (a *audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 		}
 	}
 	if some && !started && !a.isBroken(layout.Start(a.Crawl, n)) {
+		if started, err = manifest.Exists(ctx, a.Bucket, layout.Start(a.Crawl, n)); err != nil {
+			return nil, err
+		}
+	}
+	if some && !started && !a.isBroken(layout.Start(a.Crawl, n)) {
 		a.misplaced(n, layout.Start(a.Crawl, n), "it is missing, though tasks of the round have results: restore it, or nobody knows which plan counts")
 	}
 	for _, stage := range stages.Order {
@@ -176,7 +193,7 @@ func (a *audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 			return nil, err
 		}
 	}
-	return r, a.loadSealed(ctx, r)
+	return r, a.checkSealed(r)
 }
 
 // loadPlan finds the plan of the round that counts.

@@ -1,0 +1,168 @@
+package verify
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// damages are ways to damage a crawl, by name. Each gives the checks that are to
+// find it, with the object that they are to name; "" for any.
+type damages map[string]func(d *damaged) map[string]string
+
+func one(check, object string) map[string]string { return map[string]string{check: object} }
+
+// findEach damages a copy of the crawl in each way, and wants the checks that are
+// there for it, no other, to name the object.
+func findEach(t *testing.T, cases damages) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := copyCrawl(t)
+			want := cases[name](d)
+			r := d.audit()
+			if r.Found() == 0 {
+				t.Fatal("nothing was found")
+			}
+			for _, v := range r.Violations {
+				object, ok := want[v.Check]
+				if !ok || object != "" && v.Object != object {
+					t.Errorf("found besides: %+v", v)
+				}
+				if strings.TrimSpace(v.Problem) == "" {
+					t.Errorf("a violation without words: %+v", v)
+				}
+			}
+			for check := range want {
+				if !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Check == check }) {
+					t.Errorf("%q found nothing; found %+v", check, r.Violations)
+				}
+			}
+		})
+	}
+}
+
+func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
+	findEach(t, damages{
+		"crawl.json of another crawl": func(d *damaged) map[string]string {
+			edit(d, layout.CrawlManifest(testCrawl), func(c *manifest.Crawl) { c.Crawl = "2026-12" })
+			return one(documents, layout.CrawlManifest(testCrawl))
+		},
+		"crawl.json cut short": func(d *damaged) map[string]string {
+			d.replace(layout.CrawlManifest(testCrawl), d.body(layout.CrawlManifest(testCrawl))[:40])
+			return one(documents, layout.CrawlManifest(testCrawl))
+		},
+		"politeness that is none": func(d *damaged) map[string]string {
+			d.replace(layout.Politeness(testCrawl), encode(d.t, &manifest.Politeness{Revision: 1, Config: "politeness: {dely: 1s}"}))
+			return one(documents, layout.Politeness(testCrawl))
+		},
+		"a plan of a newer format": func(d *damaged) map[string]string {
+			key := layout.PlanManifest(testCrawl, 0, d.load(0).plan.ID)
+			d.replace(key, bytes.Replace(d.body(key), []byte(`"format_version": `), []byte(`"format_version": 99`), 1))
+			return one(documents, key)
+		},
+		"a plan of another round": func(d *damaged) map[string]string {
+			key := layout.PlanManifest(testCrawl, 1, d.load(1).plan.ID)
+			edit(d, key, func(p *manifest.Plan) { p.Round = 0 })
+			return one(documents, key)
+		},
+		"no start.json": func(d *damaged) map[string]string {
+			d.delete(layout.Start(testCrawl, 0))
+			return one(documents, layout.Start(testCrawl, 0))
+		},
+		"inputs of other results": func(d *damaged) map[string]string {
+			edit(d, layout.Inputs(testCrawl, 0, "merge"), func(in *manifest.Inputs) { in.Tasks[0].SHA256 = strings.Repeat("0", 64) })
+			return one(documents, result(stages.Fetch, 0))
+		},
+		"inputs that lack a result": func(d *damaged) map[string]string {
+			edit(d, layout.Inputs(testCrawl, 0, "merge"), func(in *manifest.Inputs) { in.Tasks = in.Tasks[1:] })
+			return one(documents, layout.Inputs(testCrawl, 0, "merge"))
+		},
+		"no inputs": func(d *damaged) map[string]string {
+			d.delete(layout.Inputs(testCrawl, 0, "rank"))
+			return one(documents, layout.Inputs(testCrawl, 0, "rank"))
+		},
+		"the result of another partition": func(d *damaged) map[string]string {
+			d.replace(result(stages.Merge, 0), d.body(result(stages.Merge, 1)))
+			return one(documents, result(stages.Merge, 0))
+		},
+		"a result that is missing": func(d *damaged) map[string]string {
+			d.delete(result(stages.Publish, 0))
+			return one(documents, result(stages.Publish, 0))
+		},
+		"a result that feeds no stage is missing": func(d *damaged) map[string]string {
+			d.delete(result(stages.Frontier, 0))
+			return one(documents, result(stages.Frontier, 0))
+		},
+		"a seal that lacks a file": func(d *damaged) map[string]string {
+			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) { s.Files = s.Files[1:] })
+			return one(documents, layout.Sealed(testCrawl, 0))
+		},
+		"a seal that counts wrong": func(d *damaged) map[string]string {
+			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) { s.Counts[0].N++ })
+			return one(documents, layout.Sealed(testCrawl, 0))
+		},
+		"a round before the last without a seal": func(d *damaged) map[string]string {
+			d.delete(layout.Sealed(testCrawl, 0))
+			return one(documents, layout.Sealed(testCrawl, 0))
+		},
+		"a part that is gone": func(d *damaged) map[string]string {
+			d.delete(part(stages.FileFetches))
+			return one(filesThere, part(stages.FileFetches))
+		},
+		"a part cut short": func(d *damaged) map[string]string {
+			d.replace(part(stages.FileRequests), d.body(part(stages.FileRequests))[:2000])
+			return one(filesThere, part(stages.FileRequests))
+		},
+		"a part that is no table": func(d *damaged) map[string]string {
+			d.replace(part(stages.FileText), d.body(part(stages.FileText))[:2000])
+			d.settle(part(stages.FileText))
+			return one(tablesRead, part(stages.FileText))
+		},
+		"a part with fewer rows": func(d *damaged) map[string]string {
+			rewrite(d, part(stages.FileText), func(rows []schema.Text) []schema.Text { return rows[1:] })
+			d.settle(part(stages.FileText))
+			edit(d, result(stages.Merge, 0), func(r *manifest.Result) { r.Files[slices.IndexFunc(r.Files, isPart(stages.FileText))].Rows++ })
+			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) {
+				s.Files[slices.IndexFunc(s.Files, func(f manifest.File) bool { return f.Key == part(stages.FileText) })].Rows++
+			})
+			d.freeze(d.load(0).plan)
+			return one(tablesRead, part(stages.FileText))
+		},
+		"a byte that no reader looks at": func(d *damaged) map[string]string {
+			key := warcOf(d)
+			body := bytes.Clone(d.body(key))
+			body[9]++ // the operating system in the first gzip header
+			d.replace(key, body)
+			return one(fileDigests, key)
+		},
+		"no checkpoint": func(d *damaged) map[string]string {
+			d.delete(layout.Checkpoint(testCrawl, 0, 0))
+			return one(checkpoints, layout.Checkpoint(testCrawl, 0, 0))
+		},
+		"a checkpoint that is not complete": func(d *damaged) map[string]string {
+			edit(d, layout.Checkpoint(testCrawl, 0, 0), func(c *manifest.Checkpoint) { c.Complete = false })
+			return one(checkpoints, layout.Checkpoint(testCrawl, 0, 0))
+		},
+		"a checkpoint of another partition": func(d *damaged) map[string]string {
+			d.replace(layout.Checkpoint(testCrawl, 0, 0), d.body(layout.Checkpoint(testCrawl, 0, 1)))
+			return one(checkpoints, layout.Checkpoint(testCrawl, 0, 0))
+		},
+		"a checkpoint that lacks a row": func(d *damaged) map[string]string {
+			edit(d, layout.Checkpoint(testCrawl, 0, 0), func(c *manifest.Checkpoint) { c.Recorded = nil })
+			return one(checkpoints, layout.Checkpoint(testCrawl, 0, 0))
+		},
+		"a result that lists another segment than its checkpoint": func(d *damaged) map[string]string {
+			edit(d, layout.Checkpoint(testCrawl, 0, 0), func(c *manifest.Checkpoint) { c.Files = c.Files[1:] })
+			return one(checkpoints, result(stages.Fetch, 0))
+		},
+	})
+}
