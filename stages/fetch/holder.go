@@ -36,7 +36,7 @@ type holder struct {
 	doc       manifest.Checkpoint
 	version   store.Version
 	unsettled *manifest.Checkpoint // sent, and not known to have been swapped in
-	tried     int64                // highest counter that was sent: no two bodies are the same
+	first     time.Time            // when it was sent first
 
 	mu    sync.Mutex
 	until time.Time // the right's end; zero once it is lost
@@ -193,15 +193,15 @@ func (h *holder) swap(ctx context.Context, change func(*manifest.Checkpoint) err
 		return err
 	}
 	next.Counter++
-	h.unsettled = &next
+	h.unsettled, h.first = &next, h.clock.Now()
 	return h.send(ctx)
 }
 
 // send swaps the unsettled checkpoint in. It stays unsettled if no answer comes.
+// The right runs from when it was sent first, since that may be what took effect.
 // The caller holds swapping.
 func (h *holder) send(ctx context.Context) error {
 	next := h.unsettled
-	sent := h.clock.Now()
 	version, err := manifest.Swap(ctx, h.bucket, h.key, next, h.version)
 	if errors.Is(err, store.ErrConflict) {
 		var found manifest.Checkpoint
@@ -222,7 +222,7 @@ func (h *holder) send(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.lost {
-		h.sent, h.until = sent, sent.Add(h.lease)
+		h.sent, h.until = h.first, h.first.Add(h.lease)
 	}
 	return nil
 }
