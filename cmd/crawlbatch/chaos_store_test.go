@@ -139,7 +139,17 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock, log := stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	said, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if text, _ := os.ReadFile(said.Name()); t.Failed() {
+			t.Logf("the crawl said at its end:\n%s", text[max(0, len(text)-8000):])
+		}
+		_ = said.Close()
+	})
+	clock, log := stages.SystemClock{}, slog.New(slog.NewTextHandler(said, nil))
 	try := worker.Runner{Bucket: bucket, Config: cfg, Version: version, Scratch: t.TempDir(), Clock: clock, Log: log, Progress: stages.NoProgress{}}
 	d := &jobs.Driver{
 		Bucket: bucket, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: t.TempDir(), Lookup: os.LookupEnv,

@@ -107,7 +107,7 @@ func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 					mu.Lock()
 					more := killed < r.kills
 					mu.Unlock()
-					if more && p.lives(c.between(100*time.Millisecond, 6*time.Second)) {
+					if more && p.lives(c.between(100*time.Millisecond, 9*time.Second)) {
 						c.kill(p)
 						mu.Lock()
 						killed++
@@ -196,7 +196,11 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 			if code == 0 {
 				break
 			}
-			t.Fatalf("run: exit %d\n%s", code, out)
+			if code != exitInterrupted {
+				t.Fatalf("run: exit %d\n%s", code, out)
+			}
+			p = c.run() // as it says
+			continue
 		}
 		dir := scratch
 		if n%2 == 1 {

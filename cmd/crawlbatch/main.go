@@ -77,10 +77,10 @@ func exitCode(err error) int {
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, table.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
-		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, store.ErrFull):
+		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied):
 		return exitUsage
-	case is(store.ErrUnavailable):
-		return exitInterrupted // nothing is lost: go on when the store is back
+	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
+		return exitInterrupted // nothing is lost: go on when the store is back, or there is room
 	}
 	return exitInternal
 }

@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // attempt is one attempt at a fetch task, while it holds the partition.
@@ -54,12 +55,26 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 		}
 	}
 	begun := roaring.Or(settled, retried(doc))
+	var suspects []int64 // are tried first
+	for _, k := range doc.Suspects {
+		if k.Origin == "" && k.Row >= 0 && k.Row < int64(c.planned.Len()) && !begun.Contains(uint32(k.Row)) {
+			begun.Add(uint32(k.Row))
+			suspects = append(suspects, k.Row)
+		}
+	}
 	for _, h := range c.planned.hosts {
 		if q := newQueue(h.ranges, begun); q.Len() > 0 {
 			if err := c.sched.Add(h.host, q); err != nil {
 				return err
 			}
 		}
+	}
+	for _, row := range suspects {
+		v, err := c.visit(row)
+		if err != nil {
+			return err
+		}
+		c.sched.Push(v.key.Host, polite.Item{ID: row})
 	}
 	c.mayWrite = a.holder.mayWrite
 	c.admit = a.admit
@@ -77,12 +92,13 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 		c.gaveUp = true
 		c.sched.Close()
 	}
-	alone := doc.Stalled > maxStalled || c.suspicious(doc, recorded)
+	suspected := c.suspicious(doc.Suspects, recorded)
+	alone := doc.Stalled > maxStalled || suspected
 	if err := a.convict(ctx, recorded); err != nil {
 		return err
 	}
 	if alone {
-		a.goAlone(ctx)
+		a.goAlone(ctx, suspected)
 	}
 	if before.exists {
 		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.released)

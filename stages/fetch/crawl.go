@@ -52,12 +52,12 @@ type crawl struct {
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
 	// mayWrite says whether the task has the right to send a request at a time;
-	// admit waits until one may be begun; alone, if set, is told what comes next.
+	// admit waits until one may be begun; alone, if set, is told of each turn what it does.
 	mayWrite func(now time.Time) bool
 	admit    func(ctx context.Context) error
-	alone    func(manifest.Trying) error
-	slots    chan struct{} // one element for each turn that is out
-	gaveUp   bool          // nothing is fetched any more: the rest is deferred
+	alone    func(*manifest.Trying) error // nil says that it is done
+	slots    chan struct{}                // one element for each turn that is out
+	gaveUp   bool                         // nothing is fetched any more: the rest is deferred
 
 	mu      sync.Mutex
 	visits  map[int64]*visit // that go on at a later turn
@@ -147,6 +147,11 @@ func (c *crawl) loop(ctx context.Context, flight func() context.Context) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			c.serve(flight(), t)
+			if c.alone != nil {
+				if err := c.alone(nil); err != nil {
+					c.fail(err)
+				}
+			}
 		})
 	}
 	wg.Wait()
@@ -234,7 +239,7 @@ func (c *crawl) announce(t *polite.Turn, what manifest.Trying) bool {
 	if c.alone == nil {
 		return true
 	}
-	if err := c.alone(what); err != nil {
+	if err := c.alone(&what); err != nil {
 		c.fail(err)
 		t.Done(polite.Result{})
 		return false

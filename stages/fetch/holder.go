@@ -32,10 +32,11 @@ type holder struct {
 	total  time.Duration // of one request
 	unlock func()        // of the store's lock, if it has locks
 
-	swapping sync.Mutex // held while a swap is under way
-	doc      manifest.Checkpoint
-	version  store.Version
-	tried    int64 // highest counter that was sent: no two bodies are the same
+	swapping  sync.Mutex // held while a swap is under way
+	doc       manifest.Checkpoint
+	version   store.Version
+	unsettled *manifest.Checkpoint // sent, and not known to have been swapped in
+	first     time.Time            // when it was sent first
 
 	mu    sync.Mutex
 	until time.Time // the right's end; zero once it is lost
@@ -76,7 +77,7 @@ func takeOver(ctx context.Context, env *stages.Env, task stages.Task, plan strin
 		if !errors.Is(err, stages.ErrTaken) {
 			return h, before, err
 		}
-		h.lost = false // another was faster: stand by for it
+		h.lost, h.unsettled = false, nil // another was faster: stand by for it
 	}
 }
 
@@ -175,46 +176,53 @@ func (h *holder) check(doc *manifest.Checkpoint, plan string) (*roaring.Bitmap, 
 	return rows, nil
 }
 
-// swap changes the checkpoint. An error that wraps stages.ErrTaken says that
-// another attempt has it: this one stops for good.
+// swap changes the checkpoint. After an error that says that the store did not
+// answer, the change may have been made or not; the next swap, of whatever, settles
+// that first, by the same bytes. An error that wraps stages.ErrTaken says that
+// another attempt has the checkpoint: this one stops for good.
 func (h *holder) swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
 	h.swapping.Lock()
 	defer h.swapping.Unlock()
+	if h.unsettled != nil {
+		if err := h.send(ctx); err != nil {
+			return err
+		}
+	}
 	next := h.doc
 	if err := change(&next); err != nil {
 		return err
 	}
-	next.Counter = max(next.Counter, h.tried) + 1
-	h.tried = next.Counter
-	sent := h.clock.Now()
-	version, err := manifest.Swap(ctx, h.bucket, h.key, &next, h.version)
-	for errors.Is(err, store.ErrConflict) {
+	next.Counter++
+	h.unsettled, h.first = &next, h.clock.Now()
+	return h.send(ctx)
+}
+
+// send swaps the unsettled checkpoint in. It stays unsettled if no answer comes.
+// The right runs from when it was sent first, since that may be what took effect.
+// The caller holds swapping.
+func (h *holder) send(ctx context.Context) error {
+	next := h.unsettled
+	version, err := manifest.Swap(ctx, h.bucket, h.key, next, h.version)
+	if errors.Is(err, store.ErrConflict) {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, h.bucket, h.key, &found)
-		switch {
-		case lerr != nil:
+		if lerr != nil {
 			return errors.Join(err, lerr)
-		case found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter > next.Counter:
+		}
+		if found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter != next.Counter {
 			h.lose()
 			return fmt.Errorf("%q was taken over by %q with epoch %d: %w", h.key, found.Holder, found.Epoch, stages.ErrTaken)
-		case found.Counter == next.Counter:
-			version, err = v, nil // it was this swap whose answer was lost
-		default:
-			// A swap of this attempt whose outcome was never known took effect. What it
-			// said was not acknowledged, so whoever asked for it asks again: this one
-			// takes its place.
-			h.version = v
-			version, err = manifest.Swap(ctx, h.bucket, h.key, &next, v)
 		}
+		version, err = v, nil // it was this swap whose answer was lost
 	}
 	if err != nil {
 		return err
 	}
-	h.doc, h.version = next, version
+	h.doc, h.version, h.unsettled = *next, version, nil
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.lost {
-		h.sent, h.until = sent, sent.Add(h.lease)
+		h.sent, h.until = h.first, h.first.Add(h.lease)
 	}
 	return nil
 }
@@ -239,6 +247,19 @@ func (h *holder) ends() time.Time {
 	return h.until
 }
 
+// recorded reads the rows that are recorded.
+func (h *holder) recorded() (*roaring.Bitmap, error) {
+	h.swapping.Lock()
+	defer h.swapping.Unlock()
+	return h.check(&h.doc, h.doc.Plan)
+}
+
+func (h *holder) suspects() []manifest.Suspect {
+	h.swapping.Lock()
+	defer h.swapping.Unlock()
+	return h.doc.Suspects
+}
+
 // stalled is how many attempts in a row, this one included, have recorded nothing.
 func (h *holder) stalled() int {
 	h.swapping.Lock()
@@ -255,6 +276,9 @@ func (h *holder) renewed() time.Time {
 
 // list adds a segment to a checkpoint: its files, rows and counts.
 func list(d *manifest.Checkpoint, g *segment) error {
+	if len(g.files) > 0 && slices.ContainsFunc(d.Files, func(f manifest.File) bool { return f.Key == g.files[0].Key }) {
+		return nil // by a swap whose answer was lost
+	}
 	d.Files = slices.Concat(d.Files, g.files)
 	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
 	recorded, err := union(d.Recorded, g.rows)

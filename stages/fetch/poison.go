@@ -14,14 +14,14 @@ import (
 // A URL can kill the process that works on it: by a fault of the program, by the
 // memory that it takes. Attempt after attempt would end there. So when several
 // have recorded nothing, the next works on one thing at a time, and says in the
-// checkpoint on what before it begins. What two of them die at is the killer; one
-// death alone may have been the machine's.
+// checkpoint on what before it begins, and when it is done. What several of them
+// die at is the killer; one death may have been the machine's.
 
 const (
 	// maxStalled is how many attempts in a row may end without having recorded anything.
 	maxStalled = 3
 	// deadly is how many attempts die at something, alone, until it is taken for the killer.
-	deadly = 2
+	deadly = 3
 	// maxAlone is after how many steps an attempt that goes alone takes it that what
 	// ended the others was none of the URLs that come first.
 	maxAlone = 1000
@@ -51,8 +51,10 @@ func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
 
 // suspicious reports whether something that an attempt died at was neither
 // convicted nor survived.
-func (c *crawl) suspicious(d *manifest.Checkpoint, recorded *roaring.Bitmap) bool {
-	return slices.ContainsFunc(d.Suspects, func(s manifest.Suspect) bool {
+func (c *crawl) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
 			o := c.origins[s.Origin]
 			return s.Deaths < deadly && (o == nil || o.state == robotsUnknown)
@@ -62,7 +64,7 @@ func (c *crawl) suspicious(d *manifest.Checkpoint, recorded *roaring.Bitmap) boo
 }
 
 // goAlone has the crawl do one thing at a time.
-func (a *attempt) goAlone(ctx context.Context) {
+func (a *attempt) goAlone(ctx context.Context, suspected bool) {
 	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", a.holder.doc.Stalled-1, "suspects", len(a.holder.doc.Suspects))
 	c := a.crawl
 	held := cap(c.slots) - 1
@@ -70,16 +72,28 @@ func (a *attempt) goAlone(ctx context.Context) {
 		c.slots <- struct{}{}
 	}
 	steps := 0
-	c.alone = func(what manifest.Trying) error {
-		if steps++; steps > maxAlone {
-			a.env.Log.Info("none of the URLs that come first ends attempts: all slots again", "steps", maxAlone)
-			c.alone = nil // the one turn that is out is this one
-			for range held {
-				<-c.slots
-			}
-			return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = nil; return nil })
+	c.alone = func(what *manifest.Trying) error {
+		if err := a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = what; return nil }); err != nil || what != nil {
+			return err
 		}
-		return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
+		steps++
+		if suspected {
+			recorded, err := a.holder.recorded()
+			if err != nil {
+				return err
+			}
+			if c.suspicious(a.holder.suspects(), recorded) {
+				return nil
+			}
+		} else if steps < maxAlone {
+			return nil
+		}
+		a.env.Log.Info("what came first ends no attempt: all slots again", "steps", steps)
+		c.alone = nil // the one turn that is out is this one
+		for range held {
+			<-c.slots
+		}
+		return nil
 	}
 }
 
