@@ -208,7 +208,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	switch {
 	case err == nil:
 		// Being told to stop now would only leave this last step to another.
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(a.cfg.Checkpoint.Lease, a.cfg.Pauses.Grace))
+		last, cancel := a.graceful(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
 	case errors.Is(err, stages.ErrTaken):
@@ -222,6 +222,16 @@ func (a *attempt) fetch(ctx context.Context) error {
 		return errors.Join(err, kept)
 	}
 	return err
+}
+
+// graceful is a context that outlives ctx by the grace.
+func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		_ = a.env.Clock.Sleep(longer, a.cfg.Pauses.Grace)
+		cancel()
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 // interrupted makes durable what there is, and releases the partition. An attempt
@@ -342,8 +352,12 @@ func (a *attempt) commit(ctx context.Context, g *segment, set func(*manifest.Che
 	})
 }
 
-// patience is how long an attempt waits for a store that is away or full.
-const patience = 30 * time.Minute
+const (
+	// patience is how long an attempt waits for a store that is away or full.
+	patience = 30 * time.Minute
+	// telling is after how many tries in vain that is told.
+	telling = 2
+)
 
 // patiently repeats what the store was not there for. Meanwhile nothing new is
 // begun, once the right has run out or too much waits (admit).
@@ -352,7 +366,7 @@ func (a *attempt) patiently(ctx context.Context, op func() error) error {
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
-			if err == nil && try > 0 {
+			if err == nil && try >= telling {
 				a.env.Log.Info("the store is back", "away", a.env.Clock.Now().Sub(began).Round(time.Second))
 			}
 			return err
@@ -360,8 +374,10 @@ func (a *attempt) patiently(ctx context.Context, op func() error) error {
 		if a.env.Clock.Now().Sub(began) > patience {
 			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 		}
-		a.env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
-		if serr := a.env.Clock.Sleep(ctx, store.Backoff{}.Delay(try)); serr != nil {
+		if try == telling {
+			a.env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
+		}
+		if serr := a.env.Clock.Sleep(ctx, store.Backoff{Max: 5 * time.Second}.Delay(try)); serr != nil {
 			return fmt.Errorf("%w: %w", err, serr)
 		}
 	}

@@ -425,3 +425,20 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 		}
 	})
 }
+
+func TestAStoreThatIsAwayAtTheEndIsWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 10)...)
+		away := &freezing{Bucket: l.bucket}
+		time.AfterFunc(15*time.Second, func() { away.set(true) })
+		time.AfterFunc(5*time.Minute, func() { away.set(false) })
+		r, err := l.run(t.Context(), away, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.outcomes(r)
+		if n := len(l.web.hits()); n != 11 {
+			t.Errorf("%d requests, want one a URL and robots.txt", n)
+		}
+	})
+}

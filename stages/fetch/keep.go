@@ -17,7 +17,7 @@ import (
 // checkpointed or an upload takes long.
 func (a *attempt) renew(ctx context.Context) error {
 	every := a.cfg.Checkpoint.Lease / 3
-	away := false
+	failed := 0
 	for {
 		due := a.holder.renewed().Add(every)
 		if wait := due.Sub(a.env.Clock.Now()); wait > 0 {
@@ -29,17 +29,16 @@ func (a *attempt) renew(ctx context.Context) error {
 		err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
 		switch {
 		case err == nil:
-			if away {
-				away = false
+			if failed > telling {
 				a.env.Log.Info("the lease is renewed again")
 			}
+			failed = 0
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
 			// Nothing is written once the right has run out; it may come back.
 			if a.env.Clock.Now().Sub(a.holder.renewed()) > a.cfg.Checkpoint.Lease+patience {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
-			if !away {
-				away = true
+			if failed++; failed == telling+1 {
 				a.env.Log.Warn("the lease could not be renewed; it is tried again", "error", err)
 			}
 			if a.env.Clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {

@@ -1,0 +1,51 @@
+package fetch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// TestAFetchTaskCostsTheStoreFewRequests counts, in virtual time, what a task of
+// default settings costs: at most 2,000 PUT for a million pages' data, and 150 an
+// hour more for checkpoints and leases.
+func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
+	for _, c := range []struct {
+		pace        string
+		hosts, each int
+	}{
+		{"100 pages a second", 200, 60},
+		{"10 pages a second", 20, 300},
+		{"1 page a second", 2, 1000},
+	} {
+		t.Run(c.pace, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var list []string
+				for h := range c.hosts {
+					list = append(list, urls(fmt.Sprintf("h%d.com", h), c.each)...)
+				}
+				l := newLab(t, noRobots(page), list...)
+				l.cfg.Slots = 200
+				counted := store.Count(l.bucket)
+				began := time.Now()
+				if _, err := l.run(t.Context(), counted, nil); err != nil {
+					t.Fatal(err)
+				}
+				hours, pages := time.Since(began).Hours(), float64(len(list))
+				n := counted.Counts()
+				// The end of a task is a checkpoint too, however little it holds.
+				const last = 12
+				allowed := 2000*pages/1e6 + 150*hours + last
+				t.Logf("%.0f pages in %.2f h: %d PUT (%.0f allowed), %d GET, %d LIST", pages, hours, n.Puts, allowed, n.Gets, n.Lists)
+				if float64(n.Puts) > allowed {
+					t.Errorf("%d PUT, %.0f are allowed", n.Puts, allowed)
+				}
+				if allowed := 20_000*pages/1e6 + 20; float64(n.Gets) > allowed {
+					t.Errorf("%d GET, %.0f are allowed", n.Gets, allowed)
+				}
+			})
+		})
+	}
+}
