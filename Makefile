@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-s3 test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build demo test test-s3 test-chaos test-duckdb test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,14 @@ test: ## run all unit tests with the race detector
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
+
+KILLS ?= 100
+RUNS  ?= 1
+SEED  ?=
+
+test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root it fills disks too)
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS=1 CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		$(GO) test -count=$(RUNS) -v -timeout $$((15 * $(RUNS)))m -parallel 7 -run TestChaos ./cmd/crawlbatch
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
 	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch
@@ -45,7 +53,7 @@ vuln: ## look up known vulnerabilities in what the binary calls (needs vuln.go.d
 	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 bench: ## print the figures that matter, each beside its floor where it has one
-	$(GO) test -run '^$$' -skip one_template -bench 'Map|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher' ./...
+	$(GO) test -run '^$$' -skip one_template -bench 'Map|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher' ./...
 
 clean: ## remove what was built; the crawl's data stay
 	rm -rf $(BIN) $(CACHE)
