@@ -170,6 +170,11 @@ type Result struct {
 	Plan      string  `json:"plan"`
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
+
+	// Of a fetch task: the hosts that are to be left alone for longer than their
+	// usual delay, as they were when it was completed. The next round keeps to it.
+	Hosts       []HostClock `json:"hosts,omitempty"`
+	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, by the clock of who completed it
 }
 
 func (*Result) kind() string { return "result" }
@@ -232,21 +237,22 @@ func (*Active) kind() string { return "active" }
 // Checkpoint is the authority over a partition.
 type Checkpoint struct {
 	Header
-	Plan      string        `json:"plan"`
-	Partition int           `json:"partition"`
-	Epoch     int           `json:"epoch"`
-	Counter   int64         `json:"counter"` // with Epoch and Holder it makes every body unique
-	Holder    string        `json:"holder"`  // attempt that holds it
-	Released  bool          `json:"released"`
-	Complete  bool          `json:"complete"`
-	LeaseMS   int64         `json:"lease_ms"`          // the holder may fetch for so long after sending a swap
-	ElapsedMS int64         `json:"elapsed_ms"`        // of the fetch window, by the clocks of all attempts
-	Recorded  []byte        `json:"recorded"`          // Roaring bitmap of rows of the plan file whose outcome is recorded
-	Files     []File        `json:"files"`             // segments and WARC files that count
-	Hosts     []HostClock   `json:"hosts"`             // sorted by host
-	Retries   []URLRetry    `json:"retries,omitempty"` // URLs that wait to be tried again, by row
-	Robots    []OriginRetry `json:"robots,omitempty"`  // origins whose robots.txt waits to be asked for again, by origin
-	Counts    []Count       `json:"counts"`
+	Plan        string        `json:"plan"`
+	Partition   int           `json:"partition"`
+	Epoch       int           `json:"epoch"`
+	Counter     int64         `json:"counter"` // with Epoch and Holder it makes every body unique
+	Holder      string        `json:"holder"`  // attempt that holds it
+	Released    bool          `json:"released"`
+	Complete    bool          `json:"complete"`
+	CompletedAt int64         `json:"completed_at_ms,omitempty"` // UTC
+	LeaseMS     int64         `json:"lease_ms"`                  // the holder may fetch for so long after sending a swap
+	ElapsedMS   int64         `json:"elapsed_ms"`                // of the fetch window, by the clocks of all attempts
+	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of rows of the plan file whose outcome is recorded
+	Files       []File        `json:"files"`                     // segments and WARC files that count
+	Hosts       []HostClock   `json:"hosts"`                     // sorted by host
+	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait to be tried again, by row
+	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits to be asked for again, by origin
+	Counts      []Count       `json:"counts"`
 
 	Politeness int       `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
 	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far

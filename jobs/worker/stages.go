@@ -40,13 +40,44 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	in := &fetch.Input{Task: t, Plan: p, Politeness: revision, GiveUp: r.GiveUp}
+	before, err := r.roundBefore(ctx, p, t)
+	if err != nil {
+		return nil, err
+	}
+	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, GiveUp: r.GiveUp}
 	if r.Reloads != nil {
 		reload, stop := r.Reloads.subscribe()
 		defer stop()
 		in.Reload = reload
 	}
 	return fetch.Run(ctx, env, in, cfg, parser)
+}
+
+// roundBefore gives the results of the fetch tasks of the round before that may
+// know hosts of a task's partition: those of its bucket, where both rounds have as
+// many.
+func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
+	if t.Round == 0 {
+		return nil, nil
+	}
+	last, _, err := FindPlan(ctx, r.Bucket, t.Crawl, t.Round-1)
+	if err != nil {
+		return nil, err
+	}
+	var results []*manifest.Result
+	for n, part := range last.Partitions {
+		if last.Buckets == p.Buckets && part.Bucket != p.Partitions[t.Partition].Bucket {
+			continue
+		}
+		before, _, err := LoadResult(ctx, r.Bucket, stages.Task{Stage: stages.Fetch, Crawl: t.Crawl, Round: t.Round - 1, Partition: n})
+		if err != nil {
+			return nil, err
+		}
+		if before != nil && len(before.Hosts) > 0 {
+			results = append(results, before)
+		}
+	}
+	return results, nil
 }
 
 // reduce runs the task of any other stage.

@@ -83,6 +83,9 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 			return err
 		}
 	}
+	if !before.exists {
+		a.takeHosts()
+	}
 	if before.exists && !before.released || !before.exists && a.in.Task.Round > 0 {
 		// The attempt before may have sent requests after its last checkpoint, the
 		// round before may have asked these hosts a moment ago.
@@ -287,8 +290,14 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	if n := rows.GetCardinality(); n != uint64(a.crawl.planned.Len()) {
 		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.crawl.planned.Len())
 	}
-	d.Complete, d.Released = true, true
-	d.Hosts, d.Retries, d.Robots = d.Hosts[:0:0], nil, nil
+	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
+	d.Retries, d.Robots = nil, nil
+	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
+		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= h.DelayMS
+	})
+	for i := range d.Hosts {
+		d.Hosts[i].Breaker = nil // another round is another try
+	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
 	return nil
 }

@@ -442,3 +442,44 @@ func TestAStoreThatIsAwayAtTheEndIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+func TestHostClocksCarryOverBetweenRounds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/p04" {
+				w.Header().Set("Retry-After", "600")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			page(w, r)
+		}), append(urls("a.com", 5), urls("b.org", 5)...)...)
+		l.cfg.Retries.RateLimited = 0
+		first, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(first.Hosts) != 2 || first.CompletedAt == 0 {
+			t.Fatalf("the result knows of %d hosts, at %d", len(first.Hosts), first.CompletedAt)
+		}
+		last := map[string]time.Time{}
+		for _, h := range l.web.hits() {
+			last[h.host] = h.at
+		}
+		before := len(l.web.hits())
+		l.task.Round = 1
+		l.setPlanAt(planRows(t, append(urls("a.com", 3), "http://c.net/new")), "p2")
+		if _, err := l.run(t.Context(), nil, &Input{Before: []*manifest.Result{first}}); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, h := range l.web.hits()[before:] {
+			if gap := h.at.Sub(last[h.host]); h.host == "a.com" && !seen[h.host] && gap < 10*time.Minute {
+				t.Errorf("%s is asked %v after it said 600 s", h.host, gap)
+			}
+			seen[h.host] = true
+		}
+		if seen["b.org"] || !seen["a.com"] || !seen["c.net"] {
+			t.Errorf("asked %v", seen)
+		}
+	})
+}

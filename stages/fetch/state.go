@@ -91,6 +91,29 @@ func (c *crawl) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fres
 	c.sched.Restore(clocks, fresh)
 }
 
+// takeHosts has the hosts of the partition wait for as long as the round before
+// found that they want to be left alone. What the clocks of two machines may differ
+// by is waited for too.
+func (a *attempt) takeHosts() {
+	planned := map[string]bool{}
+	for _, h := range a.crawl.planned.hosts {
+		planned[h.host] = true
+	}
+	for _, r := range a.in.Before {
+		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))
+		if _, one := store.As[store.Locker](a.env.Bucket); !one {
+			waited -= 2 * maxSkew
+		}
+		var d manifest.Checkpoint
+		for _, h := range r.Hosts {
+			if planned[h.Host] {
+				d.Hosts = append(d.Hosts, h)
+			}
+		}
+		a.crawl.restoreClocks(&d, max(waited, 0), true)
+	}
+}
+
 // restoreRetries has the URLs that waited for another try wait on.
 func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap, waited time.Duration) error {
 	now := c.clock.Now()

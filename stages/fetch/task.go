@@ -23,6 +23,9 @@ type Input struct {
 	Politeness int
 	// Reload gives politeness that replaces the config's while the task runs; nil: none will.
 	Reload <-chan Revision
+	// Before are the results of the round before that may know hosts of the
+	// partition: how long these are still to be left alone.
+	Before []*manifest.Result
 	// GiveUp has nothing fetched any more: URLs without an outcome are deferred.
 	GiveUp bool
 }
@@ -126,5 +129,6 @@ func (h *holder) result(in *Input, part manifest.PlanPartition) (*manifest.Resul
 	return &manifest.Result{
 		Header: manifest.Header{Version: h.doc.Version}, Task: in.Task.String(), Stage: string(in.Task.Stage),
 		Partition: in.Task.Partition, Plan: in.Plan.ID, Counts: h.doc.Counts, Files: h.doc.Files,
+		Hosts: h.doc.Hosts, CompletedAt: h.doc.CompletedAt,
 	}, nil
 }
