@@ -483,3 +483,34 @@ func TestHostClocksCarryOverBetweenRounds(t *testing.T) {
 		}
 	})
 }
+
+func TestTheSlowerPolitenessHoldsUntilANewerRevisionComes(t *testing.T) {
+	for _, c := range []struct {
+		revision int
+		want     time.Duration
+	}{{1, 10 * time.Second}, {2, 10 * time.Second}, {3, 2 * time.Second}} {
+		t.Run(fmt.Sprint("revision ", c.revision), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLab(t, noRobots(page), urls("a.com", 20)...)
+				l.cfg.Checkpoint.Every = time.Second
+				l.cfg.Politeness.Delay = 10 * time.Second
+				if _, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(45 * time.Second)}, &Input{Politeness: 2}); !errors.Is(err, errKilled) {
+					t.Fatalf("got %v, want the bucket's error", err)
+				}
+				before := len(l.web.hits())
+				l.cfg.Politeness.Delay = 2 * time.Second
+				r, err := l.run(t.Context(), nil, &Input{Politeness: c.revision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.outcomes(r)
+				hits := l.web.hits()[before:]
+				for i := 1; i < len(hits); i++ {
+					if gap := hits[i].at.Sub(hits[i-1].at); gap != c.want {
+						t.Errorf("a gap of %v, want %v", gap, c.want)
+					}
+				}
+			})
+		})
+	}
+}
