@@ -68,7 +68,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(stages.ErrInterrupted, stages.ErrTaken, worker.ErrNotReady, context.Canceled):
+	case is(stages.ErrInterrupted, stages.ErrTaken, worker.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
 	case is(jobs.ErrTasksFailed):
 		return exitTasksFailed

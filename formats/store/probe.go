@@ -72,8 +72,9 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 		// What was written goes, even when ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		if deleted := b.Delete(ctx, key); err == nil {
-			err = deleted
+		deleted := b.Delete(ctx, key)
+		if err == nil && !errors.Is(deleted, ErrUnavailable) && !errors.Is(deleted, context.DeadlineExceeded) {
+			err = deleted // what cannot be deleted just now does no harm
 		}
 	}()
 	created, first, err := race(ctx, b, key, "create-only writes", ErrExists, func(body []byte) (Version, error) {

@@ -300,3 +300,10 @@ func TestRetriedListGoesOnWhereItBroke(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestAProbeDoesNotFailForWhatItCannotDelete(t *testing.T) {
+	flaky := faultstore.New(dir(t), faultstore.Faults{Before: 1, Ops: []faultstore.Op{faultstore.Delete}})
+	if _, err := store.Probe(t.Context(), flaky); err != nil {
+		t.Error(err)
+	}
+}
