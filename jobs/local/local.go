@@ -130,6 +130,16 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			}
 			continue
 		}
+		if errors.Is(err, stages.ErrTaken) {
+			// It has been replaced, which is no failure: the next attempt stands by for
+			// the one that fetches now.
+			attempt--
+			e.Log.Info("task taken over by another process, standing by", "task", t.String())
+			if e.Clock.Sleep(ctx, e.Pause) != nil {
+				return stages.ErrInterrupted
+			}
+			continue
+		}
 		if attempt >= e.Attempts {
 			return err
 		}

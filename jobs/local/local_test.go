@@ -142,3 +142,17 @@ func TestAStoreThatStaysAwayInterruptsItsTasks(t *testing.T) {
 		}
 	})
 }
+
+func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries, ended, err := run(t, t.Context(), 1, func(_, attempt int) error {
+			if attempt <= 10 {
+				return fmt.Errorf("fetch: %w", stages.ErrTaken)
+			}
+			return nil
+		})
+		if err != nil || ended[0] != nil || tries[0] != 11 {
+			t.Errorf("%v, %v after %d tries", err, ended[0], tries[0])
+		}
+	})
+}
