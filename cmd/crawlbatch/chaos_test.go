@@ -145,7 +145,9 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	for n := 0; ; n++ {
+	// Not for ever: a host that asked to be left alone for longer than a process
+	// lives would never be asked again.
+	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
 			break
