@@ -12,6 +12,8 @@ package stages
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
 //	          hosts                                        published, one part a bucket (of the host's domain)
 //	frontier  urls skips                                   published, one part a bucket
+//	          known                                        working (layout.Known), one a bucket: the Bloom file of
+//	                                                       the URLs in its urls and skips, read for as long as they are
 //	publish   pages                                        published, one part a partition
 //
 // Every part is written even when it has no rows, so that each dataset can be
@@ -35,4 +37,5 @@ const (
 	FileInlinks         = "inlinks"
 	FileURLs            = "urls"
 	FileSkips           = "skips"
+	FileKnown           = "known"
 )

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -74,7 +75,7 @@ func exitCode(err error) int {
 		return exitTasksFailed
 	case is(errViolation):
 		return exitViolation
-	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, table.ErrCorrupt):
+	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, table.ErrCorrupt, known.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied):

@@ -141,6 +141,12 @@ func Working(crawl string, round int, stage, name string, partition int) string 
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
+// Known is the Bloom file of the URLs in a bucket's parts of urls and skips, a
+// working file that outlives its round.
+func Known(crawl string, round, bucket int) string {
+	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
+}
+
 // FetchDir is the folder of a fetch task's working data, with its slash.
 func FetchDir(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + Part(partition) + "/"

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -20,6 +21,7 @@ import (
 const (
 	linksCheck = "no link target is lost"
 	urlsCheck  = "a URL's state follows from its outcome"
+	knownCheck = "no URL is lost to a Bloom filter"
 )
 
 // linkTarget is a URL that the round met, in the order in which it is looked up.
@@ -86,6 +88,7 @@ func compareFacts(a, b *fact) int {
 func (a *audit) checkLinks(ctx context.Context, r *round) error {
 	a.note(6, linksCheck, "link targets", 0)
 	a.note(6, urlsCheck, "rows", 0)
+	a.note(6, knownCheck, "URLs", 0)
 	if a.Config == nil || !r.complete(stages.Merge) || !r.complete(stages.Frontier) {
 		return nil // what is there is not said to be whole yet
 	}
@@ -210,7 +213,11 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 		in = append(in, convert(ctx, a, []string{key}, func(o *outcomeRow) fact { return fact{surt: o.SURT, url: o.URL, key: key, outcome: o} }))
 	}
 	in = append(in, at.of(bucket))
-	c := &urlChecker{a: a, r: r, bucket: bucket}
+	filter, err := a.filterOf(ctx, r, bucket)
+	if err != nil {
+		return err
+	}
+	c := &urlChecker{a: a, r: r, bucket: bucket, filter: filter}
 	for f, err := range merged(ctx, compareFacts, in...) {
 		if err != nil {
 			return err
@@ -224,7 +231,33 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 	c.finish()
 	a.note(6, linksCheck, "link targets", c.targets)
 	a.note(6, urlsCheck, "rows", c.rows)
+	a.note(6, knownCheck, "URLs", c.tested)
 	return nil
+}
+
+// filterOf is the Bloom file of a bucket; nil where it cannot be read, which is
+// reported, and where frontier wrote none, as older versions did.
+func (a *audit) filterOf(ctx context.Context, r *round, bucket int) (*known.Filter, error) {
+	key := layout.Known(r.crawl, r.number, bucket)
+	for _, result := range r.results[stages.Frontier] {
+		for _, f := range result.FilesOf(stages.FileKnown) {
+			if f.Key != key {
+				continue
+			}
+			filter, err := known.Open(ctx, a.Bucket, key)
+			if err != nil {
+				return nil, a.fault(err, 6, knownCheck, r.number, key)
+			}
+			if filter.Keys() != f.Rows {
+				a.report(Violation{
+					Invariant: 6, Check: knownCheck, Round: r.number, Object: key,
+					Problem: fmt.Sprintf("it was made of %d URLs, its result says %d", filter.Keys(), f.Rows),
+				})
+			}
+			return filter, nil
+		}
+	}
+	return nil, nil
 }
 
 // overlap tells whether bucket a of n and bucket b of m share hashes: buckets are
@@ -238,8 +271,10 @@ type urlChecker struct {
 	a       *audit
 	r       *round
 	bucket  int
-	targets int64 // distinct
-	rows    int64 // of urls, skips and fetches
+	filter  *known.Filter // of urls and skips; nil: there is none
+	targets int64         // distinct
+	rows    int64         // of urls, skips and fetches
+	tested  int64         // distinct, by the filter
 
 	surt, url string
 	earlier   bool
@@ -252,7 +287,10 @@ type urlChecker struct {
 }
 
 func (c *urlChecker) start(surt, url string) {
-	*c = urlChecker{a: c.a, r: c.r, bucket: c.bucket, targets: c.targets, rows: c.rows, surt: surt, url: url}
+	*c = urlChecker{
+		a: c.a, r: c.r, bucket: c.bucket, filter: c.filter, targets: c.targets, rows: c.rows, tested: c.tested,
+		surt: surt, url: url,
+	}
 }
 
 func (c *urlChecker) add(f *fact) {
@@ -287,6 +325,12 @@ func (c *urlChecker) add(f *fact) {
 func (c *urlChecker) finish() {
 	if c.target != nil && !c.earlier && c.state == nil && c.skip == nil {
 		c.report(linksCheck, stages.FileURLs, "%s names it (%s), and it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)
+	}
+	if c.filter != nil && (c.state != nil || c.skip != nil) {
+		c.tested++
+		if !c.filter.MayHold(c.url) {
+			c.reportIn(layout.Known(c.r.crawl, c.r.number, c.bucket), knownCheck, "its bucket's urls or skips has a row of it, and the filter says that neither has")
+		}
 	}
 	if c.states > 1 {
 		c.report(urlsCheck, stages.FileURLs, "it has %d rows in one round", c.states)

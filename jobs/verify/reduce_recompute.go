@@ -93,6 +93,10 @@ func (a *audit) recompute(ctx context.Context, t stages.Task, committed *manifes
 	}
 	release()
 	a.note(7, recomputeCheck, "tasks", 1)
+	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileKnown)) == 0 {
+		// An older version made it, without the Bloom file.
+		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileKnown })
+	}
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {
 		made[f.Key] = f

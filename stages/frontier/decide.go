@@ -3,6 +3,7 @@ package frontier
 import (
 	"fmt"
 
+	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -19,6 +20,7 @@ type decider struct {
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
+	known   *known.Writer // of the URLs of both
 	waiting int64
 	counts  map[string]int64
 }
@@ -210,10 +212,16 @@ func (d *decider) url(r schema.URLRecord) error {
 	if r.State == schema.StateFound || r.State == schema.StateDeferred {
 		d.waiting++
 	}
+	if err := d.known.Add(r.URL); err != nil {
+		return err
+	}
 	return d.urls.Append(&r)
 }
 
 func (d *decider) skip(s schema.Skip) error {
 	d.counts["skip."+string(s.Reason)]++
+	if err := d.known.Add(s.URL); err != nil {
+		return err
+	}
 	return d.skips.Append(&s)
 }

@@ -5,7 +5,8 @@
 // rounds left, the outcomes of this round, its redirects, what its pages link to
 // (rank's inlinks), the ranks of hosts, and what the plan refused. Out: the bucket's
 // parts of the published urls (a row for each URL whose state changed) and skips (a
-// row for each URL that was found and not planned, with its reason).
+// row for each URL that was found and not planned, with its reason), and beside them
+// the Bloom file of the URLs that both hold, for who looks one up.
 //
 // A URL's state is the newest row of it:
 //

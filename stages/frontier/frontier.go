@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -43,6 +44,10 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 		return nil, err
 	}
 	defer d.skips.Abort()
+	if d.known, err = known.NewWriter(filepath.Join(env.Scratch, "known")); err != nil {
+		return nil, err
+	}
+	defer d.known.Abort()
 	if err := d.all(ctx, inputs, env.Progress); err != nil {
 		return nil, err
 	}
@@ -55,7 +60,11 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err != nil {
 		return nil, err
 	}
-	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips}}, nil
+	filter, err := d.known.Finish(ctx, env.Bucket, stages.FileKnown, layout.Known(t.Crawl, t.Round, t.Partition))
+	if err != nil {
+		return nil, err
+	}
+	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips, filter}}, nil
 }
 
 // group is all that the inputs say of one URL.

@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -521,5 +522,42 @@ func TestNoTargetIsLost(t *testing.T) {
 		if d := gocmp.Diff(results, again); d != "" {
 			t.Errorf("the same inputs gave other bytes:\n%s", d)
 		}
+	}
+}
+
+func TestTheFilterOfABucketHoldsWhatItsPartsHold(t *testing.T) {
+	w := world{
+		buckets: 3,
+		fetches: []schema.Fetch{fetch(t, "http://a.example/", schema.OK, nil), fetch(t, "http://b.example/", schema.HTTP5xx, nil)},
+		inlinks: []schema.Inlink{link(t, "http://a.example/found", nil), link(t, "http://c.example/elsewhere", nil)},
+	}
+	b, again := bucket(t), bucket(t)
+	urls, skips, results := run(t, b, Default(), w)
+	if len(urls) != 3 || len(skips) != 1 {
+		t.Fatalf("%d urls, %d skips", len(urls), len(skips))
+	}
+	filters := make([]*known.Filter, w.buckets)
+	keys := int64(0)
+	for n, r := range results {
+		f := r.FilesOf(stages.FileKnown)
+		if len(f) != 1 || f[0].Key != layout.Known("2026-11", 1, n) || f[0].Rows != r.Files[0].Rows+r.Files[1].Rows {
+			t.Fatalf("bucket %d: %+v", n, f)
+		}
+		filter, err := known.Open(t.Context(), b, f[0].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filters[n], keys = filter, keys+filter.Keys()
+	}
+	if keys != 4 {
+		t.Errorf("%d keys", keys)
+	}
+	for _, u := range []string{urls[0].URL, urls[1].URL, urls[2].URL, skips[0].URL} {
+		if n := urlkey.Bucket(key(t, u).Domain, w.buckets); !filters[n].MayHold(u) {
+			t.Errorf("the filter of bucket %d lacks %s", n, u)
+		}
+	}
+	if _, _, same := run(t, again, Default(), w); gocmp.Diff(results, same) != "" {
+		t.Errorf("not the same again: %s", gocmp.Diff(results, same))
 	}
 }

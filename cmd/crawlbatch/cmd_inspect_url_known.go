@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/lookup"
+)
+
+// knownURL is what `inspect url --month` says of a URL from the store.
+type knownURL struct {
+	State   *knownState   `json:"state"`
+	Skip    *knownSkip    `json:"skip"`
+	Planned *knownPlanned `json:"planned"`
+}
+
+type knownState struct {
+	Round     string          `json:"round"` // as 2026-11.0
+	State     schema.URLState `json:"state"`
+	Outcome   schema.Outcome  `json:"outcome"` // "" where it was never planned
+	FirstSeen string          `json:"first_seen"`
+	NextDue   string          `json:"next_due"` // RFC 3339, UTC, "at once" or "never"
+}
+
+type knownSkip struct {
+	Round  string            `json:"round"`
+	Reason schema.SkipReason `json:"reason"`
+	Detail string            `json:"detail"`
+}
+
+type knownPlanned struct {
+	Round     string `json:"round"`
+	Partition int    `json:"partition"`
+}
+
+func newKnownURL(f lookup.Found) *knownURL {
+	var k knownURL
+	if s := f.State; s != nil {
+		k.State = &knownState{s.Round.String(), s.State, s.Outcome, s.FirstSeen, nextDue(&s.URLRecord)}
+	}
+	if s := f.Skip; s != nil {
+		k.Skip = &knownSkip{s.Round.String(), s.Reason, s.Detail}
+	}
+	if p := f.Planned; p != nil {
+		k.Planned = &knownPlanned{p.Round.String(), p.Partition}
+	}
+	return &k
+}
+
+// nextDue is when a URL is due again: a state without a time says itself.
+func nextDue(r *schema.URLRecord) string {
+	switch {
+	case r.NextDue != 0:
+		return time.UnixMilli(r.NextDue).UTC().Format(time.RFC3339)
+	case r.State == schema.StateFound || r.State == schema.StateDeferred:
+		return "at once"
+	}
+	return "never"
+}
+
+// print writes the lines that follow those of a URL that no store was asked for.
+func (k *knownURL) print(w io.Writer) {
+	if k.State == nil && k.Skip == nil && k.Planned == nil {
+		fmt.Fprintln(w, "known      no: neither a sealed round nor the newest plan has it")
+		return
+	}
+	if s := k.State; s != nil {
+		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
+			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, s.NextDue)
+	}
+	if s := k.Skip; s != nil {
+		why := string(s.Reason)
+		if s.Detail != "" {
+			why += ": " + s.Detail
+		}
+		fmt.Fprintf(w, "skipped    %s in round %s\n", why, s.Round)
+	}
+	if p := k.Planned; p != nil {
+		fmt.Fprintf(w, "planned    partition %d of round %s\n", p.Partition, p.Round)
+	}
+}

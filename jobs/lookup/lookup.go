@@ -1,0 +1,227 @@
+// Package lookup says what a store knows of one URL.
+//
+// In: the documents of a crawl's sealed rounds and of its newest plan, the Bloom
+// files of the rounds, and the row groups of urls, skips and partitions that may hold
+// the URL. Out: its newest state, its newest skip, and the partition that holds it.
+//
+// The rounds are asked from the newest on. In each, the Bloom file of the URL's
+// bucket comes first: where it says no, the tables are not opened; else the row
+// decides, compared by the whole URL. A round without Bloom files, as older versions
+// left, is looked up in the tables alone. It reads and never writes. It imports
+// jobs/worker, stages and formats packages.
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/known"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// cachedFilters bounds how many Bloom files are kept from one URL to the next.
+const cachedFilters = 32
+
+// Round names a round of a crawl.
+type Round struct {
+	Crawl string
+	Round int
+}
+
+// String is the round as the tables name it: 2026-11.0.
+func (r Round) String() string { return fmt.Sprintf("%s.%d", r.Crawl, r.Round) }
+
+// Found is what a store knows of a URL. All are nil of one that it never met.
+type Found struct {
+	State   *State
+	Skip    *Skip
+	Planned *Planned
+}
+
+// State is the newest row of urls.
+type State struct {
+	Round
+	schema.URLRecord
+}
+
+// Skip is the newest row of skips, where no later round has a state of the URL.
+type Skip struct {
+	Round
+	schema.Skip
+}
+
+// Planned is the partition of the newest plan that holds the URL.
+type Planned struct {
+	Round
+	Partition int
+}
+
+// Crawl answers for one crawl, as it was when it was opened. It is for one goroutine.
+type Crawl struct {
+	bucket  store.Bucket
+	rounds  []*manifest.Sealed // oldest first
+	plan    *manifest.Plan     // the newest; nil: there is none
+	filters map[string]*known.Filter
+}
+
+// Open reads the documents of a crawl and of those that it continues.
+func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
+	c := &Crawl{bucket: b, filters: map[string]*known.Filter{}}
+	var err error
+	if c.rounds, err = worker.History(ctx, b, crawl); err != nil {
+		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
+	}
+	next := 0 // the round that is not sealed yet
+	for _, s := range c.rounds {
+		if s.Crawl == crawl {
+			next = s.Round + 1
+		}
+	}
+	for number := next; number >= 0 && number >= next-1 && c.plan == nil; number-- {
+		c.plan, _, err = worker.FindPlan(ctx, b, crawl, number)
+		if err != nil && !errors.Is(err, worker.ErrNoPlan) {
+			return nil, fmt.Errorf("look up in %s: %w", crawl, err)
+		}
+	}
+	return c, nil
+}
+
+// Find looks up a canonical URL.
+func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
+	var found Found
+	for _, s := range slices.Backward(c.rounds) {
+		if err := c.inRound(ctx, s, k, &found); err != nil {
+			return Found{}, fmt.Errorf("look up %s in round %s.%d: %w", k.URL, s.Crawl, s.Round, err)
+		}
+		if found.State != nil {
+			break
+		}
+	}
+	if c.plan != nil {
+		partition, err := c.planned(ctx, k)
+		if err != nil {
+			return Found{}, fmt.Errorf("look up %s in plan %s: %w", k.URL, c.plan.ID, err)
+		}
+		found.Planned = partition
+	}
+	return found, nil
+}
+
+// inRound looks a URL up in the parts of its bucket.
+func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, found *Found) error {
+	urls := s.FilesOf(stages.FileURLs)
+	if len(urls) == 0 {
+		return nil
+	}
+	bucket := urlkey.Bucket(k.Domain, len(urls)) // a part a bucket
+	if may, err := c.mayHold(ctx, s, bucket, k.URL); err != nil || !may {
+		return err
+	}
+	round := Round{s.Crawl, s.Round}
+	same := table.StringRange("url_surtkey", k.SURT, k.SURT)
+	state, err := first(ctx, c.bucket, partOf(urls, bucket), func(r *schema.URLRecord) bool { return r.URL == k.URL }, same)
+	if err != nil {
+		return err
+	}
+	if state != nil {
+		found.State = &State{round, *state}
+	}
+	if found.Skip != nil { // a later round's
+		return nil
+	}
+	skip, err := first(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
+	if err == nil && skip != nil {
+		found.Skip = &Skip{round, *skip}
+	}
+	return err
+}
+
+// mayHold asks the Bloom file of a bucket; where there is none, the tables may.
+func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
+	key := layout.Known(s.Crawl, s.Round, bucket)
+	listed := func(f manifest.File) bool { return f.Key == key }
+	if !slices.ContainsFunc(s.FilesOf(stages.FileKnown), listed) {
+		return true, nil
+	}
+	f := c.filters[key]
+	if f == nil {
+		var err error
+		f, err = known.Open(ctx, c.bucket, key)
+		if errors.Is(err, store.ErrNotFound) {
+			return true, nil // lost: the tables know as well
+		}
+		if err != nil {
+			return false, err
+		}
+		if len(c.filters) == cachedFilters {
+			clear(c.filters)
+		}
+		c.filters[key] = f
+	}
+	return f.MayHold(url), nil
+}
+
+// planned is the partition of the newest plan that holds a URL; nil: none does.
+func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
+	bucket := urlkey.Bucket(k.Domain, c.plan.Buckets)
+	for _, p := range c.plan.Partitions {
+		if p.Bucket != bucket {
+			continue
+		}
+		row, err := first(ctx, c.bucket, p.File.Key, func(r *plannedRow) bool { return r.URL == k.URL }, table.StringRange("host", k.Host, k.Host))
+		if err != nil {
+			return nil, err
+		}
+		if row != nil {
+			return &Planned{Round{c.plan.Crawl, c.plan.Round}, p.Partition}, nil
+		}
+	}
+	return nil, nil
+}
+
+// plannedRow is what is read of a row of a partition.
+type plannedRow struct {
+	URL string `parquet:"url"`
+}
+
+// partOf is the key of a bucket's part; "": there is none.
+func partOf(files []manifest.File, bucket int) string {
+	for _, f := range files {
+		if strings.TrimSuffix(path.Base(f.Key), ".parquet") == layout.Part(bucket) {
+			return f.Key
+		}
+	}
+	return ""
+}
+
+// first is the first row of an object that is meant; nil: there is none.
+func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
+	if key == "" {
+		return nil, nil
+	}
+	r, err := table.Open[T](ctx, b, key, opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for row, err := range r.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if meant(&row) {
+			return &row, nil
+		}
+	}
+	return nil, nil
+}

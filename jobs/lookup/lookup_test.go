@@ -1,0 +1,252 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/known"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+const crawl = "2026-11"
+
+// opened is a bucket that notes what is opened.
+type opened struct {
+	store.Bucket
+	keys []string
+}
+
+func (o *opened) Open(ctx context.Context, key string) (store.Object, error) {
+	o.keys = append(o.keys, key)
+	return o.Bucket.Open(ctx, key)
+}
+
+// tables are the tables among what was opened.
+func (o *opened) tables() []string {
+	return slices.DeleteFunc(slices.Clone(o.keys), func(k string) bool { return !strings.HasSuffix(k, ".parquet") })
+}
+
+func put[T any](t *testing.T, b store.Bucket, dataset, key string, rows ...T) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(t.Context(), w, b, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func key(t *testing.T, url string) urlkey.Key {
+	t.Helper()
+	k, err := urlkey.KeyOf(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// round is what a sealed round holds, of one bucket.
+type round struct {
+	states map[string]schema.URLState
+	skips  map[string]schema.SkipReason
+}
+
+// fill stores sealed rounds of several buckets, and a plan of the one after them.
+func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(key string, d manifest.Document) {
+		if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
+	for number, r := range rounds {
+		s := &manifest.Sealed{Crawl: crawl, Round: number}
+		for n := range buckets {
+			w, err := known.NewWriter(filepath.Join(t.TempDir(), "known"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var states []schema.URLRecord
+			var skips []schema.Skip
+			add := func(url string) bool {
+				if urlkey.Bucket(key(t, url).Domain, buckets) != n {
+					return false
+				}
+				if err := w.Add(url); err != nil {
+					t.Fatal(err)
+				}
+				return true
+			}
+			for url, state := range r.states { // sorted below
+				if add(url) {
+					states = append(states, schema.URLRecord{SURT: key(t, url).SURT, URL: url, State: state, FirstSeen: "2026-11.0"})
+				}
+			}
+			for url, reason := range r.skips { // sorted below
+				if add(url) {
+					skips = append(skips, schema.Skip{SURT: key(t, url).SURT, URL: url, Reason: reason})
+				}
+			}
+			slices.SortFunc(states, func(a, b schema.URLRecord) int { return strings.Compare(a.SURT+" "+a.URL, b.SURT+" "+b.URL) })
+			slices.SortFunc(skips, func(a, b schema.Skip) int { return strings.Compare(a.SURT+" "+a.URL, b.SURT+" "+b.URL) })
+			filter, err := w.Finish(t.Context(), b, stages.FileKnown, layout.Known(crawl, number, n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Files = append(s.Files, filter,
+				put(t, b, stages.FileURLs, layout.Table(stages.FileURLs, crawl, number, n), states...),
+				put(t, b, stages.FileSkips, layout.Table(stages.FileSkips, crawl, number, n), skips...))
+		}
+		slices.SortFunc(s.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+		create(layout.Sealed(crawl, number), s)
+	}
+	if len(plan) > 0 {
+		p := &manifest.Plan{ID: "abc", Crawl: crawl, Round: len(rounds), Buckets: buckets}
+		for n, url := range plan { // a partition a URL
+			k := key(t, url)
+			p.Partitions = append(p.Partitions, manifest.PlanPartition{
+				Partition: n, Bucket: urlkey.Bucket(k.Domain, buckets),
+				File: put(t, b, "", layout.PlanPart(crawl, len(rounds), p.ID, n), schema.PlannedURL{URL: url, SURT: k.SURT, Host: k.Host, Domain: k.Domain}),
+			})
+		}
+		create(layout.PlanManifest(crawl, len(rounds), p.ID), p)
+	}
+	return &opened{Bucket: b}
+}
+
+func find(t *testing.T, b store.Bucket, url string) (Found, error) {
+	t.Helper()
+	c, err := Open(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Find(t.Context(), key(t, url))
+}
+
+// said is a finding in short.
+type said struct {
+	State, Skip string // with the round
+	Partition   int    // -1: not planned
+}
+
+func short(f Found) said {
+	s := said{Partition: -1}
+	if f.State != nil {
+		s.State = f.State.Round.String() + " " + string(f.State.State)
+	}
+	if f.Skip != nil {
+		s.Skip = f.Skip.Round.String() + " " + string(f.Skip.Reason)
+	}
+	if f.Planned != nil {
+		s.Partition = f.Planned.Partition
+	}
+	return s
+}
+
+func history() []round {
+	return []round{
+		{map[string]schema.URLState{"http://a.test/": schema.StateFetched, "http://a.test/new": schema.StateFound, "http://b.test/": schema.StateFound},
+			map[string]schema.SkipReason{"http://c.test/deep": schema.SkipDepth, "http://b.test/": schema.SkipBudget, "http://c.test/late": schema.SkipTrap}},
+		{map[string]schema.URLState{"http://a.test/new": schema.StateGone, "http://c.test/late": schema.StateFound},
+			map[string]schema.SkipReason{"http://a.test/": schema.SkipOutOfScope}},
+	}
+}
+
+func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
+	for _, buckets := range []int{1, 3} {
+		b := fill(t, buckets, history(), "http://d.test/", "http://b.test/")
+		for url, want := range map[string]said{
+			"http://a.test/":         {"2026-11.0 fetched", "2026-11.1 out_of_scope", -1},
+			"http://a.test/new":      {"2026-11.1 gone", "", -1},
+			"http://b.test/":         {"2026-11.0 found", "2026-11.0 budget", 1},
+			"http://c.test/deep":     {"", "2026-11.0 depth", -1},
+			"http://c.test/late":     {"2026-11.1 found", "", -1},
+			"http://d.test/":         {"", "", 0},
+			"http://a.test/nowhere":  {"", "", -1},
+			"https://a.test/":        {"", "", -1}, // the SURT of one that is there
+			"http://unheard.test/of": {"", "", -1},
+		} {
+			got, err := find(t, b, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, short(got)); diff != "" {
+				t.Errorf("%s of %d buckets (-want +got):\n%s", url, buckets, diff)
+			}
+		}
+	}
+}
+
+func TestNoTableIsOpenedWhereTheFilterSaysNo(t *testing.T) {
+	b := fill(t, 1, history())
+	if got, err := find(t, b, "http://unheard.test/of"); err != nil || short(got) != (said{Partition: -1}) || len(b.tables()) > 0 {
+		t.Errorf("%+v, %v; opened %q", short(got), err, b.tables())
+	}
+	b.keys = nil
+	if _, err := find(t, b, "http://b.test/"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{layout.Table(stages.FileURLs, crawl, 0, 0), layout.Table(stages.FileSkips, crawl, 0, 0)}
+	if diff := cmp.Diff(want, b.tables()); diff != "" {
+		t.Errorf("opened (-want +got):\n%s", diff)
+	}
+}
+
+func TestWithoutAFilterTheTablesAnswer(t *testing.T) {
+	b := fill(t, 1, history())
+	for number := range 2 {
+		if err := b.Delete(t.Context(), layout.Known(crawl, number, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for url, want := range map[string]said{
+		"http://a.test/":         {"2026-11.0 fetched", "2026-11.1 out_of_scope", -1},
+		"http://unheard.test/of": {"", "", -1},
+	} {
+		if got, err := find(t, b, url); err != nil || short(got) != want {
+			t.Errorf("%s: %+v, %v", url, short(got), err)
+		}
+	}
+}
+
+func TestATruncatedFilterIsRefusedByName(t *testing.T) {
+	b := fill(t, 1, history())
+	key := layout.Known(crawl, 1, 0)
+	body, _, err := b.Get(t.Context(), key, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(t.Context(), b, key, body[:len(body)/2]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := find(t, b, "http://a.test/"); !errors.Is(err, known.ErrCorrupt) || !strings.Contains(err.Error(), key) {
+		t.Errorf("got %v", err)
+	}
+}
