@@ -20,11 +20,7 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(simweb.Violation
 	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
-	compareStable(t, r.baseline, b, func(dataset, row string) bool {
-		// A request that found its kept connection closed, and was sent anew: which
-		// connections are kept depends on what came before.
-		return dataset == "requests" && strings.Contains(row, `"error_class":null,`) && strings.Contains(row, `"http_status":null,`)
-	})
+	compareStable(t, r.baseline, b, staleConnection)
 	entries := c.stop()
 	for _, v := range c.web.CheckLog(entries, simweb.Pace{Delay: chaosDelay, Slack: chaosSlack}) {
 		if excused == nil || !excused(v) {

@@ -28,8 +28,8 @@ const (
 // The pace of its crawls: delays long enough that a restarted process, if it did
 // not keep to them, would be seen in the server's log.
 const (
-	chaosDelay = 300 * time.Millisecond
-	chaosSlack = 140 * time.Millisecond // a restarted process takes less to ask again
+	chaosDelay = 400 * time.Millisecond
+	chaosSlack = 240 * time.Millisecond // a restarted process takes less to ask again
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )

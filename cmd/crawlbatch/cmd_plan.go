@@ -100,7 +100,7 @@ func storeError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrUnavailable):
 		return usageError{reached(err)}
-	case errors.Is(err, store.ErrDenied), errors.Is(err, store.ErrFull):
+	case errors.Is(err, store.ErrDenied):
 		return usageError{err}
 	}
 	return err

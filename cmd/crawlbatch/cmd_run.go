@@ -74,6 +74,9 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
+	if err := cfg.RequireContact(); err != nil {
+		return nil, nil, err
+	}
 	if o.config != "" {
 		if _, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version); err != nil {
 			return nil, nil, err

@@ -43,6 +43,9 @@ func runTask(ctx context.Context, o taskOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := cfg.RequireContact(); err != nil {
+		return err
+	}
 	scratch, remove, err := newScratch()
 	if err != nil {
 		return err

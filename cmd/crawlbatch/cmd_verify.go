@@ -93,6 +93,11 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	if err != nil {
 		return err
 	}
+	for i := range report.Violations {
+		// The commands that it advises are for this store.
+		v := &report.Violations[i]
+		v.Problem = strings.ReplaceAll(v.Problem, "--month "+o.month, "--month "+o.month+o.again())
+	}
 	if o.output == "json" {
 		enc := json.NewEncoder(o.out)
 		enc.SetIndent("", " ")

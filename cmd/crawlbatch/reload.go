@@ -39,7 +39,11 @@ func (c *common) reload(ctx context.Context, b store.Bucket, crawl string, runni
 		c.log.Warn("SIGHUP: there is no --config to read politeness from")
 		return
 	}
-	later, err := c.loadConfig()
+	later, err := config.LoadOver(running, c.config, os.LookupEnv)
+	if err == nil {
+		c.overlay(later)
+		err = later.Validate()
+	}
 	if err == nil {
 		err = running.Adopt(later)
 	}

@@ -28,7 +28,7 @@ func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 	must(t, "demo", "--store", one)
 	must(t, "demo", "--store", two)
-	compareStable(t, openDir(t, one), openDir(t, two), nil)
+	compareStable(t, openDir(t, one), openDir(t, two), staleConnection)
 	t.Run("reduces made twice are the same bytes", func(t *testing.T) { reduceAgain(t, one) })
 }
 
@@ -47,7 +47,7 @@ func TestS3CrawlEqualsADirectorysCrawl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareStable(t, b, openDir(t, dir), nil)
+	compareStable(t, b, openDir(t, dir), staleConnection)
 }
 
 func openDir(t *testing.T, dir string) store.Bucket {
@@ -77,6 +77,12 @@ func compareStable(t *testing.T, a, b store.Bucket, skip func(dataset, row strin
 			t.Errorf("%s: %d and %d rows differ:\n%s", d.Name, len(x), len(y), strings.Join(lines[:min(40, len(lines))], "\n"))
 		}
 	}
+}
+
+// staleConnection says whether a row is of a request that found its kept connection
+// closed, and was sent anew: which connections are kept depends on the moment.
+func staleConnection(dataset, row string) bool {
+	return dataset == "requests" && strings.Contains(row, `"error_class":null,`) && strings.Contains(row, `"http_status":null,`)
 }
 
 // stableRows are a dataset's rows, their stable columns as JSON, sorted.
@@ -193,7 +199,8 @@ func keysBelow(t *testing.T, dir string) []string {
 			return err
 		}
 		key, err := filepath.Rel(dir, path)
-		if key != "active.json" {
+		// Records of attempts say when they were made, and what they cost.
+		if key != "active.json" && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
 			keys = append(keys, filepath.ToSlash(key))
 		}
 		return err

@@ -181,6 +181,25 @@ func (c *common) overlay(cfg *config.Config) {
 	}
 }
 
+// laterConfig is what a crawl goes on with: what it froze, its newest politeness,
+// over that what --config says, and the flags.
+func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, frozen *config.Config) (*config.Config, error) {
+	base := frozen.Clone()
+	newest, revision, err := worker.NewestPoliteness(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	if revision > 0 {
+		base.Politeness = newest
+	}
+	later, err := config.LoadOver(base, c.config, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	c.overlay(later)
+	return later, later.Validate()
+}
+
 // openCrawl opens the store, reads the crawl's frozen config and adopts what a
 // later --config or flag may change of it.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
@@ -199,19 +218,9 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.config == "" {
-		later = frozen.Clone()
-		newest, revision, err := worker.NewestPoliteness(ctx, b, crawl)
-		if err != nil {
-			return nil, nil, err
-		}
-		if revision > 0 {
-			later.Politeness = newest
-		}
-		c.overlay(later)
-		if err := later.Validate(); err != nil {
-			return nil, nil, err
-		}
+	later, err = c.laterConfig(ctx, b, crawl, frozen)
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := frozen.Adopt(later); err != nil {
 		return nil, nil, err

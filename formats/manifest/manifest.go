@@ -23,7 +23,7 @@ var (
 	// ErrNewer: the document was written by a newer crawlbatch.
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
 	// ErrCorrupt: the document is no manifest of its kind.
-	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it or remove it")
+	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
 )
 
 // Header is the first part of every manifest.

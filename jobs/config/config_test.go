@@ -151,3 +151,28 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatALaterFileLeavesUnsetStays(t *testing.T) {
+	base := Default()
+	base.UserAgent, base.Fetch.ConnectTo, base.Fetch.Slots = "bot/1 (+https://example.org)", []string{"::127.0.0.1:1"}, 7
+	base.Politeness.Domains = map[string]Domain{"example.org": {Stop: "asked"}}
+	file := filepath.Join(t.TempDir(), "later.yaml")
+	for text, want := range map[string]struct {
+		slots   int
+		domains int
+	}{"fetch: {slots: 9}\n": {9, 1}, "politeness: {delay: 3s}\n": {7, 0}, "": {7, 1}} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := LoadOver(base, file, os.LookupEnv)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if c.UserAgent != base.UserAgent || len(c.Fetch.ConnectTo) != 1 || c.Fetch.Slots != want.slots || len(c.Politeness.Domains) != want.domains {
+			t.Errorf("%q: agent %q, connect_to %q, %d slots, %d domains", text, c.UserAgent, c.Fetch.ConnectTo, c.Fetch.Slots, len(c.Politeness.Domains))
+		}
+		if len(base.Politeness.Domains) != 1 || base.Fetch.Slots != 7 {
+			t.Fatalf("%q changed what it was read over", text)
+		}
+	}
+}

@@ -31,26 +31,37 @@ const maxFile = 4 << 20
 
 // Load reads a file over the defaults and checks it. An empty path gives the defaults.
 func Load(path string, lookup func(string) (string, bool)) (*Config, error) {
+	return LoadOver(Default(), path, lookup)
+}
+
+// LoadOver reads a file over another config and checks the result: what the file
+// leaves unset stays as it is there, but for politeness, which is whole or not
+// there at all. An empty path gives a copy.
+func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
-		return Default(), nil
+		return base.Clone(), nil
 	}
 	body, err := os.ReadFile(path)
 	if err != nil {
 		return nil, invalidf("config: cannot read %q: %v", path, errors.Unwrap(err))
 	}
-	return Read(path, body, lookup)
+	return readOver(base, path, body, lookup)
 }
 
 // Read reads YAML over the defaults, expands ${VAR} in its values through
 // lookup and checks the result. name is what errors call the file.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
+	return readOver(Default(), name, body, lookup)
+}
+
+func readOver(base *Config, name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	if len(body) > maxFile {
 		return nil, invalidf("%s: larger than %d bytes: this is no crawlbatch config", name, maxFile)
 	}
 	if i := bytes.IndexByte(body, 0); i >= 0 {
 		return nil, invalidf("%s: NUL at byte %d: this is no YAML file", name, i)
 	}
-	c := Default()
+	c := base.Clone()
 	file, err := parser.ParseBytes(body, 0)
 	if err != nil {
 		return nil, located(name, err)
@@ -66,6 +77,12 @@ func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config
 			return nil, located(name, e.err)
 		}
 		c.references = e.found
+		var sections map[string]any
+		if yaml.NodeToValue(root, &sections) == nil {
+			if _, ok := sections["politeness"]; ok {
+				c.Politeness = Default().Politeness
+			}
+		}
 		if err := yaml.NodeToValue(root, c, yaml.Strict()); err != nil {
 			return nil, located(name, err)
 		}

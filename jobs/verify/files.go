@@ -44,7 +44,7 @@ func (r *round) listedFiles() []listedFile {
 		all = append(all, listedFile{*f, "the plan lists it: restore it"})
 	}
 	for _, stage := range stages.Order {
-		advice := fmt.Sprintf("%s made it: restore it, or rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.crawl)
+		advice := fmt.Sprintf("%s made it: restore it, or remove what is left of it and rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.crawl)
 		if stage == stages.Fetch {
 			advice = "what was fetched cannot be made again: restore it"
 		}

@@ -514,3 +514,24 @@ func TestTheSlowerPolitenessHoldsUntilANewerRevisionComes(t *testing.T) {
 		})
 	}
 }
+
+func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 10)...)
+		if _, err := l.run(t.Context(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		key := layout.Checkpoint("2026-11", 0, 0)
+		if err := l.bucket.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		asked := len(l.web.hits())
+		_, err := l.run(t.Context(), nil, nil)
+		if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(fmt.Sprint(err), key) {
+			t.Errorf("got %v, want ErrPermanent and the checkpoint's name", err)
+		}
+		if n := len(l.web.hits()); n != asked {
+			t.Errorf("%d requests were sent", n-asked)
+		}
+	})
+}

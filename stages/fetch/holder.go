@@ -68,6 +68,12 @@ func takeOver(ctx context.Context, env *stages.Env, task stages.Task, plan strin
 		if err != nil {
 			return h, before, err
 		}
+		if !before.exists {
+			if err := h.refuseGap(ctx, task, plan); err != nil {
+				h.unlock()
+				return h, before, err
+			}
+		}
 		err = h.take(ctx, env.Version, plan, task.Partition, attempt)
 		if err == nil {
 			return h, before, nil
@@ -79,6 +85,19 @@ func takeOver(ctx context.Context, env *stages.Env, task stages.Task, plan strin
 		}
 		h.lost, h.unsettled = false, nil // another was faster: stand by for it
 	}
+}
+
+// refuseGap refuses a partition whose checkpoint is gone: an attempt has one before
+// it writes anything else.
+func (h *holder) refuseGap(ctx context.Context, task stages.Task, plan string) error {
+	for o, err := range h.bucket.List(ctx, layout.FetchDir(task.Crawl, task.Round, task.Partition)+"segments/"+plan+"-") {
+		if err != nil {
+			return fmt.Errorf("list segments: %w", err)
+		}
+		return fmt.Errorf("%q is gone, though %q was written under it: restore it from a copy, or what was fetched is fetched again once the partition's folder and WARC files are removed: %w",
+			h.key, o.Key, stages.ErrPermanent)
+	}
+	return nil
 }
 
 // take swaps in the next epoch.
