@@ -16,9 +16,9 @@ func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 		pace        string
 		hosts, each int
 	}{
-		{"100 pages a second", 200, 60},
-		{"10 pages a second", 20, 300},
-		{"1 page a second", 2, 1000},
+		{"100 pages a second", 200, 40},
+		{"10 pages a second", 20, 150},
+		{"1 page a second", 2, 500},
 	} {
 		t.Run(c.pace, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
