@@ -11,6 +11,7 @@ const (
 	maxLimitedPause = 2 * time.Hour    // bounds that pause and Retry-After
 	minRaisedDelay  = time.Second      // or the pause, where that is shorter
 	maxRaisedDelay  = 2 * time.Minute
+	maxDoublings    = 4  // of pause and delay, so that a task that is interrupted often gets to ask again
 	calmAfter       = 10 // answers in a row without 429 or 503 that halve a raised delay
 )
 
@@ -133,10 +134,11 @@ func (h *host) predict(inFlight int) float64 {
 // slowDown takes a 429 or 503.
 func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.limited++
-	pause := s.pause << min(h.limited-1, 16)
+	pause := s.pause << min(h.limited-1, maxDoublings)
 	pause = max(s.jitter(h, min(pause, maxLimitedPause)), min(retryAfter, maxLimitedPause))
 	h.notBefore = later(h.notBefore, now.Add(pause))
-	h.raised = min(max(2*h.delay(), min(minRaisedDelay, s.pause)), maxRaisedDelay)
+	least := min(minRaisedDelay, s.pause)
+	h.raised = min(max(2*h.delay(), least), maxRaisedDelay, max(least, max(h.base, h.crawlDelay, h.stored)<<maxDoublings))
 	h.calm = 0
 }
 
