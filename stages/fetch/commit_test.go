@@ -535,3 +535,35 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// late is a bucket that sees a checkpoint only at the second look, as a process
+// that was paused after the first.
+type late struct {
+	store.Bucket
+	key    string
+	looked atomic.Bool
+}
+
+func (l *late) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	if key == l.key && !l.looked.Swap(true) {
+		return nil, "", store.ErrNotFound
+	}
+	return l.Bucket.Get(ctx, key, limit)
+}
+
+func TestAPartitionTakenSinceItWasLookedAtIsNotOneWhoseCheckpointIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 10)...)
+		first, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := l.run(t.Context(), &late{Bucket: apart{l.bucket}, key: layout.Checkpoint("2026-11", 0, 0)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Errorf("another result:\n%s", diff)
+		}
+	})
+}

@@ -94,6 +94,10 @@ func (h *holder) refuseGap(ctx context.Context, task stages.Task, plan string) e
 		if err != nil {
 			return fmt.Errorf("list segments: %w", err)
 		}
+		// Another attempt may have taken the partition since it was looked at.
+		if there, err := manifest.Exists(ctx, h.bucket, h.key); err != nil || there {
+			return err
+		}
 		return fmt.Errorf("%q is gone, though %q was written under it: restore it from a copy, or what was fetched is fetched again once the partition's folder and WARC files are removed: %w",
 			h.key, o.Key, stages.ErrPermanent)
 	}
