@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -114,6 +115,23 @@ func (c *Config) YAML() (string, error) {
 		}
 	}
 	return file.String(), nil
+}
+
+// ReadPoliteness is Read for a file that may hold the politeness section alone:
+// what else stood in it would have no effect.
+func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
+	c, err := Read(name, body, lookup)
+	if err != nil {
+		return nil, err
+	}
+	rest := *c
+	rest.Politeness = Default().Politeness
+	compare(reflect.ValueOf(*Default()), reflect.ValueOf(rest), "", func(field string) {
+		if err == nil {
+			err = invalidf("%s: %s is set: only politeness is read from this file", name, field)
+		}
+	})
+	return c, err
 }
 
 // YAML renders the section as a config file that says nothing else.
