@@ -28,7 +28,7 @@ var ErrCluster = errors.New("the cluster does not run it")
 const (
 	pollEvery   = 2 * time.Second  // between looks at the Jobs
 	lookEvery   = 6 * time.Second  // between looks at pods and events, for what is wrong
-	startWithin = 20 * time.Second // after which what cannot start by itself ends the run
+	startWithin = 12 * time.Second // after which what cannot start by itself ends the run
 	repeatEvery = 5 * time.Minute  // before the same trouble is told again
 	patience    = 30 * time.Minute // with a cluster that does not answer
 )
