@@ -176,8 +176,9 @@ func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T
 	}
 	waiting := func(reason string) func(*lab) {
 		return func(l *lab) {
-			l.cluster.PrependReactor("list", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
-				p := corev1.Pod{}
+			l.cluster.PrependReactor("list", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
+				name, _ := a.(ktesting.ListAction).GetListRestrictions().Labels.RequiresExactMatch(batchv1.JobNameLabel)
+				p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{batchv1.JobNameLabel: name}}}
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: "registry.example/x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 				return true, &corev1.PodList{Items: []corev1.Pod{p}}, nil
 			})
