@@ -5,7 +5,7 @@
 // In: a store with a planned crawl. Out: sealed rounds. All state is in the
 // store: which results are missing decides what is run, so a driver may be
 // stopped anywhere, and started again by anyone. It imports jobs/worker,
-// jobs/config, planner and formats; executors (jobs/local) implement its
+// jobs/config, planner and formats; executors (jobs/local, k8s) implement its
 // interface without importing it, and only cmd picks one.
 package jobs
 
@@ -26,8 +26,9 @@ type Executor interface {
 	// Run tries every task, several times where that can help, and calls done
 	// once for each, from any goroutine, with nil or the error of its last
 	// attempt. It returns when all have ended; its own error is about the
-	// executor, not about a task. When ctx ends it stops what runs, as a machine
-	// that goes away would, and returns stages.ErrInterrupted. Tasks that have a
+	// executor, not about a task. When ctx ends it stops what runs here, as a
+	// machine that goes away would, leaves what runs elsewhere to the next driver,
+	// and returns stages.ErrInterrupted. Tasks that have a
 	// result already succeed at once.
 	Run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error
 }

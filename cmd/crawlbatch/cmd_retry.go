@@ -42,6 +42,7 @@ With --rebuild, tasks that have a result are looked at instead, of sealed rounds
 parts of tables and working files that the store has lost are made again from the
 frozen inputs. They must come out byte for byte, otherwise nothing is written.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
+  crawlbatch retry --month 2026-11 --executor kubernetes --store s3://bucket/prefix
   crawlbatch retry --month 2026-11 --class store_unavailable,disk_full
   crawlbatch retry --month 2026-11 --give-up --partition 17
   crawlbatch retry --month 2026-11 --rebuild --stage merge`,
@@ -100,6 +101,9 @@ func (o *retryOptions) check() error {
 
 func runRetry(ctx context.Context, o retryOptions) error {
 	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.checkExecutor(); err != nil {
 		return err
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)

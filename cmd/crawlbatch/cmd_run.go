@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -22,6 +23,9 @@ type runOptions struct {
 	month      string
 	rounds     int
 	fetchTasks int
+	executor   string
+	detach     bool
+	cluster    clusterOptions
 }
 
 func newRun(c *common) *cobra.Command {
@@ -40,11 +44,16 @@ store, so after an interruption or a failure the same command is run again.`,
 	}
 	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
 	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "rounds that the month has in the end; 0: until nothing is left or fetch.crawl_window is over")
+	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: run this command itself as a Job")
 	o.executorFlags(cmd)
 	return cmd
 }
 
 func (o *runOptions) executorFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
+	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver elsewhere was given")
+	_ = cmd.Flags().MarkHidden("settings") // it was just defined
+	o.cluster.flags(cmd)
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 
@@ -52,9 +61,15 @@ func runRun(ctx context.Context, o runOptions) error {
 	if o.rounds < 0 {
 		return usagef("--rounds %d: it may be 0 (no bound) or more", o.rounds)
 	}
+	if err := o.checkExecutor(); err != nil {
+		return err
+	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
 		return err
+	}
+	if o.detach {
+		return o.runDetached(ctx, b, cfg)
 	}
 	d, finish, err := o.driver(ctx, b, cfg)
 	if err != nil {
@@ -68,7 +83,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	return printSummary(ctx, o.out, b, o.month)
 }
 
-// driver makes a driver with the local executor. finish ends its progress display
+// driver makes a driver with the executor asked for. finish ends its progress display
 // and removes its scratch; it may be called twice.
 func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config) (*jobs.Driver, func(), error) {
 	if _, err := store.Probe(ctx, b); err != nil {
@@ -79,6 +94,13 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	}
 	if o.config != "" {
 		if _, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version); err != nil {
+			return nil, nil, err
+		}
+	}
+	var client kubernetes.Interface
+	if o.executor == executorKubernetes {
+		var err error
+		if client, err = o.cluster.connect(cfg); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -103,6 +125,9 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
 			Attempts: 3, Pause: time.Second, Clock: clock, Log: log,
 		},
+	}
+	if client != nil {
+		d.Executor = o.kubernetesExecutor(client, b, cfg, clock, log)
 	}
 	finished := false
 	return d, func() {

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -78,7 +79,7 @@ func exitCode(err error) int {
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, table.ErrCorrupt, known.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
-		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied):
+		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, k8s.ErrCluster):
 		return exitUsage
 	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return exitInterrupted // nothing is lost: go on when the store is back, or there is room

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -10,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
@@ -47,6 +51,12 @@ func (c *common) reload(ctx context.Context, b store.Bucket, crawl string, runni
 	if err == nil {
 		err = running.Adopt(later)
 	}
+	c.publish(ctx, b, crawl, c.config, later, err, reloads)
+}
+
+// publish makes the politeness of later, which was read from file with that error,
+// the newest revision, and hands it to the tasks that run.
+func (c *common) publish(ctx context.Context, b store.Bucket, crawl, file string, later *config.Config, err error, reloads *worker.Reloads) {
 	revision := 0
 	if err == nil {
 		// First where all see it, so that no successor of a task is less polite.
@@ -55,9 +65,34 @@ func (c *common) reload(ctx context.Context, b store.Bucket, crawl string, runni
 		revision, err = worker.PublishPoliteness(publishing, b, crawl, later.Politeness, version)
 	}
 	if err != nil {
-		c.log.Error("SIGHUP: the old politeness holds", "error", oneLine(err))
+		c.log.Error("the old politeness holds", "file", file, "error", oneLine(err))
 		return
 	}
 	reloads.Publish(fetch.Revision{Number: revision, Config: worker.Politeness(later)})
-	c.log.Info("SIGHUP: politeness was read anew", "config", c.config, "revision", revision)
+	c.log.Info("politeness was read anew", "file", file, "revision", revision)
+}
+
+// followEvery is how often a mounted file is looked at. A kubelet takes up to a
+// minute to bring a changed ConfigMap to it.
+const followEvery = 3 * time.Second
+
+// followPoliteness hands the politeness in file to the fetch tasks that run: as it
+// is when they start, and whenever it changes, until ctx ends. A file that is missing
+// changes nothing; one that is wrong is logged once, and the old pace holds.
+func (c *common) followPoliteness(ctx context.Context, b store.Bucket, crawl, file string, clock stages.Clock, reloads *worker.Reloads) {
+	var last []byte
+	for {
+		body, err := os.ReadFile(file)
+		switch {
+		case err == nil && !bytes.Equal(body, last):
+			last = body
+			later, err := config.ReadPoliteness(file, body, os.LookupEnv)
+			c.publish(ctx, b, crawl, file, later, err, reloads)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			c.log.Error("the old politeness holds", "file", file, "error", oneLine(err))
+		}
+		if clock.Sleep(ctx, followEvery) != nil {
+			return
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -27,6 +28,9 @@ type common struct {
 	private   bool
 	// oneMachine declares that this machine alone uses the store's directory.
 	oneMachine bool
+	// settings is the key of a config in the store, for what runs elsewhere; it
+	// takes the place of a --config file.
+	settings string
 
 	in       io.Reader
 	out, err io.Writer
@@ -96,7 +100,7 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
-		newTask(c), newSimweb(c), newDemo(c),
+		newTask(c), newSimweb(c), newDemo(c), newK8s(c),
 	)
 	for _, cmd := range root.Commands() {
 		finish(cmd)
@@ -181,10 +185,17 @@ func (c *common) overlay(cfg *config.Config) {
 	}
 }
 
-// laterConfig is what a crawl goes on with: what it froze, its newest politeness,
-// over that what --config says, and the flags.
+// laterConfig is what a crawl goes on with: what it froze, or the config that a
+// driver elsewhere was given (--settings), its newest politeness, over that what
+// --config says, and the flags.
 func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, frozen *config.Config) (*config.Config, error) {
 	base := frozen.Clone()
+	if c.settings != "" {
+		var err error
+		if base, err = loadSettings(ctx, b, c.settings); err != nil {
+			return nil, err
+		}
+	}
 	newest, revision, err := worker.NewestPoliteness(ctx, b, crawl)
 	if err != nil {
 		return nil, err
@@ -198,6 +209,15 @@ func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, 
 	}
 	c.overlay(later)
 	return later, later.Validate()
+}
+
+// loadSettings reads the config that a driver put into the store for its pods.
+func loadSettings(ctx context.Context, b store.Bucket, key string) (*config.Config, error) {
+	var s manifest.Settings
+	if _, _, err := manifest.Load(ctx, b, key, &s); err != nil {
+		return nil, err
+	}
+	return config.Read(key, []byte(s.Config), os.LookupEnv)
 }
 
 // openCrawl opens the store, reads the crawl's frozen config and adopts what a

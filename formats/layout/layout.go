@@ -49,6 +49,9 @@ func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" 
 // Politeness holds the newest revision of the crawl's politeness.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
+// Settings holds a config that tasks elsewhere run with, under the digest of its text.
+func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
+
 // Active names the crawl and round whose fetch stage runs in this store.
 func Active() string { return "active.json" }
 
@@ -91,6 +94,12 @@ func StageDir(crawl string, round int, stage string) string {
 // Inputs freezes what a stage reads.
 func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
+}
+
+// TaskList names tasks of a stage that are run together elsewhere, under the digest
+// of the list.
+func TaskList(crawl string, round int, stage, digest string) string {
+	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
 }
 
 // Result is the result of a committed task.

@@ -33,14 +33,14 @@ func TestParsePartIsTheInverseOfPart(t *testing.T) {
 
 func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 	keys := []string{
-		Active(), CrawlManifest("2026-11"), Start("2026-11", 0), Sealed("2026-11", 0),
+		Active(), CrawlManifest("2026-11"), Settings("2026-11", "0a1b"), Start("2026-11", 0), Sealed("2026-11", 0),
 		PlanManifest("2026-11", 0, "p"), PlanPart("2026-11", 0, "p", 3), PlanRefused("2026-11", 0, "p"),
 		Checkpoint("2026-11", 0, 3), Segment("2026-11", 0, "p", 3, 1, 2, "pages"),
 		WARC("2026-11", 0, 3, 1, 2), CDXJ(WARC("2026-11", 0, 3, 1, 2)),
 		Table("pages", "2026-11", 0, 3), Captures("2026-11", "warc", 0, 3),
 	}
 	for _, stage := range []string{"fetch", "merge", "dedup", "rank", "frontier", "publish"} {
-		keys = append(keys, Inputs("2026-11", 0, stage), Result("2026-11", 0, stage, 3),
+		keys = append(keys, TaskList("2026-11", 0, stage, "0a1b"), Inputs("2026-11", 0, stage), Result("2026-11", 0, stage, 3),
 			Attempt("2026-11", 0, stage, 3, 2), Working("2026-11", 0, stage, "edges", 3))
 	}
 	for i, a := range keys {

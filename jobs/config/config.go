@@ -140,13 +140,6 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Kubernetes is read by an executor that submits Jobs.
-type Kubernetes struct {
-	Namespace   string `yaml:"namespace"`
-	Image       string `yaml:"image"`
-	Parallelism int    `yaml:"parallelism"` // pods of a Job at a time
-}
-
 // Default returns the config of an empty file.
 func Default() *Config {
 	return &Config{
@@ -172,7 +165,7 @@ func Default() *Config {
 		},
 		Dedup:      Dedup{MaxDistance: 3, MinWords: 50},
 		Frontier:   Frontier{Follow: "domain"},
-		Kubernetes: Kubernetes{Namespace: "crawl", Parallelism: 50},
+		Kubernetes: defaultKubernetes(),
 	}
 }
 

@@ -104,6 +104,40 @@ plan:
 	}
 }
 
+func TestWhatReplacesAReferenceIsKeptAndOtherReferencesStay(t *testing.T) {
+	lookup := env("SECRET", "hunter2", "DELAY", "3s", "AGENT", "a/1.0 (+https://example.org)")
+	base, err := Read("first", []byte(`user_agent: "${AGENT}"
+politeness: {delay: "${DELAY}"}
+fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128"}
+`), lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "later.yaml")
+	if err := os.WriteFile(file, []byte("politeness: {delay: 9s}\nfetch: {slots: 7}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	later, err := LoadOver(base, file, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag does
+	text, err := later.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"${SECRET}", "delay: 9s", "b/1.0", "slots: 7"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for _, wrong := range []string{"hunter2", "${DELAY}", "${AGENT}"} {
+		if strings.Contains(text, wrong) {
+			t.Errorf("%q is in\n%s", wrong, text)
+		}
+	}
+}
+
 func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	base := read(t, "plan: {max_depth: 3}\n")
 	for text, want := range map[string]string{

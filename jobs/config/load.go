@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,13 +78,13 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 		if e.err != nil {
 			return nil, located(name, e.err)
 		}
-		c.references = e.found
 		var sections map[string]any
 		if yaml.NodeToValue(root, &sections) == nil {
 			if _, ok := sections["politeness"]; ok {
 				c.Politeness = Default().Politeness
 			}
 		}
+		c.references = append(c.references, e.found...)
 		if err := yaml.NodeToValue(root, c, yaml.Strict()); err != nil {
 			return nil, located(name, err)
 		}
@@ -94,6 +96,9 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 				c.Politeness.Classes[class] = d
 			}
 		}
+	}
+	if err := c.noteReferences(); err != nil {
+		return nil, err
 	}
 	if err := c.Validate(); err != nil {
 		var f *fieldError
@@ -122,15 +127,80 @@ func (c *Config) YAML() (string, error) {
 		return "", fmt.Errorf("render config: %w", err)
 	}
 	for _, r := range c.references {
-		p, err := yaml.PathString(r.path)
+		p, value, err := scalarAt(file, r.path)
 		if err != nil {
-			return "", fmt.Errorf("render config: %s: %w", r.path, err)
+			return "", fmt.Errorf("render config: %w", err)
+		}
+		if value != r.value { // replaced since: by a flag, by a later file
+			continue
 		}
 		if err := p.ReplaceWithReader(file, strings.NewReader(strconv.Quote(r.text))); err != nil {
 			return "", fmt.Errorf("render config: %s: %w", r.path, err)
 		}
 	}
 	return file.String(), nil
+}
+
+// noteReferences fills in what the references came to, and forgets those that the
+// config does not keep.
+func (c *Config) noteReferences() error {
+	if len(c.references) == 0 {
+		return nil
+	}
+	b, err := yaml.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("render config: %w", err)
+	}
+	file, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return fmt.Errorf("render config: %w", err)
+	}
+	var kept []unexpanded
+	for _, r := range c.references {
+		_, value, err := scalarAt(file, r.path)
+		if err != nil {
+			return fmt.Errorf("render config: %w", err)
+		}
+		if value != "" && (r.value == "" || r.value == value) {
+			r.value = value
+			kept = append(kept, r)
+		}
+	}
+	c.references = kept
+	return nil
+}
+
+// scalarAt is the text of the value at a path; "" where there is none.
+func scalarAt(file *ast.File, path string) (*yaml.Path, string, error) {
+	p, err := yaml.PathString(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	n, err := p.FilterFile(file)
+	if err != nil || n == nil {
+		if err == nil || yaml.IsNotFoundNodeError(err) {
+			return p, "", nil
+		}
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	return p, n.String(), nil
+}
+
+// ReadPoliteness is Read for a file that may hold the politeness section alone:
+// what else stood in it would have no effect.
+func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
+	c, err := Read(name, body, lookup)
+	if err != nil {
+		return nil, err
+	}
+	rest := *c
+	rest.Politeness = Default().Politeness
+	compare(reflect.ValueOf(*Default()), reflect.ValueOf(rest), "", func(field string) {
+		if err == nil {
+			err = invalidf("%s: %s is set: only politeness is read from this file", name, field)
+		}
+	})
+	return c, err
 }
 
 // YAML renders the section as a config file that says nothing else.
@@ -150,6 +220,7 @@ func (c *Config) Clone() *Config {
 	d.Politeness.Classes = maps.Clone(c.Politeness.Classes)
 	d.Politeness.Domains = maps.Clone(c.Politeness.Domains)
 	d.Plan.Budgets.Domains = maps.Clone(c.Plan.Budgets.Domains)
+	d.references = slices.Clone(c.references)
 	return &d
 }
 
@@ -194,7 +265,10 @@ func typeMessage(text string) string {
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // unexpanded is a value that held a reference.
-type unexpanded struct{ path, text string }
+type unexpanded struct {
+	path, text string
+	value      string // as the rendered config has it
+}
 
 // expander replaces ${VAR} in the values of string scalars.
 type expander struct {
@@ -205,7 +279,7 @@ type expander struct {
 
 func (e *expander) Visit(n ast.Node) ast.Visitor {
 	if s, ok := n.(*ast.StringNode); ok && reference.MatchString(s.Value) {
-		e.found = append(e.found, unexpanded{s.GetPath(), s.Value})
+		e.found = append(e.found, unexpanded{path: s.GetPath(), text: s.Value})
 		s.Value = reference.ReplaceAllStringFunc(s.Value, func(ref string) string {
 			v, ok := e.lookup(ref[2 : len(ref)-1])
 			if !ok && e.err == nil {

@@ -90,7 +90,7 @@ func (c *Config) Validate() error {
 	if follow := []string{"none", "host", "domain", "any"}; !slices.Contains(follow, c.Frontier.Follow) {
 		check.fail("frontier.follow", fmt.Sprintf("is %q: it may be %s", c.Frontier.Follow, strings.Join(follow, ", ")))
 	}
-	check.positive("kubernetes.parallelism", c.Kubernetes.Parallelism, 1, 100_000)
+	c.Kubernetes.validate(check)
 	return check.err
 }
 

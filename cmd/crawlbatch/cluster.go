@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// What --executor may be.
+const (
+	executorLocal      = "local"
+	executorKubernetes = "kubernetes"
+)
+
+// clusterOptions say which cluster, and what in its config a flag overrides.
+type clusterOptions struct {
+	kubeconfig, context string
+	namespace, image    string
+}
+
+func (o *clusterOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; else KUBECONFIG, ~/.kube/config, or the cluster this runs in")
+	cmd.Flags().StringVar(&o.context, "kube-context", "", "context of the kubeconfig")
+	o.overlayFlags(cmd)
+}
+
+func (o *clusterOptions) overlayFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.namespace, "namespace", "", "of the Jobs, for kubernetes.namespace")
+	cmd.Flags().StringVar(&o.image, "image", "", "of crawlbatch, for kubernetes.image")
+}
+
+// overlay lays the flags over the config.
+func (o *clusterOptions) overlay(cfg *config.Config) error {
+	if o.namespace != "" {
+		cfg.Kubernetes.Namespace = o.namespace
+	}
+	if o.image != "" {
+		cfg.Kubernetes.Image = o.image
+	}
+	return cfg.Validate()
+}
+
+func (o *clusterOptions) connect(cfg *config.Config) (kubernetes.Interface, error) {
+	if err := o.overlay(cfg); err != nil {
+		return nil, err
+	}
+	return k8s.Connect(o.kubeconfig, o.context)
+}
+
+// checkExecutor finds what is wrong with --executor, and with a store that no pod
+// could reach.
+func (o *runOptions) checkExecutor() error {
+	switch {
+	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
+		return usagef("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
+	case o.executor == executorKubernetes, o.executor == executorLocal && !o.detach:
+		return nil
+	case o.executor == executorLocal:
+		return usagef("--detach needs --executor kubernetes")
+	}
+	return usagef("--executor %q: it may be local or kubernetes", o.executor)
+}
+
+// passedOn are the variables that say where S3 is; they hold no secrets. Pods get
+// them unless kubernetes.env sets them.
+var passedOn = []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
+
+func podEnv() map[string]string {
+	env := map[string]string{}
+	for _, name := range passedOn {
+		if v := os.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
+}
+
+func (o *runOptions) kubernetesExecutor(client kubernetes.Interface, b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.Logger) *k8s.Executor {
+	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: podEnv(), Clock: clock, Log: log, Version: version}
+}
+
+// runDetached submits a Job that runs this command in the cluster.
+func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *config.Config) error {
+	client, err := o.cluster.connect(cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.Kubernetes.Image == "" {
+		return usagef("kubernetes.image is empty: name the image of crawlbatch in the config, or with --image")
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		return err
+	}
+	key, settings, err := k8s.SettingsKey(o.month, text, version)
+	if err != nil {
+		return err
+	}
+	if _, err := manifest.Create(ctx, b, key, settings); err != nil {
+		return err
+	}
+	r := &k8s.Renderer{Config: cfg, Store: o.store, Settings: key, Env: podEnv()}
+	job := r.DriverJob(o.month, o.rounds)
+	running, err := k8s.Submit(ctx, client, r, job)
+	if err != nil {
+		return err
+	}
+	verb := "submitted"
+	if running {
+		verb = "runs already:"
+	}
+	fmt.Fprintf(o.out, "%s Job %s in namespace %s\n  kubectl logs -n %[3]s -f job/%[2]s\n  kubectl get jobs -n %[3]s -l %s=%s\n",
+		verb, job.Name, job.Namespace, k8s.LabelCrawl, o.month)
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+type renderOptions struct {
+	*common
+	month   string
+	round   int
+	stage   string
+	cluster clusterOptions
+}
+
+func newK8s(c *common) *cobra.Command {
+	o := renderOptions{common: c}
+	cmd := &cobra.Command{
+		Use:   "k8s",
+		Short: "What Kubernetes would be given",
+		Args:  knownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	render := &cobra.Command{
+		Use:   "render --month YYYY-MM",
+		Short: "Print the Jobs that run would submit",
+		Long: `Render prints, as YAML, the service account and the Jobs that
+` + "`crawlbatch run --executor kubernetes`" + ` would submit for the tasks of a round that have
+no result, without asking a cluster and without writing to the store.`,
+		Example: "  crawlbatch k8s render --month 2026-11 --store s3://bucket/prefix --stage fetch",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runRender(cmd.Context(), o) },
+	}
+	render.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
+	render.Flags().IntVar(&o.round, "round", 0, "round")
+	render.Flags().StringVar(&o.stage, "stage", "", "fetch, merge, dedup, rank, frontier or publish; else all")
+	o.cluster.overlayFlags(render)
+	cmd.AddCommand(render)
+	return cmd
+}
+
+func runRender(ctx context.Context, o renderOptions) error {
+	order := stages.Order
+	if o.stage != "" {
+		if order = []stages.Stage{stages.Stage(o.stage)}; !order[0].Valid() {
+			return usagef("--stage %q: it may be %s", o.stage, stageNames())
+		}
+	}
+	b, cfg, err := o.openCrawl(ctx, o.month)
+	if err != nil {
+		return err
+	}
+	if err := o.cluster.overlay(cfg); err != nil {
+		return err
+	}
+	p, _, err := worker.FindPlan(ctx, b, o.month, o.round)
+	if err != nil {
+		return err
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		return err
+	}
+	key, _, err := k8s.SettingsKey(o.month, text, version)
+	if err != nil {
+		return err
+	}
+	r := &k8s.Renderer{Config: cfg, Plan: p, Store: o.store, Settings: key, Env: podEnv()}
+	if err := printYAML(o.out, r.ServiceAccount()); err != nil {
+		return err
+	}
+	d := &jobs.Driver{Bucket: b}
+	for _, stage := range order {
+		missing, err := d.Missing(ctx, p, stage, nil)
+		if err != nil {
+			return err
+		}
+		batches, err := k8s.Split(p, missing, cfg.Kubernetes.JobTasks, version)
+		if err != nil {
+			return err
+		}
+		for i, share := range k8s.Shares(batches, cfg.Kubernetes.Parallelism) {
+			if err := printYAML(o.out, r.Job(&batches[i], share)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func printYAML(w io.Writer, object any) error {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("render: %w", err)
+	}
+	_, err = fmt.Fprintf(w, "---\n%s", text)
+	return err
+}

@@ -1,0 +1,36 @@
+package k8s
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// How the cluster is asked.
+const (
+	apiTimeout = 15 * time.Second // a call
+	apiRate    = 20               // calls a second
+	apiBurst   = 100
+)
+
+// Connect makes a client of the cluster that a kubeconfig file names: the given one,
+// KUBECONFIG's, ~/.kube/config, or where there is none the cluster that this process
+// runs in. It asks the cluster nothing yet. The error wraps ErrCluster.
+func Connect(kubeconfig, context string) (kubernetes.Interface, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster is configured: %v: give --kubeconfig FILE, or set KUBECONFIG: %w", err, ErrCluster)
+	}
+	cfg.Timeout, cfg.QPS, cfg.Burst = apiTimeout, apiRate, apiBurst
+	cfg.UserAgent = "crawlbatch " + rest.DefaultKubernetesUserAgent()
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig is of no use: %v: %w", err, ErrCluster)
+	}
+	return client, nil
+}

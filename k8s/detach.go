@@ -1,0 +1,91 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// The driver reads manifests and waits, and plans the next round.
+const (
+	driverMemory  = 1 << 30
+	driverScratch = 4 << 30
+	driverTries   = 20 // a driver that dies is started again, and goes on from the store
+)
+
+// DriverJob renders the Job that runs the driver itself: `crawlbatch run` of a crawl
+// within the cluster.
+func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
+	k := &r.Config.Kubernetes
+	labels := map[string]string{LabelName: "crawlbatch", LabelComponent: "driver", LabelCrawl: crawl, LabelStore: storeLabel(r.Store)}
+	args := []string{
+		"run", "--month", crawl, "--rounds", strconv.Itoa(rounds), "--executor", "kubernetes", "--settings", r.Settings, "--store", r.Store,
+		"--log-format", "json",
+	}
+	args = append(args, r.Flags...)
+	n := needs{cpu: *resource.NewMilliQuantity(leastCPU, resource.DecimalSI), memory: driverMemory, scratch: driverScratch}
+	spec := r.podSpec(args, n, []corev1.Volume{scratch(n.scratch)}, []corev1.VolumeMount{{Name: scratchVolume, MountPath: scratchDir}})
+	spec.ServiceAccountName = k.DriverServiceAccount
+	spec.AutomountServiceAccountToken = ptr(true)
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("crawl-%s-driver-%s", crawl, storeLabel(r.Store)), Namespace: k.Namespace, Labels: labels,
+			Annotations: map[string]string{AnnotationStore: r.Store},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit: ptr(int32(driverTries)), PodReplacementPolicy: ptr(batchv1.Failed), TTLSecondsAfterFinished: ptr(int32(k.TTL.Std().Seconds())),
+			PodFailurePolicy: driverPolicy(),
+			Template:         corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: k.Annotations}, Spec: spec},
+		},
+	}
+}
+
+// driverPolicy ends the driver's Job where it says itself that somebody has to do
+// something: usage, failed tasks, permanent.
+func driverPolicy() *batchv1.PodFailurePolicy {
+	p := failurePolicy()
+	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
+	p.Rules[0].OnExitCodes.Values = []int32{exitUsage, exitTasksFailed, exitPermanent}
+	return p
+}
+
+// Submit creates the driver's Job. One of that name that has ended is replaced; one
+// that runs is left, and reported as running.
+func Submit(ctx context.Context, client kubernetes.Interface, r *Renderer, job *batchv1.Job) (running bool, err error) {
+	jobs := client.BatchV1().Jobs(job.Namespace)
+	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: stages.SystemClock{}}}
+	for {
+		_, err := jobs.Create(ctx, job, metav1.CreateOptions{FieldManager: "crawlbatch"})
+		if err == nil {
+			return false, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return false, explain(err, r.Config)
+		}
+		other, err := jobs.Get(ctx, job.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return false, explain(err, r.Config)
+		case ended(other) == nil && other.DeletionTimestamp == nil:
+			return true, nil
+		}
+		if err := e.remove(ctx, job.Name); err != nil {
+			return false, err
+		}
+		if err := e.gone(ctx, job.Name); err != nil {
+			return false, err
+		}
+	}
+}

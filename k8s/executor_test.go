@@ -1,0 +1,226 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// lab is a store with a planned round, and a cluster that only keeps objects.
+type lab struct {
+	*Executor
+	cluster *fake.Clientset
+	ended   map[int]error
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, b, layout.PlanManifest("2026-11", 0, "p1"), plan(4))
+	create(t, b, layout.Start("2026-11", 0), &manifest.Start{Plan: "p1"})
+	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1'}")
+	cluster := fake.NewClientset()
+	return &lab{cluster: cluster, ended: map[int]error{}, Executor: &Executor{
+		Client: cluster, Bucket: b, Config: r.Config, Store: r.Store, Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Version: "v1",
+	}}
+}
+
+func create(t *testing.T, b store.Bucket, key string, d manifest.Document) {
+	t.Helper()
+	if _, err := manifest.Create(t.Context(), b, key, d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *lab) result(t *testing.T, n int) {
+	t.Helper()
+	task := stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: n}
+	create(t, l.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: n, Plan: "p1"})
+}
+
+func (l *lab) run(ctx context.Context, partitions ...int) error {
+	return l.Run(ctx, tasks(stages.Fetch, partitions...), func(t stages.Task, err error) { l.ended[t.Partition] = err })
+}
+
+func (l *lab) jobs(t *testing.T) []batchv1.Job {
+	t.Helper()
+	list, err := l.cluster.BatchV1().Jobs("crawl").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// says sets a Job's status.
+func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
+	t.Helper()
+	job.Status = s
+	if _, err := l.cluster.BatchV1().Jobs("crawl").UpdateStatus(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		ends := make(chan error, 1)
+		go func() { ends <- l.run(t.Context(), 0, 1, 3) }()
+		time.Sleep(time.Second)
+		job := l.jobs(t)[0]
+		if *job.Spec.Completions != 3 || job.Annotations[AnnotationPartitions] != "0-1,3" {
+			t.Errorf("%d completions of %s", *job.Spec.Completions, job.Annotations[AnnotationPartitions])
+		}
+		l.result(t, 0)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-2", Namespace: "crawl", Labels: map[string]string{
+			batchv1.JobNameLabel: job.Name, batchv1.JobCompletionIndexAnnotation: "2"}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: exitPermanent, Message: "fetch@2026-11.0:3: damaged\n"}}}}
+		if err := l.cluster.Tracker().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+		l.says(t, job, batchv1.JobStatus{CompletedIndexes: "0-1", FailedIndexes: ptr("2"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+		if err := <-ends; err != nil {
+			t.Fatal(err)
+		}
+		if l.ended[0] != nil {
+			t.Errorf("task 0 has a result, and ended with %v", l.ended[0])
+		}
+		if err := l.ended[1]; err == nil || !strings.Contains(err.Error(), "no result") {
+			t.Errorf("task 1 has no result, and ended with %v", err)
+		}
+		if err := l.ended[3]; !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "fetch@2026-11.0:3: damaged") {
+			t.Errorf("task 3 ended with %v", err)
+		}
+	})
+}
+
+func TestAStoppedDriverLeavesItsJobAndTheNextAdoptsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := l.run(ctx, 0, 1); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		job := l.jobs(t)[0]
+		l.says(t, job, batchv1.JobStatus{Ready: ptr(int32(2)), Active: 2})
+		ends := make(chan error, 1)
+		go func() { ends <- l.run(t.Context(), 1, 2) }() // 0 was done meanwhile, 2 is asked for too
+		time.Sleep(time.Second)
+		all := l.jobs(t)
+		if len(all) != 2 {
+			t.Fatalf("%d Jobs: the first was to be adopted, and one made of task 2", len(all))
+		}
+		l.result(t, 1)
+		l.result(t, 2)
+		for _, j := range all {
+			if j.Name != job.Name && j.Annotations[AnnotationPartitions] != "2" {
+				t.Errorf("the second Job runs %s", j.Annotations[AnnotationPartitions])
+			}
+			l.says(t, j, batchv1.JobStatus{CompletedIndexes: "0-1", Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
+		}
+		if err := <-ends; err != nil || l.ended[1] != nil || l.ended[2] != nil {
+			t.Errorf("%v, %v", err, l.ended)
+		}
+	})
+}
+
+func TestTheSameTasksRunAgainInAJobOfAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		for generation := 1; generation <= 2; generation++ {
+			ends := make(chan error, 1)
+			go func() { ends <- l.run(t.Context(), 0) }()
+			time.Sleep(time.Second)
+			all := l.jobs(t)
+			if len(all) != generation {
+				t.Fatalf("%d Jobs in generation %d", len(all), generation)
+			}
+			for _, j := range all {
+				l.says(t, j, batchv1.JobStatus{FailedIndexes: ptr("0"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+			}
+			if err := <-ends; err != nil || l.ended[0] == nil {
+				t.Errorf("%v, %v", err, l.ended)
+			}
+		}
+	})
+}
+
+func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T) {
+	refuse := func(err error) func(*lab) {
+		return func(l *lab) {
+			l.cluster.PrependReactor("create", "jobs", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		}
+	}
+	waiting := func(reason string) func(*lab) {
+		return func(l *lab) {
+			l.cluster.PrependReactor("list", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
+				name, _ := a.(ktesting.ListAction).GetListRestrictions().Labels.RequiresExactMatch(batchv1.JobNameLabel)
+				p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{batchv1.JobNameLabel: name}}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: "registry.example/x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
+				return true, &corev1.PodList{Items: []corev1.Pod{p}}, nil
+			})
+		}
+	}
+	event := func(text string) func(*lab) {
+		return func(l *lab) {
+			l.cluster.PrependReactor("list", "events", func(ktesting.Action) (bool, runtime.Object, error) {
+				jobs, err := l.cluster.Tracker().List(batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), "crawl")
+				if err != nil {
+					return true, nil, err
+				}
+				name := jobs.(*batchv1.JobList).Items[0].Name
+				return true, &corev1.EventList{Items: []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: name}, Reason: "FailedCreate", Message: text}}}, nil
+			})
+		}
+	}
+	for _, c := range []struct {
+		name string
+		with func(*lab)
+		want string
+	}{
+		{"forbidden", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "x", errors.New("no"))), "k8s/manifests/rbac.yaml"},
+		{"no namespace", refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "crawl")), "kubectl create namespace crawl"},
+		{"quota of Jobs", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "x", errors.New("exceeded quota: q"))), "ResourceQuota"},
+		{"image", waiting("ImagePullBackOff"), "kubernetes.image"},
+		{"secret", waiting("CreateContainerConfigError"), "env_from_secrets"},
+		{"service account", event(`error looking up service account crawl/x: serviceaccount "x" not found`), "kubernetes.service_account"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				c.with(l)
+				began := time.Now()
+				err := l.run(t.Context(), 0)
+				if !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), c.want) || time.Since(began) > 30*time.Second {
+					t.Errorf("after %s: %v", time.Since(began), err)
+				}
+				if n := len(l.jobs(t)); n != 0 {
+					t.Errorf("%d Jobs are left that cannot start", n)
+				}
+			})
+		})
+	}
+}

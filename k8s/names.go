@@ -1,0 +1,163 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Labels of Jobs and pods, to select them by.
+const (
+	LabelName      = "app.kubernetes.io/name"      // crawlbatch
+	LabelComponent = "app.kubernetes.io/component" // task or driver
+	LabelCrawl     = "crawlbatch.io/crawl"         // 2026-11
+	LabelRound     = "crawlbatch.io/round"         // 0
+	LabelStage     = "crawlbatch.io/stage"         // fetch
+	LabelStore     = "crawlbatch.io/store"         // digest of the store's address: a cluster may serve several
+	LabelPartition = "crawlbatch.io/partition"     // of a pod; the driver sets it
+	LabelAttempt   = "crawlbatch.io/attempt"       // of a pod, from 1; the driver sets it
+)
+
+// Annotations of Jobs.
+const (
+	AnnotationTasks      = "crawlbatch.io/tasks"         // key of the task list
+	AnnotationPartitions = "crawlbatch.io/partitions"    // as 0-199 or 3,17
+	AnnotationStore      = "crawlbatch.io/store-address" // as --store has it
+	AnnotationTemplate   = "crawlbatch.io/template"      // digest of what was asked for
+)
+
+// shortDigest is as much of a digest as tells a cluster's objects apart.
+const shortDigest = 8
+
+// Batch is what one Job runs: tasks of one stage, by ascending partition.
+type Batch struct {
+	Stage      stages.Stage
+	Crawl      string
+	Round      int
+	Partitions []int
+	Key        string // of the task list in the store
+	Generation int    // from 1: the same tasks may be run again by a later Job
+}
+
+// list is the batch as the store keeps it.
+func (b *Batch) list(plan, version string) *manifest.Tasks {
+	return &manifest.Tasks{Header: manifest.Header{Version: version}, Crawl: b.Crawl, Round: b.Round, Stage: string(b.Stage), Plan: plan, Partitions: b.Partitions}
+}
+
+// digest tells batches apart; it is that of the task list's key.
+func (b *Batch) digest() string {
+	name := strings.TrimSuffix(b.Key[strings.LastIndexByte(b.Key, '-')+1:], ".json")
+	return name[:min(len(name), shortDigest)]
+}
+
+// baseName is the Job's name without its generation; at most 52 bytes, so that the
+// names of pods stay below 63.
+func (b *Batch) baseName() string {
+	return fmt.Sprintf("crawl-%s-r%d-%s-%s", b.Crawl, b.Round, b.Stage, b.digest())
+}
+
+// Name is the Job's name.
+func (b *Batch) Name() string { return fmt.Sprintf("%s-%d", b.baseName(), b.Generation) }
+
+// task is the task of a completion index.
+func (b *Batch) task(index int) stages.Task {
+	return stages.Task{Stage: b.Stage, Crawl: b.Crawl, Round: b.Round, Partition: b.Partitions[index]}
+}
+
+// Split makes batches of at most bound tasks, all of one stage, and gives each the
+// key its list has in the store.
+func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) ([]Batch, error) {
+	var batches []Batch
+	for len(tasks) > 0 {
+		n := min(len(tasks), max(bound, 1))
+		b := Batch{Stage: tasks[0].Stage, Crawl: tasks[0].Crawl, Round: tasks[0].Round, Generation: 1}
+		for _, t := range tasks[:n] {
+			b.Partitions = append(b.Partitions, t.Partition)
+		}
+		body, err := manifest.Encode(b.list(plan.ID, version))
+		if err != nil {
+			return nil, err
+		}
+		b.Key = layout.TaskList(b.Crawl, b.Round, string(b.Stage), manifest.Digest(body)[:16])
+		batches, tasks = append(batches, b), tasks[n:]
+	}
+	return batches, nil
+}
+
+// errList: a task list is not of the stage or plan that it is used for.
+var errList = errors.New("the task list is of another stage or plan")
+
+// LoadTasks reads the task list under key and checks that it is of that stage.
+func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Stage, crawl string, round int) (*manifest.Tasks, error) {
+	var list manifest.Tasks
+	if _, _, err := manifest.Load(ctx, b, key, &list); err != nil {
+		return nil, err
+	}
+	if list.Stage != string(stage) || list.Crawl != crawl || list.Round != round {
+		return nil, fmt.Errorf("%q lists tasks of %s@%s.%d, not of %s@%s.%d: %w: %w", key, list.Stage, list.Crawl, list.Round, stage, crawl, round, errList, stages.ErrPermanent)
+	}
+	return &list, nil
+}
+
+// SettingsKey is where a config for pods lies in the store.
+func SettingsKey(crawl, config, version string) (string, *manifest.Settings, error) {
+	s := &manifest.Settings{Header: manifest.Header{Version: version}, Config: config}
+	body, err := manifest.Encode(s)
+	if err != nil {
+		return "", nil, err
+	}
+	return layout.Settings(crawl, manifest.Digest(body)[:16]), s, nil
+}
+
+// maxRanges bounds the text of an annotation.
+const maxRanges = 200
+
+// ranges writes ascending numbers as Kubernetes writes indexes: 0-4,7.
+func ranges(n []int) string {
+	var out []string
+	for i := 0; i < len(n); {
+		j := i
+		for j+1 < len(n) && n[j+1] == n[j]+1 {
+			j++
+		}
+		text := strconv.Itoa(n[i])
+		if j > i {
+			text += "-" + strconv.Itoa(n[j])
+		}
+		if out = append(out, text); len(out) == maxRanges && j+1 < len(n) {
+			return strings.Join(out, ",") + ",…"
+		}
+		i = j + 1
+	}
+	return strings.Join(out, ",")
+}
+
+// parseRanges reads indexes below bound as Kubernetes writes them, such as 0,3-5;
+// what it cannot read, it leaves out.
+func parseRanges(s string, bound int) []int {
+	var out []int
+	for part := range strings.SplitSeq(s, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		if err != nil || a < 0 {
+			continue
+		}
+		z := a
+		if isRange {
+			if z, err = strconv.Atoi(last); err != nil {
+				continue
+			}
+		}
+		for i := a; i <= z && i < bound; i++ {
+			out = append(out, i)
+		}
+	}
+	return out
+}

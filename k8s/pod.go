@@ -1,0 +1,126 @@
+package k8s
+
+import (
+	"maps"
+	"path"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Where things lie in a pod.
+const (
+	scratchDir      = "/scratch"
+	politenessDir   = "/etc/crawlbatch"
+	PolitenessFile  = "politeness.yaml" // key of the ConfigMap
+	terminationLog  = "/dev/termination-log"
+	unprivileged    = 65532 // user and group
+	hostnameTopo    = "kubernetes.io/hostname"
+	zoneTopo        = "topology.kubernetes.io/zone"
+	scratchVolume   = "scratch"
+	politenessMount = "politeness"
+)
+
+// spotTaints are the taints that clouds give their spot nodes.
+var spotTaints = []corev1.Toleration{
+	{Key: "cloud.google.com/gke-spot", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule},
+	{Key: "kubernetes.azure.com/scalesetpriority", Operator: corev1.TolerationOpEqual, Value: "spot", Effect: corev1.TaintEffectNoSchedule},
+}
+
+// pod is the template of a batch's pods. It fits the restricted Pod Security level.
+func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpec {
+	k := &r.Config.Kubernetes
+	n := estimate(r.Plan, r.Config, b)
+	args := []string{
+		"task", string(b.Stage), "--month", b.Crawl, "--round", strconv.Itoa(b.Round), "--tasks", b.Key, "--settings", r.Settings,
+		"--store", r.Store, "--log-format", "json", "--termination-log", terminationLog,
+	}
+	args = append(args, r.Flags...)
+	volumes := []corev1.Volume{scratch(n.scratch)}
+	mounts := []corev1.VolumeMount{{Name: scratchVolume, MountPath: scratchDir}}
+	if b.Stage == stages.Fetch && k.PolitenessConfigMap != "" {
+		args = append(args, "--politeness", path.Join(politenessDir, PolitenessFile))
+		mounts = append(mounts, corev1.VolumeMount{Name: politenessMount, MountPath: politenessDir, ReadOnly: true})
+		volumes = append(volumes, corev1.Volume{Name: politenessMount, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: k.PolitenessConfigMap}, Optional: ptr(true),
+		}}})
+	}
+	spec := r.podSpec(args, n, volumes, mounts)
+	spec.ServiceAccountName = k.ServiceAccount
+	spec.AutomountServiceAccountToken = ptr(k.ServiceAccountToken)
+	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread(hostnameTopo, labels), spread(zoneTopo, labels)}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: maps.Clone(k.Annotations)},
+		Spec:       spec,
+	}
+}
+
+// podSpec is what the pods of tasks and of the driver have in common.
+func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, mounts []corev1.VolumeMount) corev1.PodSpec {
+	k := &r.Config.Kubernetes
+	env := maps.Clone(r.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, k.Env)
+	env["GOMEMLIMIT"] = strconv.FormatInt(goMemory(n.memory), 10)
+	env["TMPDIR"] = scratchDir
+	spec := corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		TerminationGracePeriodSeconds: ptr(int64(k.Grace.Std().Seconds())),
+		EnableServiceLinks:            ptr(false),
+		PriorityClassName:             k.PriorityClass,
+		NodeSelector:                  maps.Clone(k.NodeSelector),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(unprivileged)), RunAsGroup: ptr(int64(unprivileged)), FSGroup: ptr(int64(unprivileged)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Volumes: volumes,
+		Containers: []corev1.Container{{
+			Name: containerName, Image: k.Image, ImagePullPolicy: corev1.PullPolicy(k.ImagePullPolicy), Args: args, Env: envVars(env),
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: n.cpu, corev1.ResourceMemory: bytesOf(n.memory), corev1.ResourceEphemeralStorage: bytesOf(n.scratch)},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: bytesOf(n.memory)},
+			},
+			VolumeMounts:             mounts,
+			TerminationMessagePath:   terminationLog,
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(true), RunAsNonRoot: ptr(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+		}},
+	}
+	for _, s := range k.ImagePullSecrets {
+		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
+	}
+	for _, s := range k.EnvFromSecrets {
+		spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: s}}})
+	}
+	if k.Spot {
+		spec.Tolerations = append(spec.Tolerations, spotTaints...)
+	}
+	for _, t := range k.Tolerations {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return spec
+}
+
+func scratch(size int64) corev1.Volume {
+	return corev1.Volume{Name: scratchVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr(bytesOf(size))}}}
+}
+
+func bytesOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
+
+// spread asks for pods of a stage on different nodes and zones, where that can be:
+// what goes away then takes few of them along, and they share no address.
+func spread(topology string, labels map[string]string) corev1.TopologySpreadConstraint {
+	return corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
+	}
+}

@@ -1,0 +1,146 @@
+package k8s
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// Exit codes of a task that the Job treats in a way of its own (cmd/crawlbatch lists
+// them all).
+const (
+	exitUsage       = 2  // the config or the store's address is wrong: so it is for every attempt
+	exitTasksFailed = 3  // of a driver: tasks failed for good
+	exitInterrupted = 75 // go on later: no failure
+	exitPermanent   = 78 // retrying cannot help
+)
+
+// containerName is that of a pod's one container.
+const containerName = "task"
+
+// Renderer makes Jobs. It asks no cluster anything.
+type Renderer struct {
+	Config   *config.Config
+	Plan     *manifest.Plan
+	Store    string            // as --store has it; pods must reach it under that name
+	Flags    []string          // further flags of every task
+	Settings string            // key of the config for pods, see SettingsKey
+	Env      map[string]string // kubernetes.env overrides it
+}
+
+// Job renders the Job of a batch that may run share of the stage's pods at a time.
+func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
+	k := &r.Config.Kubernetes
+	labels := r.labels(b)
+	tasks := int32(len(b.Partitions))
+	spec := batchv1.JobSpec{
+		CompletionMode:          ptr(batchv1.IndexedCompletion),
+		Completions:             ptr(tasks),
+		Parallelism:             ptr(min(tasks, int32(max(share, 1)))),
+		BackoffLimitPerIndex:    ptr(int32(k.BackoffLimitPerIndex)),
+		MaxFailedIndexes:        ptr(maxFailed(k.MaxFailedIndexes, tasks)),
+		PodReplacementPolicy:    ptr(batchv1.Failed),
+		TTLSecondsAfterFinished: ptr(int32(k.TTL.Std().Seconds())),
+		PodFailurePolicy:        failurePolicy(),
+		Template:                r.pod(b, labels),
+	}
+	annotations := map[string]string{
+		AnnotationTasks: b.Key, AnnotationPartitions: ranges(b.Partitions), AnnotationStore: r.Store,
+		AnnotationTemplate: templateDigest(&spec.Template),
+	}
+	return &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.Name(), Namespace: k.Namespace, Labels: labels, Annotations: annotations},
+		Spec:       spec,
+	}
+}
+
+// Shares gives each batch its part of the pods that may run at a time, at least one.
+func Shares(batches []Batch, parallelism int) []int {
+	total := 0
+	for _, b := range batches {
+		total += len(b.Partitions)
+	}
+	shares := make([]int, len(batches))
+	for i, b := range batches {
+		shares[i] = max(1, parallelism*len(b.Partitions)/max(total, 1))
+	}
+	return shares
+}
+
+// ServiceAccount renders the account of task pods, with the annotations that give
+// it a cloud identity.
+func (r *Renderer) ServiceAccount() *corev1.ServiceAccount {
+	k := &r.Config.Kubernetes
+	return &corev1.ServiceAccount{
+		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta:                   metav1.ObjectMeta{Name: k.ServiceAccount, Namespace: k.Namespace, Annotations: maps.Clone(k.ServiceAccountAnnotations), Labels: map[string]string{LabelName: "crawlbatch"}},
+		AutomountServiceAccountToken: ptr(false),
+	}
+}
+
+func (r *Renderer) labels(b *Batch) map[string]string {
+	return map[string]string{
+		LabelName: "crawlbatch", LabelComponent: "task", LabelCrawl: b.Crawl, LabelRound: strconv.Itoa(b.Round), LabelStage: string(b.Stage), LabelStore: storeLabel(r.Store),
+	}
+}
+
+// storeLabel is the label's value for a store's address, which has letters that no
+// label may have.
+func storeLabel(address string) string {
+	sum := sha256.Sum256([]byte(address))
+	return hex.EncodeToString(sum[:])[:shortDigest]
+}
+
+// maxFailed is how many tasks may fail before the Job gives the others up too: so
+// many have one cause.
+func maxFailed(configured int, tasks int32) int32 {
+	if configured == 0 {
+		return min(tasks, max(10, tasks/10))
+	}
+	return min(tasks, int32(configured))
+}
+
+// failurePolicy says which ends of a pod count: what is permanent ends its task at
+// once, an interruption or a node that goes away counts for nothing.
+func failurePolicy() *batchv1.PodFailurePolicy {
+	codes := func(v ...int32) *batchv1.PodFailurePolicyOnExitCodesRequirement {
+		return &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: v}
+	}
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: codes(exitUsage, exitPermanent)},
+		{Action: batchv1.PodFailurePolicyActionIgnore, OnExitCodes: codes(exitInterrupted)},
+		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+	}}
+}
+
+// templateDigest tells whether two Jobs ask for the same pods.
+func templateDigest(t *corev1.PodTemplateSpec) string {
+	body, err := json.Marshal(t)
+	if err != nil { // it holds nothing that JSON cannot
+		return fmt.Sprintf("none: %v", err)
+	}
+	return manifest.Digest(body)[:16]
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// envVars lists variables by name.
+func envVars(m map[string]string) []corev1.EnvVar {
+	var out []corev1.EnvVar
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, corev1.EnvVar{Name: name, Value: m[name]})
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package k8s
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// plan has n partitions of 1000 URLs, 500 s each.
+func plan(n int) *manifest.Plan {
+	p := &manifest.Plan{ID: "p1", Crawl: "2026-11", Buckets: 2, URLs: int64(n) * 1000, EstimatedBytes: int64(n) * 100e6}
+	for i := range n {
+		p.Partitions = append(p.Partitions, manifest.PlanPartition{Partition: i, URLs: 1000, EstimatedSeconds: 500})
+	}
+	return p
+}
+
+func tasks(stage stages.Stage, partitions ...int) []stages.Task {
+	var out []stages.Task
+	for _, n := range partitions {
+		out = append(out, stages.Task{Stage: stage, Crawl: "2026-11", Partition: n})
+	}
+	return out
+}
+
+func rendering(t *testing.T, text string) *Renderer {
+	t.Helper()
+	cfg, err := config.Read("crawlbatch.yaml", []byte(text), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Renderer{Config: cfg, Plan: plan(20), Store: "s3://bucket/crawls", Settings: "crawl=2026-11/settings-0a1b.json", Env: map[string]string{"AWS_REGION": "eu-west-1"}}
+}
+
+func TestRenderedJobsAreAsTheGoldenFilesHaveThem(t *testing.T) {
+	for _, c := range []struct {
+		name, config string
+		tasks        []stages.Task
+	}{
+		{"fetch", "kubernetes: {image: 'registry.example/crawlbatch:1'}", tasks(stages.Fetch, 0, 1, 2, 3)},
+		{"fetch-retry-all-set", `
+kubernetes:
+  image: registry.example/crawlbatch:1
+  image_pull_policy: Always
+  image_pull_secrets: [pull]
+  parallelism: 2
+  max_failed_indexes: 1
+  grace: 90s
+  resources: {default: {cpu: "2"}, fetch: {memory: 3GiB, scratch: 8GiB}}
+  priority_class: crawl-low
+  spot: false
+  node_selector: {pool: crawl}
+  tolerations: [{key: crawl, operator: Exists, effect: NoSchedule}]
+  service_account_token: true
+  env: {AWS_REGION: us-east-1}
+  env_from_secrets: [s3]
+  annotations: {example.org/team: web}
+`, tasks(stages.Fetch, 3, 17)},
+		{"merge", "kubernetes: {image: 'registry.example/crawlbatch:1'}", tasks(stages.Merge, 0, 1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rendering(t, c.config)
+			batches, err := Split(r.Plan, c.tasks, 10, "v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := yaml.Marshal(r.Job(&batches[0], Shares(batches, r.Config.Kubernetes.Parallelism)[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", c.name+".yaml")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestAStageOfMoreTasksThanAJobMayHoldIsSplit(t *testing.T) {
+	p := plan(25)
+	all := make([]int, 25)
+	for i := range all {
+		all[i] = i
+	}
+	batches, err := Split(p, tasks(stages.Fetch, all...), 10, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var joined []int
+	names := map[string]bool{}
+	for _, b := range batches {
+		joined = append(joined, b.Partitions...)
+		names[b.Name()] = true
+	}
+	if len(batches) != 3 || len(names) != 3 || !slices.Equal(joined, all) {
+		t.Errorf("%d batches, %d names, partitions %v", len(batches), len(names), joined)
+	}
+	if shares := Shares(batches, 5); !slices.Equal(shares, []int{2, 2, 1}) {
+		t.Errorf("shares %v", shares)
+	}
+}
+
+func TestRangesAreReadBackAsTheyWereWritten(t *testing.T) {
+	for text, want := range map[string][]int{"": nil, "0": {0}, "0-4,7": {0, 1, 2, 3, 4, 7}, "3,17": {3, 17}} {
+		if got := ranges(want); got != text {
+			t.Errorf("ranges(%v) = %q, want %q", want, got, text)
+		}
+		if got := parseRanges(text, 100); !slices.Equal(got, want) {
+			t.Errorf("parseRanges(%q) = %v, want %v", text, got, want)
+		}
+	}
+	if got := parseRanges("x,1-y,-3,2-999999999", 4); !slices.Equal(got, []int{2, 3}) {
+		t.Errorf("%v", got)
+	}
+}

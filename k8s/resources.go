@@ -1,0 +1,98 @@
+package k8s
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// What tasks need, by what they work on. These are estimates with room to spare: a
+// limit that is too low kills, one that is too high only costs. kubernetes.resources
+// overrides them.
+const (
+	baseMemory     = 256 << 20 // the process and its buffers
+	slotMemory     = 2 << 20   // a fetch in flight
+	parseFactor    = 80        // bodies' worth of memory that parsing the largest ones at once takes
+	rowMemory      = 1 << 10   // a planned URL of a fetch task
+	mergeRowMemory = 8 << 10   // a document that merge or publish joins
+	edgeRowMemory  = 2 << 10   // a URL of a bucket that rank or frontier holds
+	hashMemory     = 256       // a document that dedup compares
+
+	fetchCPU     = 0.010 // core seconds a URL: fetch, parse, compress
+	leastCPU     = 250   // millicores
+	mostCPU      = 4000
+	reduceCPU    = 1000
+	dedupCPU     = 2000
+	memoryStep   = 64 << 20
+	leastScratch = 1 << 30
+	cutsKept     = 4 // checkpoints' worth of segments and WARC files a fetch task may hold
+)
+
+// needs are the resources of a pod.
+type needs struct {
+	cpu     resource.Quantity
+	memory  int64 // bytes, requested and limit
+	scratch int64 // bytes
+}
+
+// estimate gives what the largest of the tasks needs.
+func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
+	urls, rate := int64(0), 0.0 // of the largest partition
+	for _, n := range b.Partitions {
+		if n >= len(p.Partitions) {
+			continue
+		}
+		part := p.Partitions[n]
+		urls = max(urls, part.URLs)
+		if part.EstimatedSeconds > 0 {
+			rate = max(rate, float64(part.URLs)/part.EstimatedSeconds)
+		}
+	}
+	share := int64(1)
+	if p.URLs > 0 {
+		share = p.EstimatedBytes / p.URLs // bytes a URL
+	}
+	buckets := int64(max(p.Buckets, 1))
+	milli := int64(reduceCPU)
+	var n needs
+	switch b.Stage {
+	case stages.Fetch:
+		milli = int64(rate * fetchCPU * 1000)
+		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + urls*rowMemory
+		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes)
+	case stages.Dedup:
+		milli = dedupCPU
+		n.memory = 2*baseMemory + p.URLs*hashMemory
+		n.scratch = leastScratch + p.URLs*hashMemory
+	case stages.Rank, stages.Frontier:
+		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
+		n.scratch = leastScratch + p.EstimatedBytes/buckets
+	default:
+		n.memory = 2*baseMemory + urls*mergeRowMemory
+		n.scratch = leastScratch + 2*urls*share
+	}
+	n.cpu = *resource.NewMilliQuantity(min(max((milli+49)/50*50, leastCPU), mostCPU), resource.DecimalSI)
+	for _, key := range []string{"default", string(b.Stage)} {
+		r := cfg.Kubernetes.Resources[key]
+		if r.CPU != "" {
+			if q, err := resource.ParseQuantity(r.CPU); err == nil { // the config was checked
+				n.cpu = q
+			}
+		}
+		if r.Memory > 0 {
+			n.memory = int64(r.Memory)
+		}
+		if r.Scratch > 0 {
+			n.scratch = int64(r.Scratch)
+		}
+	}
+	n.memory = (n.memory + memoryStep - 1) / memoryStep * memoryStep
+	n.scratch = (n.scratch + memoryStep - 1) / memoryStep * memoryStep
+	return n
+}
+
+// goMemory is the soft limit of Go's heap under a hard one: what is left is for
+// stacks, the runtime and what the kernel counts with them.
+func goMemory(limit int64) int64 { return limit - limit/8 }
