@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-s3 test-chaos test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build demo test test-s3 test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,20 @@ test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warc
 test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on Debian: installs both)
 	testdata/realsite/install
 	PATH="$$PATH:/usr/sbin" CRAWLBATCH_REALSITE=1 $(GO) test -count=1 -v -run RealSite ./cmd/crawlbatch
+
+CLUSTER ?= ../shared/cluster
+BLOWS   ?= 20
+
+test-k8s: build $(CACHE)/bin/versitygw ## crawl on a real Kubernetes, undisturbed and disturbed (CLUSTER=dir of its commands, BLOWS=20)
+	$(CLUSTER)/up
+	# A bridge without an address of its own takes another with each pod that comes
+	# or goes, and every connection of the others stands still for seconds.
+	$(CLUSTER)/exec ip link set cni0 address 0a:58:0a:55:00:01
+	$(CLUSTER)/load crawlbatch:$(VERSION) $(BIN)/crawlbatch
+	$(GO) test -c -o $(BIN)/k8s.test ./cmd/crawlbatch
+	cd cmd/crawlbatch && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=crawlbatch:$(VERSION) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
+		CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_BLOWS=$(BLOWS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		$(abspath $(CLUSTER))/exec $(BIN)/k8s.test -test.v -test.timeout 40m -test.parallel 3 -test.run 'TestKubernetes$(if $(SCENARIO),/$(SCENARIO))'
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi

@@ -132,8 +132,8 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 }
 
 // adopt takes over Jobs that an earlier driver submitted and that have not ended.
-// One of which no pod ever ran, and that asks for other pods than would be asked for
-// now, is removed: it may be what its user has mended.
+// One that asks for other pods than would be asked for now is removed: its user has
+// changed the config. Its pods end as after an interruption, and lose nothing.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -144,8 +144,8 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 		if err != nil {
 			return err
 		}
-		if job.DeletionTimestamp == nil && !hasRun(job) && job.Annotations[AnnotationTemplate] != templateDigest(ptr(r.render.pod(b, r.render.labels(b)))) {
-			r.Log.Info("replacing a Job that never started and asks for other pods", "job", job.Name)
+		if job.DeletionTimestamp == nil && job.Annotations[AnnotationTemplate] != templateDigest(ptr(r.render.pod(b, r.render.labels(b)))) {
+			r.Log.Info("replacing a Job that asks for other pods than the config does now", "job", job.Name)
 			if err := r.remove(ctx, job.Name); err != nil {
 				return err
 			}

@@ -156,6 +156,7 @@ func (r *run) failed(pod *corev1.Pod, end *corev1.ContainerStateTerminated, b *B
 	if text == "" {
 		text = end.Reason
 	}
+	text = strings.TrimSuffix(text, ": "+stages.ErrPermanent.Error()) // it is said below
 	err := fmt.Errorf("pod %s, exit %d: %s", pod.Name, end.ExitCode, text)
 	switch {
 	case end.ExitCode == exitPermanent || end.ExitCode == exitUsage:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,7 @@ type chaos struct {
 	random *rand.Rand
 	binary string
 	web    *simweb.Web
+	addr   string                // of the web's server
 	stop   func() []simweb.Entry // ends the web's server and gives its log
 	store  string
 	env    []string // of the crawl's processes, beside this one's
@@ -67,6 +69,7 @@ type blow struct{ from, to time.Time }
 
 // chaosRun is what the crawls of one run of the suite share.
 type chaosRun struct {
+	listen   string // the web's address
 	seed     uint64
 	kills    int
 	binary   string
@@ -78,7 +81,16 @@ func newChaosRun(t *testing.T) *chaosRun {
 	if os.Getenv(chaosSwitch) == "" {
 		t.Skipf("%s is not set: `make test-chaos` runs this", chaosSwitch)
 	}
-	r := &chaosRun{seed: uint64(time.Now().UnixNano()) % 1_000_000, kills: 100, binary: filepath.Join(t.TempDir(), "crawlbatch"), repeated: map[string]bool{}}
+	binary := filepath.Join(t.TempDir(), "crawlbatch")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return startChaosRun(t, binary, "127.0.0.1")
+}
+
+// startChaosRun makes the undisturbed crawl that others are compared with.
+func startChaosRun(t *testing.T, binary, listen string) *chaosRun {
+	r := &chaosRun{listen: listen, seed: uint64(time.Now().UnixNano()) % 1_000_000, kills: 100, binary: binary, repeated: map[string]bool{}}
 	for name, set := range map[string]func(uint64){
 		chaosSeed:  func(n uint64) { r.seed = n },
 		chaosKills: func(n uint64) { r.kills = int(n) },
@@ -92,9 +104,6 @@ func newChaosRun(t *testing.T) *chaosRun {
 		}
 	}
 	t.Logf("%s=%d %s=%d", chaosSeed, r.seed, chaosKills, r.kills)
-	if out, err := exec.Command("go", "build", "-o", r.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	c := r.crawl(t, filepath.Join(t.TempDir(), "baseline"), 0, 20*time.Millisecond)
 	c.finish()
 	asked := map[string]int{}
@@ -110,16 +119,29 @@ func newChaosRun(t *testing.T) *chaosRun {
 // crawl plans a crawl of a web of its own into a store.
 func (r *chaosRun) crawl(t *testing.T, store string, salt uint64, delay time.Duration, env ...string) *chaos {
 	t.Helper()
-	web := chaosWeb(t)
-	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, salt)), binary: r.binary, web: web, store: store, env: env}
-	addr := c.serve()
+	return r.plan(t, chaosPlan{store: store, salt: salt, web: chaosWeb(t), config: fmt.Sprintf(chaosConfig, delay, chaosEvery, chaosLease), env: env})
+}
+
+// chaosPlan is what a crawl is made of.
+type chaosPlan struct {
+	store  string
+	salt   uint64 // of its random numbers
+	web    *simweb.Web
+	config string
+	env    []string
+}
+
+func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
+	t.Helper()
+	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, p.salt)), binary: r.binary, web: p.web, store: p.store, env: p.env}
+	c.addr = c.serve(r.listen)
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
-	if err := writeSeeds(web, seeds); err != nil {
+	if err := writeSeeds(p.web, seeds); err != nil {
 		t.Fatal(err)
 	}
-	write(t, conf, fmt.Sprintf(chaosConfig, delay, chaosEvery, chaosLease))
-	if code, out := c.start("plan", "--source", seeds, "--config", conf, "--connect-to", "::"+addr).wait(); code != 0 {
+	write(t, conf, p.config)
+	if code, out := c.start("plan", "--source", seeds, "--config", conf, "--connect-to", "::"+c.addr).wait(); code != 0 {
 		t.Fatalf("plan: exit %d\n%s", code, out)
 	}
 	return c
@@ -128,8 +150,14 @@ func (r *chaosRun) crawl(t *testing.T, store string, salt uint64, delay time.Dur
 // chaosWeb is truthWeb with fewer pages.
 func chaosWeb(t *testing.T) *simweb.Web {
 	t.Helper()
+	return webOf(t, 20, 40)
+}
+
+// webOf is truthWeb of another size.
+func webOf(t *testing.T, hosts, pages int) *simweb.Web {
+	t.Helper()
 	c := truthWebConfig()
-	c.PagesPerHost = 40
+	c.Hosts, c.PagesPerHost = hosts, pages
 	w, err := simweb.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +166,11 @@ func chaosWeb(t *testing.T) *simweb.Web {
 }
 
 // serve starts the web's server.
-func (c *chaos) serve() (addr string) {
+func (c *chaos) serve(ip string) (addr string) {
 	t := c.t
 	logFile := filepath.Join(t.TempDir(), "log.jsonl")
-	server := exec.Command(c.binary, "simweb", "--listen", "127.0.0.1:0", "--hosts", "20", "--pages", "40",
+	server := exec.Command(c.binary, "simweb", "--listen", net.JoinHostPort(ip, "0"),
+		"--hosts", strconv.Itoa(c.web.Config().Hosts), "--pages", strconv.Itoa(c.web.Config().PagesPerHost),
 		"--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -162,7 +191,8 @@ func (c *chaos) serve() (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Sscanf(line, "serving 20 hosts at %s", &addr); err != nil {
+	var hosts int
+	if _, err := fmt.Sscanf(line, "serving %d hosts at %s", &hosts, &addr); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
 	c.stop = func() []simweb.Entry {

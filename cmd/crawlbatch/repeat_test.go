@@ -29,7 +29,10 @@ func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
 	must(t, "demo", "--store", one)
 	must(t, "demo", "--store", two)
 	compareStable(t, openDir(t, one), openDir(t, two), staleConnection)
-	t.Run("reduces made twice are the same bytes", func(t *testing.T) { reduceAgain(t, one) })
+	t.Run("reduces made twice are the same bytes", func(t *testing.T) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		reduceAgain(t, one, func(to string) { must(t, "run", "--month", demoCrawl, "--rounds", "1", "--store", to) })
+	})
 }
 
 // TestS3CrawlEqualsADirectorysCrawl crawls the demo's web into a real S3 server.
@@ -144,9 +147,10 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 }
 
 // reduceAgain copies what the first round's plan and fetch stage committed to a
-// fresh store, runs the reduce stages there with another parallelism, and compares
-// every object byte for byte.
-func reduceAgain(t *testing.T, from string) {
+// fresh store, lets run run the reduce stages there, and compares every object byte
+// for byte.
+func reduceAgain(t *testing.T, from string, run func(to string)) {
+	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")
 	round := "crawl=" + demoCrawl + "/round=0/"
 	copied := 0
@@ -164,8 +168,7 @@ func reduceAgain(t *testing.T, from string) {
 			copied++
 		}
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	must(t, "run", "--month", demoCrawl, "--rounds", "1", "--store", to)
+	run(to)
 	made := 0
 	for _, key := range keysBelow(t, to) {
 		want, err := os.ReadFile(filepath.Join(from, key))

@@ -39,13 +39,20 @@ type Server struct {
 // binary. It returns once the server answers.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	return StartOn(t, "127.0.0.1")
+}
+
+// StartOn is Start for a server that listens on another address of this machine,
+// such as the one at which the pods of a test cluster reach it.
+func StartOn(t testing.TB, ip string) *Server {
+	t.Helper()
 	binary := os.Getenv(Binary)
 	if binary == "" {
 		t.Skipf("%s is not set, so there is no S3 server to test against; `make test-s3` builds one and runs this", Binary)
 	}
 	// Between finding a free port and its use somebody else may take it.
 	for try := 1; ; try++ {
-		s, err := start(t, binary)
+		s, err := start(t, binary, ip)
 		if err == nil {
 			return s
 		}
@@ -55,8 +62,8 @@ func Start(t testing.TB) *Server {
 	}
 }
 
-func start(t testing.TB, binary string) (*Server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func start(t testing.TB, binary, ip string) (*Server, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		return nil, err
 	}

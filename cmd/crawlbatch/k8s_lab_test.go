@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+)
+
+// What the suite on a real cluster is set by. Its processes listen at an address
+// that pods reach: it runs where the cluster's network is.
+const (
+	clusterSwitch = "CRAWLBATCH_CLUSTER" // address to listen on; unless set, the suite is skipped
+	clusterImage  = "CRAWLBATCH_IMAGE"   // of the same version as clusterBinary
+	clusterBinary = "CRAWLBATCH_BINARY"
+	clusterBlows  = "CRAWLBATCH_BLOWS" // at the disturbed crawl; default 20
+)
+
+// Where so many processes share few processors, what should answer at once takes
+// longer, and so may a lease.
+const (
+	clusterTimeout = 3 * time.Second
+	clusterLease   = 8 * time.Second
+)
+
+// clusterConfig is what a crawl's config says of the cluster. The test cluster has
+// no Services: the driver's pod is told where the API is.
+const clusterConfig = `
+kubernetes:
+  namespace: %s
+  image: %s
+  image_pull_policy: Never
+  parallelism: 8
+  env_from_secrets: [s3]
+  env: {KUBERNETES_SERVICE_HOST: "%s", KUBERNETES_SERVICE_PORT: "6443"}
+  resources: {default: {cpu: 20m, memory: 384MiB, scratch: 512MiB}}
+`
+
+// clusterRun is one run of the suite.
+type clusterRun struct {
+	*chaosRun
+	image string
+}
+
+func newClusterRun(t *testing.T) *clusterRun {
+	listen := os.Getenv(clusterSwitch)
+	if listen == "" {
+		t.Skipf("%s is not set: `make test-k8s` runs this", clusterSwitch)
+	}
+	r := &clusterRun{startChaosRun(t, os.Getenv(clusterBinary), listen), os.Getenv(clusterImage)}
+	r.kills = 20
+	if text := os.Getenv(clusterBlows); text != "" {
+		var err error
+		if r.kills, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", clusterBlows, err)
+		}
+	}
+	return r
+}
+
+// clusterCrawl is a crawl in a namespace of its own, from a store of its own.
+type clusterCrawl struct {
+	*chaos
+	namespace string
+	server    *versitygw.Server
+	config    string // file: what the crawl was planned with
+	text      string // of that file
+}
+
+// clusterPlan is what a crawl on the cluster differs in from that of the chaos suite.
+type clusterPlan struct {
+	salt    uint64
+	delay   time.Duration
+	hosts   int
+	pages   int
+	replace []string // in the config: old, new, …
+}
+
+// crawl makes a namespace from the manifests, and plans a crawl.
+func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
+	t.Helper()
+	if p.hosts == 0 {
+		p.hosts, p.pages = 20, 40
+	}
+	c := &clusterCrawl{namespace: r.namespace(t), server: versitygw.StartOn(t, r.listen)}
+	env := c.server.Env(c.server.Endpoint)
+	c.secret(t, env)
+	c.text = fmt.Sprintf(chaosConfig+clusterConfig, p.delay, chaosEvery, clusterLease, c.namespace, r.image, r.listen)
+	c.text = strings.ReplaceAll(c.text, "connect: 1s, first_byte: 1s, total: 1s", fmt.Sprintf("connect: %s, first_byte: %[1]s, total: %[1]s", clusterTimeout))
+	c.text = strings.NewReplacer(p.replace...).Replace(c.text)
+	c.config = filepath.Join(t.TempDir(), "crawlbatch.yaml")
+	write(t, c.config, c.text)
+	c.chaos = r.plan(t, chaosPlan{
+		store: "s3://" + c.server.NewBucket(t) + "/crawls", salt: p.salt, web: webOf(t, p.hosts, p.pages), config: c.text, env: env,
+	})
+	c.flags = []string{"--executor", executorKubernetes, "--config", c.config}
+	return c
+}
+
+// namespace applies the manifests to a namespace of the test's own.
+func (r *clusterRun) namespace(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("test-%d-%d", r.seed, time.Now().UnixNano()%1_000_000)
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	manifests, err := filepath.Rel(dir, filepath.Join(here, "../../k8s/manifests"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "kustomization.yaml"), fmt.Sprintf("namespace: %s\nresources: [%s]\n", name, manifests))
+	kubectl(t, "apply", "-k", dir)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the cluster's state at the end:\n%s\n%s\n%s", kubectl(t, "-n", name, "get", "jobs,pods"),
+				kubectl(t, "-n", name, "get", "events", "--field-selector=type!=Normal,reason!=MissingClusterDNS"),
+				kubectl(t, "-n", name, "logs", "-l", "app.kubernetes.io/component=driver", "--prefix"))
+		}
+		kubectl(t, "delete", "namespace", name, "--wait=false")
+	})
+	return name
+}
+
+// secret gives pods what opens the store.
+func (c *clusterCrawl) secret(t *testing.T, env []string) {
+	t.Helper()
+	args := []string{"-n", c.namespace, "create", "secret", "generic", "s3"}
+	for _, pair := range env {
+		if strings.HasPrefix(pair, "AWS_ACCESS_KEY_ID=") || strings.HasPrefix(pair, "AWS_SECRET_ACCESS_KEY=") {
+			args = append(args, "--from-literal", pair)
+		}
+	}
+	kubectl(t, args...)
+}
+
+// bucket opens the crawl's store past S3.
+func (c *clusterCrawl) bucket() store.Bucket { return openS3(c.t, c.server, c.store) }
+
+// dir is the folder in which the S3 server keeps the crawl's store.
+func (c *clusterCrawl) dir() string {
+	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
+}
+
+// kubectl asks the cluster, and fails the test where it refuses.
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := tryKubectl("", args...)
+	if err != nil {
+		t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// tryKubectl asks the cluster; what it says is given with a refusal too.
+func tryKubectl(stdin string, args ...string) (string, error) {
+	cmd := exec.Command("kubectl", args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String() + errs.String(), err
+	}
+	return out.String(), nil
+}
+
+// objects lists objects of a kind as kubectl gives them.
+func objects[T any](t *testing.T, namespace, kind string, args ...string) []T {
+	t.Helper()
+	var list struct{ Items []T }
+	out := kubectl(t, append([]string{"-n", namespace, "get", kind, "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatalf("kubectl get %s: %v", kind, err)
+	}
+	return list.Items
+}
+
+// podProcess is a process of the crawl's tasks in a pod.
+type podProcess struct {
+	pid  int
+	args []string
+}
+
+// processes finds the processes in pods that run a command of the crawl: task or run.
+func (c *clusterCrawl) processes(command string) []podProcess {
+	var found []podProcess
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		args := strings.Split(string(text), "\x00")
+		if len(args) < 2 || args[0] != "/crawlbatch" || args[1] != command || !slices.Contains(args, c.store) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err == nil {
+			found = append(found, podProcess{pid, args})
+		}
+	}
+	return found
+}
+
+// age is how long a process has run.
+func (p podProcess) age() time.Duration {
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", p.pid))
+	if err != nil {
+		return 0
+	}
+	return time.Since(info.ModTime())
+}
+
+// ended reports whether a process is no more.
+func (p podProcess) ended() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
+}
+
+// until asks again and again, at most so long.
+func until(t *testing.T, what string, most time.Duration, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(most)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("%s: not within %s", what, most)
+		}
+	}
+}
+
+// killProcess ends a process by SIGKILL, and notes that.
+func (c *clusterCrawl) killProcess(p podProcess) {
+	from := time.Now()
+	_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	c.struck(from, p)
+}
+
+// struck notes what befell a process once it has ended.
+func (c *clusterCrawl) struck(from time.Time, p podProcess) {
+	until(c.t, "the end of a process", time.Minute, p.ended)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blows = append(c.blows, blow{from, time.Now()})
+	c.killed++
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/k8s"
+)
+
+// TestKubernetes crawls the synthetic web by way of a real cluster.
+func TestKubernetes(t *testing.T) {
+	r := newClusterRun(t)
+	for n, scenario := range []struct {
+		name string
+		run  func(*testing.T, *clusterRun, uint64)
+	}{
+		{"equals the local executor", equalsLocal},
+		{"while everything is killed", disturbedCluster},
+		{"a driver within the cluster", detachedDriver},
+		{"a partition that fails for good", failsForGood},
+		{"too little memory", tooLittleMemory},
+		{"politeness changes on the way", politenessChanges},
+		{"200 partitions", manyPartitions},
+		{"what keeps pods from starting", cannotStart},
+	} {
+		t.Run(scenario.name, func(t *testing.T) {
+			t.Parallel()
+			scenario.run(t, r, uint64(n+1)*1000)
+		})
+	}
+}
+
+// equalsLocal compares a crawl with that of the local executor: row for row, and
+// what is a function of what fetch committed byte for byte.
+func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	c.finish()
+	c.check(r.chaosRun, c.bucket(), nil)
+	reduceAgain(t, c.dir(), func(to string) {
+		here := &chaos{t: t, binary: c.binary, store: to}
+		if code, out := here.start("run", "--rounds", "1").wait(); code != 0 {
+			t.Fatalf("run: exit %d\n%s", code, out)
+		}
+	})
+	jobsSeen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/crawl="+demoCrawl)
+	stagesSeen := map[string]int{}
+	for _, j := range jobsSeen {
+		stagesSeen[j.Labels[k8s.LabelRound]+" "+j.Labels[k8s.LabelStage]]++
+		if j.Status.Succeeded != *j.Spec.Completions {
+			t.Errorf("Job %s: %d of %d succeeded", j.Name, j.Status.Succeeded, *j.Spec.Completions)
+		}
+	}
+	for _, round := range []string{"0", "1"} {
+		for _, stage := range []string{"fetch", "merge", "dedup", "rank", "frontier", "publish"} {
+			if stagesSeen[round+" "+stage] != 1 {
+				t.Errorf("%d Jobs of round %s, stage %s; want one", stagesSeen[round+" "+stage], round, stage)
+			}
+		}
+	}
+	for _, p := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch") {
+		if p.Labels[k8s.LabelAttempt] != "1" || p.Labels[k8s.LabelPartition] == "" {
+			t.Errorf("pod %s: partition %q, attempt %q", p.Name, p.Labels[k8s.LabelPartition], p.Labels[k8s.LabelAttempt])
+		}
+	}
+}
+
+// detachedDriver lets a Job drive, and takes its pod away in mid-stage.
+func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	if code, out := c.start("run", append([]string{"--rounds", "2", "--detach"}, c.flags...)...).wait(); code != 0 || !strings.Contains(out, "kubectl logs") {
+		t.Fatalf("run --detach: exit %d\n%s", code, out)
+	}
+	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	until(t, "the driver's process", time.Minute, func() bool { return len(c.processes("run")) > 0 })
+	c.killProcess(c.processes("run")[0])
+	until(t, "the driver's next process", 2*time.Minute, func() bool { return len(c.processes("run")) > 0 })
+	kubectl(t, "-n", c.namespace, "delete", "pod", "-l", "app.kubernetes.io/component=driver", "--field-selector=status.phase=Running")
+	kubectl(t, "-n", c.namespace, "wait", "job", "-l", "app.kubernetes.io/component=driver", "--for=condition=Complete", "--timeout=6m")
+	c.check(r.chaosRun, c.bucket(), nil)
+}
+
+// failsForGood damages a partition's list of URLs: its index fails, the others
+// finish, and once it is mended one Job of that index alone is made.
+func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	const broken = 2
+	plans, err := filepath.Glob(filepath.Join(c.dir(), "crawl="+demoCrawl, "round=0", "plan-*", fmt.Sprintf("part-%05d.parquet", broken)))
+	if err != nil || len(plans) != 1 {
+		t.Fatalf("parts of the plan: %v (%v)", plans, err)
+	}
+	whole, err := os.ReadFile(plans[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, plans[0], strings.Repeat("x", len(whole)))
+	code, out := c.run().wait()
+	if want := fmt.Sprintf("fetch@%s.0:%d", demoCrawl, broken); code != exitPermanent || !strings.Contains(out, want) {
+		t.Errorf("run: exit %d, want %d and %q\n%s", code, exitPermanent, want, out)
+	}
+	seen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch")
+	if len(seen) != 1 || seen[0].Status.FailedIndexes == nil || *seen[0].Status.FailedIndexes != strconv.Itoa(broken) || seen[0].Status.Succeeded != *seen[0].Spec.Completions-1 {
+		t.Errorf("kubectl tells of %d Jobs, the first: %+v", len(seen), seen[0].Status)
+	}
+	if failed := c.failed(); !slices.Equal(failed, []string{fmt.Sprintf("fetch@%s.0:%d", demoCrawl, broken)}) {
+		t.Errorf("status tells of %v", failed)
+	}
+	write(t, plans[0], string(whole))
+	if code, out := c.start("retry", c.flags...).wait(); code != 0 {
+		t.Fatalf("retry: exit %d\n%s", code, out)
+	}
+	seen = slices.DeleteFunc(objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch"), func(j batchv1.Job) bool { return j.Name == seen[0].Name })
+	if len(seen) != 1 || *seen[0].Spec.Completions != 1 || seen[0].Annotations[k8s.AnnotationPartitions] != strconv.Itoa(broken) {
+		t.Errorf("retry made %d Jobs: %+v", len(seen), seen)
+	}
+	c.finish()
+	c.check(r.chaosRun, c.bucket(), nil)
+}
+
+// failed are the tasks that status says have failed.
+func (c *clusterCrawl) failed() []string {
+	code, out := c.start("status", "-o", "json").wait()
+	var s jobs.Status
+	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil {
+		c.t.Fatalf("status: exit %d, %v\n%s", code, err, out)
+	}
+	var failed []string
+	for _, round := range s.Rounds {
+		for _, stage := range round.Stages {
+			for _, f := range stage.Failed {
+				failed = append(failed, f.Task)
+			}
+		}
+	}
+	return failed
+}
+
+// politenessChanges lets a crawl that would take days go on at another pace.
+func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Hour})
+	p := c.run()
+	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	before := c.processes("task")
+	manifest := kubectl(t, "-n", c.namespace, "create", "configmap", "crawlbatch-politeness",
+		"--from-literal=politeness.yaml=politeness: {delay: "+chaosDelay.String()+"}", "--dry-run=client", "-o", "yaml")
+	if out, err := tryKubectl(manifest, "-n", c.namespace, "apply", "-f", "-"); err != nil {
+		t.Fatalf("kubectl apply: %v\n%s", err, out)
+	}
+	if code, out := p.wait(); code != 0 {
+		t.Fatalf("run: exit %d\n%s", code, out)
+	}
+	if len(before) == 0 {
+		t.Error("no pod ran when politeness changed")
+	}
+	for _, pod := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
+		if pod.Labels[k8s.LabelAttempt] != "1" {
+			t.Errorf("pod %s is attempt %s: the change was to reach running pods", pod.Name, pod.Labels[k8s.LabelAttempt])
+		}
+	}
+	c.check(r.chaosRun, c.bucket(), nil)
+}
+
+// manyPartitions crawls one round of 200 partitions, several Jobs a stage.
+func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 400, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 6"}})
+	if code, out := c.start("run", append([]string{"--rounds", "1"}, c.flags...)...).wait(); code != 0 {
+		t.Fatalf("run: exit %d\n%s", code, out)
+	}
+	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
+		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// disturbedCluster crawls while processes in pods are killed, run out of memory, while
+// pods are deleted and evicted, the kubelet and the driver killed.
+func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	blows := []struct {
+		name string
+		deal func(podProcess)
+	}{
+		{"SIGKILL", c.killProcess},
+		{"delete", c.deletePod},
+		{"evict", c.evictPod},
+		{"out of memory", c.squeeze},
+		{"kubelet", func(podProcess) { c.restartKubelet() }},
+		{"driver", nil},
+	}
+	driver := c.run()
+	dealt := map[string]int{}
+	for n := 0; ; {
+		if !driver.lives(c.between(500*time.Millisecond, 2500*time.Millisecond)) {
+			code, out := driver.wait()
+			if code == 0 {
+				break
+			}
+			if code != exitTasksFailed { // an index may have been hit too often
+				t.Fatalf("run: exit %d\n%s", code, out)
+			}
+			driver = c.run()
+			continue
+		}
+		if n == r.kills {
+			continue
+		}
+		b := blows[c.draw(len(blows))]
+		if b.deal == nil {
+			_ = driver.cmd.Process.Signal(syscall.SIGKILL)
+			<-driver.ended
+			driver = c.run()
+		} else {
+			// One that has lived long enough to have recorded something: what dies
+			// again and again before it did is taken for poisoned.
+			var old []podProcess
+			for _, p := range c.processes("task") {
+				if p.age() > 2*time.Second {
+					old = append(old, p)
+				}
+			}
+			if len(old) == 0 {
+				continue
+			}
+			b.deal(old[c.draw(len(old))])
+		}
+		dealt[b.name]++
+		n++
+	}
+	t.Logf("dealt: %v", dealt)
+	if len(dealt) < 4 && r.kills >= 20 {
+		t.Errorf("only %v were dealt before the crawl's end", dealt)
+	}
+	c.check(r.chaosRun, c.bucket(), nil)
+}
+
+// draw draws a number below n.
+func (c *clusterCrawl) draw(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.random.IntN(n)
+}
+
+// podOf names the pod of a process: its host name.
+func podOf(p podProcess) string {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+	if err != nil {
+		return ""
+	}
+	for _, pair := range strings.Split(string(env), "\x00") {
+		if name, ok := strings.CutPrefix(pair, "HOSTNAME="); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// deletePod deletes a process's pod, at times without any grace.
+func (c *clusterCrawl) deletePod(p podProcess) {
+	args := []string{"-n", c.namespace, "delete", "pod", podOf(p), "--wait=false", "--ignore-not-found"}
+	if c.draw(3) == 0 {
+		args = append(args, "--grace-period=0", "--force")
+	}
+	from := time.Now()
+	if out, err := tryKubectl("", args...); err != nil {
+		c.t.Logf("delete: %v: %s", err, out)
+		return
+	}
+	c.struck(from, p)
+}
+
+// evictPod asks for a pod to go, as the drain of a node does.
+func (c *clusterCrawl) evictPod(p podProcess) {
+	pod := podOf(p)
+	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, c.namespace)
+	from := time.Now()
+	if out, err := tryKubectl(eviction, "create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", c.namespace, pod), "-f", "-"); err != nil {
+		c.t.Logf("evict: %v: %s", err, out)
+		return
+	}
+	c.struck(from, p)
+}
+
+// memoryGroup matches the line of a process's cgroups that limits its memory: of
+// the first version of cgroups, and of the second.
+var memoryGroup = regexp.MustCompile(`(?m)^(?:\d+:memory:|0::)(/kube.*)$`)
+
+// squeeze lowers the limit on a container's memory below what it uses, until the
+// kernel kills it.
+func (c *clusterCrawl) squeeze(p podProcess) {
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
+	m := memoryGroup.FindSubmatch(groups)
+	if err != nil || m == nil {
+		if !p.ended() {
+			c.t.Errorf("no memory cgroup of process %d: %q (%v)", p.pid, groups, err)
+		}
+		return
+	}
+	from := time.Now()
+	for _, group := range []struct{ dir, usage, limit string }{
+		{"/sys/fs/cgroup/memory", "memory.usage_in_bytes", "memory.limit_in_bytes"},
+		{"/sys/fs/cgroup", "memory.current", "memory.max"},
+	} {
+		dir := filepath.Join(group.dir, string(m[1]))
+		if _, err := os.Stat(filepath.Join(dir, group.limit)); err != nil {
+			continue
+		}
+		until(c.t, "an end for want of memory", time.Minute, func() bool {
+			text, err := os.ReadFile(filepath.Join(dir, group.usage))
+			if err != nil {
+				return true
+			}
+			used, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err == nil { // refused while the kernel finds no more to take away
+				_ = os.WriteFile(filepath.Join(dir, group.limit), []byte(strconv.Itoa(used-used%4096-256<<10)), 0o644)
+			}
+			return p.ended()
+		})
+		c.struck(from, p)
+		return
+	}
+	c.t.Errorf("no memory cgroup %s", m[1])
+}
+
+// restartKubelet kills the node's kubelet and starts it again as it was started.
+func (c *clusterCrawl) restartKubelet() {
+	t := c.t
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		args := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+		if err != nil || filepath.Base(args[0]) != "kubelet" {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", pid), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		until(t, "the kubelet's end", time.Minute, podProcess{pid: pid}.ended)
+		time.Sleep(c.between(0, 3*time.Second)) // how long the node has none
+		devnull, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer devnull.Close()
+		started, err := os.StartProcess(program, args, &os.ProcAttr{
+			Dir: dir, Env: os.Environ(), Files: []*os.File{devnull, log, log}, Sys: &syscall.SysProcAttr{Setsid: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = started.Release()
+		return
+	}
+	t.Error("there is no kubelet to restart")
+}
+
+// says waits until a process has said something, at most so long.
+func (p *process) says(t *testing.T, text string, most time.Duration) {
+	t.Helper()
+	said := func() string {
+		b, _ := os.ReadFile(p.said.Name())
+		return string(b)
+	}
+	limit := time.After(most)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(said(), text) {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Errorf("within %s it did not say %q, but:\n%s", most, text, said())
+			return
+		}
+	}
+}
+
+// interrupt ends a driver as Ctrl-C does.
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	if code, out := p.wait(); code != exitInterrupted {
+		t.Errorf("interrupted: exit %d, want %d\n%s", code, exitInterrupted, out)
+	}
+}
+
+// sayWithin is how soon a driver says what keeps a crawl from going on.
+const sayWithin = 30 * time.Second
+
+// tooLittleMemory gives fetch less memory than it takes, and more when the driver
+// says so.
+func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
+	p := c.run()
+	until(t, "a task that is killed for its memory", 3*time.Minute, func() bool {
+		for _, pod := range objects[corev1.Pod](t, c.namespace, "pods") {
+			for _, s := range pod.Status.ContainerStatuses {
+				if s.State.Terminated != nil && s.State.Terminated.Reason == "OOMKilled" {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	p.says(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
+	p.interrupt(t)
+	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
+	c.finish()
+	c.check(r.chaosRun, c.bucket(), nil)
+}
+
+// cannotStart lets everything be wrong that keeps pods from starting, and crawls
+// when it is mended.
+func cannotStart(t *testing.T, r *clusterRun, salt uint64) {
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	kubeconfig := func(server, token string) string {
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		write(t, file, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: "%s"}}]}`, server, token))
+		return file
+	}
+	api := strings.TrimSpace(kubectl(t, "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}"))
+	token := strings.TrimSpace(kubectl(t, "-n", c.namespace, "create", "token", "default"))
+	with := func(old, new string) string {
+		file := filepath.Join(t.TempDir(), "crawlbatch.yaml")
+		text := strings.Replace(c.text, old, new, 1)
+		if text == c.text {
+			t.Fatalf("%q is not in the config", old)
+		}
+		write(t, file, text)
+		return file
+	}
+	for _, m := range []struct {
+		name  string
+		flags []string
+		says  []string
+	}{
+		{"no cluster", []string{"--kubeconfig", kubeconfig("https://"+r.listen+":1", token)}, []string{"no cluster answers: check --kubeconfig"}},
+		{"no permission", []string{"--kubeconfig", kubeconfig(api, token)}, []string{"grant what k8s/manifests/rbac.yaml lists"}},
+		{"not logged in", []string{"--kubeconfig", kubeconfig(api, "nonsense")}, []string{"log in to the cluster again"}},
+		{"no such namespace", []string{"--namespace", "no-such-namespace"}, []string{"kubectl create namespace no-such-namespace"}},
+		{"no such image", []string{"--image", "registry.invalid/crawlbatch:none"}, []string{`the image "registry.invalid/crawlbatch:none" cannot be pulled`, "mend kubernetes.image"}},
+		{"no such Secret", []string{"--config", with("[s3]", "[s4]")}, []string{`secret "s4" not found`, "kubernetes.env_from_secrets"}},
+		{"no such service account", []string{"--config", with("kubernetes:\n", "kubernetes:\n  service_account: nobody\n")}, []string{"its service account is missing"}},
+		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
+	} {
+		p := c.start("run", append([]string{"--rounds", "2", "--executor", executorKubernetes, "--config", c.config}, m.flags...)...)
+		if p.lives(sayWithin) {
+			t.Errorf("%s: nothing within %s", m.name, sayWithin)
+			_ = p.cmd.Process.Kill()
+		}
+		code, out := p.wait()
+		for _, text := range m.says {
+			if !strings.Contains(out, text) {
+				t.Errorf("%s: exit %d, it does not say %q:\n%s", m.name, code, text, out)
+			}
+		}
+		if code == exitDone || code == exitInternal || code == exitPermanent {
+			t.Errorf("%s: exit %d\n%s", m.name, code, out)
+		}
+	}
+
+	p := c.start("run", "--rounds", "2", "--executor", executorKubernetes, "--config", with("kubernetes:\n", "kubernetes:\n  node_selector: {no: such-node}\n"))
+	p.says(t, "fits no node", sayWithin)
+	p.interrupt(t)
+
+	kubectl(t, "-n", c.namespace, "create", "quota", "none", "--hard=pods=0")
+	until(t, "the quota", time.Minute, func() bool {
+		return strings.Contains(kubectl(t, "-n", c.namespace, "get", "quota", "none", "-o", "jsonpath={.status.hard}"), "pods")
+	})
+	p = c.run()
+	p.says(t, "the namespace's quota is reached", sayWithin)
+	kubectl(t, "-n", c.namespace, "delete", "quota", "none")
+	if code, out := p.wait(); code != 0 {
+		t.Errorf("run: exit %d\n%s", code, out)
+	}
+	c.check(r.chaosRun, c.bucket(), nil)
+}
