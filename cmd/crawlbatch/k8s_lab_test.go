@@ -213,6 +213,18 @@ func (c *clusterCrawl) processes(command string) []podProcess {
 	return found
 }
 
+// task names what a process in a pod works on.
+func (p podProcess) task() string {
+	tasks := p.args[slices.Index(p.args, "--tasks")+1]
+	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+	for _, pair := range strings.Split(string(env), "\x00") {
+		if index, ok := strings.CutPrefix(pair, "JOB_COMPLETION_INDEX="); ok {
+			return tasks + " " + index
+		}
+	}
+	return tasks
+}
+
 // age is how long a process has run.
 func (p podProcess) age() time.Duration {
 	info, err := os.Stat(fmt.Sprintf("/proc/%d", p.pid))

@@ -21,24 +21,28 @@ import (
 // TestKubernetes crawls the synthetic web by way of a real cluster.
 func TestKubernetes(t *testing.T) {
 	r := newClusterRun(t)
-	for n, scenario := range []struct {
+	type scenario struct {
 		name string
 		run  func(*testing.T, *clusterRun, uint64)
-	}{
-		{"equals the local executor", equalsLocal},
-		{"while everything is killed", disturbedCluster},
-		{"a driver within the cluster", detachedDriver},
-		{"a partition that fails for good", failsForGood},
-		{"too little memory", tooLittleMemory},
-		{"politeness changes on the way", politenessChanges},
-		{"200 partitions", manyPartitions},
-		{"what keeps pods from starting", cannotStart},
-	} {
-		t.Run(scenario.name, func(t *testing.T) {
-			t.Parallel()
-			scenario.run(t, r, uint64(n+1)*1000)
-		})
 	}
+	t.Run("undisturbed", func(t *testing.T) {
+		for n, s := range []scenario{
+			{"equals the local executor", equalsLocal},
+			{"a driver within the cluster", detachedDriver},
+			{"a partition that fails for good", failsForGood},
+			{"too little memory", tooLittleMemory},
+			{"politeness changes on the way", politenessChanges},
+			{"what keeps pods from starting", cannotStart},
+			{"200 partitions", manyPartitions},
+		} {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				s.run(t, r, uint64(n+1)*1000)
+			})
+		}
+	})
+	// What befalls the node would befall the others too.
+	t.Run("disturbed", func(t *testing.T) { disturbedCluster(t, r, 100_000) })
 }
 
 // equalsLocal compares a crawl with that of the local executor: row for row, and

@@ -17,7 +17,7 @@ import (
 // disturbedCluster crawls while processes in pods are killed, run out of memory, while
 // pods are deleted and evicted, the kubelet and the driver killed.
 func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: 1500 * time.Millisecond}) // long enough for all that befalls it
 	blows := []struct {
 		name string
 		deal func(podProcess)
@@ -30,7 +30,8 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 		{"driver", nil},
 	}
 	driver := c.run()
-	dealt := map[string]int{}
+	dealt, suffered := map[string]int{}, map[string]int{}
+	order := c.random.Perm(len(blows))
 	for n := 0; ; {
 		if !driver.lives(c.between(500*time.Millisecond, 2500*time.Millisecond)) {
 			code, out := driver.wait()
@@ -46,30 +47,39 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 		if n == r.kills {
 			continue
 		}
-		b := blows[c.draw(len(blows))]
+		b := blows[order[n%len(order)]]
 		if b.deal == nil {
 			_ = driver.cmd.Process.Signal(syscall.SIGKILL)
 			<-driver.ended
 			driver = c.run()
 		} else {
 			// One that has lived long enough to have recorded something: what dies
-			// again and again before it did is taken for poisoned.
-			var old []podProcess
+			// again and again before it did is taken for poisoned. And of a task that
+			// suffered least: each failure doubles the pause before the next attempt.
+			var victims []podProcess
 			for _, p := range c.processes("task") {
-				if p.age() > 2*time.Second {
-					old = append(old, p)
+				if p.age() < 2*time.Second {
+					continue
+				}
+				if len(victims) > 0 && suffered[p.task()] < suffered[victims[0].task()] {
+					victims = nil
+				}
+				if len(victims) == 0 || suffered[p.task()] == suffered[victims[0].task()] {
+					victims = append(victims, p)
 				}
 			}
-			if len(old) == 0 {
+			if len(victims) == 0 {
 				continue
 			}
-			b.deal(old[c.draw(len(old))])
+			victim := victims[c.draw(len(victims))]
+			suffered[victim.task()]++
+			b.deal(victim)
 		}
 		dealt[b.name]++
 		n++
 	}
 	t.Logf("dealt: %v", dealt)
-	if len(dealt) < 4 && r.kills >= 20 {
+	if len(dealt) < len(blows) && r.kills >= len(blows) {
 		t.Errorf("only %v were dealt before the crawl's end", dealt)
 	}
 	c.check(r.chaosRun, c.bucket(), nil)
@@ -82,15 +92,19 @@ func (c *clusterCrawl) draw(n int) int {
 	return c.random.IntN(n)
 }
 
-// podOf names the pod of a process: its host name.
-func podOf(p podProcess) string {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
-	if err != nil {
+// podGroup matches the part of a container's cgroup that holds its pod's UID.
+var podGroup = regexp.MustCompile(`/pod([0-9a-f-]{36})/`)
+
+// podOf names the pod of a process; "" where that is gone.
+func (c *clusterCrawl) podOf(p podProcess) string {
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
+	m := podGroup.FindSubmatch(groups)
+	if err != nil || m == nil {
 		return ""
 	}
-	for _, pair := range strings.Split(string(env), "\x00") {
-		if name, ok := strings.CutPrefix(pair, "HOSTNAME="); ok {
-			return name
+	for _, pod := range objects[corev1.Pod](c.t, c.namespace, "pods") {
+		if string(pod.UID) == string(m[1]) {
+			return pod.Name
 		}
 	}
 	return ""
@@ -98,7 +112,7 @@ func podOf(p podProcess) string {
 
 // deletePod deletes a process's pod, at times without any grace.
 func (c *clusterCrawl) deletePod(p podProcess) {
-	args := []string{"-n", c.namespace, "delete", "pod", podOf(p), "--wait=false", "--ignore-not-found"}
+	args := []string{"-n", c.namespace, "delete", "pod", c.podOf(p), "--wait=false"}
 	if c.draw(3) == 0 {
 		args = append(args, "--grace-period=0", "--force")
 	}
@@ -112,7 +126,7 @@ func (c *clusterCrawl) deletePod(p podProcess) {
 
 // evictPod asks for a pod to go, as the drain of a node does.
 func (c *clusterCrawl) evictPod(p podProcess) {
-	pod := podOf(p)
+	pod := c.podOf(p)
 	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, c.namespace)
 	from := time.Now()
 	if out, err := tryKubectl(eviction, "create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", c.namespace, pod), "-f", "-"); err != nil {
@@ -245,7 +259,7 @@ const sayWithin = 30 * time.Second
 // tooLittleMemory gives fetch less memory than it takes, and more when the driver
 // says so.
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 20MiB}, "}})
 	p := c.run()
 	until(t, "a task that is killed for its memory", 3*time.Minute, func() bool {
 		for _, pod := range objects[corev1.Pod](t, c.namespace, "pods") {
@@ -257,9 +271,9 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 		}
 		return false
 	})
-	p.says(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
+	p.says(t, "killed for using more memory than its limit of 20Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
-	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
+	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 20MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
 }
