@@ -28,10 +28,10 @@ const maxEvents = 25
 
 // warn leaves a warning at a Job.
 func (r *run) warn(ctx context.Context, w *watched, reason, text string) {
-	switch w.events++; {
-	case w.events < maxEvents:
+	switch w.warned++; {
+	case w.warned < maxEvents:
 		r.leave(ctx, w, corev1.EventTypeWarning, reason, text)
-	case w.events == maxEvents:
+	case w.warned == maxEvents:
 		r.leave(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; more is not told here: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
 	}
 }
@@ -44,11 +44,12 @@ func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
 // leave creates an Event. One that cannot be created is only logged: nothing is
 // decided on Events.
 func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
+	w.left++
 	now := r.Clock.Now()
 	at := metav1.NewTime(now)
 	host, _ := os.Hostname()
 	e := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", w.name, now.UnixNano()+int64(w.events)), Namespace: r.Config.Kubernetes.Namespace, Labels: r.render.labels(w.batch)},
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", w.name, now.UnixNano()+w.left), Namespace: r.Config.Kubernetes.Namespace, Labels: r.render.labels(w.batch)},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: r.Config.Kubernetes.Namespace, Name: w.name, UID: w.uid},
 		Type:           kind, Reason: reason, Message: bounded(strings.Join(strings.Fields(text), " ")),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,

@@ -70,8 +70,9 @@ type watched struct {
 	before    map[int]bool // indexes that had failed for good when it was adopted: they are run anew
 	failed    []int        // partitions that failed for good
 	counted   int32        // failures of pods that its status counted when they were last looked at
-	events    int          // told of it, see warn
-	refused   string
+	refused   string       // newest event of a pod that could not be created
+	warned    int          // Events, see warn
+	left      int64        // Events of any kind
 }
 
 // Run implements jobs.Executor.
