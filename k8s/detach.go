@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -51,21 +52,24 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 }
 
 // driverPolicy ends the driver's Job where it says itself that somebody has to do
-// something: usage, failed tasks, permanent.
+// something: failed tasks, permanent.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
-	p.Rules[0].OnExitCodes.Values = []int32{exitUsage, exitTasksFailed, exitPermanent}
+	p.Rules[0].OnExitCodes.Values = []int32{exitTasksFailed, exitPermanent}
 	return p
 }
 
 // Submit creates the driver's Job. One of that name that has ended is replaced; one
 // that runs is left, and reported as running.
-func Submit(ctx context.Context, client kubernetes.Interface, r *Renderer, job *batchv1.Job) (running bool, err error) {
+func Submit(ctx context.Context, client kubernetes.Interface, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
 	jobs := client.BatchV1().Jobs(job.Namespace)
-	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: stages.SystemClock{}}}
+	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
 	for {
-		_, err := jobs.Create(ctx, job, metav1.CreateOptions{FieldManager: "crawlbatch"})
+		err := e.ask(ctx, func() error {
+			_, err := jobs.Create(ctx, job, metav1.CreateOptions{FieldManager: "crawlbatch"})
+			return err
+		})
 		if err == nil {
 			return false, nil
 		}

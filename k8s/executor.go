@@ -2,15 +2,16 @@ package k8s
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -20,17 +21,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrCluster: the cluster refuses or cannot start what it was asked to run; the
-// error says why, and what to do.
-var ErrCluster = errors.New("the cluster does not run it")
-
 // How the executor goes about it.
 const (
 	pollEvery   = 2 * time.Second  // between looks at the Jobs
 	lookEvery   = 6 * time.Second  // between looks at pods and events, for what is wrong
 	startWithin = 12 * time.Second // after which what cannot start by itself ends the run
 	repeatEvery = 5 * time.Minute  // before the same trouble is told again
-	patience    = 30 * time.Minute // with a cluster that does not answer
 )
 
 // Executor runs tasks as Jobs. It implements jobs.Executor; when ctx ends it leaves
@@ -45,6 +41,9 @@ type Executor struct {
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
+	Again   string // flags that commands for the same store and cluster need beside --month, with a space before it; for errors
+
+	answered atomic.Bool // the API has answered
 }
 
 // run is one call of Run.
@@ -57,15 +56,23 @@ type run struct {
 	done    func(stages.Task, error)
 	jobs    map[string]*watched
 	trouble *troubles
+	pods    podsKnown
 }
 
 // watched is a Job that runs tasks asked for.
 type watched struct {
-	batch   *Batch
-	seen    map[int]bool // indexes whose end was dealt with
-	ended   bool
-	started bool // some pod of it has run
-	since   time.Time
+	name      string
+	uid       types.UID
+	batch     *Batch
+	ended     bool
+	started   bool // some pod of it has run
+	suspended bool
+	before    map[int]bool // indexes that had failed for good when it was adopted: they are run anew
+	failed    []int        // partitions that failed for good
+	counted   int32        // failures of pods that its status counted when they were last looked at
+	refused   string       // newest event of a pod that could not be created
+	warned    int          // Events, see warn
+	left      int64        // Events of any kind
 }
 
 // Run implements jobs.Executor.
@@ -97,7 +104,7 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	r := &run{
 		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watched{},
 		render:  &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Flags: e.Flags, Settings: key, Env: e.Env},
-		trouble: newTroubles(e.Clock, e.Log),
+		trouble: newTroubles(e.Clock, e.Log), pods: podsKnown{told: map[types.UID]bool{}},
 	}
 	for _, t := range tasks {
 		r.open[t.Partition] = t
@@ -118,22 +125,30 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	return r.watch(ctx)
 }
 
+// name is the stage's: fetch@2026-11.0.
+func (r *run) name() string { return fmt.Sprintf("%s@%s.%d", r.stage, r.plan.Crawl, r.plan.Round) }
+
 // selector chooses the Jobs and pods of the stage, of this store.
 func (r *run) selector() string {
 	return fmt.Sprintf("%s=%s,%s=%d,%s=%s,%s=%s", LabelCrawl, r.plan.Crawl, LabelRound, r.plan.Round, LabelStage, r.stage, LabelStore, storeLabel(r.Store))
 }
 
 func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
-	l, err := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+	var found *batchv1.JobList
+	err := r.ask(ctx, func() (err error) {
+		found, err = r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return l.Items, nil
+	return found.Items, nil
 }
 
 // adopt takes over Jobs that an earlier driver submitted and that have not ended.
-// One that asks for other pods than would be asked for now is removed: its user has
-// changed the config. Its pods end as after an interruption, and lose nothing.
+// One that asks for other pods than would be asked for now is removed, unless it is
+// suspended: its user has changed the config. Its pods end as after an interruption,
+// and lose nothing.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -144,7 +159,7 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 		if err != nil {
 			return err
 		}
-		if job.DeletionTimestamp == nil && job.Annotations[AnnotationTemplate] != templateDigest(ptr(r.render.pod(b, r.render.labels(b)))) {
+		if job.DeletionTimestamp == nil && !suspended(job) && job.Annotations[AnnotationTemplate] != templateDigest(ptr(r.render.pod(b, r.render.labels(b)))) {
 			r.Log.Info("replacing a Job that asks for other pods than the config does now", "job", job.Name)
 			if err := r.remove(ctx, job.Name); err != nil {
 				return err
@@ -158,9 +173,21 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 			continue
 		}
 		r.Log.Info("going on with a Job that runs", "job", job.Name, "partitions", ranges(b.Partitions))
-		r.jobs[job.Name] = &watched{batch: b, seen: map[int]bool{}, since: r.Clock.Now()}
+		w := r.watches(job, b)
+		w.before = map[int]bool{}
+		for _, i := range failedIndexes(job) {
+			w.before[i] = true
+		}
+		r.tell(ctx, w, eventAdopted, r.name()+": a driver that was started anew goes on with it")
 	}
 	return nil
+}
+
+// watches makes the run wait for a Job.
+func (r *run) watches(job *batchv1.Job, b *Batch) *watched {
+	w := &watched{name: job.Name, uid: job.UID, batch: b}
+	r.jobs[job.Name] = w
+	return w
 }
 
 // batchOf reads which tasks a Job runs.
@@ -178,7 +205,9 @@ func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 
 // remove deletes a Job with its pods.
 func (r *run) remove(ctx context.Context, name string) error {
-	err := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationForeground)})
+	err := r.ask(ctx, func() error {
+		return r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationForeground)})
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return explain(err, r.Config)
 	}
@@ -188,13 +217,17 @@ func (r *run) remove(ctx context.Context, name string) error {
 // gone waits until a Job that is being deleted is no more: its pods may still fetch.
 func (r *run) gone(ctx context.Context, name string) error {
 	for {
-		_, err := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).Get(ctx, name, metav1.GetOptions{})
+		err := r.ask(ctx, func() error {
+			_, err := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).Get(ctx, name, metav1.GetOptions{})
+			return err
+		})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
 			return explain(err, r.Config)
 		}
+		r.trouble.say("gone "+name, fmt.Sprintf("waiting for the pods of Job %s to end, which is being deleted: `kubectl get pods -n %s -l %s=%[1]s` shows them", name, r.Config.Kubernetes.Namespace, batchv1.JobNameLabel))
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}
@@ -205,8 +238,8 @@ func (r *run) gone(ctx context.Context, name string) error {
 func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv1.Job) error {
 	covered := map[int]bool{}
 	for _, w := range r.jobs {
-		for _, n := range w.batch.Partitions {
-			covered[n] = true
+		for i, n := range w.batch.Partitions {
+			covered[n] = covered[n] || !w.before[i]
 		}
 	}
 	var left []stages.Task
@@ -244,62 +277,65 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	jobs := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace)
 	for {
-		_, err := jobs.Create(ctx, r.render.Job(b, share), metav1.CreateOptions{FieldManager: "crawlbatch"})
+		var job *batchv1.Job
+		err := r.ask(ctx, func() (err error) {
+			job, err = jobs.Create(ctx, r.render.Job(b, share), metav1.CreateOptions{FieldManager: "crawlbatch"})
+			return err
+		})
+		verb := "submitted a Job"
 		if apierrors.IsAlreadyExists(err) {
-			other, err := jobs.Get(ctx, b.Name(), metav1.GetOptions{})
-			if err == nil && (ended(other) != nil || other.DeletionTimestamp != nil) || apierrors.IsNotFound(err) {
+			verb = "another driver submitted the Job, going on with it"
+			err = r.ask(ctx, func() (err error) {
+				job, err = jobs.Get(ctx, b.Name(), metav1.GetOptions{})
+				return err
+			})
+			if err == nil && (ended(job) != nil || job.DeletionTimestamp != nil) || apierrors.IsNotFound(err) {
 				b.Generation++
 				continue
 			}
-			if err != nil {
-				return explain(err, r.Config)
-			}
-		} else if err != nil {
+		}
+		if err != nil {
 			return explain(err, r.Config)
 		}
-		r.Log.Info("submitted a Job", "job", b.Name(), "namespace", r.Config.Kubernetes.Namespace, "tasks", len(b.Partitions), "parallelism", share)
-		r.jobs[b.Name()] = &watched{batch: b, seen: map[int]bool{}, since: r.Clock.Now()}
+		r.Log.Info(verb, "job", job.Name, "namespace", job.Namespace, "tasks", len(b.Partitions), "parallelism", share)
+		r.watches(job, b)
 		return nil
 	}
 }
 
 // watch looks at the Jobs until every task asked for has ended.
 func (r *run) watch(ctx context.Context) error {
-	var away, looked time.Time
-	for len(r.open) > 0 {
-		now := r.Clock.Now()
+	var looked time.Time
+	for {
 		found, err := r.list(ctx)
 		switch {
 		case err == nil:
-			away = time.Time{}
+			r.trouble.over(refused)
 			if err := r.note(ctx, found); err != nil {
 				return err
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err):
-			return explain(err, r.Config)
+		case lasting(err) && r.trouble.lasted(refused) < startWithin: // rights and tokens are changed while it runs
+			r.trouble.say(refused, explain(err, r.Config).Error())
 		default:
-			if away.IsZero() {
-				away = now
-			}
-			r.trouble.say("cluster", "the cluster does not answer, its Jobs go on: "+firstLine(err.Error()))
-			if now.Sub(away) > patience {
-				return fmt.Errorf("the cluster has not answered for %s: %w: %w", patience, err, stages.ErrInterrupted)
-			}
+			return explain(err, r.Config)
 		}
-		if err == nil && now.Sub(looked) >= lookEvery && len(r.open) > 0 {
+		if len(r.open) == 0 {
+			r.stageDone(ctx)
+			return nil
+		}
+		if now := r.Clock.Now(); err == nil && now.Sub(looked) >= lookEvery {
 			looked = now
 			if err := r.diagnose(ctx, found); err != nil {
 				return err
 			}
 		}
-		if len(r.open) == 0 {
-			return nil
-		}
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
-	return nil
 }
+
+// refused names the trouble of an API that refuses to be asked.
+const refused = "refused"

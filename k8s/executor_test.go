@@ -3,7 +3,10 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
@@ -60,17 +64,20 @@ func (l *lab) result(t *testing.T, n int) {
 	create(t, l.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: n, Plan: "p1"})
 }
 
+// run runs tasks until they end, an hour at most.
 func (l *lab) run(ctx context.Context, partitions ...int) error {
+	ctx, stop := context.WithTimeout(ctx, time.Hour)
+	defer stop()
 	return l.Run(ctx, tasks(stages.Fetch, partitions...), func(t stages.Task, err error) { l.ended[t.Partition] = err })
 }
 
 func (l *lab) jobs(t *testing.T) []batchv1.Job {
 	t.Helper()
-	list, err := l.cluster.BatchV1().Jobs("crawl").List(t.Context(), metav1.ListOptions{})
+	list, err := l.cluster.Tracker().List(batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), "crawl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list.Items
+	return list.(*batchv1.JobList).Items
 }
 
 // says sets a Job's status.
@@ -80,6 +87,44 @@ func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	if _, err := l.cluster.BatchV1().Jobs("crawl").UpdateStatus(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// pod adds a pod of an index, which failed before that many times.
+func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int, status corev1.PodStatus) *corev1.Pod {
+	t.Helper()
+	labels := maps.Clone(job.Spec.Template.Labels)
+	labels[batchv1.JobNameLabel], labels[batchv1.JobCompletionIndexAnnotation] = job.Name, strconv.Itoa(index)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), Namespace: "crawl", Labels: labels, CreationTimestamp: metav1.Now(),
+		Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: strconv.Itoa(index), batchv1.JobIndexFailureCountAnnotation: strconv.Itoa(before)},
+	}, Spec: job.Spec.Template.Spec, Status: status}
+	if err := l.cluster.Tracker().Add(pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// dead adds a pod that has ended so.
+func (l *lab) dead(t *testing.T, job batchv1.Job, index, before int, end corev1.ContainerStateTerminated) {
+	t.Helper()
+	l.pod(t, job, fmt.Sprintf("dead-%d-%d", index, before), index, before, corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: containerName, State: corev1.ContainerState{Terminated: &end}}}})
+}
+
+// events are the Events left, as "Reason: message".
+func (l *lab) events(t *testing.T) []string {
+	t.Helper()
+	list, err := l.cluster.CoreV1().Events("crawl").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == "Job" && strings.HasPrefix(e.InvolvedObject.Name, "crawl-2026-11-r0-fetch-") {
+			out = append(out, e.Reason+": "+e.Message)
+		}
+	}
+	return out
 }
 
 func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) {
@@ -93,13 +138,7 @@ func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) 
 			t.Errorf("%d completions of %s", *job.Spec.Completions, job.Annotations[AnnotationPartitions])
 		}
 		l.result(t, 0)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-2", Namespace: "crawl", Labels: map[string]string{
-			batchv1.JobNameLabel: job.Name, batchv1.JobCompletionIndexAnnotation: "2"}}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: exitPermanent, Message: "fetch@2026-11.0:3: damaged\n"}}}}
-		if err := l.cluster.Tracker().Add(pod); err != nil {
-			t.Fatal(err)
-		}
+		l.dead(t, job, 2, 0, corev1.ContainerStateTerminated{ExitCode: exitPermanent, Message: "fetch@2026-11.0:3: damaged: retrying cannot help\n"})
 		l.says(t, job, batchv1.JobStatus{CompletedIndexes: "0-1", FailedIndexes: ptr("2"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
 		if err := <-ends; err != nil {
 			t.Fatal(err)
@@ -110,7 +149,7 @@ func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) 
 		if err := l.ended[1]; err == nil || !strings.Contains(err.Error(), "no result") {
 			t.Errorf("task 1 has no result, and ended with %v", err)
 		}
-		if err := l.ended[3]; !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "fetch@2026-11.0:3: damaged") {
+		if err := l.ended[3]; !errors.Is(err, stages.ErrPermanent) || err.Error() != "fetch@2026-11.0:3: pod dead-2-0, attempt 1, exit 78: damaged: retrying cannot help" {
 			t.Errorf("task 3 ended with %v", err)
 		}
 	})
@@ -176,9 +215,10 @@ func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T
 	}
 	waiting := func(reason string) func(*lab) {
 		return func(l *lab) {
-			l.cluster.PrependReactor("list", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
-				name, _ := a.(ktesting.ListAction).GetListRestrictions().Labels.RequiresExactMatch(batchv1.JobNameLabel)
-				p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{batchv1.JobNameLabel: name}}}
+			l.cluster.PrependReactor("list", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+				job := l.jobs(t)[0]
+				p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(job.Spec.Template.Labels)}}
+				p.Labels[batchv1.JobNameLabel], p.Labels[LabelPartition] = job.Name, "0"
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: "registry.example/x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 				return true, &corev1.PodList{Items: []corev1.Pod{p}}, nil
 			})
@@ -187,11 +227,7 @@ func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T
 	event := func(text string) func(*lab) {
 		return func(l *lab) {
 			l.cluster.PrependReactor("list", "events", func(ktesting.Action) (bool, runtime.Object, error) {
-				jobs, err := l.cluster.Tracker().List(batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), "crawl")
-				if err != nil {
-					return true, nil, err
-				}
-				name := jobs.(*batchv1.JobList).Items[0].Name
+				name := l.jobs(t)[0].Name
 				return true, &corev1.EventList{Items: []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: name}, Reason: "FailedCreate", Message: text}}}, nil
 			})
 		}

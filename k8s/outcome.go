@@ -3,14 +3,15 @@ package k8s
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -31,64 +32,86 @@ func hasRun(job *batchv1.Job) bool {
 	return s.Succeeded > 0 || s.Failed > 0 || s.Ready != nil && *s.Ready > 0 || s.CompletedIndexes != "" || s.FailedIndexes != nil && *s.FailedIndexes != ""
 }
 
+func suspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
+
+// failedIndexes lists the indexes that failed for good.
+func failedIndexes(job *batchv1.Job) []int {
+	if job.Status.FailedIndexes == nil || job.Spec.Completions == nil {
+		return nil
+	}
+	return parseRanges(*job.Status.FailedIndexes, int(*job.Spec.Completions))
+}
+
 // note takes what the Jobs say for news, and asks the store.
 func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 	byName := map[string]*batchv1.Job{}
 	for i := range found {
 		byName[found[i].Name] = &found[i]
 	}
-	for _, name := range sortedNames(r.jobs) {
+	for _, name := range slices.Sorted(maps.Keys(r.jobs)) {
 		w := r.jobs[name]
 		if w.ended {
 			continue
 		}
 		job := byName[name]
-		if job == nil || job.DeletionTimestamp != nil {
-			if err := r.settle(ctx, w, all(w), nil); err != nil { // it may have been done before it was deleted
+		if job == nil || job.DeletionTimestamp != nil || w.uid != job.UID {
+			left, err := r.settle(ctx, w, all(w)) // it may have been done before it was deleted
+			if err != nil {
 				return err
 			}
-			if r.needs(w) {
+			if len(left) > 0 {
 				return fmt.Errorf("Job %s was deleted: run the same command again to go on: %w", name, stages.ErrInterrupted)
 			}
 			w.ended = true
 			continue
 		}
 		w.started = w.started || hasRun(job)
-		if job.Spec.Suspend != nil && *job.Spec.Suspend {
-			r.trouble.say("suspended "+name, fmt.Sprintf("Job %s is suspended: `kubectl patch job %[1]s -n %s --type merge -p '{\"spec\":{\"suspend\":false}}'` resumes it", name, job.Namespace))
-		}
-		tasks := len(w.batch.Partitions)
-		if err := r.settle(ctx, w, parseRanges(job.Status.CompletedIndexes, tasks), noResult(name)); err != nil {
+		r.pause(job, w)
+		if err := r.noteJob(ctx, job, w); err != nil {
 			return err
-		}
-		if job.Status.FailedIndexes != nil {
-			failed := func(index int) error { return r.failure(ctx, name, w.batch, index) }
-			if err := r.settle(ctx, w, parseRanges(*job.Status.FailedIndexes, tasks), failed); err != nil {
-				return err
-			}
-		}
-		if c := ended(job); c != nil {
-			w.ended = true
-			if err := r.settle(ctx, w, all(w), notRun(name, c)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-// noResult: the pod said that it was done, and the store has no result.
-func noResult(job string) func(int) error {
-	return func(index int) error {
-		return fmt.Errorf("Job %s says that index %d is done, but the store has no result of it: do its pods use this store?", job, index)
+// noteJob deals with the tasks of a Job that have ended.
+func (r *run) noteJob(ctx context.Context, job *batchv1.Job, w *watched) error {
+	left, err := r.settle(ctx, w, parseRanges(job.Status.CompletedIndexes, len(w.batch.Partitions)))
+	if err != nil {
+		return err
 	}
+	for _, i := range left {
+		r.fail(w, i, fmt.Errorf("Job %s says that index %d is done, but the store has no result of it: do its pods use this store?", w.name, i))
+	}
+	if left, err = r.settle(ctx, w, failedIndexes(job)); err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		r.failed(ctx, w, left)
+	}
+	c := ended(job)
+	if c == nil {
+		return nil
+	}
+	w.ended = true
+	if left, err = r.settle(ctx, w, all(w)); err != nil {
+		return err
+	}
+	for _, i := range left {
+		r.fail(w, i, fmt.Errorf("Job %s ended before this task: %s: %s", w.name, c.Reason, firstLine(c.Message)))
+	}
+	return nil
 }
 
-// notRun: the Job ended before the task did.
-func notRun(job string, c *batchv1.JobCondition) func(int) error {
-	return func(int) error {
-		return fmt.Errorf("Job %s ended before this task: %s: %s", job, c.Reason, firstLine(c.Message))
+// pause tells, once each time, that somebody suspended a Job or let it go on.
+func (r *run) pause(job *batchv1.Job, w *watched) {
+	switch was := w.suspended; {
+	case suspended(job) && !was:
+		r.Log.Warn(fmt.Sprintf("Job %s is suspended: `kubectl patch job %[1]s -n %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", job.Name, job.Namespace))
+	case !suspended(job) && was:
+		r.Log.Info("the Job goes on", "job", job.Name)
 	}
+	w.suspended = suspended(job)
 }
 
 func all(w *watched) []int {
@@ -99,128 +122,82 @@ func all(w *watched) []int {
 	return out
 }
 
-// needs reports whether some task asked for is left to a Job.
-func (r *run) needs(w *watched) bool {
-	return slices.ContainsFunc(w.batch.Partitions, func(n int) bool { _, open := r.open[n]; return open })
-}
+// resultReaders is how many results are asked for at a time.
+const resultReaders = 32
 
-// settle ends the tasks of some indexes: those with a result well, the others with
-// what otherwise says; nil leaves them open.
-func (r *run) settle(ctx context.Context, w *watched, indexes []int, otherwise func(index int) error) error {
+// settle ends those tasks of some indexes well that have a result, and returns the
+// indexes of the others that are asked for and have not ended.
+func (r *run) settle(ctx context.Context, w *watched, indexes []int) (left []int, err error) {
+	var asked []int
 	for _, i := range indexes {
-		t, open := r.open[w.batch.Partitions[i]]
-		if !open || w.seen[i] {
-			continue
+		if _, open := r.open[w.batch.Partitions[i]]; open && !w.before[i] {
+			asked = append(asked, i)
 		}
-		result, _, err := worker.LoadResultOf(ctx, r.Bucket, r.plan, t)
-		if err != nil {
-			return err
-		}
-		var failed error
-		if result == nil {
-			if otherwise == nil {
-				continue
+	}
+	done := map[int]bool{}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(resultReaders)
+	for _, i := range asked {
+		group.Go(func() error {
+			result, _, err := worker.LoadResultOf(ctx, r.Bucket, r.plan, w.batch.task(i))
+			if err == nil && result != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done[i] = true
 			}
-			failed = fmt.Errorf("%s: %w", t, otherwise(i))
-		}
-		w.seen[i] = true
-		delete(r.open, t.Partition)
-		r.done(t, failed)
+			return err
+		})
 	}
-	return nil
-}
-
-// failure says why an index failed: what its last pod left behind.
-func (r *run) failure(ctx context.Context, job string, b *Batch, index int) error {
-	pods, err := r.Client.CoreV1().Pods(r.Config.Kubernetes.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: fmt.Sprintf("%s=%s,%s=%d", batchv1.JobNameLabel, job, batchv1.JobCompletionIndexAnnotation, index),
-	})
-	if err != nil {
-		return fmt.Errorf("its attempts failed; their pods cannot be looked at: %w", err)
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
-	for i := range pods.Items {
-		if end := terminated(&pods.Items[i]); end != nil && end.ExitCode != 0 {
-			return r.failed(&pods.Items[i], end, b, len(pods.Items))
+	for _, i := range asked {
+		if done[i] {
+			r.end(w.batch.task(i), nil)
+		} else {
+			left = append(left, i)
 		}
 	}
-	return fmt.Errorf("its attempts failed, and their pods are gone: `crawlbatch status` shows what they recorded")
+	return left, nil
 }
 
-// failed is the error of a pod that ended badly.
-func (r *run) failed(pod *corev1.Pod, end *corev1.ContainerStateTerminated, b *Batch, pods int) error {
-	text := lastLine(end.Message)
-	if end.Reason == "OOMKilled" {
-		text = r.outOfMemory(pod, b)
-	}
-	if text == "" {
-		text = end.Reason
-	}
-	text = strings.TrimSuffix(text, ": "+stages.ErrPermanent.Error()) // it is said below
-	err := fmt.Errorf("pod %s, exit %d: %s", pod.Name, end.ExitCode, text)
-	switch {
-	case end.ExitCode == exitPermanent || end.ExitCode == exitUsage:
-		return fmt.Errorf("%w: %w", err, stages.ErrPermanent)
-	case pods > 1:
-		return fmt.Errorf("%w (the last of %d pods)", err, pods)
-	}
-	return err
+func (r *run) end(t stages.Task, err error) {
+	delete(r.open, t.Partition)
+	r.done(t, err)
 }
 
-// outOfMemory is the line for a pod that was killed for its memory, with the fix.
-func (r *run) outOfMemory(pod *corev1.Pod, b *Batch) string {
-	limit := "its limit"
-	if len(pod.Spec.Containers) > 0 {
-		q := pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
-		limit = "its limit of " + q.String()
-	}
-	return fmt.Sprintf("killed for using more memory than %s: raise kubernetes.resources.%s.memory, then `crawlbatch retry --month %s --executor kubernetes`", limit, b.Stage, b.Crawl)
+// fail ends the task of an index badly.
+func (r *run) fail(w *watched, index int, why error) {
+	t := w.batch.task(index)
+	w.failed = append(w.failed, t.Partition)
+	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// terminated is how a pod's container ended; nil where it has not.
-func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	for i := range pod.Status.ContainerStatuses {
-		if s := &pod.Status.ContainerStatuses[i]; s.Name == containerName {
-			return s.State.Terminated
+// failed deals with indexes that failed for good: it finds out why from what their
+// last pods left behind, tells so in an Event, and records it as an attempt where
+// the pod could not: killed, it has no last words.
+func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
+	ends, err := r.lastEnds(ctx, w, indexes)
+	for _, i := range indexes {
+		t := w.batch.task(i)
+		end, class := ends[i], manifest.ClassFailed
+		why := fmt.Errorf("its attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what they recorded", t.Crawl, r.Again)
+		switch {
+		case err != nil:
+			why = fmt.Errorf("its attempts failed; their pods cannot be looked at: %w", err)
+		case end != nil:
+			why, class = end.err(t, r.Again), end.class()
 		}
+		record := manifest.Attempt{Task: t.String(), Class: class, Error: why.Error()}
+		if end != nil {
+			record.Machine = end.pod
+		}
+		record.Version = r.Version
+		if err := worker.RecordFor(ctx, r.Bucket, r.Clock, t, record); err != nil && ctx.Err() == nil {
+			r.Log.Warn("the failure could not be recorded", "task", t.String(), "error", err)
+		}
+		r.warn(ctx, w, eventTaskFailed, fmt.Sprintf("%s failed for good: %s", t, firstLine(why.Error())))
+		r.fail(w, i, why)
 	}
-	return nil
-}
-
-// indexOf is a pod's completion index; -1 where it has none.
-func indexOf(pod *corev1.Pod) int {
-	n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// maxLine bounds a line of somebody else's text, bytes.
-const maxLine = 1000
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return bounded(line)
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return bounded(s[strings.LastIndexByte(s, '\n')+1:])
-}
-
-func bounded(s string) string {
-	if len(s) > maxLine {
-		s = strings.ToValidUTF8(s[:maxLine], "") + "…"
-	}
-	return s
-}
-
-func sortedNames(m map[string]*watched) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -18,9 +18,9 @@ import (
 )
 
 // Exit codes of a task that the Job treats in a way of its own (cmd/crawlbatch lists
-// them all).
+// them all). 2, usage or config, is none of them: a Go program that crashes ends with
+// it as well. In pods, what no other attempt can mend ends with exitPermanent.
 const (
-	exitUsage       = 2  // the config or the store's address is wrong: so it is for every attempt
 	exitTasksFailed = 3  // of a driver: tasks failed for good
 	exitInterrupted = 75 // go on later: no failure
 	exitPermanent   = 78 // retrying cannot help
@@ -119,7 +119,7 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 		return &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: v}
 	}
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
-		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: codes(exitUsage, exitPermanent)},
+		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: codes(exitPermanent)},
 		{Action: batchv1.PodFailurePolicyActionIgnore, OnExitCodes: codes(exitInterrupted)},
 		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
 	}}

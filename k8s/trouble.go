@@ -2,56 +2,19 @@ package k8s
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 )
-
-// explain turns an error of the API into what is wrong and what to do.
-func explain(err error, cfg *config.Config) error {
-	ns := cfg.Kubernetes.Namespace
-	var fix string
-	var network net.Error
-	text := firstLine(err.Error())
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, ErrCluster):
-		return err
-	case apierrors.IsUnauthorized(err):
-		fix = "log in to the cluster again, or give other credentials with --kubeconfig"
-	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
-		fix = "raise the namespace's ResourceQuota, or lower kubernetes.parallelism and kubernetes.resources"
-	case apierrors.IsForbidden(err):
-		fix = "grant what k8s/manifests/rbac.yaml lists: `kubectl apply -k k8s/manifests`"
-	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
-		fix = fmt.Sprintf("make it with `kubectl create namespace %s`, or all that is needed with `kubectl apply -k k8s/manifests`", ns)
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		fix = "mend the kubernetes section of the config; `crawlbatch k8s render` shows the Job"
-	case errors.As(err, &network), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err):
-		fix = "no cluster answers: check --kubeconfig and `kubectl cluster-info`"
-	default:
-		return fmt.Errorf("cluster, namespace %s: %w: %w", ns, err, ErrCluster)
-	}
-	return fmt.Errorf("cluster, namespace %s: %w: %s: %w", ns, err, fix, ErrCluster)
-}
-
-// lasting reports whether asking the API the same again is no use.
-func lasting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
-}
 
 // troubles tells each thing once, and again when it lasts.
 type troubles struct {
@@ -83,6 +46,9 @@ func (t *troubles) lasted(what string) time.Duration {
 	return now.Sub(t.first[what])
 }
 
+// over says that something is right again.
+func (t *troubles) over(what string) { delete(t.first, what) }
+
 // problem is why pods do not start.
 type problem struct {
 	text  string
@@ -91,81 +57,51 @@ type problem struct {
 
 // diagnose looks for what keeps pods from starting or kills them, tells of it, and
 // ends the run where nothing can start: the Job is removed, so that a mended one
-// takes its place.
+// takes its place. Where it may not look, the crawl goes on all the same.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
+	problems, err := r.active(ctx)
+	if err == nil {
+		err = r.failures(ctx, found)
+	}
+	if r.blind(ctx, "pods", err) {
+		return ctx.Err()
+	}
 	for i := range found {
 		w := r.jobs[found[i].Name]
-		if w == nil || w.ended {
+		if w == nil || w.ended || w.suspended {
 			continue
 		}
-		p, err := r.problemOf(ctx, &found[i], w)
-		if err != nil {
-			if ctx.Err() != nil || lasting(err) {
-				return explain(err, r.Config)
-			}
-			r.Log.Debug("pods could not be looked at", "error", err)
-			continue
-		}
+		p := problems[w.name]
 		if p == nil {
-			delete(r.trouble.first, found[i].Name)
-			continue
-		}
-		if lasted := r.trouble.lasted(found[i].Name); !p.stuck || w.started || lasted < startWithin {
-			if w.started || !p.stuck {
-				r.trouble.say(found[i].Name+p.text, p.text)
+			if p, err = r.eventProblem(ctx, &found[i], w); r.blind(ctx, "events", err) {
+				continue
 			}
-			continue
 		}
-		if err := r.remove(ctx, found[i].Name); err != nil {
-			return err
+		switch {
+		case p == nil:
+			r.trouble.over(w.name)
+		case !p.stuck || w.started:
+			r.trouble.say(w.name+p.text, p.text)
+		case r.trouble.lasted(w.name) >= startWithin:
+			r.warn(ctx, w, eventCannotStart, p.text)
+			if err := r.remove(ctx, w.name); err != nil {
+				return err
+			}
+			return fmt.Errorf("Job %s cannot start: %s: %w", w.name, p.text, ErrCluster)
 		}
-		return fmt.Errorf("Job %s cannot start: %s: %w", found[i].Name, p.text, ErrCluster)
 	}
-	return nil
+	return ctx.Err()
 }
 
-// podsLooked bounds the pods of a Job that are looked at in one go.
-const podsLooked = 500
-
-// problemOf says what is wrong with a Job's pods; nil where nothing is.
-func (r *run) problemOf(ctx context.Context, job *batchv1.Job, w *watched) (*problem, error) {
-	pods, err := r.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: batchv1.JobNameLabel + "=" + job.Name + ",!" + LabelPartition, Limit: podsLooked,
-	})
-	if err != nil {
-		return nil, err
+// blind tells that pods or events could not be looked at.
+func (r *run) blind(ctx context.Context, what string, err error) bool {
+	if err == nil {
+		return false
 	}
-	waiting, err := r.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: batchv1.JobNameLabel + "=" + job.Name, FieldSelector: "status.phase=" + string(corev1.PodPending), Limit: podsLooked,
-	})
-	if err != nil {
-		return nil, err
+	if ctx.Err() == nil {
+		r.trouble.say("blind "+what, fmt.Sprintf("%s cannot be looked at; the crawl goes on, without a word on what keeps pods from starting: %v", what, explain(err, r.Config)))
 	}
-	failed, err := r.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: batchv1.JobNameLabel + "=" + job.Name, FieldSelector: "status.phase=" + string(corev1.PodFailed), Limit: podsLooked,
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range pods.Items {
-		r.label(ctx, &pods.Items[i], w.batch)
-	}
-	for i := range failed.Items {
-		pod := &failed.Items[i]
-		if end, n := terminated(pod), indexOf(pod); end != nil && end.Reason == "OOMKilled" && n >= 0 && n < len(w.batch.Partitions) {
-			t := w.batch.task(n)
-			r.trouble.say("oom "+t.String(), t.String()+": pod "+pod.Name+" was "+r.outOfMemory(pod, w.batch))
-		}
-	}
-	for i := range waiting.Items {
-		if p := r.podProblem(&waiting.Items[i]); p != nil {
-			return p, nil
-		}
-	}
-	if job.Status.Active > 0 || len(waiting.Items) > 0 {
-		return nil, nil
-	}
-	return r.eventProblem(ctx, job)
+	return true
 }
 
 // podProblem says why a pod that waits does not start.
@@ -192,23 +128,47 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 	return nil
 }
 
-// eventProblem says why a Job has no pods: the Job controller leaves it in events.
-func (r *run) eventProblem(ctx context.Context, job *batchv1.Job) (*problem, error) {
-	events, err := r.Client.CoreV1().Events(job.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job.Name})
+// wantsMore reports whether a Job has fewer pods than it may have and needs.
+func wantsMore(job *batchv1.Job) bool {
+	if job.Spec.Completions == nil || job.Spec.Parallelism == nil {
+		return false
+	}
+	left := *job.Spec.Completions - job.Status.Succeeded - int32(len(failedIndexes(job)))
+	return job.Status.Active < min(left, *job.Spec.Parallelism)
+}
+
+// eventProblem says why a Job lacks pods: the Job controller leaves it in events.
+func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*problem, error) {
+	if !wantsMore(job) {
+		return nil, nil
+	}
+	events, err := r.Client.CoreV1().Events(job.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job.Name + ",reason=FailedCreate", Limit: podPage,
+	})
 	if err != nil {
 		return nil, err
 	}
 	items := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.Name != job.Name || e.Reason != "FailedCreate"
+		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // one of that name may have been there before
 	})
 	if len(items) == 0 {
 		return nil, nil
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
+	// While some pods run, an event that is not new may be about what is over.
+	if seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest)); job.Status.Active > 0 && seen == w.refused {
+		return nil, nil
+	} else {
+		w.refused = seen
+	}
 	text := firstLine(newest.Message)
 	switch {
 	case strings.Contains(text, "exceeded quota"):
 		return &problem{text: "the namespace's quota is reached (" + text + "): raise its ResourceQuota, or lower kubernetes.resources; pods start when there is room"}, nil
+	case strings.Contains(text, "is being terminated"):
+		return &problem{stuck: true, text: "the namespace is being deleted (" + text + "): make it again with `kubectl apply -k k8s/manifests`, and run this again"}, nil
+	case strings.Contains(text, "violates PodSecurity"):
+		return &problem{stuck: true, text: "the namespace's Pod Security level forbids its pods (" + text + "): mend the kubernetes section of the config, and run this again"}, nil
 	case strings.Contains(text, "serviceaccount"):
 		return &problem{stuck: true, text: "its service account is missing (" + text + "): `kubectl apply -k k8s/manifests`, or mend kubernetes.service_account, and run this again"}, nil
 	case strings.Contains(text, "PriorityClass"):
@@ -236,14 +196,28 @@ func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	if n < 0 || n >= len(b.Partitions) || pod.Labels[LabelPartition] != "" {
 		return
 	}
-	attempt := 1
-	for _, a := range []string{"batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count"} {
-		if before, err := strconv.Atoi(pod.Annotations[a]); err == nil {
-			attempt += before
-		}
-	}
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"%d",%q:"%d"}}}`, LabelPartition, b.Partitions[n], LabelAttempt, attempt)
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"%d",%q:"%d"}}}`, LabelPartition, b.Partitions[n], LabelAttempt, attemptOf(pod))
 	if _, err := r.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil && ctx.Err() == nil {
 		r.Log.Debug("the pod could not be labelled", "pod", pod.Name, "error", err)
 	}
+}
+
+// maxLine bounds a line of somebody else's text, bytes.
+const maxLine = 1000
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return bounded(line)
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return bounded(s[strings.LastIndexByte(s, '\n')+1:])
+}
+
+func bounded(s string) string {
+	if len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "") + "…"
+	}
+	return s
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -18,7 +19,60 @@ func (c *common) again() string {
 	if c.oneMachine {
 		flags += " --one-machine"
 	}
+	if c.userAgent != "" {
+		flags += " --user-agent " + shellQuote(c.userAgent)
+	}
+	for _, to := range c.connectTo {
+		flags += " --connect-to " + shellQuote(to)
+	}
+	if c.private {
+		flags += " --allow-private-networks"
+	}
 	return flags
+}
+
+// again is what a command needs that is to run tasks where this one does, or tells
+// of such: the executor and the cluster too.
+func (o *runOptions) again() string {
+	flags := o.common.again()
+	if o.settings != "" {
+		flags += " --settings " + shellQuote(o.settings)
+	}
+	if o.executor == executorKubernetes {
+		flags += " --executor " + executorKubernetes + o.cluster.again()
+	}
+	return flags
+}
+
+func (o *clusterOptions) again() string {
+	flags := ""
+	for _, f := range []struct{ name, value string }{
+		{"kubeconfig", o.kubeconfig}, {"kube-context", o.context}, {"namespace", o.namespace}, {"image", o.image},
+	} {
+		if f.value != "" {
+			flags += " --" + f.name + " " + shellQuote(f.value)
+		}
+	}
+	return flags
+}
+
+// hint adds to an interruption how to go on.
+func (c *common) hint(err error, month string) error { return goOn(err, month, c.again()) }
+
+// hint adds to an interruption how to go on, here or in the same cluster.
+func (o *runOptions) hint(err error, month string) error {
+	flags := o.again()
+	if o.rounds > 0 {
+		flags = fmt.Sprintf(" --rounds %d", o.rounds) + flags
+	}
+	return goOn(err, month, flags)
+}
+
+func goOn(err error, month, flags string) error {
+	if exitCode(err) == exitInterrupted {
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, flags)
+	}
+	return err
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./~-]+$`)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
+
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 func TestCommandsToRunAgainNameTheStoreAndConfigGiven(t *testing.T) {
@@ -17,6 +20,43 @@ func TestCommandsToRunAgainNameTheStoreAndConfigGiven(t *testing.T) {
 		if got := (&common{store: c.store, config: c.config}).again(); got != c.want {
 			t.Errorf("%q, %q: %q, want %q", c.store, c.config, got, c.want)
 		}
+	}
+}
+
+func TestCommandsToRunAgainNameTheExecutorAndTheClusterGiven(t *testing.T) {
+	store := common{store: "s3://b/p", userAgent: "x/1 (+https://x.example)"}
+	for _, c := range []struct {
+		o    runOptions
+		want string
+	}{
+		{runOptions{common: &store, executor: executorLocal, cluster: clusterOptions{namespace: "n"}}, " --store s3://b/p --user-agent 'x/1 (+https://x.example)'"},
+		{runOptions{common: &common{store: "s3://b/p", config: "c.yaml"}, executor: executorKubernetes,
+			cluster: clusterOptions{kubeconfig: "my config", context: "prod", namespace: "n", image: "r/i:1"}},
+			" --store s3://b/p --config c.yaml --executor kubernetes --kubeconfig 'my config' --kube-context prod --namespace n --image r/i:1"},
+		{runOptions{common: &common{store: "s3://b/p", settings: "crawl=2026-11/settings-0a1b.json"}, executor: executorKubernetes},
+			" --store s3://b/p --settings crawl=2026-11/settings-0a1b.json --executor kubernetes"},
+	} {
+		if got := c.o.again(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+		// What is printed must be taken by the commands that it is printed for.
+		for _, name := range []string{"run", "retry", "status"} {
+			cmd, _, err := newRoot(&common{}).Find([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			words, err := exec.Command("sh", "-c", "printf '%s\\n' --month 2026-11"+c.want).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.ParseFlags(strings.Split(strings.TrimSpace(string(words)), "\n")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	o := runOptions{common: &common{store: defaultStore}, executor: executorKubernetes, rounds: 2}
+	if err := o.hint(stages.ErrInterrupted, "2026-11"); !strings.Contains(err.Error(), "`crawlbatch run --month 2026-11 --rounds 2 --executor kubernetes`") {
+		t.Error(err)
 	}
 }
 

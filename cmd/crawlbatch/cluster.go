@@ -59,6 +59,14 @@ func (o *clusterOptions) connect(cfg *config.Config) (kubernetes.Interface, erro
 	return k8s.Connect(o.kubeconfig, o.context)
 }
 
+// client is that of the cluster where tasks run; nil where they run here.
+func (o *runOptions) client(cfg *config.Config) (kubernetes.Interface, error) {
+	if o.executor != executorKubernetes {
+		return nil, nil
+	}
+	return o.cluster.connect(cfg)
+}
+
 // checkExecutor finds what is wrong with --executor, and with a store that no pod
 // could reach.
 func (o *runOptions) checkExecutor() error {
@@ -88,7 +96,7 @@ func podEnv() map[string]string {
 }
 
 func (o *runOptions) kubernetesExecutor(client kubernetes.Interface, b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.Logger) *k8s.Executor {
-	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: podEnv(), Clock: clock, Log: log, Version: version}
+	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: podEnv(), Clock: clock, Log: log, Version: version, Again: o.again()}
 }
 
 // runDetached submits a Job that runs this command in the cluster.
@@ -113,7 +121,7 @@ func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *confi
 	}
 	r := &k8s.Renderer{Config: cfg, Store: o.store, Settings: key, Env: podEnv()}
 	job := r.DriverJob(o.month, o.rounds)
-	running, err := k8s.Submit(ctx, client, r, job)
+	running, err := k8s.Submit(ctx, client, r, job, stages.SystemClock{}, o.log)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -110,7 +111,13 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	if err != nil {
 		return err
 	}
-	d, finish, err := o.driver(ctx, b, cfg)
+	var client kubernetes.Interface
+	if !o.giveUp && !o.rebuild { // which run here, whatever the executor
+		if client, err = o.client(cfg); err != nil {
+			return err
+		}
+	}
+	d, finish, err := o.driver(ctx, b, cfg, client)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -50,11 +49,16 @@ store, so after an interruption or a failure the same command is run again.`,
 }
 
 func (o *runOptions) executorFlags(cmd *cobra.Command) {
+	o.whereFlags(cmd)
+	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
+}
+
+// whereFlags say where tasks run.
+func (o *runOptions) whereFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver elsewhere was given")
 	_ = cmd.Flags().MarkHidden("settings") // it was just defined
 	o.cluster.flags(cmd)
-	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 
 func runRun(ctx context.Context, o runOptions) error {
@@ -71,7 +75,11 @@ func runRun(ctx context.Context, o runOptions) error {
 	if o.detach {
 		return o.runDetached(ctx, b, cfg)
 	}
-	d, finish, err := o.driver(ctx, b, cfg)
+	client, err := o.client(cfg)
+	if err != nil {
+		return err
+	}
+	d, finish, err := o.driver(ctx, b, cfg, client)
 	if err != nil {
 		return err
 	}
@@ -83,9 +91,10 @@ func runRun(ctx context.Context, o runOptions) error {
 	return printSummary(ctx, o.out, b, o.month)
 }
 
-// driver makes a driver with the executor asked for. finish ends its progress display
-// and removes its scratch; it may be called twice.
-func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config) (*jobs.Driver, func(), error) {
+// driver makes a driver that runs tasks in the cluster of a client, or here where
+// that is nil. finish ends its progress display and removes its scratch; it may be
+// called twice.
+func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, client kubernetes.Interface) (*jobs.Driver, func(), error) {
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
@@ -94,13 +103,6 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	}
 	if o.config != "" {
 		if _, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version); err != nil {
-			return nil, nil, err
-		}
-	}
-	var client kubernetes.Interface
-	if o.executor == executorKubernetes {
-		var err error
-		if client, err = o.cluster.connect(cfg); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -137,12 +139,4 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 			remove()
 		}
 	}, nil
-}
-
-// hint adds to an interruption how to go on.
-func (c *common) hint(err error, month string) error {
-	if exitCode(err) == exitInterrupted {
-		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, c.again())
-	}
-	return err
 }

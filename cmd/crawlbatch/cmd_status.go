@@ -16,15 +16,14 @@ import (
 )
 
 type statusOptions struct {
-	*common
-	month  string
-	watch  bool
-	output string
-	every  time.Duration
+	runOptions // where the commands it prints are to run tasks
+	watch      bool
+	output     string
+	every      time.Duration
 }
 
 func newStatus(c *common) *cobra.Command {
-	o := statusOptions{common: c}
+	o := statusOptions{runOptions: runOptions{common: c}}
 	cmd := &cobra.Command{
 		Use:   "status --month YYYY-MM",
 		Short: "Every stage and partition of a crawl",
@@ -32,7 +31,9 @@ func newStatus(c *common) *cobra.Command {
 cost (calls to the store, bytes, the sum of their times), how far fetch tasks have
 come at their last checkpoint, and for each failed task its last error and the
 command that reruns it. A running fetch task is one that an attempt holds: whether
-that attempt lives still, the store cannot tell.`,
+that attempt lives still, the store cannot tell.
+
+The executor and the cluster are for the commands that it prints: it asks none.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,6 +43,7 @@ that attempt lives still, the store cannot tell.`,
 	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
 	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "with --watch")
+	o.whereFlags(cmd)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -52,6 +54,9 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	}
 	if o.every < 100*time.Millisecond {
 		return usagef("--every %s: it may be 100ms or more", o.every)
+	}
+	if err := o.checkExecutor(); err != nil {
+		return err
 	}
 	b, _, err := o.openCrawl(ctx, o.month)
 	if err != nil {

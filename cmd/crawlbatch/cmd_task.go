@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,9 @@ JOB_COMPLETION_INDEX the one of them to run.`,
 				}
 				o.index = os.Getenv("JOB_COMPLETION_INDEX")
 			}
+			if err := crashesTo(o.termination); err != nil {
+				return err
+			}
 			err := runTask(cmd.Context(), o)
 			return errors.Join(err, lastWords(o.termination, err))
 		},
@@ -73,6 +77,19 @@ func lastWords(file string, err error) error {
 		line = strings.ToValidUTF8(line[:maxLastWords], "")
 	}
 	return os.WriteFile(file, []byte(line+"\n"), 0o644)
+}
+
+// crashesTo has the runtime write to the same file of what it crashes, if it does.
+func crashesTo(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return usagef("--termination-log: %v", err)
+	}
+	defer f.Close() // the runtime keeps a descriptor of its own
+	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
 // choose sets the partition that --tasks and the completion index stand for.

@@ -51,25 +51,30 @@ func (c *common) reload(ctx context.Context, b store.Bucket, crawl string, runni
 	if err == nil {
 		err = running.Adopt(later)
 	}
-	c.publish(ctx, b, crawl, c.config, later, err, reloads)
-}
-
-// publish makes the politeness of later, which was read from file with that error,
-// the newest revision, and hands it to the tasks that run.
-func (c *common) publish(ctx context.Context, b store.Bucket, crawl, file string, later *config.Config, err error, reloads *worker.Reloads) {
-	revision := 0
 	if err == nil {
-		// First where all see it, so that no successor of a task is less polite.
-		publishing, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		revision, err = worker.PublishPoliteness(publishing, b, crawl, later.Politeness, version)
+		err = c.publish(ctx, b, crawl, c.config, later, reloads)
 	}
 	if err != nil {
-		c.log.Error("the old politeness holds", "file", file, "error", oneLine(err))
-		return
+		c.log.Error(oldHolds, "file", c.config, "error", oneLine(err))
+	}
+}
+
+// oldHolds is said of a file that changes nothing.
+const oldHolds = "the old politeness holds"
+
+// publish makes the politeness of later, which was read from file, the newest
+// revision, and hands it to the tasks that run.
+func (c *common) publish(ctx context.Context, b store.Bucket, crawl, file string, later *config.Config, reloads *worker.Reloads) error {
+	// First where all see it, so that no successor of a task is less polite.
+	publishing, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	revision, err := worker.PublishPoliteness(publishing, b, crawl, later.Politeness, version)
+	if err != nil {
+		return err
 	}
 	reloads.Publish(fetch.Revision{Number: revision, Config: worker.Politeness(later)})
 	c.log.Info("politeness was read anew", "file", file, "revision", revision)
+	return nil
 }
 
 // followEvery is how often a mounted file is looked at. A kubelet takes up to a
@@ -78,18 +83,28 @@ const followEvery = 3 * time.Second
 
 // followPoliteness hands the politeness in file to the fetch tasks that run: as it
 // is when they start, and whenever it changes, until ctx ends. A file that is missing
-// changes nothing; one that is wrong is logged once, and the old pace holds.
+// changes nothing; one that is wrong is logged once, and the old pace holds. While the
+// store is away it is tried again.
 func (c *common) followPoliteness(ctx context.Context, b store.Bucket, crawl, file string, clock stages.Clock, reloads *worker.Reloads) {
-	var last []byte
+	var dealt []byte // with this content
+	said := ""       // the last error logged
 	for {
 		body, err := os.ReadFile(file)
-		switch {
-		case err == nil && !bytes.Equal(body, last):
-			last = body
-			later, err := config.ReadPoliteness(file, body, os.LookupEnv)
-			c.publish(ctx, b, crawl, file, later, err, reloads)
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			c.log.Error("the old politeness holds", "file", file, "error", oneLine(err))
+		if err == nil && !bytes.Equal(body, dealt) {
+			var later *config.Config
+			if later, err = config.ReadPoliteness(file, body, os.LookupEnv); err == nil {
+				err = c.publish(ctx, b, crawl, file, later, reloads)
+			}
+			if err == nil || errors.Is(err, config.ErrInvalid) {
+				dealt = body
+			}
+			if err == nil {
+				said = ""
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && oneLine(err) != said {
+			said = oneLine(err)
+			c.log.Error(oldHolds, "file", file, "error", said)
 		}
 		if clock.Sleep(ctx, followEvery) != nil {
 			return

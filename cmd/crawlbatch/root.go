@@ -60,7 +60,17 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 		return exitDone
 	}
 	fmt.Fprintf(errw, "crawlbatch: %s\n", oneLine(err))
-	return exitCode(err)
+	return c.exitCode(err)
+}
+
+// exitCode is that of an error, as whoever waits for this process wants it. Where that
+// is a Job (only pods are given --settings), what somebody has to mend is permanent:
+// with 2 a Go program that crashed ends too, which is worth another attempt.
+func (c *common) exitCode(err error) int {
+	if code := exitCode(err); code != exitUsage || c.settings == "" {
+		return code
+	}
+	return exitPermanent
 }
 
 func newRoot(c *common) *cobra.Command {

@@ -16,12 +16,15 @@ const (
 	ClassStoreUnavailable = "store_unavailable" // the store did not answer
 	ClassStoreDenied      = "store_denied"      // the store refused access
 	ClassDiskFull         = "disk_full"         // no room in the store or on the local disk
+	ClassOutOfMemory      = "out_of_memory"     // killed for using more memory than it may
+	ClassKilled           = "killed"            // killed from outside, without a word
 )
 
 // FailureClasses lists the classes of failed attempts.
 func FailureClasses() []string {
 	return []string{
 		ClassFailed, ClassFault, ClassPermanent, ClassCorrupt, ClassStoreUnavailable, ClassStoreDenied, ClassDiskFull,
+		ClassOutOfMemory, ClassKilled,
 	}
 }
 
@@ -32,8 +35,8 @@ type Attempt struct {
 	Attempt int    `json:"attempt"`
 	At      string `json:"at"` // when it ended, RFC 3339, UTC
 	Class   string `json:"class"`
-	Error   string `json:"error"` // "" where it is done
-	Machine string `json:"machine"`
+	Error   string `json:"error"`           // "" where it is done
+	Machine string `json:"machine"`         // host name; of a pod, its name
 	Usage   *Usage `json:"usage,omitempty"` // absent in records of older versions
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -107,12 +108,49 @@ func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest
 	if err != nil {
 		a.Error = bounded(err.Error())
 	}
+	return createAttempt(ctx, r.Bucket, t, &a)
+}
+
+// createAttempt stores a under the first number that is free.
+func createAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manifest.Attempt) error {
 	for a.Attempt = 1; ; a.Attempt++ {
-		_, err := manifest.Create(ctx, r.Bucket, layout.Attempt(t.Crawl, t.Round, string(t.Stage), t.Partition, a.Attempt), &a)
+		_, err := manifest.Create(ctx, b, layout.Attempt(t.Crawl, t.Round, string(t.Stage), t.Partition, a.Attempt), a)
 		if !errors.Is(err, store.ErrExists) {
 			return err
 		}
 	}
+}
+
+// RecordFor records an attempt at t that was made on another machine, a.Machine, and
+// that died without a word of its own: killed, say. Where that machine recorded it
+// itself, or it is unknown which it was and the newest record is of a failure, nothing
+// is written. Number and time are filled in.
+func RecordFor(ctx context.Context, b store.Bucket, clock stages.Clock, t stages.Task, a manifest.Attempt) error {
+	var newest manifest.Attempt
+	dir := layout.AttemptsDir(t.Crawl, t.Round, string(t.Stage))
+	for o, err := range b.List(ctx, layout.Attempts(t.Crawl, t.Round, string(t.Stage), t.Partition)) {
+		if err != nil {
+			return fmt.Errorf("list attempts at %s: %w", t, err)
+		}
+		if _, _, ok := layout.ParseAttempt(dir, o.Key); !ok {
+			continue
+		}
+		var known manifest.Attempt
+		if _, _, err := manifest.Load(ctx, b, o.Key, &known); err != nil {
+			return err
+		}
+		if a.Machine != "" && known.Machine == a.Machine {
+			return nil
+		}
+		if known.Attempt > newest.Attempt {
+			newest = known
+		}
+	}
+	if a.Machine == "" && newest.Attempt > 0 && newest.Failure() {
+		return nil
+	}
+	a.At, a.Error = clock.Now().UTC().Format(time.RFC3339Nano), bounded(a.Error)
+	return createAttempt(ctx, b, t, &a)
 }
 
 func bounded(text string) string {

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// rounds is a clock whose sleeps wait until the test lets another round begin.
+type rounds struct {
+	slept chan time.Duration
+	next  chan struct{}
+}
+
+func (r *rounds) Now() time.Time { return time.Unix(0, 0) }
+
+func (r *rounds) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case r.slept <- d:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-r.next:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// failingSwaps is a store that is away for so many swaps.
+type failingSwaps struct {
+	store.Bucket
+	swaps int
+}
+
+func (b *failingSwaps) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	if b.swaps--; b.swaps >= 0 {
+		return "", store.ErrUnavailable
+	}
+	return b.Bucket.Swap(ctx, key, body, old)
+}
+
+func TestAPolitenessFileIsFollowed(t *testing.T) {
+	b := &failingSwaps{Bucket: emptyStore(t)}
+	file := filepath.Join(t.TempDir(), "politeness.yaml")
+	clock := &rounds{slept: make(chan time.Duration), next: make(chan struct{})}
+	var log bytes.Buffer
+	c := &common{log: slog.New(slog.NewTextHandler(&log, nil))}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		c.followPoliteness(ctx, b, "2026-11", file, clock, &worker.Reloads{})
+		close(ended)
+	}()
+	first := true
+	look := func() {
+		t.Helper()
+		if !first {
+			clock.next <- struct{}{}
+		}
+		first = false
+		if d := <-clock.slept; d > 5*time.Second {
+			t.Errorf("looks again after %s", d)
+		}
+	}
+	for _, step := range []struct {
+		name     string
+		write    string // "": the file stays as it is
+		away     int    // swaps that the store fails
+		revision int
+		delay    time.Duration
+		errors   int // logged so far
+	}{
+		{name: "there is no file", revision: 0},
+		{name: "it comes", write: "politeness: {delay: 3s}", revision: 1, delay: 3 * time.Second},
+		{name: "nothing changes", revision: 1, delay: 3 * time.Second},
+		{name: "it changes", write: "politeness: {delay: 5s}", revision: 2, delay: 5 * time.Second},
+		{name: "it is wrong", write: "politeness: {delay: fast}", revision: 2, delay: 5 * time.Second, errors: 1},
+		{name: "it is wrong still", revision: 2, delay: 5 * time.Second, errors: 1},
+		{name: "it says what is not politeness", write: "fetch: {slots: 1}", revision: 2, delay: 5 * time.Second, errors: 2},
+		{name: "the store is away", write: "politeness: {delay: 7s}", away: 2, revision: 2, delay: 5 * time.Second, errors: 3},
+		{name: "the store is away still", revision: 2, delay: 5 * time.Second, errors: 3},
+		{name: "the store is back", revision: 3, delay: 7 * time.Second, errors: 3},
+	} {
+		if step.write != "" {
+			if err := os.WriteFile(file, []byte(step.write), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if step.away > 0 {
+			b.swaps = step.away
+		}
+		look()
+		p, revision, err := worker.NewestPoliteness(t.Context(), b, "2026-11")
+		if err != nil || revision != step.revision || revision > 0 && p.Delay.Std() != step.delay {
+			t.Errorf("%s: revision %d, delay %s, %v", step.name, revision, p.Delay.Std(), err)
+		}
+		if n := strings.Count(log.String(), oldHolds); n != step.errors {
+			t.Errorf("%s: %d errors logged, want %d", step.name, n, step.errors)
+		}
+	}
+	if want := fmt.Sprintf("revision=%d", 3); !strings.Contains(log.String(), want) {
+		t.Errorf("the running task was not given %s", want)
+	}
+	stop()
+	<-ended
+}

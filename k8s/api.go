@@ -1,0 +1,134 @@
+package k8s
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ErrCluster: the cluster refuses or cannot start what it was asked to run; the
+// error says why, and what to do. Where nobody has to do anything but go on later (no
+// cluster answers, a quota is reached) it wraps stages.ErrInterrupted too: a driver
+// that runs as a Job must not fail for good of that.
+var ErrCluster = errors.New("the cluster does not run it")
+
+// How long a cluster that does not answer is waited for.
+const (
+	startPatience = 12 * time.Second // where it has never answered this process: the address may be wrong
+	patience      = 30 * time.Minute // where it has: its Jobs go on meanwhile
+)
+
+// explain turns an error of the API into what is wrong and what to do.
+func explain(err error, cfg *config.Config) error {
+	ns := cfg.Kubernetes.Namespace
+	kind, fix := ErrCluster, ""
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, ErrCluster):
+		return err
+	case apierrors.IsUnauthorized(err):
+		fix = "log in to the cluster again, or give other credentials with --kubeconfig"
+	case overQuota(err):
+		kind = fmt.Errorf("%w: %w", ErrCluster, stages.ErrInterrupted)
+		fix = "raise the namespace's ResourceQuota, delete Jobs that have ended, or lower kubernetes.parallelism and kubernetes.resources"
+	case terminating(err):
+		fix = fmt.Sprintf("the namespace is being deleted: wait until `kubectl get namespace %s` finds it no more, make it again with `kubectl apply -k k8s/manifests`, and run this again", ns)
+	case apierrors.IsForbidden(err):
+		fix = "grant what k8s/manifests/rbac.yaml lists: `kubectl apply -k k8s/manifests`"
+	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
+		fix = fmt.Sprintf("make it with `kubectl create namespace %s`, or all that is needed with `kubectl apply -k k8s/manifests`", ns)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		fix = "mend the kubernetes section of the config; `crawlbatch k8s render` shows the Job"
+	case untrusted(err):
+		fix = "the kubeconfig trusts another cluster than the one that answers: check --kubeconfig and its certificate-authority"
+	case transient(err):
+		kind = fmt.Errorf("%w: %w", ErrCluster, stages.ErrInterrupted)
+		fix = "no cluster answers: check --kubeconfig and `kubectl cluster-info`, and run this again when it does"
+	default:
+		return fmt.Errorf("cluster, namespace %s: %w: %w", ns, err, ErrCluster)
+	}
+	return fmt.Errorf("cluster, namespace %s: %w: %s: %w", ns, err, fix, kind)
+}
+
+func overQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+func terminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// untrusted reports whether what answered is not the cluster that was meant.
+func untrusted(err error) bool {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var certificate x509.CertificateInvalidError
+	var verification *tls.CertificateVerificationError
+	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &certificate) || errors.As(err, &verification)
+}
+
+// lasting reports whether asking the API the same again is no use.
+func lasting(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || untrusted(err)
+}
+
+// transient reports whether the API did not answer, or said that it cannot just now.
+func transient(err error) bool {
+	if err == nil || lasting(err) {
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}
+
+// answers reports whether err comes from the API itself.
+func answers(err error) bool {
+	var status apierrors.APIStatus
+	return err == nil || errors.As(err, &status)
+}
+
+// ask calls the API until it answers: with nil, or with an error that another try
+// would not change, which is returned as it is. A cluster that has answered this
+// process before is waited for, one that has not is soon taken for the wrong one. What
+// ask gives up on is explained.
+func (r *run) ask(ctx context.Context, call func() error) error {
+	began := r.Clock.Now()
+	for {
+		err := call()
+		if answers(err) && !transient(err) {
+			r.answered.Store(true)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !transient(err):
+			return err
+		}
+		wait := startPatience
+		if r.answered.Load() {
+			wait = patience
+		}
+		if away := r.Clock.Now().Sub(began); away >= wait {
+			return explain(fmt.Errorf("for %s: %w", away.Round(time.Second), err), r.Config)
+		}
+		r.trouble.say("cluster", "the cluster does not answer, its Jobs go on: "+firstLine(err.Error()))
+		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}

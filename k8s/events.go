@@ -1,0 +1,76 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons of the Events that the driver leaves at its Jobs, for `kubectl describe
+// job` and `kubectl get events`.
+const (
+	eventAdopted     = "Adopted"           // another driver goes on with the Job
+	eventTaskFailed  = "TaskFailed"        // a task failed for good
+	eventTooSmall    = "ResourcesTooSmall" // a pod was ended for the memory or disk it used
+	eventCannotStart = "CannotStart"       // no pod of the Job can start, so it was removed
+	eventStageDone   = "StageDone"         // every task of the Job has ended
+)
+
+// maxEvents bounds the warnings at a Job: what makes one task fail may make all
+// fail. The last says that there are more.
+const maxEvents = 25
+
+// warn leaves a warning at a Job.
+func (r *run) warn(ctx context.Context, w *watched, reason, text string) {
+	switch w.warned++; {
+	case w.warned < maxEvents:
+		r.leave(ctx, w, corev1.EventTypeWarning, reason, text)
+	case w.warned == maxEvents:
+		r.leave(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; more is not told here: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
+	}
+}
+
+// tell leaves at a Job what is in order.
+func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
+	r.leave(ctx, w, corev1.EventTypeNormal, reason, text)
+}
+
+// leave creates an Event. One that cannot be created is only logged: nothing is
+// decided on Events.
+func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
+	w.left++
+	now := r.Clock.Now()
+	at := metav1.NewTime(now)
+	host, _ := os.Hostname()
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", w.name, now.UnixNano()+w.left), Namespace: r.Config.Kubernetes.Namespace, Labels: r.render.labels(w.batch)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: r.Config.Kubernetes.Namespace, Name: w.name, UID: w.uid},
+		Type:           kind, Reason: reason, Message: bounded(strings.Join(strings.Fields(text), " ")),
+		FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Source:              corev1.EventSource{Component: "crawlbatch", Host: host},
+		ReportingController: "crawlbatch.io/driver", ReportingInstance: host,
+	}
+	if _, err := r.Client.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: "crawlbatch"}); err != nil && ctx.Err() == nil {
+		r.trouble.say("event", "Events cannot be written, the crawl goes on without: "+firstLine(err.Error()))
+	}
+}
+
+// stageDone tells at each Job how its tasks ended.
+func (r *run) stageDone(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(r.jobs)) {
+		w := r.jobs[name]
+		text := fmt.Sprintf("%s: all %d tasks have a result", r.name(), len(w.batch.Partitions))
+		if n := len(w.failed); n > 0 {
+			slices.Sort(w.failed)
+			text = fmt.Sprintf("%s: %d of %d tasks failed for good, partitions %s: `crawlbatch retry --month %s%s` runs them again",
+				r.name(), n, len(w.batch.Partitions), ranges(w.failed), r.plan.Crawl, r.Again)
+		}
+		r.tell(ctx, w, eventStageDone, text)
+	}
+}

@@ -1,0 +1,310 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktesting "k8s.io/client-go/testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// attempts are the records of attempts at a fetch task.
+func (l *lab) attempts(t *testing.T, partition int) []manifest.Attempt {
+	t.Helper()
+	var out []manifest.Attempt
+	for o, err := range l.Bucket.List(t.Context(), layout.Attempts("2026-11", 0, "fetch", partition)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a manifest.Attempt
+		if _, _, err := manifest.Load(t.Context(), l.Bucket, o.Key, &a); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func TestAnIndexThatFailedForGoodSaysWhyInItsErrorAnEventAndARecord(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		end   corev1.ContainerStateTerminated
+		class string
+		want  string
+	}{
+		{"last words", corev1.ContainerStateTerminated{ExitCode: 1, Message: "fetch@2026-11.0:0: DNS is broken\n"}, manifest.ClassFailed, "pod dead-0-6, attempt 7, exit 1: DNS is broken"},
+		{"permanent", corev1.ContainerStateTerminated{ExitCode: 78, Message: "fetch@2026-11.0:0: damaged: retrying cannot help"}, manifest.ClassPermanent, "pod dead-0-6, attempt 7, exit 78: damaged: retrying cannot help"},
+		{"out of memory", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, manifest.ClassOutOfMemory,
+			"pod dead-0-6, attempt 7, exit 137: killed for using more memory than its limit of LIMIT: raise kubernetes.resources.fetch.memory in the config, then `crawlbatch retry --month 2026-11 --executor kubernetes`"},
+		{"killed", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}, manifest.ClassKilled, "pod dead-0-6, attempt 7, exit 137: killed (SIGKILL)"},
+		{"crashed", corev1.ContainerStateTerminated{ExitCode: 2, Message: "panic: boom\n\ngoroutine 7 [running]:\nmain.f(...)\n\t/src/f.go:7 +0x1d\n"}, manifest.ClassFault, "pod dead-0-6, attempt 7, exit 2: fault in the program: panic: boom"},
+		{"end of a trace", corev1.ContainerStateTerminated{ExitCode: 2, Message: "main.f(...)\n\t/src/f.go:7 +0x1d\n"}, manifest.ClassFault, "pod dead-0-6, attempt 7, exit 2: fault in the program: `kubectl logs` shows its trace"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				l.Again = " --executor kubernetes"
+				job, ends := l.begin(t, 0)
+				for before := range 7 {
+					l.dead(t, job, 0, before, c.end)
+					time.Sleep(time.Second)
+				}
+				l.says(t, job, batchv1.JobStatus{Failed: 7, FailedIndexes: ptr("0"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+				if err := <-ends; err != nil {
+					t.Fatal(err)
+				}
+				c.want = strings.Replace(c.want, "LIMIT", job.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String(), 1)
+				if err := l.ended[0]; err == nil || err.Error() != "fetch@2026-11.0:0: "+c.want {
+					t.Errorf("got  %v\nwant fetch@2026-11.0:0: %s", err, c.want)
+				}
+				a := l.attempts(t, 0)
+				if len(a) != 1 || a[0].Class != c.class || a[0].Machine != "dead-0-6" || a[0].Error != c.want || !a[0].Failure() {
+					t.Errorf("recorded as %+v", a)
+				}
+				told := strings.Join(l.events(t), "\n")
+				for _, want := range []string{
+					"TaskFailed: fetch@2026-11.0:0 failed for good: " + c.want,
+					"StageDone: fetch@2026-11.0: 1 of 1 tasks failed for good, partitions 0: `crawlbatch retry --month 2026-11 --executor kubernetes` runs them again",
+				} {
+					if !strings.Contains(told, want) {
+						t.Errorf("no Event %q in\n%s", want, told)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAPodThatRecordedItsFailureIsNotRecordedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		job, ends := l.begin(t, 0, 1)
+		own := func(partition int, machine string) {
+			create(t, l.Bucket, layout.Attempt("2026-11", 0, "fetch", partition, 1), &manifest.Attempt{Attempt: 1, Class: manifest.ClassStoreDenied, Machine: machine})
+		}
+		own(0, "dead-0-0")
+		l.dead(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: 1, Message: "denied"})
+		own(1, "a pod that is gone")
+		l.says(t, job, batchv1.JobStatus{FailedIndexes: ptr("0,1"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+		if err := <-ends; err != nil {
+			t.Fatal(err)
+		}
+		for n := range 2 {
+			if a := l.attempts(t, n); len(a) != 1 || a[0].Class != manifest.ClassStoreDenied {
+				t.Errorf("task %d: %+v", n, a)
+			}
+		}
+		if err := l.ended[1]; err == nil || !strings.Contains(err.Error(), "crawlbatch status --month 2026-11") {
+			t.Errorf("the pods of task 1 are gone, and it ended with %v", err)
+		}
+	})
+}
+
+func TestAFailedPodIsToldOfOnceAndAnInterruptedOneIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		log := l.listen()
+		job, ends := l.begin(t, 0, 1, 2)
+		l.dead(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})
+		l.dead(t, job, 1, 0, corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Message: "interrupted"})
+		l.pod(t, job, "evicted", 2, 0, corev1.PodStatus{
+			Phase: corev1.PodFailed, Reason: "Evicted", Message: `Usage of EmptyDir volume "scratch" exceeds the limit "1Gi". `,
+			Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+		})
+		l.says(t, job, batchv1.JobStatus{Failed: 1})
+		time.Sleep(5 * time.Minute)
+		if log.times("a pod failed") != 2 || log.times("kubernetes.resources.fetch.memory") != 1 || log.times("kubernetes.resources.fetch.scratch") != 1 {
+			t.Error(log.text.String())
+		}
+		if told := l.events(t); len(told) != 2 || !strings.HasPrefix(told[0], "ResourcesTooSmall: ") {
+			t.Errorf("Events %q", told)
+		}
+		l.finish(t, job, ends, 0, 1, 2)
+	})
+}
+
+func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		create(t, l.Bucket, layout.PlanManifest("2026-11", 1, "p2"), many(300))
+		create(t, l.Bucket, layout.Start("2026-11", 1), &manifest.Start{Plan: "p2"})
+		log := l.listen()
+		var asked []stages.Task
+		for n := range 300 {
+			asked = append(asked, stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Round: 1, Partition: n})
+		}
+		ends := make(chan error, 1)
+		failed := 0
+		go func() { ends <- l.Run(t.Context(), asked, func(stages.Task, error) { failed++ }) }()
+		time.Sleep(time.Second)
+		job := l.jobs(t)[0]
+		for n := range 300 {
+			l.dead(t, job, n, 0, corev1.ContainerStateTerminated{ExitCode: 1, Message: "x"})
+		}
+		l.says(t, job, batchv1.JobStatus{Failed: 300})
+		time.Sleep(time.Minute)
+		l.says(t, job, batchv1.JobStatus{Failed: 300, FailedIndexes: ptr("0-299"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+		if err := <-ends; err != nil || failed != 300 {
+			t.Errorf("%v, %d failed", err, failed)
+		}
+		list, err := l.cluster.CoreV1().Events("crawl").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) > maxEvents+1 || log.times("a pod failed") > toldALook {
+			t.Errorf("%d Events, %d lines, %v", len(list.Items), log.times("a pod failed"), err)
+		}
+	})
+}
+
+// many is a plan of round 1 with n partitions.
+func many(n int) *manifest.Plan {
+	p := plan(n)
+	p.ID, p.Round = "p2", 1
+	return p
+}
+
+func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.Config.Kubernetes.JobTasks = 2 // two Jobs
+		job, ends := l.begin(t, 0, 1, 2, 3)
+		for n := range labelsALook + 1 {
+			l.pod(t, job, fmt.Sprintf("pod-%d", n), n%2, 0, corev1.PodStatus{Phase: corev1.PodRunning})
+		}
+		l.cluster.ClearActions()
+		time.Sleep(lookEvery)
+		lists, patches := 0, 0
+		for _, a := range l.cluster.Actions() {
+			if a.Matches("list", "pods") && strings.Contains(a.(ktesting.ListAction).GetListRestrictions().Fields.String(), "!=") {
+				lists++
+			}
+			if a.Matches("patch", "pods") {
+				patches++
+			}
+		}
+		if lists != 1 || patches != labelsALook {
+			t.Errorf("%d lists and %d patches in a look", lists, patches)
+		}
+		time.Sleep(lookEvery)
+		pods, err := l.cluster.CoreV1().Pods("crawl").List(t.Context(), metav1.ListOptions{LabelSelector: LabelPartition + "," + LabelAttempt + "=1"})
+		if err != nil || len(pods.Items) != labelsALook+1 {
+			t.Errorf("%d pods are labelled, %v", len(pods.Items), err)
+		}
+		for n := range 4 {
+			l.result(t, n)
+		}
+		for _, j := range l.jobs(t) {
+			l.says(t, j, batchv1.JobStatus{CompletedIndexes: "0-1"})
+		}
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAJobDeletedByHandInterruptsUnlessItsTasksAreDone(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLab(t)
+			job, ends := l.begin(t, 0)
+			if done {
+				l.result(t, 0) // and its ttl_seconds_after_finished was short
+			}
+			if err := l.cluster.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "crawl", job.Name); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ends; done != (err == nil) || !done && !errors.Is(err, stages.ErrInterrupted) {
+				t.Errorf("done %v: %v", done, err)
+			}
+			again, ends := l.begin(t, 1) // and the next run submits anew
+			l.finish(t, again, ends, 1)
+		})
+	}
+}
+
+func TestAnAdoptedJobsFailedIndexesAreRunAnewAndTheOthersAreNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, stop)
+		_ = l.run(ctx, 0, 1, 2)
+		first := l.jobs(t)[0]
+		l.says(t, first, batchv1.JobStatus{Ready: ptr(int32(1)), FailedIndexes: ptr("1")})
+		ends := make(chan error, 1)
+		go func() { ends <- l.run(t.Context(), 0, 1, 2) }()
+		time.Sleep(time.Minute)
+		all := l.jobs(t)
+		if len(all) != 2 || l.ended[1] != nil {
+			t.Fatalf("%d Jobs, %v", len(all), l.ended)
+		}
+		for _, j := range all {
+			if j.Name != first.Name && j.Annotations[AnnotationPartitions] != "1" {
+				t.Errorf("the new Job runs %s", j.Annotations[AnnotationPartitions])
+			}
+			for n := range 3 {
+				l.result(t, n)
+			}
+			l.says(t, j, batchv1.JobStatus{Ready: ptr(int32(1)), FailedIndexes: j.Status.FailedIndexes, CompletedIndexes: "0-2"})
+		}
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+		if d := cmp.Diff(map[int]error{0: nil, 1: nil, 2: nil}, l.ended); d != "" {
+			t.Error(d)
+		}
+		if told := strings.Join(l.events(t), "\n"); !strings.Contains(told, "Adopted: ") {
+			t.Error("the adoption left no Event")
+		}
+	})
+}
+
+func TestTwoDriversAtOnceShareOneJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		other := &lab{cluster: l.cluster, ended: map[int]error{}, Executor: &Executor{
+			Client: l.Client, Bucket: l.Bucket, Config: l.Config, Store: l.Store, Clock: l.Clock, Log: l.Log, Version: l.Version,
+		}}
+		second := make(chan error, 1)
+		go func() { second <- other.run(t.Context(), 0, 1) }()
+		job, first := l.begin(t, 0, 1)
+		if n := len(l.jobs(t)); n != 1 {
+			t.Errorf("%d Jobs", n)
+		}
+		l.result(t, 1)
+		l.finish(t, job, first, 0)
+		if err := <-second; err != nil || len(other.ended) != 2 {
+			t.Errorf("%v, %v", err, other.ended)
+		}
+	})
+}
+
+func TestAStageOfMoreThanTenThousandPartitionsIsSplitAndEachIsInOneJob(t *testing.T) {
+	all := make([]int, 25_001)
+	for i := range all {
+		all[i] = i
+	}
+	batches, err := Split(plan(len(all)), tasks(stages.Fetch, all...), 10_000, "v1")
+	if err != nil || len(batches) != 3 {
+		t.Fatalf("%d batches, %v", len(batches), err)
+	}
+	var joined []int
+	for i, share := range Shares(batches, 50) {
+		joined = append(joined, batches[i].Partitions...)
+		if share < 1 || len(batches[i].Name()) > 52 {
+			t.Errorf("batch %d: share %d, name %s", i, share, batches[i].Name())
+		}
+	}
+	if d := cmp.Diff(all, joined); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,312 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Bounds of a look at the pods of a stage, which may have thousands.
+const (
+	podPage       = 500              // pods a call
+	labelsALook   = 60               // pods labelled in one look; the others in the next ones
+	toldALook     = 20               // failed pods told of
+	failuresEvery = 30 * time.Second // between looks at pods that have failed, a page of them each
+	endingFor     = time.Minute      // beyond its grace, after which a pod that does not end is told of
+	startingFor   = 90 * time.Second // after which a pod that has a node and does not start is told of
+)
+
+// podsKnown is what is remembered of pods from look to look.
+type podsKnown struct {
+	told     map[types.UID]bool      // failed ones that were told of
+	waiting  map[types.UID]time.Time // since when one has been starting or ending
+	failures time.Time               // when the failed ones are looked at next
+}
+
+// podEnd is how a pod ended that did not do its task: what is kept of it.
+type podEnd struct {
+	pod     string
+	attempt int
+	code    int32 // exit code; -1 where no process was started
+	oom     bool
+	text    string // one line
+	created time.Time
+	limit   string // of memory
+	stage   stages.Stage
+	crawl   string
+}
+
+// eachPod calls look for the pods of the stage in some phases, a page at a time.
+func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
+	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
+	for {
+		list, err := r.Client.CoreV1().Pods(r.Config.Kubernetes.Namespace).List(ctx, options)
+		if err != nil {
+			return pages, err
+		}
+		pages++
+		for i := range list.Items {
+			if err := look(&list.Items[i]); err != nil {
+				return pages, err
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return pages, nil
+		}
+	}
+}
+
+// Phases of pods, as fields to select them by.
+const (
+	phaseActive = "status.phase!=Succeeded,status.phase!=Failed"
+	phaseFailed = "status.phase=Failed"
+)
+
+// active looks at the pods that have not ended: it labels them, and returns what
+// keeps those of each Job from starting.
+func (r *run) active(ctx context.Context) (map[string]*problem, error) {
+	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
+	now, labelled := r.Clock.Now(), 0
+	_, err := r.eachPod(ctx, "", phaseActive, func(pod *corev1.Pod) error {
+		w := r.jobs[pod.Labels[batchv1.JobNameLabel]]
+		if w == nil || w.ended || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			return nil
+		}
+		w.started = w.started || pod.Status.Phase == corev1.PodRunning
+		if pod.Labels[LabelPartition] == "" && labelled < labelsALook {
+			labelled++
+			r.label(ctx, pod, w.batch)
+		}
+		ending, starting := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodPending && pod.Spec.NodeName != ""
+		if ending || starting {
+			since, known := r.pods.waiting[pod.UID]
+			if !known {
+				since = now
+			}
+			waiting[pod.UID] = since
+			r.slow(pod, ending, now.Sub(since))
+		}
+		if p := r.podProblem(pod); p != nil && !ending {
+			if known := problems[w.name]; known == nil || p.stuck && !known.stuck {
+				problems[w.name] = p
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		r.pods.waiting = waiting
+	}
+	return problems, err
+}
+
+// slow tells of a pod that takes long to start or to end.
+func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
+	k := &r.Config.Kubernetes
+	switch {
+	case ending && lasted >= k.Grace.Std()+endingFor:
+		r.trouble.say("ending "+string(pod.UID), fmt.Sprintf(
+			"pod %s does not end, and its task starts nowhere else until it has: node %s may be lost: see `kubectl get node %[2]s`; when the machine is off for certain, `kubectl delete pod %[1]s -n %[3]s --force --grace-period=0`",
+			pod.Name, pod.Spec.NodeName, pod.Namespace))
+	case !ending && lasted >= startingFor && r.podProblem(pod) == nil:
+		r.trouble.say("starting "+string(pod.UID), fmt.Sprintf("pod %s has not started on node %s for %s: see `kubectl describe pod %[1]s -n %[4]s`", pod.Name, pod.Spec.NodeName, lasted.Round(time.Second), pod.Namespace))
+	}
+}
+
+// failures tells of pods that failed since the last look, once each. It looks when a
+// Job counts a new one, and otherwise now and then: some failures do not count.
+func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
+	now, due := r.Clock.Now(), false
+	for i := range found {
+		if w := r.jobs[found[i].Name]; w != nil && w.counted != found[i].Status.Failed {
+			w.counted, due = found[i].Status.Failed, true
+		}
+	}
+	if now.Before(r.pods.failures) && !due {
+		return nil
+	}
+	told, more := 0, 0
+	pages, err := r.eachPod(ctx, "", phaseFailed, func(pod *corev1.Pod) error {
+		w := r.jobs[pod.Labels[batchv1.JobNameLabel]]
+		if w == nil || pod.Status.Phase != corev1.PodFailed || r.pods.told[pod.UID] {
+			return nil
+		}
+		r.pods.told[pod.UID] = true
+		end, index := r.endOf(pod), indexOf(pod)
+		if end == nil || index < 0 || index >= len(w.batch.Partitions) || end.code == exitInterrupted || disrupted(pod) && !end.overScratch() {
+			return nil
+		}
+		if told++; told > toldALook {
+			more++
+			return nil
+		}
+		t := w.batch.task(index)
+		r.Log.Warn("a pod failed", "task", t.String(), "pod", end.pod, "attempt", end.attempt, "exit", end.code, "error", end.reason(r.Again))
+		if end.oom || end.overScratch() {
+			r.warn(ctx, w, eventTooSmall, fmt.Sprintf("%s: pod %s: %s", t, end.pod, end.reason(r.Again)))
+		}
+		return nil
+	})
+	if more > 0 {
+		r.Log.Warn("more pods failed", "pods", more, "see", fmt.Sprintf("kubectl get pods -n %s -l %s --field-selector %s", r.Config.Kubernetes.Namespace, r.selector(), phaseFailed))
+	}
+	r.pods.failures = now.Add(failuresEvery * time.Duration(max(pages, 1)))
+	return err
+}
+
+// disrupted reports whether the cluster ended a pod, for reasons of its own.
+func disrupted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+}
+
+// lastEnds finds how the newest pods of some indexes of a Job ended.
+func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]*podEnd, error) {
+	newest, wanted := map[int]*podEnd{}, map[int]bool{}
+	for _, i := range indexes {
+		wanted[i] = true
+	}
+	labels := "," + batchv1.JobNameLabel + "=" + w.name
+	if len(indexes) == 1 {
+		labels += fmt.Sprintf(",%s=%d", batchv1.JobCompletionIndexAnnotation, indexes[0])
+	}
+	_, err := r.eachPod(ctx, labels, phaseFailed, func(pod *corev1.Pod) error {
+		i := indexOf(pod)
+		if !wanted[i] {
+			return nil
+		}
+		if end := r.endOf(pod); end != nil && (newest[i] == nil || end.created.After(newest[i].created)) {
+			newest[i] = end
+		}
+		return nil
+	})
+	return newest, err
+}
+
+// endOf is how a pod ended; nil where it did well, or has not ended.
+func (r *run) endOf(pod *corev1.Pod) *podEnd {
+	end := &podEnd{pod: pod.Name, attempt: attemptOf(pod), created: pod.CreationTimestamp.Time, stage: r.stage, crawl: r.plan.Crawl, code: -1, limit: "its limit"}
+	if len(pod.Spec.Containers) > 0 {
+		if q, ok := pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory]; ok {
+			end.limit = "its limit of " + q.String()
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Name != containerName || s.State.Terminated == nil {
+			continue
+		}
+		if s.State.Terminated.ExitCode == 0 {
+			return nil
+		}
+		end.code, end.oom = s.State.Terminated.ExitCode, s.State.Terminated.Reason == "OOMKilled"
+		if end.text = lastWord(s.State.Terminated.Message); end.text == "" {
+			end.text = s.State.Terminated.Reason
+		}
+	}
+	if pod.Status.Reason != "" { // evicted, or refused by its node
+		end.text = bounded(strings.Join(strings.Fields(pod.Status.Reason+": "+pod.Status.Message), " "))
+	} else if end.code < 0 && pod.Status.Phase != corev1.PodFailed {
+		return nil
+	}
+	return end
+}
+
+// faultText begins the line for a pod whose program crashed.
+const faultText = "fault in the program: "
+
+// lastWord is the line of a termination message that says most: what a Go program
+// crashed of, where it did, otherwise the last.
+func lastWord(message string) string {
+	for line := range strings.SplitSeq(message, "\n") {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return faultText + bounded(line)
+		}
+	}
+	if strings.Contains(message, ".go:") && strings.Contains(message, " +0x") { // the end of a trace, longer than Kubernetes keeps
+		return faultText + "`kubectl logs` shows its trace"
+	}
+	return lastLine(message)
+}
+
+// overScratch reports whether the pod was ended for what it had written.
+func (e *podEnd) overScratch() bool {
+	return strings.HasPrefix(e.text, "Evicted: ") && (strings.Contains(e.text, "EmptyDir") || strings.Contains(e.text, "ephemeral"))
+}
+
+// reason says in one line why the pod ended, with the fix where there is one.
+func (e *podEnd) reason(again string) string {
+	fix := func(field string) string {
+		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then `crawlbatch retry --month %s%s`", e.stage, field, e.crawl, again)
+	}
+	switch {
+	case e.oom:
+		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
+	case e.overScratch():
+		return e.text + ": " + fix("scratch")
+	case e.code == 137 && (e.text == "Error" || e.text == ""):
+		return "killed (SIGKILL)"
+	}
+	return e.text
+}
+
+// err is the error of a task whose last pod this was.
+func (e *podEnd) err(t stages.Task, again string) error {
+	text := strings.TrimPrefix(e.reason(again), t.String()+": ")
+	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
+	if e.code >= 0 {
+		where += fmt.Sprintf(", exit %d", e.code)
+	}
+	if e.code == exitPermanent {
+		return fmt.Errorf("%s: %s: %w", where, strings.TrimSuffix(text, ": "+stages.ErrPermanent.Error()), stages.ErrPermanent)
+	}
+	return fmt.Errorf("%s: %s", where, text)
+}
+
+// class is how the record of an attempt calls it.
+func (e *podEnd) class() string {
+	switch {
+	case e.oom:
+		return manifest.ClassOutOfMemory
+	case e.overScratch():
+		return manifest.ClassDiskFull
+	case e.code == exitPermanent:
+		return manifest.ClassPermanent
+	case strings.HasPrefix(e.text, faultText):
+		return manifest.ClassFault
+	case e.code > 128:
+		return manifest.ClassKilled
+	}
+	return manifest.ClassFailed
+}
+
+// indexOf is a pod's completion index; -1 where it has none.
+func indexOf(pod *corev1.Pod) int {
+	n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// attemptOf says the how-manieth pod of its index a pod is.
+func attemptOf(pod *corev1.Pod) int {
+	attempt := 1
+	for _, a := range []string{batchv1.JobIndexFailureCountAnnotation, batchv1.JobIndexIgnoredFailureCountAnnotation} {
+		if before, err := strconv.Atoi(pod.Annotations[a]); err == nil {
+			attempt += before
+		}
+	}
+	return attempt
+}
