@@ -63,6 +63,8 @@ func (o *clusterOptions) connect(cfg *config.Config) (kubernetes.Interface, erro
 // could reach.
 func (o *runOptions) checkExecutor() error {
 	switch {
+	case o.detach && o.metrics != "":
+		return usagef("--%s is for this process, and with --detach nothing runs in it: pods of tasks serve metrics on kubernetes.metrics_port", metricsFlag)
 	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
 		return usagef("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
 	case o.executor == executorKubernetes, o.executor == executorLocal && !o.detach:

@@ -106,11 +106,16 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	if err := o.checkExecutor(); err != nil {
 		return err
 	}
+	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
 		return err
 	}
-	d, finish, err := o.driver(ctx, b, cfg)
+	d, finish, err := o.driver(ctx, b, cfg, measured)
 	if err != nil {
 		return err
 	}

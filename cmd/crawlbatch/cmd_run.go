@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -25,6 +26,7 @@ type runOptions struct {
 	fetchTasks int
 	executor   string
 	detach     bool
+	metrics    string // address to serve metrics on
 	cluster    clusterOptions
 }
 
@@ -54,6 +56,7 @@ func (o *runOptions) executorFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver elsewhere was given")
 	_ = cmd.Flags().MarkHidden("settings") // it was just defined
 	o.cluster.flags(cmd)
+	addMetricsFlag(cmd, &o.metrics)
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 
@@ -64,6 +67,11 @@ func runRun(ctx context.Context, o runOptions) error {
 	if err := o.checkExecutor(); err != nil {
 		return err
 	}
+	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
 		return err
@@ -71,7 +79,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	if o.detach {
 		return o.runDetached(ctx, b, cfg)
 	}
-	d, finish, err := o.driver(ctx, b, cfg)
+	d, finish, err := o.driver(ctx, b, cfg, measured)
 	if err != nil {
 		return err
 	}
@@ -83,9 +91,10 @@ func runRun(ctx context.Context, o runOptions) error {
 	return printSummary(ctx, o.out, b, o.month)
 }
 
-// driver makes a driver with the executor asked for. finish ends its progress display
-// and removes its scratch; it may be called twice.
-func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config) (*jobs.Driver, func(), error) {
+// driver makes a driver with the executor asked for, measured if metrics are wanted.
+// finish ends its progress display and removes its scratch; it may be called twice.
+func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, measured *metrics.Metrics) (*jobs.Driver, func(), error) {
+	b = measured.Bucket(b)
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +124,7 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 		log = shown.quiet(o.logFormat)
 	}
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: shown,
+		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: measured.Progress(shown),
 		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg),
 	}
 	d := &jobs.Driver{
