@@ -23,6 +23,7 @@ const (
 	zoneTopo        = "topology.kubernetes.io/zone"
 	scratchVolume   = "scratch"
 	politenessMount = "politeness"
+	metricsPort     = "metrics" // name of a task pod's port that a PodMonitor asks
 )
 
 // spotTaints are the taints that clouds give their spot nodes.
@@ -40,6 +41,11 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 		"--store", r.Store, "--log-format", "json", "--termination-log", terminationLog,
 	}
 	args = append(args, r.Flags...)
+	var ports []corev1.ContainerPort
+	if k.MetricsPort != 0 {
+		args = append(args, "--metrics-listen", ":"+strconv.Itoa(k.MetricsPort))
+		ports = []corev1.ContainerPort{{Name: metricsPort, ContainerPort: int32(k.MetricsPort), Protocol: corev1.ProtocolTCP}}
+	}
 	volumes := []corev1.Volume{scratch(n.scratch)}
 	mounts := []corev1.VolumeMount{{Name: scratchVolume, MountPath: scratchDir}}
 	if b.Stage == stages.Fetch && k.PolitenessConfigMap != "" {
@@ -50,6 +56,7 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 		}}})
 	}
 	spec := r.podSpec(args, n, volumes, mounts)
+	spec.Containers[0].Ports = ports
 	spec.ServiceAccountName = k.ServiceAccount
 	spec.AutomountServiceAccountToken = ptr(k.ServiceAccountToken)
 	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread(hostnameTopo, labels), spread(zoneTopo, labels)}

@@ -66,6 +66,7 @@ kubernetes:
   env: {AWS_REGION: us-east-1}
   env_from_secrets: [s3]
   annotations: {example.org/team: web}
+  metrics_port: 9100
 `, tasks(stages.Fetch, 3, 17)},
 		{"merge", "kubernetes: {image: 'registry.example/crawlbatch:1'}", tasks(stages.Merge, 0, 1)},
 	} {
@@ -93,6 +94,18 @@ kubernetes:
 				t.Error(d)
 			}
 		})
+	}
+}
+
+func TestWithoutAMetricsPortPodsServeNone(t *testing.T) {
+	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1', metrics_port: 0}")
+	batches, err := Split(r.Plan, tasks(stages.Fetch, 0), 10, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Job(&batches[0], 1).Spec.Template.Spec.Containers[0]
+	if len(c.Ports) > 0 || slices.Contains(c.Args, "--metrics-listen") {
+		t.Errorf("ports %v, arguments %v", c.Ports, c.Args)
 	}
 }
 

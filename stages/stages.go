@@ -112,19 +112,6 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Progress receives what a running task has done; its methods may be called by
-// several goroutines at a time and must be quick.
-type Progress interface {
-	// Add counts n more of what name says: "urls", "bytes", "rows".
-	Add(name string, n int64)
-}
-
-// NoProgress ignores all.
-type NoProgress struct{}
-
-// Add does nothing.
-func (NoProgress) Add(string, int64) {}
-
 // Env is what a task gets from whoever runs it.
 type Env struct {
 	Bucket   store.Bucket

@@ -22,6 +22,7 @@ func mayImport(from, to string) (bool, string) {
 		{"formats/store/dirstore", "only cmd picks a store"},
 		{"formats/store/s3store", "only cmd picks a store"},
 		{"jobs/local", "only cmd picks an executor"},
+		{"jobs/metrics", "only cmd serves metrics"},
 		{"stages/simweb", "the test web is for cmd and for tests"},
 	} {
 		if within(to, tree.root) && !within(from, tree.root) {
@@ -114,6 +115,7 @@ func TestMayImportKnowsTheArrows(t *testing.T) {
 		{"jobs", "jobs/local", false},
 		{"stages", "stages/fetch", false},
 		{"jobs/worker", "jobs/local", false},
+		{"jobs/worker", "jobs/metrics", false},
 		{"cmd/crawlbatch", "stages/simweb", true},
 		{"cmd/crawlbatch", "formats/store/s3store", true},
 		{"jobs/config", "stages", false},

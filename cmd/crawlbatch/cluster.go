@@ -71,6 +71,8 @@ func (o *runOptions) client(cfg *config.Config) (kubernetes.Interface, error) {
 // could reach.
 func (o *runOptions) checkExecutor() error {
 	switch {
+	case o.detach && o.metrics != "":
+		return usagef("--%s is for this process, and with --detach nothing runs in it: pods of tasks serve metrics on kubernetes.metrics_port", metricsFlag)
 	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
 		return usagef("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
 	case o.executor == executorKubernetes, o.executor == executorLocal && !o.detach:

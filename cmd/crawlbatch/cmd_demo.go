@@ -127,7 +127,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		fmt.Fprintf(o.err, "going on with the demo in %s; remove it for a fresh one\n", b)
 	}
 	r := runOptions{common: o.common, month: demoCrawl, fetchTasks: 4}
-	d, finish, err := r.driver(ctx, b, cfg, nil)
+	d, finish, err := r.driver(ctx, b, cfg, nil, nil)
 	if err != nil {
 		return storeError(err)
 	}

@@ -107,6 +107,11 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	if err := o.checkExecutor(); err != nil {
 		return err
 	}
+	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
 		return err
@@ -117,7 +122,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 			return err
 		}
 	}
-	d, finish, err := o.driver(ctx, b, cfg, client)
+	d, finish, err := o.driver(ctx, b, cfg, client, measured)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -24,6 +25,7 @@ type runOptions struct {
 	fetchTasks int
 	executor   string
 	detach     bool
+	metrics    string // address to serve metrics on
 	cluster    clusterOptions
 }
 
@@ -50,6 +52,7 @@ store, so after an interruption or a failure the same command is run again.`,
 
 func (o *runOptions) executorFlags(cmd *cobra.Command) {
 	o.whereFlags(cmd)
+	addMetricsFlag(cmd, &o.metrics)
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 
@@ -68,6 +71,11 @@ func runRun(ctx context.Context, o runOptions) error {
 	if err := o.checkExecutor(); err != nil {
 		return err
 	}
+	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
 		return err
@@ -79,7 +87,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	d, finish, err := o.driver(ctx, b, cfg, client)
+	d, finish, err := o.driver(ctx, b, cfg, client, measured)
 	if err != nil {
 		return err
 	}
@@ -92,9 +100,10 @@ func runRun(ctx context.Context, o runOptions) error {
 }
 
 // driver makes a driver that runs tasks in the cluster of a client, or here where
-// that is nil. finish ends its progress display and removes its scratch; it may be
-// called twice.
-func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, client kubernetes.Interface) (*jobs.Driver, func(), error) {
+// that is nil, measured if metrics are wanted. finish ends its progress display and
+// removes its scratch; it may be called twice.
+func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, client kubernetes.Interface, measured *metrics.Metrics) (*jobs.Driver, func(), error) {
+	b = measured.Bucket(b)
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +126,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		log = shown.quiet(o.logFormat)
 	}
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: shown,
+		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: measured.Progress(shown),
 		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg),
 	}
 	d := &jobs.Driver{

@@ -24,6 +24,7 @@ type taskOptions struct {
 	index       string // of the task in it
 	politeness  string // file to follow
 	termination string // file for one line of why the task failed
+	metrics     string // address to serve metrics on
 }
 
 func newTask(c *common) *cobra.Command {
@@ -60,6 +61,7 @@ JOB_COMPLETION_INDEX the one of them to run.`,
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config to run with")
 	cmd.Flags().StringVar(&o.politeness, "politeness", "", "file with a politeness section that is read again when it changes")
 	cmd.Flags().StringVar(&o.termination, "termination-log", "", "file to write one line to of why the task failed")
+	addMetricsFlag(cmd, &o.metrics)
 	return cmd
 }
 
@@ -113,10 +115,16 @@ func runTask(ctx context.Context, o taskOptions) error {
 	if !o.task.Stage.Valid() {
 		return usagef("stage %q: it may be %s", o.task.Stage, stageNames())
 	}
+	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	b, cfg, err := o.openCrawl(ctx, o.task.Crawl)
 	if err != nil {
 		return err
 	}
+	b = measured.Bucket(b)
 	if err := cfg.RequireContact(); err != nil {
 		return err
 	}
@@ -129,7 +137,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 	}
 	defer remove()
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: stages.NoProgress{},
+		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
 		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg),
 	}
 	if o.politeness != "" {

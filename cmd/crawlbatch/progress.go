@@ -131,7 +131,7 @@ func (p *progress) StageDone(stage stages.Stage, failed int) {
 
 // Add implements stages.Progress.
 func (p *progress) Add(name string, n int64) {
-	if name != "urls" {
+	if name != stages.CountURLs {
 		return
 	}
 	done := p.urls.Add(n)

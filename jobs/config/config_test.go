@@ -40,6 +40,7 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"number without unit", "politeness:\n  delay: 5\n", `crawlbatch.yaml:2: "5" is no duration: write a number and a unit, such as 500ms, 2s or 20h`},
 		{"unknown unit", "fetch:\n\n  max_body: 3QiB\n", `crawlbatch.yaml:3: "3QiB" is no size: write a number and a unit, such as 64KiB, 5MiB or 1GiB`},
 		{"out of range", "fetch:\n  window: 1h\n  slots: 0\n", `crawlbatch.yaml:3: fetch.slots is 0: it may be 1 to 10000`},
+		{"a privileged port", "kubernetes:\n  metrics_port: 80\n", `crawlbatch.yaml:2: kubernetes.metrics_port is 80: it may be 1024 to 65535, or 0 for none`},
 		{"lease too short", "fetch:\n  checkpoint: {lease: 10s}\n", `crawlbatch.yaml:2: fetch.checkpoint.lease must be at least 2 × timeout.total + every = 2m, so that every request ends within it`},
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it may be none, host, domain, any`},

@@ -36,6 +36,7 @@ type Kubernetes struct {
 	Env                       map[string]string `yaml:"env,omitempty"`
 	EnvFromSecrets            []string          `yaml:"env_from_secrets,omitempty"` // names of Secrets
 	Annotations               map[string]string `yaml:"annotations,omitempty"`      // of pods
+	MetricsPort               int               `yaml:"metrics_port"`               // on which task pods serve Prometheus metrics, under /metrics; 0: none
 	PolitenessConfigMap       string            `yaml:"politeness_config_map"`      // its key politeness.yaml is read again while fetch pods run; it may be missing
 }
 
@@ -67,6 +68,7 @@ func defaultKubernetes() Kubernetes {
 		Namespace: "crawl", Parallelism: 50, JobTasks: 10_000,
 		BackoffLimitPerIndex: PoisonDeaths, Grace: Duration(time.Minute), TTL: Duration(24 * time.Hour), Spot: true,
 		ServiceAccount: "crawlbatch-task", DriverServiceAccount: "crawlbatch-driver", PolitenessConfigMap: "crawlbatch-politeness",
+		MetricsPort: 9090,
 	}
 }
 
@@ -105,6 +107,9 @@ func (k *Kubernetes) validate(check *checker) {
 	name("service_account", k.ServiceAccount, true)
 	name("driver_service_account", k.DriverServiceAccount, true)
 	name("politeness_config_map", k.PolitenessConfigMap, false)
+	if k.MetricsPort != 0 && (k.MetricsPort < 1024 || k.MetricsPort > 65535) { // those below need a privilege
+		check.fail("kubernetes.metrics_port", fmt.Sprintf("is %d: it may be 1024 to 65535, or 0 for none", k.MetricsPort))
+	}
 	for _, s := range k.ImagePullSecrets {
 		name("image_pull_secrets", s, true)
 	}

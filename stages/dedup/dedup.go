@@ -37,7 +37,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	if err != nil {
 		return nil, err
 	}
-	env.Progress.Add("rows", int64(p.count()))
+	env.Progress.Add(stages.CountRows, int64(p.count()))
 	c, err := findClusters(ctx, p, cfg.MaxDistance)
 	if err != nil {
 		return nil, err

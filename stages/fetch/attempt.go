@@ -36,6 +36,7 @@ type attempt struct {
 
 	cutting sync.Mutex // held by the one checkpoint under way
 	waiting []*segment // cut and not yet listed
+	queued  int64      // planned URLs whose outcome the checkpoint does not list
 }
 
 // resume gives the crawl what earlier attempts left: which rows are recorded, the
@@ -48,6 +49,7 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	if recorded == nil {
 		recorded = roaring.New()
 	}
+	a.queue(int64(c.planned.Len()) - int64(recorded.GetCardinality()))
 	settled := recorded.Clone()
 	for _, k := range killers(doc) {
 		if k.Origin == "" && k.Row >= 0 {
@@ -331,6 +333,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 		}
 		a.rec.durable(g)
 		a.waiting = a.waiting[1:]
+		a.listed(g)
 	}
 	if set != nil {
 		if err := a.commit(ctx, nil, set); err != nil {

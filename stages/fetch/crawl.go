@@ -309,7 +309,7 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 		it.NotBefore = c.clock.Now().Add(c.sched.Jitter(host, pause))
 	}
 	r.Again = it
-	c.progress.Add("retries", 1)
+	c.progress.Add(retryCounts[class], 1)
 	return true
 }
 

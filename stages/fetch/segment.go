@@ -94,7 +94,7 @@ func (g *segment) add(b *bundle) error {
 		}
 		g.rows.Add(uint32(b.row))
 		g.counts["urls"]++
-		g.counts["outcome."+string(b.fetch.Outcome)]++
+		g.counts[stages.CountOutcomes+string(b.fetch.Outcome)]++
 	}
 	if err := appendAll(g, &g.requests, stages.FileRequests, b.requests); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -80,7 +81,9 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		return nil
 	}
 	req.OnWritten = func(time.Time) { t.Sent(c.clock.Now()) }
+	c.progress.Add(stages.CountFlights, 1)
 	s.x, s.err = c.client.Do(ctx, req)
+	c.progress.Add(stages.CountFlights, -1)
 	c.describe(s)
 	return s
 }
@@ -111,7 +114,11 @@ func (c *crawl) describe(s *sent) {
 	if s.err != nil {
 		row.Error = bounded(s.err.Error())
 		if !s.aborted() {
-			row.ErrorClass = string(classifyError(s.err).outcome)
+			outcome := classifyError(s.err).outcome
+			row.ErrorClass = string(outcome)
+			if outcome == schema.Timeout {
+				c.progress.Add(stages.CountTimeouts, 1)
+			}
 		}
 	}
 	if v, ok := x.Header.Lookup("Retry-After"); ok {
@@ -120,6 +127,9 @@ func (c *crawl) describe(s *sent) {
 	if s.at.IsZero() {
 		return
 	}
-	c.progress.Add("requests", 1)
-	c.progress.Add("bytes", x.BytesIn)
+	c.progress.Add(stages.CountRequests, 1)
+	c.progress.Add(stages.CountBytes, x.BytesIn)
+	if x.Status != 0 {
+		c.progress.Add(answerCount(x.Status), 1)
+	}
 }

@@ -88,6 +88,7 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 		env: env, in: in, cfg: cfg, holder: h, rec: rec, crawl: c, began: env.Clock.Now(), elapsed: time.Duration(h.doc.ElapsedMS) * time.Millisecond,
 		disk: newDisk(env.Scratch, &cfg),
 	}
+	defer func() { a.queue(-a.queued) }()
 	if err := a.resume(ctx, before); err != nil {
 		return nil, err
 	}

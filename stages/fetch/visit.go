@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -107,10 +108,9 @@ func (c *crawl) finish(v *visit, outcome schema.Outcome, failure string, more ..
 		c.fail(err)
 		return
 	}
-	c.progress.Add("urls", 1)
-	c.progress.Add("outcome."+string(outcome), 1)
+	c.progress.Add(stages.CountURLs, 1)
 	if b.page != nil {
-		c.progress.Add("pages", 1)
+		c.progress.Add(stages.CountPages, 1)
 	}
 }
 

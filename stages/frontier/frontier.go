@@ -111,7 +111,7 @@ func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress)
 			if err := d.decide(&g); err != nil {
 				return err
 			}
-			progress.Add("rows", 1)
+			progress.Add(stages.CountRows, 1)
 			g = group{surt: i.surt, url: i.url, refused: g.refused[:0]}
 		}
 		g.add(&i)

@@ -120,7 +120,7 @@ func finish[T any](ctx context.Context, m *merger, w *table.Writer[T], dataset, 
 	f.Subset = subset
 	m.files = append(m.files, f)
 	m.counts[dataset] += f.Rows
-	m.env.Progress.Add("rows", f.Rows)
+	m.env.Progress.Add(stages.CountRows, f.Rows)
 	return nil
 }
 

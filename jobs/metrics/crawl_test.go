@@ -1,0 +1,382 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/metrics"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+const crawl = "2026-11"
+
+// lab is a planned crawl of a synthetic web, in one process whose metrics are served.
+type lab struct {
+	t       *testing.T
+	metrics *metrics.Metrics
+	url     string
+	counted *store.Counter // what the timed store writes to
+	runner  worker.Runner
+	plan    *manifest.Plan
+	live    live
+}
+
+// live counts the outcomes recorded, listed by a checkpoint or not.
+type live struct{ urls atomic.Int64 }
+
+func (l *live) Add(name string, n int64) {
+	if name == stages.CountURLs {
+		l.urls.Add(n)
+	}
+}
+
+// newLab plans the crawl; under, if any, comes between the store and what times it.
+func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
+	t.Helper()
+	w := simweb.Default()
+	w.Hosts, w.PagesPerHost, w.FaultShare, w.CrawlDelay, w.RetryAfter = 12, 40, 0.4, 0, 0
+	w.Faults = simweb.Quick | simweb.Retried | simweb.Slow
+	web, err := simweb.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	serving, stop := context.WithCancel(context.Background())
+	go func() { served <- simweb.NewServer(web, nil).Serve(serving, ln) }()
+	t.Cleanup(func() { stop(); <-served })
+
+	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	pause := config.Duration(5 * time.Millisecond)
+	cfg.Politeness.Delay = pause
+	cfg.Fetch.Pauses = config.Pauses{RateLimited: pause, Timeout: pause, ServerError: pause, DNS: pause, Breaker: pause}
+	cfg.Fetch.Timeout = config.Timeout{Connect: config.Duration(time.Second), FirstByte: config.Duration(150 * time.Millisecond), Total: config.Duration(400 * time.Millisecond)}
+	cfg.Fetch.ConnectTo = []string{"::" + ln.Addr().String()}
+	cfg.Plan.PartitionURLs = 60
+	seeds := filepath.Join(t.TempDir(), "urls.txt")
+	if err := os.WriteFile(seeds, []byte(strings.Join(slices.Collect(web.Seeds()), "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	from, err := source.Files(seeds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := stages.SystemClock{}
+	plan, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
+		Bucket: b, Crawl: crawl, Sources: []source.Source{from}, Config: cfg, Clock: clock, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Partitions) < 2 {
+		t.Fatalf("%d partitions", len(plan.Partitions))
+	}
+	l := &lab{t: t, metrics: metrics.New("v1.2-test", clock), plan: plan}
+	log := slog.New(slog.DiscardHandler)
+	server, err := l.metrics.Listen("127.0.0.1:0", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	l.url = "http://" + server.Addr().String() + "/metrics"
+	var kept store.Bucket = b
+	if under != nil {
+		kept = under(b)
+	}
+	l.counted = store.Count(kept)
+	l.runner = worker.Runner{
+		Bucket: l.metrics.Bucket(l.counted), Config: cfg, Version: "test", Scratch: t.TempDir(), Clock: clock, Log: log,
+		Progress: l.metrics.Progress(&l.live),
+	}
+	return l
+}
+
+func (l *lab) tasks(stage stages.Stage) []stages.Task {
+	var all []stages.Task
+	for n := range stage.Tasks(l.plan) {
+		all = append(all, stages.Task{Stage: stage, Crawl: crawl, Partition: n})
+	}
+	return all
+}
+
+// scrape reads the samples that are not zero, by name and labels.
+func (l *lab) scrape() map[string]float64 {
+	l.t.Helper()
+	resp, err := http.Get(l.url)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		l.t.Fatalf("status %d, %v: %s", resp.StatusCode, err, body)
+	}
+	samples := map[string]float64{}
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		i := strings.LastIndexByte(line, ' ')
+		v, err := strconv.ParseFloat(strings.TrimSpace(line[i+1:]), 64)
+		if err != nil {
+			l.t.Fatalf("%q: %v", line, err)
+		}
+		if v != 0 {
+			samples[line[:i]] = v
+		}
+	}
+	return samples
+}
+
+// only are the samples whose name starts so.
+func only(samples map[string]float64, prefixes ...string) map[string]float64 {
+	out := map[string]float64{}
+	for name, v := range samples {
+		for _, p := range prefixes {
+			if strings.HasPrefix(name, p) {
+				out[name] = v
+			}
+		}
+	}
+	return out
+}
+
+// committed is what the results of the fetch tasks say of URLs.
+func (l *lab) committed() map[string]float64 {
+	l.t.Helper()
+	want := map[string]float64{}
+	for _, task := range l.tasks(stages.Fetch) {
+		r, _, err := worker.LoadResult(l.t.Context(), l.runner.Bucket, task)
+		if err != nil || r == nil {
+			l.t.Fatalf("%s: %v, %v", task, r, err)
+		}
+		for _, c := range r.Counts {
+			if o, ok := strings.CutPrefix(c.Name, stages.CountOutcomes); ok {
+				want[fmt.Sprintf("crawler_urls_processed_total{status=%q}", o)] += float64(c.N)
+				if o == string(schema.RobotsDenied) {
+					want["crawler_robots_blocked_total"] += float64(c.N)
+				}
+			}
+		}
+	}
+	return want
+}
+
+// requested is what the requests that the tasks recorded say.
+func (l *lab) requested() map[string]float64 {
+	l.t.Helper()
+	want := map[string]float64{}
+	for _, task := range l.tasks(stages.Fetch) {
+		r, _, err := worker.LoadResult(l.t.Context(), l.runner.Bucket, task)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, f := range r.Files {
+			if f.Dataset != stages.FileRequests {
+				continue
+			}
+			rows, err := table.Open[schema.Request](l.t.Context(), l.runner.Bucket, f.Key)
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			for row, err := range rows.All(l.t.Context()) {
+				if err != nil {
+					l.t.Fatal(err)
+				}
+				if row.Status != 0 {
+					want[fmt.Sprintf("crawler_http_response_total{status_code=\"%d\"}", row.Status)]++
+				}
+				if row.ErrorClass == string(schema.Timeout) {
+					want["crawler_fetch_timeout_total"]++
+				}
+				if row.Purpose == schema.ForPage && row.Attempt > 1 {
+					want["retries"]++
+				}
+			}
+			if err := rows.Close(); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+	}
+	return want
+}
+
+var urlSeries = []string{"crawler_urls_", "crawler_robots_", "crawler_worker_"}
+
+func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
+	l := newLab(t, nil)
+	for _, task := range append(l.tasks(stages.Fetch), l.tasks(stages.Merge)...) {
+		if err := l.runner.Run(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := l.scrape()
+	writes := l.counted.Counts().Puts
+	committed, requested := l.committed(), l.requested()
+	if d := cmp.Diff(committed, only(got, urlSeries...)); d != "" {
+		t.Errorf("URLs: (-results +metrics)\n%s", d)
+	}
+	total := 0.0
+	for name, n := range committed {
+		if strings.HasPrefix(name, "crawler_urls_processed_total") {
+			total += n
+		}
+	}
+	if total != float64(l.plan.URLs) || committed["crawler_robots_blocked_total"] == 0 {
+		t.Errorf("%v outcomes of %d URLs, %v blocked", total, l.plan.URLs, committed["crawler_robots_blocked_total"])
+	}
+	retried := requested["retries"]
+	delete(requested, "retries")
+	if d := cmp.Diff(requested, only(got, "crawler_http_", "crawler_fetch_timeout_")); d != "" {
+		t.Errorf("requests: (-tables +metrics)\n%s", d)
+	}
+	if requested["crawler_fetch_timeout_total"] == 0 || len(requested) < 6 {
+		t.Errorf("the web was too kind to show anything: %v", requested)
+	}
+	retries := 0.0
+	for _, n := range only(got, "crawler_retries_total") {
+		retries += n
+	}
+	if retries < retried || retried == 0 || got[`crawler_retries_total{reason="server_error"}`] == 0 || got[`crawler_retries_total{reason="timeout"}`] == 0 {
+		t.Errorf("%v retries, %v requests repeated: %v", retries, retried, only(got, "crawler_retries_total"))
+	}
+	if got["crawler_s3_write_duration_seconds_count"] != float64(writes) {
+		t.Errorf("%v writes timed, %d made", got["crawler_s3_write_duration_seconds_count"], writes)
+	}
+	if n := l.parts(); got["crawler_db_write_duration_seconds_count"] != n {
+		t.Errorf("%v table writes timed, %v parts there", got["crawler_db_write_duration_seconds_count"], n)
+	}
+	if got[`crawlbatch_build_info{version="v1.2-test"}`] != 1 || got["go_goroutines"] == 0 || got["process_resident_memory_bytes"] == 0 {
+		t.Errorf("no word of the process: %v", only(got, "crawlbatch_", "go_goroutines", "process_"))
+	}
+
+	// Tasks that have a result do nothing, and count nothing.
+	for _, task := range l.tasks(stages.Fetch) {
+		if err := l.runner.Run(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(only(got, "crawler_urls", "crawler_http"), only(l.scrape(), "crawler_urls", "crawler_http")); d != "" {
+		t.Errorf("counted again:\n%s", d)
+	}
+}
+
+// parts counts the parts of tables that fetch and merge wrote.
+func (l *lab) parts() float64 {
+	l.t.Helper()
+	n := 0.0
+	for _, stage := range []stages.Stage{stages.Fetch, stages.Merge} {
+		for _, task := range l.tasks(stage) {
+			r, _, err := worker.LoadResult(l.t.Context(), l.runner.Bucket, task)
+			if err != nil || r == nil {
+				l.t.Fatalf("%s: %v, %v", task, r, err)
+			}
+			for _, f := range r.Files {
+				if strings.HasSuffix(f.Key, ".parquet") {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// forgetful loses what segments are written to it, until it is mended.
+type forgetful struct {
+	store.Bucket
+	mended atomic.Bool
+}
+
+func (f *forgetful) Unwrap() store.Bucket { return f.Bucket }
+
+func (f *forgetful) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	if !f.mended.Load() && strings.HasPrefix(key, layout.FetchDir(crawl, 0, 0)+"segments/") {
+		return "", fmt.Errorf("create %q: %w", key, store.ErrDenied)
+	}
+	return f.Bucket.Create(ctx, key, body, size)
+}
+
+func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
+	var disk *forgetful
+	l := newLab(t, func(b store.Bucket) store.Bucket { disk = &forgetful{Bucket: b}; return disk })
+	first := l.tasks(stages.Fetch)[0]
+	if err := l.runner.Run(t.Context(), first); err == nil {
+		t.Fatal("an attempt that lost its segment succeeded")
+	}
+	if got := only(l.scrape(), urlSeries...); len(got) > 0 {
+		t.Errorf("an attempt that nothing is left of counts as %v", got)
+	}
+	lost := l.live.urls.Load()
+	disk.mended.Store(true)
+	for _, task := range l.tasks(stages.Fetch) {
+		if err := l.runner.Run(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(l.committed(), only(l.scrape(), urlSeries...)); d != "" {
+		t.Errorf("(-results +metrics)\n%s", d)
+	}
+	if all := l.live.urls.Load(); lost == 0 || all != l.plan.URLs+lost {
+		t.Errorf("%d outcomes were recorded, %d of them lost, of %d URLs: nothing was fetched twice", all, lost, l.plan.URLs)
+	}
+}
+
+func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
+	l := newLab(t, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	first := l.tasks(stages.Fetch)[0]
+	var during map[string]float64
+	l.runner.Progress = l.metrics.Progress(adder(func(name string, n int64) {
+		if name == stages.CountRequests && during == nil {
+			during = l.scrape() // at the first answer, robots.txt's
+			stop()
+		}
+	}))
+	l.runner.Config.Fetch.Slots = 1
+	if err := l.runner.Run(ctx, first); err == nil {
+		t.Fatal("an attempt that was told to stop went on")
+	}
+	if n := l.plan.Partitions[0].URLs; during["crawler_urls_queued_total"] != float64(n) {
+		t.Errorf("%v URLs queued of %d", during["crawler_urls_queued_total"], n)
+	}
+	if after := l.scrape(); after["crawler_urls_queued_total"] != 0 || after["crawler_worker_active_fetches"] != 0 {
+		t.Errorf("nothing runs: %v", only(after, urlSeries...))
+	}
+}
+
+type adder func(string, int64)
+
+func (f adder) Add(name string, n int64) { f(name, n) }

@@ -1,0 +1,172 @@
+// Package metrics tells Prometheus what this process does.
+//
+// In: what running tasks count (stages.Progress) and writes to the store. Out: the
+// series of New, beside those of the Go runtime and of the process, which a Server
+// hands out under /metrics until it is closed. Who wants no metrics hands out a nil
+// *Metrics, which measures nothing and costs nothing. The package promises a bounded
+// number of series, whatever the web answers: no label holds a host, domain or URL.
+// By domain, the datasets fetches and hosts know more than a label could.
+//
+// Counters are those of this process and begin at zero with it. URLs are counted when a
+// checkpoint lists their outcome, every minute or, while little happens, every ten:
+// so none is counted twice, however many attempts at its task fail, and the
+// sums over all pods are the counts of the tasks' results, apart from what a pod counted
+// between its last scrape and its end. Answers, retries and time-outs are counted as
+// they happen: they tell within seconds whether a crawl goes on.
+//
+// What can be derived is not here: the error rate of a worker is a quotient of rates
+// of crawler_urls_processed_total by status; how far a month has come, and since when,
+// is known to the store alone (`crawlbatch status`), no process knows it.
+//
+// It imports stages and formats, and only cmd imports it.
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Metrics are the series of one process. Its methods may be called by several
+// goroutines at a time, and on a nil *Metrics.
+type Metrics struct {
+	clock    stages.Clock
+	registry *prometheus.Registry
+
+	processed map[string]prometheus.Counter // by outcome; the map is not changed
+	retries   map[string]prometheus.Counter // by class; as above
+	answers   *prometheus.CounterVec        // by status code
+	robots    prometheus.Counter
+	timeouts  prometheus.Counter
+	queued    prometheus.Gauge
+	flights   prometheus.Gauge
+
+	storeWrites prometheus.Histogram
+	tableWrites prometheus.Histogram
+}
+
+// writeBuckets are the upper bounds of the write histograms, in seconds: from a small
+// object on a local disk to a WARC file of 1 GiB to a slow store.
+var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+
+// New makes the series of a process that runs the given version of crawlbatch, all of
+// them at zero. The clock times writes.
+func New(version string, clock stages.Clock) *Metrics {
+	m := &Metrics{
+		clock: clock, registry: prometheus.NewRegistry(),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "crawler_http_response_total",
+			Help: "HTTP answers received, by status code (other: beyond 599), those to redirects, robots.txt and repeated requests included.",
+		}, []string{"status_code"}),
+		robots: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "crawler_robots_blocked_total",
+			Help: "URLs that robots.txt forbids, once a checkpoint lists that.",
+		}),
+		timeouts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "crawler_fetch_timeout_total",
+			Help: "Requests that failed for a time-out (connect, first byte or total), before any retry.",
+		}),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "crawler_urls_queued_total",
+			Help: "URLs, of the fetch tasks that run in this process, whose outcome no checkpoint lists yet. A gauge, in spite of its name.",
+		}),
+		flights: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "crawler_worker_active_fetches",
+			Help: "Requests under way in this process.",
+		}),
+		storeWrites: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "crawler_s3_write_duration_seconds", Buckets: writeBuckets,
+			Help: "Duration of writes to the store, of S3 or not, of whatever size and end, retries included.",
+		}),
+		tableWrites: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "crawler_db_write_duration_seconds", Buckets: writeBuckets,
+			Help: "Of the writes to the store, those that commit a part of a table (Parquet).",
+		}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "crawlbatch_build_info", Help: "Always 1; the label is the version of crawlbatch.",
+		ConstLabels: prometheus.Labels{"version": strings.ToValidUTF8(version, "?")},
+	})
+	build.Set(1)
+	processed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crawler_urls_processed_total",
+		Help: "Planned URLs by outcome (status), once a checkpoint lists it; at most once each.",
+	}, []string{"status"})
+	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crawler_retries_total",
+		Help: "Failed requests that are to be made again, by the class of the failure.",
+	}, []string{"reason"})
+	m.registry.MustRegister(
+		processed, retries, m.answers, m.robots, m.timeouts, m.queued, m.flights, m.storeWrites, m.tableWrites, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.processed, m.retries = map[string]prometheus.Counter{}, map[string]prometheus.Counter{}
+	for _, o := range schema.Outcomes {
+		m.processed[string(o)] = processed.WithLabelValues(string(o))
+	}
+	for _, class := range stages.RetryClasses {
+		m.retries[class] = retries.WithLabelValues(class)
+	}
+	return m
+}
+
+// Progress counts what next is told too.
+func (m *Metrics) Progress(next stages.Progress) stages.Progress {
+	if m == nil {
+		return next
+	}
+	return &progress{m, next}
+}
+
+type progress struct {
+	m    *Metrics
+	next stages.Progress
+}
+
+// Add implements stages.Progress.
+func (p *progress) Add(name string, n int64) {
+	p.m.count(name, n)
+	p.next.Add(name, n)
+}
+
+// count takes what there is a series for.
+func (m *Metrics) count(name string, n int64) {
+	switch name {
+	case stages.CountFlights:
+		m.flights.Add(float64(n))
+		return
+	case stages.CountQueued:
+		m.queued.Add(float64(n))
+		return
+	case stages.CountTimeouts:
+		m.timeouts.Add(float64(n))
+		return
+	}
+	if code, ok := strings.CutPrefix(name, stages.CountAnswers); ok {
+		m.answers.WithLabelValues(statusLabel(code)).Add(float64(n))
+	} else if outcome, ok := strings.CutPrefix(name, stages.CountOutcomes); ok {
+		if c := m.processed[outcome]; c != nil {
+			c.Add(float64(n))
+		}
+		if outcome == string(schema.RobotsDenied) {
+			m.robots.Add(float64(n))
+		}
+	} else if class, ok := strings.CutPrefix(name, stages.CountRetries); ok {
+		if c := m.retries[class]; c != nil {
+			c.Add(float64(n))
+		}
+	}
+}
+
+// statusLabel is a status code of a class that HTTP knows (RFC 9110, section 15), else
+// "other": servers may answer anything up to 999.
+func statusLabel(code string) string {
+	if len(code) != 3 || code[0] < '1' || code[0] > '5' {
+		return "other"
+	}
+	return code
+}

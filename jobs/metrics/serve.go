@@ -1,0 +1,83 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+)
+
+// Bounds of the server: what asks it is not trusted, and may not hold up a crawl.
+const (
+	maxConnections = 64
+	maxScrapes     = 4 // at a time; others are told 503
+	maxHeader      = 16 << 10
+	readWithin     = 5 * time.Second
+	scrapeWithin   = 10 * time.Second
+	writeWithin    = 15 * time.Second
+	idleFor        = 2 * time.Minute // longer than what lies between two scrapes
+	closeWithin    = time.Second     // for the scrapes under way
+)
+
+// Server serves metrics over HTTP.
+type Server struct {
+	listener net.Listener
+	server   *http.Server
+	served   chan struct{}
+}
+
+// Listen serves the metrics under http://addr/metrics until Close. addr is
+// ADDR:PORT, or :PORT for all addresses of the machine; port 0 is any free one. The
+// error says what is wrong with addr.
+func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)
+	}
+	listener, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%q: the port is taken, another program listens there: end it, or name another port: %w", addr, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", addr, err)
+	}
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // of clients, most of them
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
+	}))
+	s := &Server{
+		listener: listener,
+		served:   make(chan struct{}),
+		server: &http.Server{
+			Handler: mux, ErrorLog: faults, MaxHeaderBytes: maxHeader,
+			ReadHeaderTimeout: readWithin, ReadTimeout: readWithin, WriteTimeout: writeWithin, IdleTimeout: idleFor,
+		},
+	}
+	go func() {
+		defer close(s.served)
+		if err := s.server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+			log.Warn("metrics are served no longer", "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// Addr is the address that is listened on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close ends the server, and at last the scrapes under way. It may be called once.
+func (s *Server) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	if s.server.Shutdown(ctx) != nil {
+		_ = s.server.Close() // nothing is left to be lost
+	}
+	<-s.served
+}

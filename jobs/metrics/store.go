@@ -1,0 +1,50 @@
+package metrics
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// tableSuffix is what the keys of parts of tables end with, published and working ones.
+const tableSuffix = ".parquet"
+
+// Bucket wraps b so that its writes are timed.
+func (m *Metrics) Bucket(b store.Bucket) store.Bucket {
+	if m == nil {
+		return b
+	}
+	return &timed{b, m}
+}
+
+// timed is a Bucket whose writes are timed.
+type timed struct {
+	store.Bucket
+	m *Metrics
+}
+
+// Unwrap returns the timed bucket.
+func (t *timed) Unwrap() store.Bucket { return t.Bucket }
+
+func (t *timed) wrote(key string, began time.Time) {
+	took := t.m.clock.Now().Sub(began).Seconds()
+	t.m.storeWrites.Observe(took)
+	if strings.HasSuffix(key, tableSuffix) {
+		t.m.tableWrites.Observe(took)
+	}
+}
+
+// Create implements store.Bucket.
+func (t *timed) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	defer t.wrote(key, t.m.clock.Now())
+	return t.Bucket.Create(ctx, key, body, size)
+}
+
+// Swap implements store.Bucket.
+func (t *timed) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	defer t.wrote(key, t.m.clock.Now())
+	return t.Bucket.Swap(ctx, key, body, old)
+}

@@ -1,0 +1,38 @@
+package fetch
+
+import (
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// retryCounts are the names that retries are counted under.
+var retryCounts = [retryClasses]string{
+	afterTimeout:     stages.CountRetries + "timeout",
+	afterServerError: stages.CountRetries + "server_error",
+	afterLimit:       stages.CountRetries + "rate_limited",
+	afterDNS:         stages.CountRetries + "dns",
+}
+
+// answerCount is the name that answers of a status are counted under.
+func answerCount(status int) string {
+	var b [len(stages.CountAnswers) + 3]byte
+	return string(strconv.AppendInt(append(b[:0], stages.CountAnswers...), int64(status), 10))
+}
+
+// queue tells of n more URLs that are to get an outcome.
+func (a *attempt) queue(n int64) {
+	a.queued += n
+	a.env.Progress.Add(stages.CountQueued, n)
+}
+
+// listed tells what of a segment counts now.
+func (a *attempt) listed(g *segment) {
+	for name, n := range g.counts {
+		if strings.HasPrefix(name, stages.CountOutcomes) {
+			a.env.Progress.Add(name, n)
+		}
+	}
+	a.queue(-g.counts["urls"])
+}
