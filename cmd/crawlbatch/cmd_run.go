@@ -100,7 +100,7 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 	var client kubernetes.Interface
 	if o.executor == executorKubernetes {
 		var err error
-		if client, err = o.cluster.connect(cfg); err != nil {
+		if client, err = o.cluster.connect(ctx, cfg); err != nil {
 			return nil, nil, err
 		}
 	}
