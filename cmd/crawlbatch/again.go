@@ -21,6 +21,23 @@ func (c *common) again() string {
 	return flags
 }
 
+// again of a command with an executor names that too, and the cluster.
+func (o *runOptions) again() string {
+	flags := o.common.again()
+	if o.executor != executorKubernetes {
+		return flags
+	}
+	flags += " --executor " + executorKubernetes
+	for _, f := range []struct{ name, value string }{
+		{"kubeconfig", o.cluster.kubeconfig}, {"kube-context", o.cluster.context}, {"namespace", o.cluster.namespace}, {"image", o.cluster.image},
+	} {
+		if f.value != "" {
+			flags += " --" + f.name + " " + shellQuote(f.value)
+		}
+	}
+	return flags
+}
+
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./~-]+$`)
 
 // shellQuote makes s one word for a POSIX shell.

@@ -20,6 +20,17 @@ func TestCommandsToRunAgainNameTheStoreAndConfigGiven(t *testing.T) {
 	}
 }
 
+func TestCommandsToRunAgainNameTheClusterGiven(t *testing.T) {
+	o := runOptions{common: &common{store: "s3://bucket/prefix"}, executor: executorLocal}
+	if got := o.again(); got != " --store s3://bucket/prefix" {
+		t.Errorf("local: %q", got)
+	}
+	o.executor, o.cluster = executorKubernetes, clusterOptions{namespace: "web", image: "registry.example/crawlbatch:v1"}
+	if got, want := o.again(), " --store s3://bucket/prefix --executor kubernetes --namespace web --image registry.example/crawlbatch:v1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestQuotedWordsReachACommandAsTheyWere(t *testing.T) {
 	for _, word := range []string{"plain", "two words", "it's", `a"b`, "$HOME", "~", "a;b", "*", "", "línea", "new\nline"} {
 		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(word)).Output()

@@ -134,7 +134,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	defer finish()
 	began := time.Now()
 	if err := d.Run(ctx, demoCrawl, o.rounds); err != nil {
-		return o.hint(err, demoCrawl)
+		return hint(err, demoCrawl, o.again())
 	}
 	finish()
 	fmt.Fprintf(o.err, "crawled in %s\n\n", time.Since(began).Round(100*time.Millisecond))

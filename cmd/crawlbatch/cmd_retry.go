@@ -125,7 +125,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	finish()
 	switch {
 	case err != nil:
-		return o.hint(err, o.month)
+		return hint(err, o.month, o.again())
 	case n == 0 && len(o.classes) > 0:
 		fmt.Fprintf(o.out, "nothing to retry: no task asked for failed last with %s\n", strings.Join(o.classes, " or "))
 	case n == 0:
@@ -142,7 +142,7 @@ func retryGiveUp(ctx context.Context, o retryOptions, d *jobs.Driver, finish fun
 	finish()
 	switch {
 	case err != nil:
-		return o.hint(err, o.month)
+		return hint(err, o.month, o.again())
 	case n == 0:
 		fmt.Fprintln(o.out, "nothing to give up: every task asked for has a result")
 	default:
@@ -162,7 +162,7 @@ func retryRebuild(ctx context.Context, o retryOptions, d *jobs.Driver, finish fu
 	})
 	finish()
 	if err != nil {
-		return o.hint(err, o.month)
+		return hint(err, o.month, o.again())
 	}
 	if parts == 0 {
 		fmt.Fprintln(o.out, "nothing to rebuild: no part is missing that a result lists")

@@ -77,7 +77,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	}
 	defer finish()
 	if err := d.Run(ctx, o.month, o.rounds); err != nil {
-		return o.hint(err, o.month)
+		return hint(err, o.month, o.again())
 	}
 	finish()
 	return printSummary(ctx, o.out, b, o.month)
@@ -140,9 +140,9 @@ func (o runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Conf
 }
 
 // hint adds to an interruption how to go on.
-func (c *common) hint(err error, month string) error {
+func hint(err error, month, again string) error {
 	if exitCode(err) == exitInterrupted {
-		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, c.again())
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, again)
 	}
 	return err
 }
