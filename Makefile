@@ -9,13 +9,20 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-s3 test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-s3 test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/crawlbatch
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/crawlbatch ./cmd/crawlbatch
+
+ARCH  ?= $(shell $(GO) env GOHOSTARCH)
+IMAGE ?= crawlbatch:$(VERSION)
+
+image: ## build the container image bin/crawlbatch-image.tar, no Docker needed (ARCH=arm64 IMAGE=name:tag)
+	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/linux-$(ARCH)/crawlbatch ./cmd/crawlbatch
+	@$(GO) run ./k8s/image -binary $(BIN)/linux-$(ARCH)/crawlbatch -arch $(ARCH) -tag $(IMAGE) -o $(BIN)/crawlbatch-image.tar
 
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo

@@ -26,8 +26,9 @@ type PlanRequest struct {
 	Bucket  store.Bucket
 	Crawl   string
 	Sources []source.Source // beside the frontier
-	// Frontier: plan what the last crawl with a sealed round left due, too. Later
-	// rounds of a crawl read its own frontier in any case.
+	// Frontier: plan what the last crawl with a sealed round left due, too; beside
+	// other sources it need not be there. Later rounds of a crawl read its own
+	// frontier in any case.
 	Frontier bool
 	Config   *config.Config // as given; a crawl that exists keeps what it froze
 	Replace  bool
@@ -62,7 +63,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	}
 	earlier := sealed
 	if r.Frontier && round == 0 {
-		if crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl); err != nil {
+		crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
+		if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
 			return nil, false, err
 		}
 	}
@@ -115,6 +117,15 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		}
 	}
 	return p, false, nil
+}
+
+// Planned reports whether a crawl's first round has a plan.
+func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
+	_, _, err := worker.FindPlan(ctx, b, crawl, 0)
+	if errors.Is(err, worker.ErrNoPlan) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // frozen is the config that counts: the given one for a new crawl, or one whose
@@ -221,6 +232,9 @@ func removePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 // reach is how many months lastCrawl looks back.
 const reach = 36
 
+// errNoCrawlBefore: the store holds no earlier crawl whose frontier could be planned.
+var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
+
 // lastCrawl is the newest crawl before this one with a sealed round.
 func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
 	month, err := layout.ParseMonth(crawl)
@@ -237,7 +251,7 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 			return before, nil
 		}
 	}
-	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first", b, reach, crawl)
+	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
 // planNext plans a further round from the crawl's own frontier. It returns false

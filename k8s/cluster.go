@@ -1,12 +1,16 @@
 package k8s
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
 // How the cluster is asked.
@@ -33,4 +37,21 @@ func Connect(kubeconfig, context string) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("the kubeconfig is of no use: %v: %w", err, ErrCluster)
 	}
 	return client, nil
+}
+
+// AdoptImage gives a config that names no image the one that a pod of its namespace
+// runs: a driver in the cluster starts tasks of its own kind. The error wraps
+// ErrCluster.
+func AdoptImage(ctx context.Context, client kubernetes.Interface, cfg *config.Config, pod string) error {
+	if cfg.Kubernetes.Image != "" || pod == "" {
+		return nil
+	}
+	p, err := client.CoreV1().Pods(cfg.Kubernetes.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return explain(err, cfg)
+	}
+	for i := range p.Spec.Containers {
+		cfg.Kubernetes.Image = p.Spec.Containers[i].Image
+	}
+	return nil
 }

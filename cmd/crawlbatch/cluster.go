@@ -52,19 +52,26 @@ func (o *clusterOptions) overlay(cfg *config.Config) error {
 	return cfg.Validate()
 }
 
-func (o *clusterOptions) connect(cfg *config.Config) (kubernetes.Interface, error) {
+// podName is the variable in which a driver's own pod is told its name.
+const podName = "POD_NAME"
+
+func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (kubernetes.Interface, error) {
 	if err := o.overlay(cfg); err != nil {
 		return nil, err
 	}
-	return k8s.Connect(o.kubeconfig, o.context)
+	client, err := k8s.Connect(o.kubeconfig, o.context)
+	if err != nil {
+		return nil, err
+	}
+	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(podName))
 }
 
 // client is that of the cluster where tasks run; nil where they run here.
-func (o *runOptions) client(cfg *config.Config) (kubernetes.Interface, error) {
+func (o *runOptions) client(ctx context.Context, cfg *config.Config) (kubernetes.Interface, error) {
 	if o.executor != executorKubernetes {
 		return nil, nil
 	}
-	return o.cluster.connect(cfg)
+	return o.cluster.connect(ctx, cfg)
 }
 
 // checkExecutor finds what is wrong with --executor, and with a store that no pod
@@ -103,7 +110,7 @@ func (o *runOptions) kubernetesExecutor(client kubernetes.Interface, b store.Buc
 
 // runDetached submits a Job that runs this command in the cluster.
 func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *config.Config) error {
-	client, err := o.cluster.connect(cfg)
+	client, err := o.cluster.connect(ctx, cfg)
 	if err != nil {
 		return err
 	}

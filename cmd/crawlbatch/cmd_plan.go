@@ -24,6 +24,7 @@ type planOptions struct {
 	sources []string
 	dryRun  bool
 	replace bool
+	once    bool
 }
 
 func newPlan(c *common) *cobra.Command {
@@ -37,9 +38,14 @@ Lines that are no URLs are counted and listed with their line number, never fata
 
 A source is a text file (one URL a line, gzip too), a Parquet file with a column url, a
 directory or pattern of such files, - for stdin, or the word frontier: what the last
-crawl left due. The config is frozen with the first plan.`,
+crawl left due. The config is frozen with the first plan.
+
+With --once, a month that has a plan is left as it is: so what plans and runs a month
+may be started again at any time. In a Job of Kubernetes, --month job:NAME stands for
+the month that the Job's name ends with, or that its CronJob made it for.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
-  crawlbatch plan --month 2026-12 --source frontier --dry-run`,
+  crawlbatch plan --month 2026-12 --source frontier --dry-run
+  crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runPlan(cmd.Context(), o)
@@ -49,12 +55,16 @@ crawl left due. The config is frozen with the first plan.`,
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, - or frontier; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "put this plan in the place of one of which nothing was fetched")
+	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing where the month has a plan already")
 	return cmd
 }
 
 func runPlan(ctx context.Context, o planOptions) error {
 	if err := month(o.month); err != nil {
 		return err
+	}
+	if o.once && o.replace {
+		return usagef("--once and --replace exclude one another")
 	}
 	if len(o.sources) == 0 {
 		return usagef("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
@@ -66,6 +76,16 @@ func runPlan(ctx context.Context, o planOptions) error {
 	b, err := o.openStore(ctx, cfg)
 	if err != nil {
 		return storeError(err)
+	}
+	if o.once {
+		planned, err := jobs.Planned(ctx, b, o.month)
+		if err != nil {
+			return storeError(err)
+		}
+		if planned {
+			fmt.Fprintf(o.out, "%s is planned already\nnext: crawlbatch run --month %[1]s%s\n", o.month, storeFlag(o.store))
+			return nil
+		}
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,

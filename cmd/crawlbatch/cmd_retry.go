@@ -118,7 +118,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	}
 	var client kubernetes.Interface
 	if !o.giveUp && !o.rebuild { // which run here, whatever the executor
-		if client, err = o.client(cfg); err != nil {
+		if client, err = o.client(ctx, cfg); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	if o.detach {
 		return o.runDetached(ctx, b, cfg)
 	}
-	client, err := o.client(cfg)
+	client, err := o.client(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	// The image holds nothing but the binary: the time zones, and the certificate
+	// authorities to trust, are in it for where the machine has none.
+	_ "time/tzdata"
+
+	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/manifest"

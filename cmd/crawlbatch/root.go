@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -89,8 +88,8 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return c.setup()
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return errors.Join(c.setup(), resolveMonth(cmd))
 		},
 	}
 	root.Args = knownCommand
@@ -158,17 +157,6 @@ func (c *common) setup() error {
 		c.log = slog.New(slog.NewJSONHandler(c.err, nil))
 	default:
 		return usagef("--log-format %q: it may be text or json", c.logFormat)
-	}
-	return nil
-}
-
-// month checks a --month flag.
-func month(s string) error {
-	if s == "" {
-		return usagef("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
-	}
-	if _, err := layout.ParseMonth(s); err != nil {
-		return usagef("--%v", err)
 	}
 	return nil
 }

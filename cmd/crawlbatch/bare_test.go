@@ -1,0 +1,33 @@
+package main
+
+import (
+	"crypto/x509"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// bareMachine marks the process that looks around in the place of the image.
+const bareMachine = "CRAWLBATCH_BARE_MACHINE"
+
+// In the image there is nothing but the binary: it brings the authorities that the
+// system has elsewhere.
+func TestOnABareMachineCertificateAuthoritiesAreTrusted(t *testing.T) {
+	if os.Getenv(bareMachine) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+		// Where Go looks for the system's certificates, there are none.
+		none := t.TempDir()
+		cmd.Env = append(os.Environ(), bareMachine+"=1", "SSL_CERT_DIR="+none, "SSL_CERT_FILE="+none+"/none")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roots.Equal(x509.NewCertPool()) {
+		t.Error("no certificate authority is trusted")
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// static builds a small binary without anything of the host.
+func static(t *testing.T, env ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(\"here\") }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "bin")
+	cmd := exec.Command("go", "build", "-o", out, source)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), env...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}
+
+func TestTheImageIsTheBinaryAloneAndTheSameEachTime(t *testing.T) {
+	binary := static(t, "GOARCH=arm64")
+	var archives [][]byte
+	for range 2 {
+		out := filepath.Join(t.TempDir(), "image.tar")
+		if err := run(options{binary: binary, arch: "arm64", tag: "registry.example/crawlbatch:v1", out: out}); err != nil {
+			t.Fatal(err)
+		}
+		body, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives = append(archives, body)
+	}
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Error("two archives of one binary differ")
+	}
+
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archives[0])), nil }
+	names, err := tarball.LoadManifest(open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"registry.example/crawlbatch:v1"}, names[0].RepoTags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	img, err := tarball.Image(open, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{file.OS, file.Architecture, file.Config.User, file.Config.Entrypoint, file.Created.Unix()}
+	if diff := cmp.Diff([]any{"linux", "arm64", "65532:65532", []string{"/crawlbatch"}, int64(0)}, got); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(layers) != 1 {
+		t.Fatalf("%d layers, want 1", len(layers))
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	want, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tar.NewReader(content)
+	h, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(r); err != nil || !bytes.Equal(body, want) {
+		t.Errorf("%s is not the binary (%v)", h.Name, err)
+	}
+	if h.Name != "crawlbatch" || h.Mode != 0o755 || h.Uid != 0 || h.ModTime.Unix() != 0 {
+		t.Errorf("the file is %s, mode %o, of user %d, of %s", h.Name, h.Mode, h.Uid, h.ModTime)
+	}
+	if h, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("there is more in the layer: %v, %v", h, err)
+	}
+}
+
+func TestWhatWouldNotStartIsRefused(t *testing.T) {
+	dynamic, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, binary, arch, tag, want string }{
+		{"another architecture", static(t, "GOARCH=amd64"), "arm64", "crawl:b", "it is for EM_X86_64, not for arm64"},
+		{"a dynamic binary", dynamic, runtime.GOARCH, "crawl:b", "CGO_ENABLED=0"},
+		{"no binary", text, "amd64", "crawl:b", "it is no Linux binary"},
+		{"an architecture nobody knows", text, "z80", "crawl:b", "it may be amd64 or arm64"},
+		{"a tag that is none", text, "amd64", "A:B", `-tag "A:B"`},
+		{"a file that is not there", text + "s", "amd64", "crawl:b", "no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "image.tar")
+			err := run(options{binary: c.binary, arch: c.arch, tag: c.tag, out: out})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q in it", err, c.want)
+			}
+			if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("an archive was written all the same (%v)", err)
+			}
+		})
+	}
+}
+
+// The Dockerfile makes the same image, for those who have Docker.
+func TestTheDockerfileSaysTheSame(t *testing.T) {
+	body, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, ok := strings.Cut(string(body), "\nFROM scratch\n")
+	if !ok {
+		t.Fatal("its last stage is not FROM scratch")
+	}
+	for _, want := range []string{"USER " + user + "\n", `ENTRYPOINT ["` + binaryPath + `"]` + "\n", " " + binaryPath + " " + binaryPath + "\n"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the last stage lacks %q:\n%s", want, last)
+		}
+	}
+	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", `-s -w -X main.version=`} {
+		if !strings.Contains(string(body), flag) || !strings.Contains(string(makefile), flag) {
+			t.Errorf("%s is not both in the Dockerfile and in the Makefile", flag)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package k8s
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// kustomization is as much of one as the manifests use.
+type kustomization struct {
+	metav1.TypeMeta    `json:",inline"`
+	Namespace          string           `json:"namespace"`
+	Resources          []string         `json:"resources"`
+	Components         []string         `json:"components"`
+	Images             []map[string]any `json:"images"`
+	Patches            []map[string]any `json:"patches"`
+	GeneratorOptions   map[string]any   `json:"generatorOptions"`
+	ConfigMapGenerator []struct {
+		Name     string   `json:"name"`
+		Behavior string   `json:"behavior"`
+		Files    []string `json:"files"`
+		Envs     []string `json:"envs"`
+		Literals []string `json:"literals"`
+	} `json:"configMapGenerator"`
+}
+
+// podMonitor is of the Prometheus operator, whose types are not Kubernetes' own.
+type podMonitor struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector            metav1.LabelSelector `json:"selector"`
+		PodTargetLabels     []string             `json:"podTargetLabels"`
+		PodMetricsEndpoints []struct {
+			Port     string `json:"port"`
+			Interval string `json:"interval"`
+		} `json:"podMetricsEndpoints"`
+	} `json:"spec"`
+}
+
+var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+
+// objects reads the objects of a file; a field that their types do not have is an
+// error.
+func objects(t *testing.T, file string) []any {
+	t.Helper()
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []any
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal(doc, &kind); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var o any
+		if kind.Kind == "PodMonitor" {
+			o = &podMonitor{}
+			err = yaml.UnmarshalStrict(doc, o)
+		} else {
+			o, _, err = strict.Decode(doc, nil, nil)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out = append(out, o)
+	}
+}
+
+// one is the object of a type among the manifests.
+func one[T any](t *testing.T, file string) T {
+	t.Helper()
+	for _, o := range objects(t, file) {
+		if v, ok := o.(T); ok {
+			return v
+		}
+	}
+	t.Fatalf("%s has no %T", file, *new(T))
+	panic("not reached")
+}
+
+func TestKustomizationsNameEveryFileAndEachIsWhatItSays(t *testing.T) {
+	named := map[string]bool{}
+	seen := 0
+	walk(t, func(file string) {
+		if filepath.Base(file) != "kustomization.yaml" {
+			return
+		}
+		seen++
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var k kustomization
+		if err := yaml.UnmarshalStrict(body, &k); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		named[file] = true
+		dir := filepath.Dir(file)
+		for _, name := range k.Resources {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err != nil {
+				t.Errorf("%s: %v", file, err)
+			} else if !info.IsDir() {
+				named[path] = true
+				if len(objects(t, path)) == 0 {
+					t.Errorf("%s holds no object", path)
+				}
+			}
+		}
+		for _, g := range k.ConfigMapGenerator {
+			for _, name := range slices.Concat(g.Files, g.Envs) {
+				named[filepath.Join(dir, name)] = true
+				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+		}
+	})
+	if seen < 4 {
+		t.Errorf("%d kustomizations only", seen)
+	}
+	walk(t, func(file string) {
+		if !named[file] {
+			t.Errorf("%s is in no kustomization", file)
+		}
+	})
+}
+
+// walk visits the files of the manifests and of the example.
+func walk(t *testing.T, visit func(file string)) {
+	t.Helper()
+	for _, root := range []string{"manifests", "example"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				visit(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
+	k := config.Default().Kubernetes
+	if ns := one[*corev1.Namespace](t, "manifests/namespace.yaml"); ns.Name != k.Namespace || ns.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+		t.Errorf("namespace %s, labels %v", ns.Name, ns.Labels)
+	}
+	var accounts []string
+	for _, o := range objects(t, "manifests/rbac.yaml") {
+		if a, ok := o.(*corev1.ServiceAccount); ok {
+			accounts = append(accounts, a.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{k.ServiceAccount, k.DriverServiceAccount}, accounts); diff != "" {
+		t.Errorf("service accounts (-config +manifests):\n%s", diff)
+	}
+	cron := one[*batchv1.CronJob](t, "manifests/cronjob.yaml")
+	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
+		t.Errorf("the CronJob's pods are %s", got)
+	}
+	body, err := os.ReadFile("manifests/kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kust kustomization
+	if err := yaml.UnmarshalStrict(body, &kust); err != nil {
+		t.Fatal(err)
+	}
+	var maps []string
+	for _, g := range kust.ConfigMapGenerator {
+		maps = append(maps, g.Name+" "+strings.Join(append(g.Files, g.Envs...), " "))
+	}
+	want := []string{"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile}
+	if diff := cmp.Diff(want, maps); diff != "" || kust.GeneratorOptions["disableNameSuffixHash"] != true {
+		t.Errorf("ConfigMaps, to be found by their names (-want +got):\n%s", diff)
+	}
+	monitor := one[*podMonitor](t, "manifests/components/monitoring/podmonitor.yaml")
+	if monitor.Spec.PodMetricsEndpoints[0].Port != "metrics" || monitor.Spec.Selector.MatchLabels[LabelName] != "crawlbatch" {
+		t.Errorf("the PodMonitor looks at %+v", monitor.Spec)
+	}
+}
+
+func TestTheConfigsThatComeAlongAreGoodAndSayThePaceInOnePlace(t *testing.T) {
+	for _, dir := range []string{"manifests", "example"} {
+		body, err := os.ReadFile(filepath.Join(dir, "crawlbatch.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Read("crawlbatch.yaml", body, os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(config.Default().Politeness, c.Politeness); diff != "" {
+			t.Errorf("%s/crawlbatch.yaml sets politeness:\n%s", dir, diff)
+		}
+		if dir == "example" && c.RequireContact() != nil {
+			t.Errorf("the example is not enough to crawl: %v", c.RequireContact())
+		}
+		if body, err = os.ReadFile(filepath.Join(dir, PolitenessFile)); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = config.ReadPoliteness(PolitenessFile, body, os.LookupEnv); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(config.Default().Politeness, c.Politeness); diff != "" {
+			t.Errorf("%s/%s is not the default:\n%s", dir, PolitenessFile, diff)
+		}
+	}
+}
+
+// What the cluster itself would refuse, of the restricted Pod Security level.
+func TestTheCronJobsPodsMayNothing(t *testing.T) {
+	spec := one[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
+	if s := spec.SecurityContext; s == nil || !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("pod: %+v", s)
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		s := c.SecurityContext
+		if s == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !*s.RunAsNonRoot || !slices.Contains(s.Capabilities.Drop, "ALL") || len(s.Capabilities.Add) > 0 {
+			t.Errorf("%s: %+v", c.Name, s)
+		}
+		if c.Resources.Limits.Memory().IsZero() || c.Image != "crawlbatch" {
+			t.Errorf("%s: image %s, limits %v", c.Name, c.Image, c.Resources.Limits)
+		}
+	}
+	for _, v := range spec.Volumes {
+		if v.EmptyDir == nil && v.ConfigMap == nil {
+			t.Errorf("volume %s is neither scratch nor config", v.Name)
+		}
+	}
+}
+
+// The driver's role holds each right that it uses, and none that it does not.
+func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
+	used := map[string]bool{}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		// The next driver replaces the Job, which never started and asks for other
+		// pods, and finds a pod to label.
+		l.Config.Kubernetes.Image = "other"
+		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		go func() {
+			time.Sleep(5 * time.Second)
+			job := l.jobs(t)[0]
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "crawl", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
+				Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: "0"}}}
+			if err := l.cluster.Tracker().Add(pod); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		l.Config.Kubernetes.Image = ""
+		if err := AdoptImage(t.Context(), l.cluster, l.Config, "nobody"); err == nil {
+			t.Error("there is no such pod")
+		}
+		for _, a := range l.cluster.Actions() {
+			used[a.GetResource().Group+"/"+a.GetResource().Resource+" "+a.GetVerb()] = true
+		}
+	})
+	granted := map[string]bool{}
+	for _, rule := range one[*rbacv1.Role](t, "manifests/rbac.yaml").Rules {
+		for _, verb := range rule.Verbs {
+			granted[rule.APIGroups[0]+"/"+rule.Resources[0]+" "+verb] = true
+		}
+	}
+	if diff := cmp.Diff(granted, used); diff != "" {
+		t.Errorf("rights (-granted +used):\n%s", diff)
+	}
+}
