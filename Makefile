@@ -54,14 +54,14 @@ test-realsite: ## crawl Debian's HTML documentation, served by nginx (as root on
 CLUSTER ?= ../shared/cluster
 BLOWS   ?= 20
 
-test-k8s: build $(CACHE)/bin/versitygw ## crawl on a real Kubernetes, undisturbed and disturbed (CLUSTER=dir of its commands, BLOWS=20)
+test-k8s: build image $(CACHE)/bin/versitygw ## crawl on a real Kubernetes, undisturbed and disturbed (CLUSTER=dir of its commands, BLOWS=20)
 	$(CLUSTER)/up
 	# A bridge without an address of its own takes another with each pod that comes
 	# or goes, and every connection of the others stands still for seconds.
 	$(CLUSTER)/exec ip link set cni0 address 0a:58:0a:55:00:01
-	$(CLUSTER)/load crawlbatch:$(VERSION) $(BIN)/crawlbatch
+	$(CLUSTER)/load $(BIN)/crawlbatch-image.tar
 	$(GO) test -c -o $(BIN)/k8s.test ./cmd/crawlbatch
-	cd cmd/crawlbatch && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=crawlbatch:$(VERSION) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
+	cd cmd/crawlbatch && CRAWLBATCH_CLUSTER=10.85.0.1 CRAWLBATCH_IMAGE=$(IMAGE) CRAWLBATCH_BINARY=$(BIN)/crawlbatch \
 		CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_BLOWS=$(BLOWS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(abspath $(CLUSTER))/exec $(BIN)/k8s.test -test.v -test.timeout 40m -test.parallel 3 -test.run 'TestKubernetes$(if $(SCENARIO),/$(SCENARIO))'
 
