@@ -138,7 +138,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		},
 	}
 	if client != nil {
-		d.Executor = o.kubernetesExecutor(client, b, cfg, clock, log)
+		d.Executor, shown.elsewhere = o.kubernetesExecutor(client, b, cfg, clock, log), true
 	}
 	finished := false
 	return d, func() {

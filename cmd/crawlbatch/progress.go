@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -25,10 +24,13 @@ type progress struct {
 	clock stages.Clock
 	bars  *mpb.Progress // nil where w is no terminal
 
-	urls atomic.Int64 // recorded in the running fetch stage
+	// Tasks run in other processes: of a fetch task, all URLs count when it is done.
+	elsewhere bool
 
 	mu      sync.Mutex
+	urls    int64 // recorded in the running fetch stage
 	bar     *mpb.Bar
+	plan    *manifest.Plan
 	stage   stages.Stage
 	name    string
 	total   int64 // URLs to fetch, or tasks
@@ -63,9 +65,9 @@ func (p *progress) StageStarted(plan *manifest.Plan, stage stages.Stage, missing
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tasks := stage.Tasks(plan)
-	p.stage, p.name = stage, fmt.Sprintf("%s@%s.%d", stage, plan.Crawl, plan.Round)
+	p.plan, p.stage, p.name = plan, stage, fmt.Sprintf("%s@%s.%d", stage, plan.Crawl, plan.Round)
 	p.done, p.missing, p.started, p.said = tasks-missing, missing, p.clock.Now(), p.clock.Now()
-	p.urls.Store(0)
+	p.urls = 0
 	p.total = int64(tasks)
 	if stage == stages.Fetch {
 		p.total = urls
@@ -95,6 +97,9 @@ func (p *progress) TaskDone(t stages.Task, err error) {
 		return
 	}
 	p.done++
+	if p.elsewhere && p.stage == stages.Fetch {
+		p.add(p.plan.Partitions[t.Partition].URLs)
+	}
 	if p.bar != nil && p.stage != stages.Fetch {
 		p.bar.SetCurrent(int64(p.done))
 	}
@@ -119,7 +124,7 @@ func (p *progress) StageDone(stage stages.Stage, failed int) {
 	}
 	took := p.clock.Now().Sub(p.started).Round(time.Millisecond)
 	if stage == stages.Fetch {
-		fmt.Fprintf(p.w, "%s: %d URLs done in %s", p.name, p.urls.Load(), took)
+		fmt.Fprintf(p.w, "%s: %d URLs done in %s", p.name, p.urls, took)
 	} else {
 		fmt.Fprintf(p.w, "%s: %d tasks done in %s", p.name, p.done, took)
 	}
@@ -134,9 +139,15 @@ func (p *progress) Add(name string, n int64) {
 	if name != stages.CountURLs {
 		return
 	}
-	done := p.urls.Add(n)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.add(n)
+}
+
+// add counts URLs, and shows them now and then. p.mu is held.
+func (p *progress) add(n int64) {
+	p.urls += n
+	done := p.urls
 	if p.bar != nil {
 		p.bar.SetCurrent(done)
 		return
