@@ -119,14 +119,14 @@ func (r *run) ask(ctx context.Context, call func() error) error {
 		case !transient(err):
 			return err
 		}
-		wait := startPatience
+		wait, text := startPatience, "no cluster answers so far: "
 		if r.answered.Load() {
-			wait = patience
+			wait, text = patience, "the cluster does not answer, its Jobs go on: "
 		}
 		if away := r.Clock.Now().Sub(began); away >= wait {
 			return explain(fmt.Errorf("for %s: %w", away.Round(time.Second), err), r.Config)
 		}
-		r.trouble.say("cluster", "the cluster does not answer, its Jobs go on: "+firstLine(err.Error()))
+		r.trouble.say("cluster", text+firstLine(err.Error()))
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}

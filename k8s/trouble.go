@@ -119,7 +119,7 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 		}
 		message := firstLine(s.State.Waiting.Message)
 		switch reason := s.State.Waiting.Reason; reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ErrImageInspect":
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
 			return &problem{stuck: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or mend kubernetes.image, image_pull_policy and image_pull_secrets, and run this again", s.Image, reason, message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			return &problem{stuck: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): mend it (kubernetes.env_from_secrets names %s) and run this again", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
@@ -156,11 +156,11 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
 	// While some pods run, an event that is not new may be about what is over.
-	if seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest)); job.Status.Active > 0 && seen == w.refused {
+	seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest))
+	if job.Status.Active > 0 && seen == w.refused {
 		return nil, nil
-	} else {
-		w.refused = seen
 	}
+	w.refused = seen
 	text := firstLine(newest.Message)
 	switch {
 	case strings.Contains(text, "exceeded quota"):

@@ -168,8 +168,10 @@ func TestRightsTakenAwayInMidStageAreSaidAndWaitedForShortly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		log := l.listen()
-		job, ends := l.begin(t, 0)
 		on := l.failing("list", "jobs", apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("no")))
+		on(false)
+		job, ends := l.begin(t, 0)
+		on(true)
 		time.Sleep(5 * time.Second)
 		on(false)
 		if log.times("rbac.yaml") != 1 {

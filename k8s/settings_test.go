@@ -1,0 +1,57 @@
+package k8s
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+func TestPodsReadTheSettingsThatTheirDriverHas(t *testing.T) {
+	t.Setenv("CONTACT", "https://example.org/bot")
+	cfg := rendering(t, `
+user_agent: "examplebot/1.0 (+${CONTACT})"
+politeness: {delay: 3s, classes: {news: 7s}, domains: {example.org: {delay: 500ms}, example.net: {stop: "asked, ticket 17"}}}
+fetch: {slots: 50, max_body: 1MiB, window: 2h, connect_to: ["::10.0.0.1:8080"], allow_private_networks: true}
+plan: {strip_params: [utm_*, "a b"], budgets: {domains: {example.org: 7}}}
+kubernetes:
+  image: registry.example/crawlbatch:1
+  max_failed_indexes: 3
+  grace: 90s
+  resources: {default: {cpu: 500m}, fetch: {memory: 3GiB, scratch: 8GiB}}
+  node_selector: {pool: "yes"}
+  tolerations: [{key: crawl, operator: Exists, effect: NoSchedule}]
+  env: {A: "1", B: "x: y"}
+  env_from_secrets: [s3]
+`).Config
+	text, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t)
+	key, settings, err := SettingsKey("2026-11", text, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, l.Bucket, key, settings)
+	create(t, l.Bucket, key, settings) // every driver does
+	var loaded manifest.Settings
+	if _, _, err := manifest.Load(t.Context(), l.Bucket, key, &loaded); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Read(key, []byte(loaded.Config), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(cfg, got, cmpopts.IgnoreUnexported(config.Config{}), cmpopts.EquateEmpty()); d != "" {
+		t.Error(d)
+	}
+	again, err := got.YAML()
+	if err != nil || again != text {
+		t.Errorf("a driver that was given these settings renders others (%v):\n%s", err, cmp.Diff(text, again))
+	}
+}
