@@ -256,26 +256,23 @@ func (p *process) interrupt(t *testing.T) {
 // sayWithin is how soon a driver says what keeps a crawl from going on.
 const sayWithin = 30 * time.Second
 
-// tooLittleMemory gives fetch less memory than it takes, and more when the driver
-// says so.
+// tooLittleMemory lets the kernel kill a pod at its limit, and raises that when the
+// driver says so.
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 20MiB}, "}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
 	p := c.run()
-	until(t, "a task that is killed for its memory", 3*time.Minute, func() bool {
-		for _, pod := range objects[corev1.Pod](t, c.namespace, "pods") {
-			for _, s := range pod.Status.ContainerStatuses {
-				if s.State.Terminated != nil && s.State.Terminated.Reason == "OOMKilled" {
-					return true
-				}
-			}
-		}
-		return false
-	})
-	p.says(t, "killed for using more memory than its limit of 20Mi: raise kubernetes.resources.fetch.memory", sayWithin)
+	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	c.squeeze(c.processes("task")[0])
+	p.says(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
-	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 20MiB}, ", ""))
+	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
+	for _, pod := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
+		if m := pod.Spec.Containers[0].Resources.Limits.Memory().String(); m != "384Mi" {
+			t.Errorf("pod %s: a limit of %s: the Job was not replaced", pod.Name, m)
+		}
+	}
 }
 
 // cannotStart lets everything be wrong that keeps pods from starting, and crawls

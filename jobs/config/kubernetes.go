@@ -129,7 +129,7 @@ func (k *Kubernetes) validate(check *checker) {
 			check.fail(field, fmt.Sprintf("asks for cpu %q: write 500m or 2", r.CPU))
 		}
 		if r.Memory != 0 {
-			check.size(field, r.Memory, 16<<20, 4<<40)
+			check.size(field, r.Memory, 64<<20, 4<<40)
 		}
 		if r.Scratch != 0 {
 			check.size(field, r.Scratch, 64<<20, 16<<40)
