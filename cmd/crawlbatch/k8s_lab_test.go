@@ -112,17 +112,7 @@ func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 func (r *clusterRun) namespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("test-%d-%d", r.seed, time.Now().UnixNano()%1_000_000)
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	manifests, err := filepath.Rel(dir, filepath.Join(here, "../../k8s/manifests"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "kustomization.yaml"), fmt.Sprintf("namespace: %s\nresources: [%s]\n", name, manifests))
-	kubectl(t, "apply", "-k", dir)
+	kubectl(t, "apply", "-k", overlay(t, name, "manifests"))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the cluster's state at the end:\n%s\n%s\n%s", kubectl(t, "-n", name, "get", "jobs,pods"),
@@ -132,6 +122,33 @@ func (r *clusterRun) namespace(t *testing.T) string {
 		kubectl(t, "delete", "namespace", name, "--wait=false")
 	})
 	return name
+}
+
+// overlay writes a kustomization that puts a folder of k8s, with some components of
+// the manifests, into a namespace.
+func overlay(t *testing.T, namespace, folder string, components ...string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	relative := func(path string) string {
+		to, err := filepath.Rel(dir, filepath.Join(here, "../../k8s", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	text := fmt.Sprintf("namespace: %s\nresources: [%s]\ncomponents:\n", namespace, relative(folder))
+	for _, c := range components {
+		text += "  - " + relative(filepath.Join("manifests/components", c)) + "\n"
+	}
+	if len(components) == 0 {
+		text = strings.TrimSuffix(text, "components:\n")
+	}
+	write(t, filepath.Join(dir, "kustomization.yaml"), text)
+	return dir
 }
 
 // secret gives pods what opens the store.

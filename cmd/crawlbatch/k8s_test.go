@@ -34,6 +34,7 @@ func TestKubernetes(t *testing.T) {
 			{"politeness changes on the way", politenessChanges},
 			{"what keeps pods from starting", cannotStart},
 			{"200 partitions", manyPartitions},
+			{"the manifests", validManifests},
 		} {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
@@ -182,5 +183,23 @@ func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
 	}
 	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+}
+
+// validManifests lets the API server look at all that k8s/ holds, and at a pod that
+// the namespace must not take.
+func validManifests(t *testing.T, r *clusterRun, _ uint64) {
+	namespace := r.namespace(t)
+	for folder, components := range map[string][]string{"manifests": {"in-cluster-store", "node-local-dns"}, "example": nil} {
+		out := kubectl(t, "apply", "--dry-run=server", "-k", overlay(t, namespace, folder, components...))
+		for _, kind := range []string{"networkpolicy", "cronjob", "role", "serviceaccount", "configmap"} {
+			if !strings.Contains(out, kind) {
+				t.Errorf("%s: no %s in\n%s", folder, kind, out)
+			}
+		}
+	}
+	out, err := tryKubectl("", "-n", namespace, "run", "root", "--image=crawlbatch", "--dry-run=server", "--privileged")
+	if err == nil || !strings.Contains(out, "violates PodSecurity") {
+		t.Errorf("a privileged pod: %v\n%s", err, out)
 	}
 }
