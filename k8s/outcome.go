@@ -187,7 +187,7 @@ func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 		case err != nil:
 			why = fmt.Errorf("its attempts failed; their pods cannot be looked at: %w", err)
 		case end != nil:
-			why, class = end.err(t, r.Again), end.class()
+			why, class = end.err(r.Again), end.class()
 		}
 		record := manifest.Attempt{Task: t.String(), Class: class, Error: why.Error()}
 		if end != nil {

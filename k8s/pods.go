@@ -211,7 +211,7 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 			return nil
 		}
 		end.code, end.oom = s.State.Terminated.ExitCode, s.State.Terminated.Reason == "OOMKilled"
-		if end.text = lastWord(s.State.Terminated.Message); end.text == "" {
+		if end.text = r.lastWord(pod, s.State.Terminated.Message); end.text == "" {
 			end.text = s.State.Terminated.Reason
 		}
 	}
@@ -228,7 +228,7 @@ const faultText = "fault in the program: "
 
 // lastWord is the line of a termination message that says most: what a Go program
 // crashed of, where it did, otherwise the last.
-func lastWord(message string) string {
+func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return faultText + bounded(line)
@@ -237,7 +237,11 @@ func lastWord(message string) string {
 	if strings.Contains(message, ".go:") && strings.Contains(message, " +0x") { // the end of a trace, longer than Kubernetes keeps
 		return faultText + "`kubectl logs` shows its trace"
 	}
-	return lastLine(message)
+	line := lastLine(message)
+	if w, i := r.jobs[pod.Labels[batchv1.JobNameLabel]], indexOf(pod); w != nil && i >= 0 && i < len(w.batch.Partitions) {
+		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // whoever shows the line says which task
+	}
+	return line
 }
 
 // overScratch reports whether the pod was ended for what it had written.
@@ -262,8 +266,8 @@ func (e *podEnd) reason(again string) string {
 }
 
 // err is the error of a task whose last pod this was.
-func (e *podEnd) err(t stages.Task, again string) error {
-	text := strings.TrimPrefix(e.reason(again), t.String()+": ")
+func (e *podEnd) err(again string) error {
+	text := e.reason(again)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
 	if e.code >= 0 {
 		where += fmt.Sprintf(", exit %d", e.code)

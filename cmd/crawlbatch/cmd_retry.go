@@ -41,7 +41,8 @@ without an outcome are deferred to the next round.
 
 With --rebuild, tasks that have a result are looked at instead, of sealed rounds too:
 parts of tables and working files that the store has lost are made again from the
-frozen inputs. They must come out byte for byte, otherwise nothing is written.`,
+frozen inputs. They must come out byte for byte, otherwise nothing is written. Both
+run in this process, whatever --executor says.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
   crawlbatch retry --month 2026-11 --executor kubernetes --store s3://bucket/prefix
   crawlbatch retry --month 2026-11 --class store_unavailable,disk_full
