@@ -93,11 +93,7 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	if err != nil {
 		return err
 	}
-	text, err := e.Config.YAML()
-	if err != nil {
-		return err
-	}
-	key, settings, err := SettingsKey(tasks[0].Crawl, text, e.Version)
+	key, settings, err := Settings(tasks[0].Crawl, e.Config, e.Version)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,21 +193,27 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
-	body, err := os.ReadFile("manifests/kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kust kustomization
-	if err := yaml.UnmarshalStrict(body, &kust); err != nil {
-		t.Fatal(err)
-	}
-	var maps []string
-	for _, g := range kust.ConfigMapGenerator {
-		maps = append(maps, g.Name+" "+strings.Join(append(g.Files, g.Envs...), " "))
-	}
-	want := []string{"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile}
-	if diff := cmp.Diff(want, maps); diff != "" || kust.GeneratorOptions["disableNameSuffixHash"] != true {
-		t.Errorf("ConfigMaps, to be found by their names (-want +got):\n%s", diff)
+	// A politeness that came with the manifests would hold over what every crawl's
+	// config says: only the example's user, who sees it, gets one.
+	for folder, want := range map[string][]string{
+		"manifests": {"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml"},
+		"example":   {"crawlbatch-env ", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile},
+	} {
+		body, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kust kustomization
+		if err := yaml.Unmarshal(body, &kust); err != nil {
+			t.Fatal(err)
+		}
+		var maps []string
+		for _, g := range kust.ConfigMapGenerator {
+			maps = append(maps, g.Name+" "+strings.Join(append(g.Files, g.Envs...), " "))
+		}
+		if diff := cmp.Diff(want, maps); diff != "" || kust.GeneratorOptions["disableNameSuffixHash"] != true {
+			t.Errorf("%s: ConfigMaps, to be found by their names (-want +got):\n%s", folder, diff)
+		}
 	}
 	monitor := one[*podMonitor](t, "manifests/components/monitoring/podmonitor.yaml")
 	if monitor.Spec.PodMetricsEndpoints[0].Port != "metrics" || monitor.Spec.Selector.MatchLabels[LabelName] != "crawlbatch" {
@@ -229,6 +236,9 @@ func TestTheConfigsThatComeAlongAreGoodAndSayThePaceInOnePlace(t *testing.T) {
 		}
 		if dir == "example" && c.RequireContact() != nil {
 			t.Errorf("the example is not enough to crawl: %v", c.RequireContact())
+		}
+		if dir != "example" {
+			continue
 		}
 		if body, err = os.ReadFile(filepath.Join(dir, PolitenessFile)); err != nil {
 			t.Fatal(err)
@@ -274,20 +284,28 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// The next driver replaces the Job, which never started and asks for other
-		// pods, and finds a pod to label.
+		// The next driver replaces the Job, which asks for other pods, and finds a pod
+		// to label.
 		l.Config.Kubernetes.Image = "other"
 		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
 		go func() {
 			time.Sleep(5 * time.Second)
 			job := l.jobs(t)[0]
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "crawl", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
+			labels := maps.Clone(job.Spec.Template.Labels)
+			labels[batchv1.JobNameLabel] = job.Name
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "crawl", Labels: labels,
 				Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: "0"}}}
 			if err := l.cluster.Tracker().Add(pod); err != nil {
 				t.Error(err)
 			}
 		}()
+		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		// One more adopts the Job, and says so in an Event.
+		ctx, stop = context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}

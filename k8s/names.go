@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -106,9 +107,17 @@ func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Sta
 	return &list, nil
 }
 
-// SettingsKey is where a config for pods lies in the store.
-func SettingsKey(crawl, config, version string) (string, *manifest.Settings, error) {
-	s := &manifest.Settings{Header: manifest.Header{Version: version}, Config: config}
+// Settings gives the config for pods, and the key that it has in the store. Politeness
+// is not in it: pods take what the crawl froze, or its newest revision, so that a Job
+// stays the same when the pace changes.
+func Settings(crawl string, cfg *config.Config, version string) (string, *manifest.Settings, error) {
+	c := cfg.Clone()
+	c.Politeness = config.Default().Politeness
+	text, err := c.YAML()
+	if err != nil {
+		return "", nil, err
+	}
+	s := &manifest.Settings{Header: manifest.Header{Version: version}, Config: text}
 	body, err := manifest.Encode(s)
 	if err != nil {
 		return "", nil, err

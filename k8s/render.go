@@ -35,7 +35,7 @@ type Renderer struct {
 	Plan     *manifest.Plan
 	Store    string            // as --store has it; pods must reach it under that name
 	Flags    []string          // further flags of every task
-	Settings string            // key of the config for pods, see SettingsKey
+	Settings string            // key of the config for pods, see Settings
 	Env      map[string]string // kubernetes.env overrides it
 }
 

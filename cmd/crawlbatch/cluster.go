@@ -117,11 +117,10 @@ func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *confi
 	if cfg.Kubernetes.Image == "" {
 		return usagef("kubernetes.image is empty: name the image of crawlbatch in the config, or with --image")
 	}
-	text, err := cfg.YAML()
-	if err != nil {
+	if err := o.publishConfig(ctx, b, cfg); err != nil {
 		return err
 	}
-	key, settings, err := k8s.SettingsKey(o.month, text, version)
+	key, settings, err := k8s.Settings(o.month, cfg, version)
 	if err != nil {
 		return err
 	}

@@ -66,11 +66,7 @@ func runRender(ctx context.Context, o renderOptions) error {
 	if err != nil {
 		return err
 	}
-	text, err := cfg.YAML()
-	if err != nil {
-		return err
-	}
-	key, _, err := k8s.SettingsKey(o.month, text, version)
+	key, _, err := k8s.Settings(o.month, cfg, version)
 	if err != nil {
 		return err
 	}

@@ -99,6 +99,15 @@ func runRun(ctx context.Context, o runOptions) error {
 	return printSummary(ctx, o.out, b, o.month)
 }
 
+// publishConfig makes the politeness of --config, if that is given, the crawl's newest.
+func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *config.Config) error {
+	if o.config == "" {
+		return nil
+	}
+	_, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version)
+	return err
+}
+
 // driver makes a driver that runs tasks in the cluster of a client, or here where
 // that is nil, measured if metrics are wanted. finish ends its progress display and
 // removes its scratch; it may be called twice.
@@ -110,10 +119,8 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	if err := cfg.RequireContact(); err != nil {
 		return nil, nil, err
 	}
-	if o.config != "" {
-		if _, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version); err != nil {
-			return nil, nil, err
-		}
+	if err := o.publishConfig(ctx, b, cfg); err != nil {
+		return nil, nil, err
 	}
 	scratch, remove, err := newScratch()
 	if err != nil {

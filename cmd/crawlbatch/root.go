@@ -193,6 +193,7 @@ func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, 
 		if base, err = loadSettings(ctx, b, c.settings); err != nil {
 			return nil, err
 		}
+		base.Politeness = frozen.Politeness
 	}
 	newest, revision, err := worker.NewestPoliteness(ctx, b, crawl)
 	if err != nil {
