@@ -58,9 +58,10 @@ type chaos struct {
 	env    []string // of the crawl's processes, beside this one's
 	flags  []string // of its runs
 
-	mu     sync.Mutex
-	blows  []blow
-	killed int
+	mu          sync.Mutex
+	blows       []blow
+	killed      int
+	interrupted bool // some were told to end
 }
 
 // blow is an instant at which something was done to a process: until then, at

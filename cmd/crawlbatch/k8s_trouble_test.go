@@ -17,7 +17,7 @@ import (
 // disturbedCluster crawls while processes in pods are killed, run out of memory, while
 // pods are deleted and evicted, the kubelet and the driver killed.
 func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: 1500 * time.Millisecond}) // long enough for all that befalls it
+	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Second}) // long enough for all that befalls it
 	blows := []struct {
 		name string
 		deal func(podProcess)
@@ -29,6 +29,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 		{"kubelet", func(podProcess) { c.restartKubelet() }},
 		{"driver", nil},
 	}
+	c.interrupted = true
 	driver := c.run()
 	dealt, suffered := map[string]int{}, map[string]int{}
 	order := c.random.Perm(len(blows))
@@ -265,6 +266,7 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	c.squeeze(c.processes("task")[0])
 	p.says(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
+	c.interrupted = true // pods are, when their Job is replaced
 	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
