@@ -223,6 +223,9 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	return end
 }
 
+// codeKilled is the exit code of a process that SIGKILL ended.
+const codeKilled = 128 + 9
+
 // faultText begins the line for a pod whose program crashed.
 const faultText = "fault in the program: "
 
@@ -259,7 +262,7 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == 137 && (e.text == "Error" || e.text == ""):
+	case e.code == codeKilled: // it had no last words: what is there is from its log
 		return "killed (SIGKILL)"
 	}
 	return e.text
