@@ -132,15 +132,20 @@ func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	c.check(r.chaosRun, c.bucket(), nil)
 }
 
-// failed are the tasks that status says have failed.
-func (c *clusterCrawl) failed() []string {
+// status is what status says.
+func (c *clusterCrawl) status() jobs.Status {
 	code, out := c.start("status", "-o", "json").wait()
 	var s jobs.Status
 	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil {
 		c.t.Fatalf("status: exit %d, %v\n%s", code, err, out)
 	}
+	return s
+}
+
+// failed are the tasks that status says have failed.
+func (c *clusterCrawl) failed() []string {
 	var failed []string
-	for _, round := range s.Rounds {
+	for _, round := range c.status().Rounds {
 		for _, stage := range round.Stages {
 			for _, f := range stage.Failed {
 				failed = append(failed, f.Task)
@@ -175,14 +180,17 @@ func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 	c.check(r.chaosRun, c.bucket(), nil)
 }
 
-// manyPartitions crawls one round of 200 partitions, several Jobs a stage.
+// manyPartitions crawls one round of 200 partitions.
 func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 400, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 6"}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 400, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 3"}})
 	if code, out := c.start("run", append([]string{"--rounds", "1"}, c.flags...)...).wait(); code != 0 {
 		t.Fatalf("run: exit %d\n%s", code, out)
 	}
 	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	if rounds := c.status().Rounds; len(rounds) != 1 || rounds[0].Partitions < 200 || rounds[0].State != "sealed" {
+		t.Errorf("status: %+v", rounds)
 	}
 }
 
