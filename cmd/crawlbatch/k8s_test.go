@@ -182,7 +182,7 @@ func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 
 // manyPartitions crawls one round of 200 partitions.
 func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 400, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 3"}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: 20 * time.Millisecond, hosts: 340, pages: 3, replace: []string{"partition_urls: 100", "partition_urls: 3", "parallelism: 8", "parallelism: 24"}})
 	if code, out := c.start("run", append([]string{"--rounds", "1"}, c.flags...)...).wait(); code != 0 {
 		t.Fatalf("run: exit %d\n%s", code, out)
 	}
