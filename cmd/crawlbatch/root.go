@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,7 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetVersionTemplate("crawlbatch {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v: see `%s --help`", err, cmd.CommandPath())
+		return usagef("%s: see `%s --help`", parsing.ReplaceAllString(err.Error(), "$1"), cmd.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	f := root.PersistentFlags()
@@ -139,7 +140,7 @@ func finish(cmd *cobra.Command) {
 				return err
 			}
 			if err != nil {
-				return usagef("%v: see `%s --help`", err, cmd.CommandPath())
+				return usagef("%s: see `%s --help`", parsing.ReplaceAllString(err.Error(), "$1"), cmd.CommandPath())
 			}
 			return nil
 		}
@@ -148,6 +149,9 @@ func finish(cmd *cobra.Command) {
 		finish(child)
 	}
 }
+
+// parsing matches how a flag's value was parsed, beside what is wrong with it.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
 
 func (c *common) setup() error {
 	switch c.logFormat {
