@@ -196,12 +196,18 @@ func (o *origin) row() *schema.RobotsFile {
 }
 
 // restoreRobots reads what earlier attempts learned of robots.txt files. Those
-// that have become too old are asked for again.
+// that have become too old are asked for again. What was written last counts, so
+// files are read in the order in which they were: keys sort otherwise, as epochs
+// are not padded.
 func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File) error {
+	var written []manifest.File
 	for _, f := range files {
-		if f.Dataset != stages.FileRobots {
-			continue
+		if f.Dataset == stages.FileRobots {
+			written = append(written, f)
 		}
+	}
+	slices.SortFunc(written, func(a, b manifest.File) int { return inOrderWritten(a.Key, b.Key) })
+	for _, f := range written {
 		r, err := table.Open[schema.RobotsFile](ctx, b, f.Key)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -26,8 +27,30 @@ func (a *attempt) sweep(ctx context.Context) {
 	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch)
 }
 
-// epochOf finds the epoch in a key of a segment or WARC file.
-var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}[-.]`)
+// numbered finds epoch and number in a key of a segment or WARC file.
+var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
+
+// numbersOf gives the epoch and the number of a segment or WARC file; false: the
+// key is not that of one.
+func numbersOf(key string) (epoch, number int, ok bool) {
+	m := numbered.FindStringSubmatch(key)
+	if m == nil {
+		return 0, 0, false
+	}
+	epoch, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, 0, false
+	}
+	number, err = strconv.Atoi(m[2])
+	return epoch, number, err == nil
+}
+
+// inOrderWritten compares keys of one partition by when they were written.
+func inOrderWritten(a, b string) int {
+	epochA, numberA, _ := numbersOf(a)
+	epochB, numberB, _ := numbersOf(b)
+	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
+}
 
 // sweep deletes the files of epochs below a given one that are not listed.
 func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int) {
@@ -43,11 +66,7 @@ func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task,
 				log.Warn("leftovers were not deleted", "error", err)
 				return
 			}
-			m := epochOf.FindStringSubmatch(o.Key)
-			if m == nil || listed[o.Key] {
-				continue
-			}
-			if epoch, err := strconv.Atoi(m[1]); err == nil && epoch < below {
+			if epoch, _, ok := numbersOf(o.Key); ok && !listed[o.Key] && epoch < below {
 				old = append(old, o.Key)
 			}
 		}
