@@ -1,13 +1,20 @@
 package fetch
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -83,6 +90,136 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 			if got := c.origins[origin].state; got != want {
 				t.Errorf("%s: state %d, want %d", origin, got, want)
 			}
+		}
+	})
+}
+
+// failing is a bucket that cannot open objects whose keys contain a text; before it
+// says so, it does what is asked of it.
+type failing struct {
+	store.Bucket
+	at     string
+	before func()
+	err    error
+}
+
+func (f failing) Open(ctx context.Context, key string) (store.Object, error) {
+	if !strings.Contains(key, f.at) {
+		return f.Bucket.Open(ctx, key)
+	}
+	if f.before != nil {
+		f.before()
+	}
+	return nil, cmp.Or(f.err, ctx.Err())
+}
+
+func (f failing) Unwrap() store.Bucket { return f.Bucket }
+
+// toldAt makes an attempt that is told to stop as it reads a file whose key
+// contains a text.
+func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
+	ctx, stop := context.WithCancel(l.t.Context())
+	defer stop()
+	_, err := l.run(ctx, failing{Bucket: bucket, at: at, before: stop}, in)
+	return err
+}
+
+func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		told    bool
+		err     error
+		stalled int
+	}{
+		"told to stop":       {told: true},
+		"store away":         {err: fmt.Errorf("open: %w", store.ErrUnavailable)},
+		"disk full":          {err: fmt.Errorf("write: %w", syscall.ENOSPC)},
+		"a fault of its own": {err: errors.New("boom"), stalled: 1},
+	} {
+		for _, at := range []string{"/plan-", "-robots.parquet", "-fetches.parquet"} {
+			t.Run(name+" at "+at, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					l := newLab(t, noRobots(page), urls("a.com", 20)...)
+					shared := apart{l.bucket}
+					if at != "/plan-" { // there are segments to read
+						ctx, stop := context.WithCancel(t.Context())
+						time.AfterFunc(15*time.Second, stop)
+						if _, err := l.run(ctx, shared, nil); !errors.Is(err, stages.ErrInterrupted) {
+							t.Fatal(err)
+						}
+					}
+					var err error
+					if c.told {
+						err = l.toldAt(shared, at, nil)
+					} else {
+						_, err = l.run(t.Context(), failing{Bucket: shared, at: at, err: c.err}, nil)
+					}
+					if want := cmp.Or(c.err, stages.ErrInterrupted); !errors.Is(err, want) {
+						t.Errorf("it ended with %v, want %v", err, want)
+					}
+					if d := l.checkpointOf(); !d.Released || d.Stalled != c.stalled {
+						t.Errorf("released %t, stalled %d, want released and %d", d.Released, d.Stalled, c.stalled)
+					}
+					began := time.Now()
+					hits := len(l.web.hits())
+					r, err := l.run(t.Context(), shared, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if stood := l.web.hits()[hits].at.Sub(began); stood > l.cfg.Politeness.Delay {
+						t.Errorf("the next attempt stood by for %v", stood)
+					}
+					l.outcomes(r)
+					l.checkPace(r)
+				})
+			})
+		}
+	}
+}
+
+func TestAnAttemptThatEndsBeforeItFetchesDoesNotHideACrash(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 20)...)
+		if _, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(5 * time.Second)}, nil); !errors.Is(err, errKilled) {
+			t.Fatalf("got %v, want the bucket's error", err)
+		}
+		crashed := l.checkpointOf()
+		for range 2 * maxStalled {
+			if err := l.toldAt(l.bucket, "/plan-", nil); !errors.Is(err, stages.ErrInterrupted) {
+				t.Fatal(err)
+			}
+		}
+		if d := l.checkpointOf(); d.Released || d.Stalled != crashed.Stalled {
+			t.Errorf("released %t, stalled %d; the crash had left %t, %d", d.Released, d.Stalled, crashed.Released, crashed.Stalled)
+		}
+		began, hits := time.Now(), len(l.web.hits())
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := l.web.hits()[hits].at.Sub(began); waited < l.cfg.Politeness.Delay {
+			t.Errorf("asked %v after it was taken over, want a whole delay after the crash", waited)
+		}
+		l.outcomes(r)
+		l.web.checkPace(t, l.cfg.Politeness.Delay)
+	})
+}
+
+func TestAnAttemptThatEndsBeforeItFetchesLeavesTheHostsOfTheRoundBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 3)...)
+		l.task.Round = 1
+		before := []*manifest.Result{{
+			CompletedAt: time.Now().UnixMilli(), Hosts: []manifest.HostClock{{Host: "a.com", DelayMS: 2000, WaitMS: 600_000}},
+		}}
+		began := time.Now()
+		if err := l.toldAt(l.bucket, "/plan-", &Input{Before: before}); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if _, err := l.run(t.Context(), nil, &Input{Before: before}); err != nil {
+			t.Fatal(err)
+		}
+		if waited := l.web.hits()[0].at.Sub(began); waited < 10*time.Minute {
+			t.Errorf("a host is asked %v after it said 600 s", waited)
 		}
 	})
 }
