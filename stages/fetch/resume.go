@@ -69,10 +69,13 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 			return err
 		}
 	}
-	if before.exists && !before.released || first && a.in.Task.Round > 0 {
+	switch {
+	case before.exists && !before.released || first && a.in.Task.Round > 0:
 		// The attempt before may have sent requests after its last checkpoint, the
 		// round before may have asked these hosts a moment ago.
 		c.sched.HoldAll()
+	case before.exists:
+		c.sched.HoldAddresses()
 	}
 	if a.in.GiveUp {
 		c.gaveUp = true

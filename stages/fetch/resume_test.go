@@ -223,3 +223,41 @@ func TestAnAttemptThatEndsBeforeItFetchesLeavesTheHostsOfTheRoundBefore(t *testi
 		}
 	})
 }
+
+func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
+	const gap = 10 * time.Second
+	for _, ends := range []string{"released", "killed"} {
+		t.Run(ends, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				hosts := []string{"a.com", "b.org", "c.net", "d.com"}
+				var planned []string
+				for _, h := range hosts {
+					planned = append(planned, urls(h, 2)...)
+				}
+				l := newLab(t, noRobots(page), planned...)
+				l.web.shares = map[string]string{"b.org": "a.com", "c.net": "a.com", "d.com": "a.com"}
+				l.cfg.Politeness.Delay, l.cfg.Politeness.PerAddressDelay = time.Second, gap
+				ctx, stop := context.WithCancel(t.Context())
+				bucket := l.bucket
+				if ends == "killed" {
+					bucket = dying{l.bucket, time.Now().Add(2*gap + time.Millisecond)}
+				}
+				time.AfterFunc(2*gap+time.Millisecond, stop)
+				if _, err := l.run(ctx, bucket, nil); err == nil {
+					t.Fatal("the first attempt was to end early")
+				}
+				r, err := l.run(t.Context(), nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.outcomes(r)
+				hits := l.web.hits()
+				for i := 1; i < len(hits); i++ {
+					if got := hits[i].at.Sub(hits[i-1].at); got < gap {
+						t.Errorf("the address was asked for %s%s %v after the last time, want %v", hits[i].host, hits[i].path, got, gap)
+					}
+				}
+			})
+		})
+	}
+}
