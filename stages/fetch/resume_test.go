@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -260,4 +262,46 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt
+// that is unavailable at first and kills from its second answer on.
+func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var died chan struct{}
+		asked := 0
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked++; asked > 1 {
+				close(died)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		}, urls("kill.com", 3)...)
+		l.cfg.Checkpoint.Every = time.Second
+		for attempts := 0; ; attempts++ {
+			mu.Lock()
+			died = make(chan struct{})
+			mu.Unlock()
+			r, err := l.run(t.Context(), mortal{l.bucket, died}, nil)
+			if err == nil {
+				for u, f := range l.outcomes(r) {
+					if f.Outcome != schema.InternalError {
+						t.Errorf("%s: %s (%s)", u, f.Outcome, f.Error)
+					}
+				}
+				if n := len(l.web.hits()); attempts != 6 || n != 7 {
+					t.Errorf("%d attempts died and it was asked for %d times, want 3 and three that went alone, and once before", attempts, n)
+				}
+				return
+			}
+			if !errors.Is(err, errKilled) || attempts > 7 {
+				t.Fatalf("attempt %d: %v", attempts, err)
+			}
+			if d := l.checkpointOf(); len(d.Robots) != 1 {
+				t.Fatalf("%d origins wait for another try, want 1", len(d.Robots))
+			}
+		}
+	})
 }

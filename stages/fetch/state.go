@@ -138,10 +138,14 @@ func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap,
 }
 
 // restoreOriginRetries has the robots.txt files that waited to be asked for again
-// wait on, and their hosts with them.
+// wait on, and their hosts with them; but those that are to be tried no more.
 func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := c.clock.Now()
+	convicted := killers(d)
 	for _, r := range d.Robots {
+		if slices.Contains(convicted, manifest.Trying{Origin: r.Origin}) {
+			continue
+		}
 		key, err := c.canon.Canonical(r.Origin+"/", "")
 		if err != nil {
 			return fmt.Errorf("it retries robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
