@@ -260,7 +260,15 @@ func (h *holder) lose() {
 func (h *holder) mayWrite(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.lost && !now.After(h.until.Add(-h.total))
+	return !h.lost && left(h.until, now) >= h.total
+}
+
+// left is how long it is from now until a time, by the monotonic or by the wall
+// clock, whichever has gone on further: the monotonic clock stands still while the
+// machine is suspended, the wall clock may be set back. One that is set forward
+// only ends the right early, and it is renewed.
+func left(until, now time.Time) time.Duration {
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
 // ends is when the right ends, unless it is renewed; zero once it is lost.

@@ -359,3 +359,11 @@ func urls(host string, n int) []string {
 	}
 	return out
 }
+
+// seen has a function called at each request.
+func seen(next http.Handler, f func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f()
+		next.ServeHTTP(w, r)
+	})
+}
