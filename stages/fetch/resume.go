@@ -96,12 +96,26 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	return nil
 }
 
+// renewIfDue renews the lease while what lies in the checkpoint's files is read, which
+// may take longer than it: renew runs only once the crawl does. Between two files the
+// attempt does nothing else, so whatever it holds of the checkpoint stays as it is.
+func (a *attempt) renewIfDue(ctx context.Context) error {
+	if left(a.holder.renewed().Add(a.cfg.Checkpoint.Lease/3), a.env.Clock.Now()) > 0 {
+		return nil
+	}
+	err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
+		return nil // it is tried again with the next file
+	}
+	return err
+}
+
 // takeState restores what lies in the checkpoint and in the files that it lists.
 func (a *attempt) takeState(ctx context.Context, before predecessor, settled *roaring.Bitmap) error {
 	c, doc := a.crawl, &a.holder.doc
 	waited := a.env.Clock.Now().Sub(before.seen)
 	c.restoreClocks(doc, waited, a.in.Politeness > doc.Politeness)
-	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files); err != nil {
+	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files, func() error { return a.renewIfDue(ctx) }); err != nil {
 		return err
 	}
 	if err := c.restoreRetries(doc, settled, waited); err != nil {
@@ -124,6 +138,9 @@ func (a *attempt) claims(ctx context.Context) error {
 	for _, f := range a.holder.doc.Files {
 		if f.Dataset != stages.FileFetches {
 			continue
+		}
+		if err := a.renewIfDue(ctx); err != nil {
+			return err
 		}
 		r, err := table.Open[reached](ctx, a.env.Bucket, f.Key)
 		if err != nil {

@@ -85,7 +85,7 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 			}
 		}
 		c := l.crawlOf()
-		if err := c.restoreRobots(t.Context(), l.bucket, d.Files); err != nil {
+		if err := c.restoreRobots(t.Context(), l.bucket, d.Files, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for origin, want := range map[string]robotsState{"http://a.com": robotsFailed, "http://b.org": robotsFailed, "http://c.net": robotsKnown} {
@@ -302,6 +302,54 @@ func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testin
 			if d := l.checkpointOf(); len(d.Robots) != 1 {
 				t.Fatalf("%d origins wait for another try, want 1", len(d.Robots))
 			}
+		}
+	})
+}
+
+// sluggish is a bucket each of whose segments takes long to open.
+type sluggish struct {
+	store.Bucket
+	takes time.Duration
+}
+
+func (s sluggish) Open(ctx context.Context, key string) (store.Object, error) {
+	if strings.Contains(key, "/segments/") {
+		time.Sleep(s.takes)
+	}
+	return s.Bucket.Open(ctx, key)
+}
+
+// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another stand by
+// meanwhile.
+func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 60)...)
+		l.cfg.Checkpoint.Every = 5 * time.Second
+		shared := apart{l.bucket}
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(70*time.Second, stop)
+		if _, err := l.run(ctx, shared, nil); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		epoch, asked := l.checkpointOf().Epoch, len(l.web.hits())
+		var wg sync.WaitGroup
+		for range 2 {
+			scratch := t.TempDir()
+			wg.Go(func() {
+				cfg := l.cfg
+				cfg.tune = l.web.tune
+				if _, err := Run(t.Context(), l.env(sluggish{shared, 50 * time.Second}, scratch), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		d := l.checkpointOf()
+		if d.Epoch != epoch+1 || !d.Complete {
+			t.Errorf("epoch %d, complete %t: want one attempt after that of epoch %d", d.Epoch, d.Complete, epoch)
+		}
+		if n := len(l.web.hits()); n != 61 || asked == n {
+			t.Errorf("%d requests, %d of them by the first attempt", n, asked)
 		}
 	})
 }

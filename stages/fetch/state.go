@@ -202,8 +202,8 @@ func (o *origin) row() *schema.RobotsFile {
 // restoreRobots reads what earlier attempts learned of robots.txt files. Those
 // that have become too old are asked for again. What was written last counts, so
 // files are read in the order in which they were: keys sort otherwise, as epochs
-// are not padded.
-func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File) error {
+// are not padded. Before each file it calls before.
+func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File, before func() error) error {
 	var written []manifest.File
 	for _, f := range files {
 		if f.Dataset == stages.FileRobots {
@@ -212,6 +212,9 @@ func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manif
 	}
 	slices.SortFunc(written, func(a, b manifest.File) int { return inOrderWritten(a.Key, b.Key) })
 	for _, f := range written {
+		if err := before(); err != nil {
+			return err
+		}
 		r, err := table.Open[schema.RobotsFile](ctx, b, f.Key)
 		if err != nil {
 			return err

@@ -19,12 +19,12 @@ import (
 // It is only to save room: such files are never read. What comes later still, of
 // an attempt that does not know that it was replaced, stays.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
-	sweep(ctx, b, log, t, result.Files, math.MaxInt)
+	sweep(ctx, b, log, t, result.Files, math.MaxInt, func() error { return nil })
 }
 
 // sweep deletes what lower epochs left that no checkpoint lists.
 func (a *attempt) sweep(ctx context.Context) {
-	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch)
+	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch, func() error { return a.renewIfDue(ctx) })
 }
 
 // numbered finds epoch and number in a key of a segment or WARC file.
@@ -52,8 +52,9 @@ func inOrderWritten(a, b string) int {
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// sweep deletes the files of epochs below a given one that are not listed.
-func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int) {
+// sweep deletes the files of epochs below a given one that are not listed. Before
+// each it calls before; an error of that ends it.
+func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {
 		listed[f.Key] = true
@@ -71,6 +72,10 @@ func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task,
 			}
 		}
 		for _, key := range old {
+			if err := before(); err != nil {
+				log.Warn("leftovers were not deleted", "error", err)
+				return
+			}
 			if err := b.Delete(ctx, key); err != nil {
 				log.Warn("a leftover was not deleted", "key", key, "error", err)
 				return
