@@ -226,6 +226,10 @@ func (h *holder) swap(ctx context.Context, change func(*manifest.Checkpoint) err
 func (h *holder) send(ctx context.Context) error {
 	next := h.unsettled
 	version, err := manifest.Swap(ctx, h.bucket, h.key, next, h.version)
+	if errors.Is(err, manifest.ErrTooLarge) {
+		h.unsettled = nil // it was not sent
+		return fmt.Errorf("%q: %w", h.key, err)
+	}
 	if errors.Is(err, store.ErrConflict) {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, h.bucket, h.key, &found)
