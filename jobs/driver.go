@@ -139,14 +139,18 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 	}
 	t := tasks[0]
 	d.Observer.StageDone(t.Stage, len(failed))
-	sentinel := stages.ErrPermanent
+	return fmt.Errorf("%d of %d tasks of %s failed, the first with: %w: see `crawlbatch status --month %s%s`, then `crawlbatch retry --month %[5]s%[6]s`: %[7]w",
+		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags, failureOf(failed))
+}
+
+// failureOf is what the failures of a stage's tasks are together: permanent where all of them are.
+func failureOf(failed []error) error {
 	for _, err := range failed {
 		if !errors.Is(err, stages.ErrPermanent) {
-			sentinel = ErrTasksFailed
+			return ErrTasksFailed
 		}
 	}
-	return fmt.Errorf("%d of %d tasks of %s failed, the first with: %w: see `crawlbatch status --month %s%s`, then `crawlbatch retry --month %[5]s%[6]s`: %[7]w",
-		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags, sentinel)
+	return stages.ErrPermanent
 }
 
 // tasksOf lists the tasks of a stage, in order; of the given partitions only, where

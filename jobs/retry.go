@@ -95,7 +95,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	}
 	d.Observer.StageDone(stages.Fetch, len(failed))
 	if len(failed) > 0 {
-		return 0, fmt.Errorf("%d of %d tasks of %s could not be given up, the first with: %w: %w", len(failed), len(missing), stages.Fetch, failed[0], ErrTasksFailed)
+		return 0, fmt.Errorf("%d of %d tasks of %s could not be given up, the first with: %w: %w", len(failed), len(missing), stages.Fetch, failed[0], failureOf(failed))
 	}
 	return len(missing), nil
 }

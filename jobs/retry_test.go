@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -42,5 +43,25 @@ func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
 	}
 	if len(f.fake.ran) > 0 {
 		t.Errorf("the executor ran %q", f.fake.ran)
+	}
+}
+
+func TestWhatCannotBeGivenUpForGoodIsPermanent(t *testing.T) {
+	f := newFixture(t)
+	p := f.begin()
+	f.driver.Runner = f.runner()
+	lost := p.Partitions[0].File.Key
+	if err := f.bucket.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.driver.GiveUp(t.Context(), "2026-11", []int{0})
+	if errors.Is(err, stages.ErrPermanent) || !errors.Is(err, ErrTasksFailed) {
+		t.Errorf("%q is gone: %v", lost, err)
+	}
+	if _, err := store.CreateBytes(t.Context(), f.bucket, lost, []byte("damaged")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.driver.GiveUp(t.Context(), "2026-11", []int{0}); !errors.Is(err, stages.ErrPermanent) || errors.Is(err, ErrTasksFailed) {
+		t.Errorf("%q is damaged: %v", lost, err)
 	}
 }

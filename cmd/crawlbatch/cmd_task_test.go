@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -92,6 +95,8 @@ func TestInAPodWhatSomebodyHasToMendIsPermanentAndAnOutageIsNot(t *testing.T) {
 		{k8s.ErrCluster, exitUsage, exitPermanent},
 		{away, exitInterrupted, exitInterrupted},
 		{store.ErrUnavailable, exitInterrupted, exitInterrupted},
+		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", worker.ErrNotReady, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
+		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", context.DeadlineExceeded, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
 		{errors.New("x"), exitInternal, exitInternal},
 	} {
 		if got := (&common{}).exitCode(c.err); got != c.terminal {

@@ -75,13 +75,13 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
+	case is(jobs.ErrTasksFailed): // whatever the first of them failed with
+		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, worker.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
-	case is(jobs.ErrTasksFailed):
-		return exitTasksFailed
 	case is(errViolation):
 		return exitViolation
-	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, table.ErrCorrupt, known.ErrCorrupt):
+	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrTooLarge, table.ErrCorrupt, known.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, k8s.ErrCluster):

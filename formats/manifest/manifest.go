@@ -16,12 +16,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxBytes bounds a manifest as it is read.
+// MaxBytes bounds a manifest, as it is written and as it is read.
 const MaxBytes = 64 << 20
 
 var (
 	// ErrNewer: the document was written by a newer crawlbatch.
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
+	// ErrTooLarge: the document has more than MaxBytes, nothing was written.
+	ErrTooLarge = errors.New("too large for a manifest")
 	// ErrCorrupt: the document is no manifest of its kind.
 	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
 )
@@ -41,7 +43,8 @@ type Document interface {
 	kind() string
 }
 
-// Encode renders a document, its header filled in, with a final newline.
+// Encode renders a document, its header filled in, with a final newline. One that
+// could not be read back is refused with ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = schema.FormatVersion, d.kind()
@@ -51,6 +54,9 @@ func Encode(d Document) ([]byte, error) {
 	enc.SetIndent("", " ")
 	if err := enc.Encode(d); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", d.kind(), err)
+	}
+	if buf.Len() > MaxBytes {
+		return nil, fmt.Errorf("encode %s: it has %d bytes, %d are allowed: %w", d.kind(), buf.Len(), MaxBytes, ErrTooLarge)
 	}
 	return buf.Bytes(), nil
 }

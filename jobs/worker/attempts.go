@@ -70,7 +70,7 @@ func classOf(err error) string {
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
 	// Of an interruption the cause matters more: a full disk, a store that is away.
-	case is(store.ErrFull, syscall.ENOSPC):
+	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):
 		return manifest.ClassStoreUnavailable

@@ -106,6 +106,9 @@ func TestErrorsHaveTheClassThatRetryIsAskedFor(t *testing.T) {
 			t.Errorf("%v is of class %s, want %s", err, got, want)
 		}
 	}
+	if got := classOf(fmt.Errorf("scratch: %w", syscall.EDQUOT)); got != manifest.ClassDiskFull {
+		t.Errorf("a quota that is used up is of class %s", got)
+	}
 }
 
 func TestTheTextOfAnErrorIsBoundedAtACharacter(t *testing.T) {

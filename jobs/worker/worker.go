@@ -56,7 +56,7 @@ func ended(ctx context.Context, t stages.Task, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
 		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)
 	}
-	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrNewer} {
+	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrNewer, manifest.ErrTooLarge} {
 		if errors.Is(err, lasting) && !errors.Is(err, stages.ErrPermanent) {
 			err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 		}

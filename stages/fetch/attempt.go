@@ -10,14 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/zeebo/xxh3"
-
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // attempt is one attempt at a fetch task, while it holds the partition.
@@ -37,127 +32,6 @@ type attempt struct {
 	cutting sync.Mutex // held by the one checkpoint under way
 	waiting []*segment // cut and not yet listed
 	queued  int64      // planned URLs whose outcome the checkpoint does not list
-}
-
-// resume gives the crawl what earlier attempts left: which rows are recorded, the
-// URLs that redirects led to and those that wait for another try, and what is
-// known of hosts.
-func (a *attempt) resume(ctx context.Context, before predecessor) error {
-	c, doc := a.crawl, &a.holder.doc
-	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
-	recorded := before.recorded
-	if recorded == nil {
-		recorded = roaring.New()
-	}
-	a.queue(int64(c.planned.Len()) - int64(recorded.GetCardinality()))
-	settled := recorded.Clone()
-	for _, k := range killers(doc) {
-		if k.Origin == "" && k.Row >= 0 {
-			settled.Add(uint32(k.Row))
-		}
-	}
-	begun := roaring.Or(settled, retried(doc))
-	var suspects []int64 // are tried first
-	for _, k := range doc.Suspects {
-		if k.Origin == "" && k.Row >= 0 && k.Row < int64(c.planned.Len()) && !begun.Contains(uint32(k.Row)) {
-			begun.Add(uint32(k.Row))
-			suspects = append(suspects, k.Row)
-		}
-	}
-	for _, h := range c.planned.hosts {
-		if q := newQueue(h.ranges, begun); q.Len() > 0 {
-			if err := c.sched.Add(h.host, q); err != nil {
-				return err
-			}
-		}
-	}
-	for _, row := range suspects {
-		v, err := c.visit(row)
-		if err != nil {
-			return err
-		}
-		c.sched.Push(v.key.Host, polite.Item{ID: row})
-	}
-	c.mayWrite = a.holder.mayWrite
-	c.admit = a.admit
-	if before.exists {
-		if err := a.takeState(ctx, before, settled); err != nil {
-			return err
-		}
-	}
-	if !before.exists {
-		a.takeHosts()
-	}
-	if before.exists && !before.released || !before.exists && a.in.Task.Round > 0 {
-		// The attempt before may have sent requests after its last checkpoint, the
-		// round before may have asked these hosts a moment ago.
-		c.sched.HoldAll()
-	}
-	if a.in.GiveUp {
-		c.gaveUp = true
-		c.sched.Close()
-	}
-	suspected := c.suspicious(doc.Suspects, recorded)
-	alone := doc.Stalled > maxStalled || suspected
-	if err := a.convict(ctx, recorded); err != nil {
-		return err
-	}
-	if alone {
-		a.goAlone(ctx, suspected)
-	}
-	if before.exists {
-		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.released)
-		a.sweep(ctx)
-	}
-	return nil
-}
-
-// takeState restores what lies in the checkpoint and in the files that it lists.
-func (a *attempt) takeState(ctx context.Context, before predecessor, settled *roaring.Bitmap) error {
-	c, doc := a.crawl, &a.holder.doc
-	waited := a.env.Clock.Now().Sub(before.seen)
-	c.restoreClocks(doc, waited, a.in.Politeness > doc.Politeness)
-	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files); err != nil {
-		return err
-	}
-	if err := c.restoreRetries(doc, settled, waited); err != nil {
-		return fmt.Errorf("%q: %w", a.holder.key, err)
-	}
-	if err := c.restoreOriginRetries(doc, waited); err != nil {
-		return fmt.Errorf("%q: %w", a.holder.key, err)
-	}
-	return a.claims(ctx)
-}
-
-// reached are the columns that say where redirects led.
-type reached struct {
-	FinalURL  string `parquet:"final_url,optional"`
-	Redirects int32  `parquet:"redirects"`
-}
-
-// claims remembers the URLs that redirects were followed to.
-func (a *attempt) claims(ctx context.Context) error {
-	for _, f := range a.holder.doc.Files {
-		if f.Dataset != stages.FileFetches {
-			continue
-		}
-		r, err := table.Open[reached](ctx, a.env.Bucket, f.Key)
-		if err != nil {
-			return err
-		}
-		for row, err := range r.All(ctx) {
-			if err != nil {
-				return errors.Join(err, r.Close())
-			}
-			if row.Redirects > 0 && row.FinalURL != "" {
-				a.crawl.claims[xxh3.HashString(row.FinalURL)] = struct{}{}
-			}
-		}
-		if err := r.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fetch runs the crawl to its end, checkpoints beside it, and commits the end.

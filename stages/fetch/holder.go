@@ -226,6 +226,10 @@ func (h *holder) swap(ctx context.Context, change func(*manifest.Checkpoint) err
 func (h *holder) send(ctx context.Context) error {
 	next := h.unsettled
 	version, err := manifest.Swap(ctx, h.bucket, h.key, next, h.version)
+	if errors.Is(err, manifest.ErrTooLarge) {
+		h.unsettled = nil // it was not sent
+		return fmt.Errorf("%q: %w", h.key, err)
+	}
 	if errors.Is(err, store.ErrConflict) {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, h.bucket, h.key, &found)
@@ -260,7 +264,15 @@ func (h *holder) lose() {
 func (h *holder) mayWrite(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.lost && !now.After(h.until.Add(-h.total))
+	return !h.lost && left(h.until, now) >= h.total
+}
+
+// left is how long it is from now until a time, by the monotonic or by the wall
+// clock, whichever has gone on further: the monotonic clock stands still while the
+// machine is suspended, the wall clock may be set back. One that is set forward
+// only ends the right early, and it is renewed.
+func left(until, now time.Time) time.Duration {
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
 // ends is when the right ends, unless it is renewed; zero once it is lost.

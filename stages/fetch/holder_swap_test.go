@@ -79,3 +79,18 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 		t.Errorf("%v, and may write: %t", err, h.mayWrite(time.Now()))
 	}
 }
+
+func TestACheckpointThatIsTooLargeDoesNotKeepSmallerOnesFromBeingSwapped(t *testing.T) {
+	d, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{bucket: d, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler), lease: time.Minute, total: time.Second}
+	err = h.swap(t.Context(), func(d *manifest.Checkpoint) error { d.Recorded = make([]byte, manifest.MaxBytes); return nil })
+	if !errors.Is(err, manifest.ErrTooLarge) {
+		t.Errorf("a bitmap of %d bytes: %v", manifest.MaxBytes, err)
+	}
+	if err := h.swap(t.Context(), func(d *manifest.Checkpoint) error { d.Released = true; return nil }); err != nil {
+		t.Error(err)
+	}
+}

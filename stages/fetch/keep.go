@@ -13,6 +13,10 @@ import (
 
 // What runs beside the crawl until its context ends. An error ends the attempt.
 
+// glance is the longest that who waits for a moment of the lease sleeps until it
+// looks again: what measures sleep stands still while the machine is suspended.
+const glance = time.Second
+
 // renew swaps the checkpoint as it is, so that the right goes on while nothing is
 // checkpointed or an upload takes long.
 func (a *attempt) renew(ctx context.Context) error {
@@ -20,8 +24,8 @@ func (a *attempt) renew(ctx context.Context) error {
 	failed := 0
 	for {
 		due := a.holder.renewed().Add(every)
-		if wait := due.Sub(a.env.Clock.Now()); wait > 0 {
-			if err := a.env.Clock.Sleep(ctx, wait); err != nil {
+		if wait := left(due, a.env.Clock.Now()); wait > 0 {
+			if err := a.env.Clock.Sleep(ctx, min(wait, glance)); err != nil {
 				return nil //nolint:nilerr // the attempt has ended
 			}
 			continue // a checkpoint may have been swapped meanwhile
@@ -59,11 +63,11 @@ func (a *attempt) lapses(ctx context.Context, f *flights) error {
 		if until.IsZero() {
 			return nil // lost: the attempt ends
 		}
-		if err := a.env.Clock.Sleep(ctx, until.Sub(a.env.Clock.Now())); err != nil {
-			return nil //nolint:nilerr // the attempt has ended
-		}
-		if a.holder.ends().After(until) {
-			continue
+		if wait := left(until, a.env.Clock.Now()); wait > 0 {
+			if err := a.env.Clock.Sleep(ctx, min(wait, glance)); err != nil {
+				return nil //nolint:nilerr // the attempt has ended
+			}
+			continue // it may have been renewed meanwhile
 		}
 		a.env.Log.Warn("the right to fetch has run out: requests in flight are aborted, fetching waits for it")
 		f.land()

@@ -210,6 +210,7 @@ type web struct {
 	log    []hit
 	down   map[string]error // by host: what dialling or looking up gives
 	names  map[netip.Addr]string
+	shares map[string]string // by host: the one whose address it has too
 }
 
 type hit struct {
@@ -259,6 +260,9 @@ func (w *web) Lookup(_ context.Context, host string) (wire.Answer, error) {
 	defer w.mu.Unlock()
 	if err := w.down[host]; err != nil {
 		return wire.Answer{}, err
+	}
+	if other, ok := w.shares[host]; ok {
+		host = other
 	}
 	for a, n := range w.names {
 		if n == host {
@@ -354,4 +358,12 @@ func urls(host string, n int) []string {
 		out = append(out, fmt.Sprintf("http://%s/p%02d", host, i))
 	}
 	return out
+}
+
+// seen has a function called at each request.
+func seen(next http.Handler, f func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f()
+		next.ServeHTTP(w, r)
+	})
 }

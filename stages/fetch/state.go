@@ -138,10 +138,14 @@ func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap,
 }
 
 // restoreOriginRetries has the robots.txt files that waited to be asked for again
-// wait on, and their hosts with them.
+// wait on, and their hosts with them; but those that are to be tried no more.
 func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := c.clock.Now()
+	convicted := killers(d)
 	for _, r := range d.Robots {
+		if slices.Contains(convicted, manifest.Trying{Origin: r.Origin}) {
+			continue
+		}
 		key, err := c.canon.Canonical(r.Origin+"/", "")
 		if err != nil {
 			return fmt.Errorf("it retries robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
@@ -196,11 +200,20 @@ func (o *origin) row() *schema.RobotsFile {
 }
 
 // restoreRobots reads what earlier attempts learned of robots.txt files. Those
-// that have become too old are asked for again.
-func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File) error {
+// that have become too old are asked for again. What was written last counts, so
+// files are read in the order in which they were: keys sort otherwise, as epochs
+// are not padded. Before each file it calls before.
+func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File, before func() error) error {
+	var written []manifest.File
 	for _, f := range files {
-		if f.Dataset != stages.FileRobots {
-			continue
+		if f.Dataset == stages.FileRobots {
+			written = append(written, f)
+		}
+	}
+	slices.SortFunc(written, func(a, b manifest.File) int { return inOrderWritten(a.Key, b.Key) })
+	for _, f := range written {
+		if err := before(); err != nil {
+			return err
 		}
 		r, err := table.Open[schema.RobotsFile](ctx, b, f.Key)
 		if err != nil {

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -18,19 +19,42 @@ import (
 // It is only to save room: such files are never read. What comes later still, of
 // an attempt that does not know that it was replaced, stays.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
-	sweep(ctx, b, log, t, result.Files, math.MaxInt)
+	sweep(ctx, b, log, t, result.Files, math.MaxInt, func() error { return nil })
 }
 
 // sweep deletes what lower epochs left that no checkpoint lists.
 func (a *attempt) sweep(ctx context.Context) {
-	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch)
+	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch, func() error { return a.renewIfDue(ctx) })
 }
 
-// epochOf finds the epoch in a key of a segment or WARC file.
-var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}[-.]`)
+// numbered finds epoch and number in a key of a segment or WARC file.
+var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
 
-// sweep deletes the files of epochs below a given one that are not listed.
-func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int) {
+// numbersOf gives the epoch and the number of a segment or WARC file; false: the
+// key is not that of one.
+func numbersOf(key string) (epoch, number int, ok bool) {
+	m := numbered.FindStringSubmatch(key)
+	if m == nil {
+		return 0, 0, false
+	}
+	epoch, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, 0, false
+	}
+	number, err = strconv.Atoi(m[2])
+	return epoch, number, err == nil
+}
+
+// inOrderWritten compares keys of one partition by when they were written.
+func inOrderWritten(a, b string) int {
+	epochA, numberA, _ := numbersOf(a)
+	epochB, numberB, _ := numbersOf(b)
+	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
+}
+
+// sweep deletes the files of epochs below a given one that are not listed. Before
+// each it calls before; an error of that ends it.
+func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {
 		listed[f.Key] = true
@@ -43,15 +67,15 @@ func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task,
 				log.Warn("leftovers were not deleted", "error", err)
 				return
 			}
-			m := epochOf.FindStringSubmatch(o.Key)
-			if m == nil || listed[o.Key] {
-				continue
-			}
-			if epoch, err := strconv.Atoi(m[1]); err == nil && epoch < below {
+			if epoch, _, ok := numbersOf(o.Key); ok && !listed[o.Key] && epoch < below {
 				old = append(old, o.Key)
 			}
 		}
 		for _, key := range old {
+			if err := before(); err != nil {
+				log.Warn("leftovers were not deleted", "error", err)
+				return
+			}
 			if err := b.Delete(ctx, key); err != nil {
 				log.Warn("a leftover was not deleted", "key", key, "error", err)
 				return

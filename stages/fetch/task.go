@@ -68,34 +68,38 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 		return nil, err
 	}
 	defer h.unlock()
-	p, err := loadPlanned(ctx, env.Bucket, part.File, env.Scratch)
-	if err != nil {
-		return nil, err
-	}
-	defer p.Close() //nolint:errcheck // scratch
-	rec := &recorder{
-		task: in.Task, plan: in.Plan.ID, epoch: h.doc.Epoch, scratch: env.Scratch, version: env.Version, userAgent: cfg.UserAgent,
-		clock: env.Clock,
-	}
-	defer rec.abort()
-	c, err := newCrawl(env, cfg, parser, p, rec)
-	if err != nil {
-		return nil, err
-	}
-	defer c.client.Close()
-	c.epoch, c.segment = h.doc.Epoch, layout.Part(in.Task.Partition)
 	a := &attempt{
-		env: env, in: in, cfg: cfg, holder: h, rec: rec, crawl: c, began: env.Clock.Now(), elapsed: time.Duration(h.doc.ElapsedMS) * time.Millisecond,
+		env: env, in: in, cfg: cfg, holder: h, began: env.Clock.Now(), elapsed: time.Duration(h.doc.ElapsedMS) * time.Millisecond,
 		disk: newDisk(env.Scratch, &cfg),
 	}
-	defer func() { a.queue(-a.queued) }()
-	if err := a.resume(ctx, before); err != nil {
-		return nil, err
-	}
-	if err := a.fetch(ctx); err != nil {
+	if err := a.work(ctx, before, part.File, parser); err != nil {
 		return nil, err
 	}
 	return h.result(in, part)
+}
+
+// work fetches the partition from where the checkpoint stands.
+func (a *attempt) work(ctx context.Context, before predecessor, rows manifest.File, parser Parser) error {
+	p, err := loadPlanned(ctx, a.env.Bucket, rows, a.env.Scratch)
+	if err != nil {
+		return a.handBack(ctx, before, err)
+	}
+	defer p.Close() //nolint:errcheck // scratch
+	a.rec = &recorder{
+		task: a.in.Task, plan: a.in.Plan.ID, epoch: a.holder.doc.Epoch, scratch: a.env.Scratch, version: a.env.Version,
+		userAgent: a.cfg.UserAgent, clock: a.env.Clock,
+	}
+	defer a.rec.abort()
+	if a.crawl, err = newCrawl(a.env, a.cfg, parser, p, a.rec); err != nil {
+		return a.handBack(ctx, before, err)
+	}
+	defer a.crawl.client.Close()
+	a.crawl.epoch, a.crawl.segment = a.holder.doc.Epoch, layout.Part(a.in.Task.Partition)
+	defer func() { a.queue(-a.queued) }()
+	if err := a.resume(ctx, before); err != nil {
+		return a.handBack(ctx, before, err)
+	}
+	return a.fetch(ctx)
 }
 
 // maxSkew is how far this machine's clock may be off the store's.

@@ -48,7 +48,8 @@ type Scheduler struct {
 	turns     int // not done
 	left      int // items in queues
 	closed    bool
-	held      time.Time          // when HoldAll was called; zero: it was not
+	held      time.Time          // when HoldAddresses or HoldAll was called; zero: neither was
+	wholly    bool               // it was HoldAll
 	wakeup    context.CancelFunc // of a Next that sleeps
 }
 
@@ -89,9 +90,7 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	h := &host{name: name, order: s.seq, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
 	h.wait.host = h
 	h.base, h.stop = s.cfg.of(name)
-	if !s.held.IsZero() {
-		h.notBefore = later(h.notBefore, s.held.Add(h.delay()))
-	}
+	s.hold(h)
 	s.hosts[name] = h
 	s.inOrder = append(s.inOrder, h)
 	s.left += rows.Len()

@@ -437,6 +437,31 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	}
 }
 
+func TestASuccessorWaitsForAddressesThatItDoesNotKnow(t *testing.T) {
+	for name, c := range map[string]struct {
+		hold func(*Scheduler)
+		want time.Duration
+	}{
+		"released":  {(*Scheduler).HoldAddresses, 5 * time.Second},
+		"crashed":   {(*Scheduler).HoldAll, 5 * time.Second},
+		"the first": {func(*Scheduler) {}, 0},
+	} {
+		clock := newClock()
+		cfg := testConfig(time.Second, 1)
+		cfg.PerAddressDelay = 5 * time.Second
+		s := newScheduler(t, clock, cfg)
+		s.Add("planned", rows(0, 1))
+		c.hold(s)
+		s.Push("redirected to", Item{ID: 1})
+		start := clock.now
+		for range 2 {
+			if turn := next(t, s, clock); clock.now.Sub(start) != c.want {
+				t.Errorf("%s: %s after %v, want %v", name, turn.Host, clock.now.Sub(start), c.want)
+			}
+		}
+	}
+}
+
 // event is a moment in a simulated request: it is written, or it ends.
 type event struct {
 	at   time.Time

@@ -109,15 +109,34 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c BreakerClock) {
 	}
 }
 
-// HoldAll has every host wait its whole delay from now, those too that are added
-// later. A successor that cannot know when its predecessor sent its last requests
-// calls it after Restore.
-func (s *Scheduler) HoldAll() {
+// HoldAddresses has every host wait the delay of an address from now, those too that
+// are added later. A successor calls it after Restore: which addresses were asked
+// last is not remembered, a host that fell due may share one of them.
+func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
+
+// HoldAll has every host wait its whole delay from now, or that of an address if it
+// is longer, those too that are added later. A successor that cannot know when its
+// predecessor sent its last requests calls it after Restore.
+func (s *Scheduler) HoldAll() { s.holdHosts(true) }
+
+func (s *Scheduler) holdHosts(wholly bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = s.clock.Now()
+	s.held, s.wholly = s.clock.Now(), wholly
 	for _, h := range s.inOrder {
-		h.notBefore = later(h.notBefore, s.held.Add(h.delay()))
+		s.hold(h)
 		s.settle(h)
 	}
+}
+
+// hold has a host wait for what the last holdHosts asked for.
+func (s *Scheduler) hold(h *host) {
+	if s.held.IsZero() {
+		return
+	}
+	wait := s.cfg.PerAddressDelay
+	if s.wholly {
+		wait = max(wait, h.delay())
+	}
+	h.notBefore = later(h.notBefore, s.held.Add(wait))
 }

@@ -1,0 +1,194 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+)
+
+// Between taking a partition and fetching it an attempt reads what those before it
+// left. No host is asked anything meanwhile.
+
+// resume gives the crawl what earlier attempts left: which rows are recorded, the
+// URLs that redirects led to and those that wait for another try, and what is
+// known of hosts.
+func (a *attempt) resume(ctx context.Context, before predecessor) error {
+	c, doc := a.crawl, &a.holder.doc
+	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
+	recorded := before.recorded
+	if recorded == nil {
+		recorded = roaring.New()
+	}
+	a.queue(int64(c.planned.Len()) - int64(recorded.GetCardinality()))
+	settled := recorded.Clone()
+	for _, k := range killers(doc) {
+		if k.Origin == "" && k.Row >= 0 {
+			settled.Add(uint32(k.Row))
+		}
+	}
+	begun := roaring.Or(settled, retried(doc))
+	var suspects []int64 // are tried first
+	for _, k := range doc.Suspects {
+		if k.Origin == "" && k.Row >= 0 && k.Row < int64(c.planned.Len()) && !begun.Contains(uint32(k.Row)) {
+			begun.Add(uint32(k.Row))
+			suspects = append(suspects, k.Row)
+		}
+	}
+	for _, h := range c.planned.hosts {
+		if q := newQueue(h.ranges, begun); q.Len() > 0 {
+			if err := c.sched.Add(h.host, q); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range suspects {
+		v, err := c.visit(row)
+		if err != nil {
+			return err
+		}
+		c.sched.Push(v.key.Host, polite.Item{ID: row})
+	}
+	c.mayWrite = a.holder.mayWrite
+	c.admit = a.admit
+	// Attempts that ended before they fetched have left the hosts as they were.
+	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
+	if first {
+		a.takeHosts()
+	}
+	if before.exists {
+		if err := a.takeState(ctx, before, settled); err != nil {
+			return err
+		}
+	}
+	switch {
+	case before.exists && !before.released || first && a.in.Task.Round > 0:
+		// The attempt before may have sent requests after its last checkpoint, the
+		// round before may have asked these hosts a moment ago.
+		c.sched.HoldAll()
+	case before.exists:
+		c.sched.HoldAddresses()
+	}
+	if a.in.GiveUp {
+		c.gaveUp = true
+		c.sched.Close()
+	}
+	suspected := c.suspicious(doc.Suspects, recorded)
+	alone := doc.Stalled > maxStalled || suspected
+	if err := a.convict(ctx, recorded); err != nil {
+		return err
+	}
+	if alone {
+		a.goAlone(ctx, suspected)
+	}
+	if before.exists {
+		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.released)
+		a.sweep(ctx)
+	}
+	return nil
+}
+
+// renewIfDue renews the lease while what lies in the checkpoint's files is read, which
+// may take longer than it: renew runs only once the crawl does. Between two files the
+// attempt does nothing else, so whatever it holds of the checkpoint stays as it is.
+func (a *attempt) renewIfDue(ctx context.Context) error {
+	if left(a.holder.renewed().Add(a.cfg.Checkpoint.Lease/3), a.env.Clock.Now()) > 0 {
+		return nil
+	}
+	err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
+		return nil // it is tried again with the next file
+	}
+	return err
+}
+
+// takeState restores what lies in the checkpoint and in the files that it lists.
+func (a *attempt) takeState(ctx context.Context, before predecessor, settled *roaring.Bitmap) error {
+	c, doc := a.crawl, &a.holder.doc
+	waited := a.env.Clock.Now().Sub(before.seen)
+	c.restoreClocks(doc, waited, a.in.Politeness > doc.Politeness)
+	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files, func() error { return a.renewIfDue(ctx) }); err != nil {
+		return err
+	}
+	if err := c.restoreRetries(doc, settled, waited); err != nil {
+		return fmt.Errorf("%q: %w", a.holder.key, err)
+	}
+	if err := c.restoreOriginRetries(doc, waited); err != nil {
+		return fmt.Errorf("%q: %w", a.holder.key, err)
+	}
+	return a.claims(ctx)
+}
+
+// reached are the columns that say where redirects led.
+type reached struct {
+	FinalURL  string `parquet:"final_url,optional"`
+	Redirects int32  `parquet:"redirects"`
+}
+
+// claims remembers the URLs that redirects were followed to.
+func (a *attempt) claims(ctx context.Context) error {
+	for _, f := range a.holder.doc.Files {
+		if f.Dataset != stages.FileFetches {
+			continue
+		}
+		if err := a.renewIfDue(ctx); err != nil {
+			return err
+		}
+		r, err := table.Open[reached](ctx, a.env.Bucket, f.Key)
+		if err != nil {
+			return err
+		}
+		for row, err := range r.All(ctx) {
+			if err != nil {
+				return errors.Join(err, r.Close())
+			}
+			if row.Redirects > 0 && row.FinalURL != "" {
+				a.crawl.claims[xxh3.HashString(row.FinalURL)] = struct{}{}
+			}
+		}
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handBack ends, for a reason, an attempt that has asked no host anything: the next
+// may begin at once, as this one could have. It returns the reason.
+func (a *attempt) handBack(ctx context.Context, before predecessor, reason error) error {
+	if errors.Is(reason, stages.ErrTaken) {
+		return reason
+	}
+	excused := ctx.Err() != nil || fullDisk(reason)
+	for _, e := range []error{stages.ErrInterrupted, store.ErrUnavailable, store.ErrFull} {
+		excused = excused || errors.Is(reason, e)
+	}
+	if ctx.Err() != nil && !errors.Is(reason, stages.ErrPermanent) {
+		reason = fmt.Errorf("%w: %w", reason, stages.ErrInterrupted)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
+	defer cancel()
+	err := a.patiently(ctx, func() error {
+		return a.holder.swap(ctx, func(d *manifest.Checkpoint) error {
+			// What the attempt before it sent last is not known, if that did not
+			// release the partition: the next has to wait for that as well.
+			d.Released = !before.exists || before.released
+			if excused && d.Stalled > 0 {
+				d.Stalled--
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		a.env.Log.Warn("the partition could not be handed back", "error", err)
+	}
+	return reason
+}

@@ -1,0 +1,145 @@
+package fetch
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// A machine that is suspended, and a wall clock that is set: the monotonic clock
+// knows of neither.
+
+// stepped is a clock whose wall time is off by what step says; its monotonic time is
+// not. The times of a bubble have no monotonic reading, so it has one of its own.
+type stepped struct {
+	stages.SystemClock
+	base  time.Time    // with both readings
+	began time.Time    // by the bubble's clock
+	step  atomic.Int64 // seconds
+}
+
+// newStepped makes a clock, in a bubble, from a time that was read outside of it.
+func newStepped(base time.Time) *stepped { return &stepped{base: base, began: time.Now()} }
+
+func (c *stepped) Now() time.Time { return withWall(c.base.Add(time.Since(c.began)), c.step.Load()) }
+
+// withWall moves the wall reading of a time and leaves its monotonic one, for which
+// package time has no function: the seconds of a time that has both lie above the
+// 30 bits of the nanoseconds.
+func withWall(t time.Time, seconds int64) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
+	return t
+}
+
+func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
+	sent := time.Now()
+	h := &holder{lease: 3 * time.Minute, total: 30 * time.Second, until: sent.Add(3 * time.Minute)}
+	for name, c := range map[string]struct {
+		monotonic time.Duration
+		wall      int64 // seconds it is off the monotonic clock
+		want      bool
+	}{
+		"within":                      {2 * time.Minute, 0, true},
+		"in the last request's time":  {151 * time.Second, 0, false},
+		"woken after an hour":         {time.Minute, 3600, false},
+		"woken early enough":          {time.Minute, 60, true},
+		"set back, within":            {time.Minute, -3600, true},
+		"set back, and over":          {151 * time.Second, -3600, false},
+		"woken after a day, set back": {4 * time.Minute, -86400, false},
+	} {
+		now := withWall(sent.Add(c.monotonic), c.wall)
+		if elapsed := now.Sub(sent); elapsed != c.monotonic {
+			t.Fatalf("the test's clock: %v have passed, want %v", elapsed, c.monotonic)
+		}
+		if got := h.mayWrite(now); got != c.want {
+			t.Errorf("%s: may write %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func TestRequestsInFlightAreAbortedWhenTheMachineWakesUpWithoutARight(t *testing.T) {
+	base := time.Now()
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, nil)
+		clock := newStepped(base)
+		env := l.env(l.bucket, "")
+		env.Clock = clock
+		a := &attempt{env: env, holder: &holder{until: clock.Now().Add(3 * time.Minute)}}
+		f := newFlights(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- a.lapses(ctx, f) }()
+		time.Sleep(time.Minute)
+		flight := f.current()
+		clock.step.Store(3600)
+		woken := time.Now()
+		<-flight.Done()
+		if took := time.Since(woken); took > 2*time.Second {
+			t.Errorf("aborted %v after the machine woke up", took)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// swaps notes when the checkpoint was swapped last.
+type swaps struct {
+	store.Bucket
+	last atomic.Int64 // nanoseconds, UTC
+}
+
+func (s *swaps) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	s.last.Store(time.Now().UnixNano())
+	return s.Bucket.Swap(ctx, key, body, old)
+}
+
+func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
+	for name, step := range map[string]int64{"suspended": 3600, "set back": -3600} {
+		t.Run(name, func(t *testing.T) {
+			base := time.Now()
+			bubble(t, func(t *testing.T) {
+				l := newLab(t, noRobots(page), urls("a.com", 60)...)
+				clock, bucket := newStepped(base), &swaps{Bucket: l.bucket}
+				env := l.env(bucket, t.TempDir())
+				env.Clock = clock
+				cfg := l.cfg
+				cfg.tune = l.web.tune
+				var before, unproven atomic.Int64 // the last swap before the step; requests between that and the next
+				time.AfterFunc(31*time.Second, func() {
+					before.Store(bucket.last.Load())
+					clock.step.Store(step)
+				})
+				l.web.server.Handler = seen(l.web.server.Handler, func() {
+					if bucket.last.Load() == before.Load() {
+						unproven.Add(1)
+					}
+				})
+				r, err := Run(t.Context(), env, &Input{Task: l.task, Plan: l.plan}, cfg, l.parser)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for u, f := range l.outcomes(r) {
+					if f.Outcome != schema.OK {
+						t.Errorf("%s: %s", u, f.Outcome)
+					}
+				}
+				if n := unproven.Load(); step > 0 && n > 0 {
+					t.Errorf("%d requests were sent after an hour's sleep, by a right of before it", n)
+				}
+				for i, h := range l.web.hits()[1:] {
+					if gap := h.at.Sub(l.web.hits()[i].at); gap > 10*time.Second {
+						t.Errorf("fetching stood still for %v", gap)
+					}
+				}
+			})
+		})
+	}
+}
