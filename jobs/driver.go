@@ -139,9 +139,18 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 	}
 	t := tasks[0]
 	d.Observer.StageDone(t.Stage, len(failed))
-	return fmt.Errorf("%d of %d tasks of %s failed, the first with: %w: see `crawlbatch status --month %s%s`, then `crawlbatch retry --month %[5]s%[6]s`: %[7]w",
-		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags, failureOf(failed))
+	return &failure{fmt.Sprintf("%d of %d tasks of %s failed, the first with: %v: see `crawlbatch status --month %s%s`, mend it, then `crawlbatch retry --month %[5]s%[6]s`",
+		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags), []error{failed[0], failureOf(failed)}}
 }
+
+// failure is a line that says enough, with what the failures were.
+type failure struct {
+	text   string
+	causes []error
+}
+
+func (f *failure) Error() string   { return f.text }
+func (f *failure) Unwrap() []error { return f.causes }
 
 // failureOf is what the failures of a stage's tasks are together: permanent where all of them are.
 func failureOf(failed []error) error {

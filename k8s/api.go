@@ -25,41 +25,57 @@ import (
 // that runs as a Job must not fail for good of that.
 var ErrCluster = errors.New("the cluster does not run it")
 
+// refusal is a line that says enough, and is ErrCluster beside what caused it.
+type refusal struct {
+	text   string
+	causes []error
+}
+
+func (r *refusal) Error() string   { return r.text }
+func (r *refusal) Unwrap() []error { return append([]error{ErrCluster}, r.causes...) }
+
 // How long a cluster that does not answer is waited for.
 const (
 	startPatience = 12 * time.Second // where it has never answered this process: the address may be wrong
 	patience      = 30 * time.Minute // where it has: its Jobs go on meanwhile
 )
 
+// applyManifests is how what the driver needs comes into the cluster.
+const applyManifests = "`kubectl apply -k` on k8s/manifests, or on your overlay of them"
+
 // explain turns an error of the API into what is wrong and what to do.
 func explain(err error, cfg *config.Config) error {
 	ns := cfg.Kubernetes.Namespace
-	kind, fix := ErrCluster, ""
+	later, fix := false, ""
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, ErrCluster):
 		return err
 	case apierrors.IsUnauthorized(err):
 		fix = "log in to the cluster again, or give other credentials with --kubeconfig"
 	case overQuota(err):
-		kind = fmt.Errorf("%w: %w", ErrCluster, stages.ErrInterrupted)
+		later = true
 		fix = "raise the namespace's ResourceQuota, delete Jobs that have ended, or lower kubernetes.parallelism and kubernetes.resources"
 	case terminating(err):
-		fix = fmt.Sprintf("the namespace is being deleted: wait until `kubectl get namespace %s` finds it no more, make it again with `kubectl apply -k k8s/manifests`, and run this again", ns)
+		fix = fmt.Sprintf("the namespace is being deleted: wait until `kubectl get namespace %s` finds it no more, make it again (%s), and run this again", ns, applyManifests)
 	case apierrors.IsForbidden(err):
-		fix = "grant what k8s/manifests/rbac.yaml lists: `kubectl apply -k k8s/manifests`"
+		fix = "grant what k8s/manifests/rbac.yaml lists: " + applyManifests
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
-		fix = fmt.Sprintf("make it with `kubectl create namespace %s`, or all that is needed with `kubectl apply -k k8s/manifests`", ns)
+		fix = fmt.Sprintf("name another with --namespace or kubernetes.namespace, or make this one with all that is needed: %s", applyManifests)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		fix = "mend the kubernetes section of the config; `crawlbatch k8s render` shows the Job"
 	case untrusted(err):
 		fix = "the kubeconfig trusts another cluster than the one that answers: check --kubeconfig and its certificate-authority"
 	case transient(err):
-		kind = fmt.Errorf("%w: %w", ErrCluster, stages.ErrInterrupted)
+		later = true
 		fix = "no cluster answers: check --kubeconfig and `kubectl cluster-info`, and run this again when it does"
 	default:
-		return fmt.Errorf("cluster, namespace %s: %w: %w", ns, err, ErrCluster)
+		return &refusal{fmt.Sprintf("cluster, namespace %s: %v", ns, err), []error{err}}
 	}
-	return fmt.Errorf("cluster, namespace %s: %w: %s: %w", ns, err, fix, kind)
+	causes := []error{err}
+	if later {
+		causes = append(causes, stages.ErrInterrupted)
+	}
+	return &refusal{fmt.Sprintf("cluster, namespace %s: %v: %s", ns, err, fix), causes}
 }
 
 func overQuota(err error) bool {

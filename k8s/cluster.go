@@ -28,13 +28,13 @@ func Connect(kubeconfig, context string) (kubernetes.Interface, error) {
 	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no cluster is configured: %v: give --kubeconfig FILE, or set KUBECONFIG: %w", err, ErrCluster)
+		return nil, &refusal{fmt.Sprintf("no cluster is configured: %v: give --kubeconfig FILE or set KUBECONFIG, and mend --kube-context where it is given", err), []error{err}}
 	}
 	cfg.Timeout, cfg.QPS, cfg.Burst = apiTimeout, apiRate, apiBurst
 	cfg.UserAgent = "crawlbatch " + rest.DefaultKubernetesUserAgent()
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig is of no use: %v: %w", err, ErrCluster)
+		return nil, &refusal{fmt.Sprintf("the kubeconfig is of no use: %v", err), []error{err}}
 	}
 	return client, nil
 }

@@ -89,6 +89,9 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 }
 
 func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error {
+	if err := NeedImage(e.Config); err != nil {
+		return err
+	}
 	plan, _, err := worker.FindPlan(ctx, e.Bucket, tasks[0].Crawl, tasks[0].Round)
 	if err != nil {
 		return err
@@ -243,9 +246,6 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 		if !covered[t.Partition] {
 			left = append(left, t)
 		}
-	}
-	if len(left) > 0 && r.Config.Kubernetes.Image == "" {
-		return fmt.Errorf("kubernetes.image is empty: name the image of crawlbatch in the config, or with --image: %w", ErrCluster)
 	}
 	batches, err := Split(r.plan, left, r.Config.Kubernetes.JobTasks, r.Version)
 	if err != nil {

@@ -238,7 +238,7 @@ func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T
 		want string
 	}{
 		{"forbidden", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "x", errors.New("no"))), "k8s/manifests/rbac.yaml"},
-		{"no namespace", refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "crawl")), "kubectl create namespace crawl"},
+		{"no namespace", refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "crawl")), "--namespace or kubernetes.namespace"},
 		{"quota of Jobs", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "x", errors.New("exceeded quota: q"))), "ResourceQuota"},
 		{"image", waiting("ImagePullBackOff"), "kubernetes.image"},
 		{"secret", waiting("CreateContainerConfigError"), "env_from_secrets"},

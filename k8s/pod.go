@@ -26,6 +26,9 @@ const (
 	metricsPort     = "metrics" // name of a task pod's port that a PodMonitor asks
 )
 
+// PodName is the variable in which pods are told their names.
+const PodName = "POD_NAME"
+
 // spotTaints are the taints that clouds give their spot nodes.
 var spotTaints = []corev1.Toleration{
 	{Key: "cloud.google.com/gke-spot", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule},
@@ -88,7 +91,7 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 		},
 		Volumes: volumes,
 		Containers: []corev1.Container{{
-			Name: containerName, Image: k.Image, ImagePullPolicy: corev1.PullPolicy(k.ImagePullPolicy), Args: args, Env: envVars(env),
+			Name: containerName, Image: k.Image, ImagePullPolicy: corev1.PullPolicy(k.ImagePullPolicy), Args: args, Env: podEnv(env),
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: n.cpu, corev1.ResourceMemory: bytesOf(n.memory), corev1.ResourceEphemeralStorage: bytesOf(n.scratch)},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: bytesOf(n.memory)},
@@ -115,6 +118,12 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	return spec
+}
+
+// podEnv lists variables by name, after the pod's own name.
+func podEnv(m map[string]string) []corev1.EnvVar {
+	own := corev1.EnvVar{Name: PodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}
+	return append([]corev1.EnvVar{own}, envVars(m)...)
 }
 
 func scratch(size int64) corev1.Volume {

@@ -39,6 +39,14 @@ type Renderer struct {
 	Env      map[string]string // kubernetes.env overrides it
 }
 
+// NeedImage refuses a config whose Jobs no cluster would take.
+func NeedImage(cfg *config.Config) error {
+	if cfg.Kubernetes.Image == "" {
+		return &refusal{text: "kubernetes.image is empty: name the image of crawlbatch in the config, or with --image"}
+	}
+	return nil
+}
+
 // Job renders the Job of a batch that may run share of the stage's pods at a time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes

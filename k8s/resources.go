@@ -30,8 +30,9 @@ const (
 	fetchCPU     = 0.010 // core seconds a URL: 0.005 were measured to fetch, parse and compress one
 	leastCPU     = 250   // millicores
 	mostCPU      = 4000
-	reduceCPU    = 1000
+	reduceCPU    = 1000 // of a reduce task of a million URLs and more, in proportion below
 	dedupCPU     = 2000
+	reduceURLs   = 1_000_000
 	memoryStep   = 64 << 20
 	leastScratch = 1 << 30
 	cutsKept     = 4 // checkpoints' worth of segments and WARC files a fetch task may hold
@@ -62,7 +63,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		share = p.EstimatedBytes / p.URLs // bytes a URL
 	}
 	buckets := int64(max(p.Buckets, 1))
-	milli := int64(reduceCPU)
+	milli := inProportion(reduceCPU, urls)
 	var n needs
 	switch b.Stage {
 	case stages.Fetch:
@@ -70,7 +71,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + urls*rowMemory
 		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes)
 	case stages.Dedup:
-		milli = dedupCPU
+		milli = inProportion(dedupCPU, p.URLs)
 		n.memory = 2*baseMemory + p.URLs*hashMemory
 		n.scratch = leastScratch + p.URLs*hashMemory
 	case stages.Rank, stages.Frontier:
@@ -102,6 +103,9 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	n.scratch = (n.scratch + memoryStep - 1) / memoryStep * memoryStep
 	return n
 }
+
+// inProportion is a reduce task's share of most millicores, by its URLs.
+func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory is the soft limit of Go's heap under a hard one: what is left is for
 // stacks, the runtime and what the kernel counts with them.

@@ -87,7 +87,7 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 			if err := r.remove(ctx, w.name); err != nil {
 				return err
 			}
-			return fmt.Errorf("Job %s cannot start: %s: %w", w.name, p.text, ErrCluster)
+			return &refusal{text: fmt.Sprintf("Job %s cannot start: %s", w.name, p.text)}
 		}
 	}
 	return ctx.Err()

@@ -150,7 +150,7 @@ func TestWhatTheAPISaysIsExplainedAndClassed(t *testing.T) {
 		{"quota", apierrors.NewForbidden(jobs, "x", errors.New("exceeded quota: q")), "ResourceQuota", true},
 		{"forbidden", apierrors.NewForbidden(jobs, "x", errors.New("no")), "rbac.yaml", false},
 		{"login", apierrors.NewUnauthorized("x"), "log in", false},
-		{"namespace missing", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "crawl"), "kubectl create namespace crawl", false},
+		{"namespace missing", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "crawl"), "--namespace or kubernetes.namespace", false},
 		{"namespace terminating", terminating, "being deleted", false},
 		{"invalid", apierrors.NewBadRequest("x"), "k8s render", false},
 		{"another's certificate", &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: x509.UnknownAuthorityError{}}, "certificate-authority", false},

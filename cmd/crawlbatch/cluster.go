@@ -52,9 +52,6 @@ func (o *clusterOptions) overlay(cfg *config.Config) error {
 	return cfg.Validate()
 }
 
-// podName is the variable in which a driver's own pod is told its name.
-const podName = "POD_NAME"
-
 func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (kubernetes.Interface, error) {
 	if err := o.overlay(cfg); err != nil {
 		return nil, err
@@ -63,7 +60,7 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (kuber
 	if err != nil {
 		return nil, err
 	}
-	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(podName))
+	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(k8s.PodName))
 }
 
 // client is that of the cluster where tasks run; nil where they run here.
@@ -114,8 +111,8 @@ func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *confi
 	if err != nil {
 		return err
 	}
-	if cfg.Kubernetes.Image == "" {
-		return usagef("kubernetes.image is empty: name the image of crawlbatch in the config, or with --image")
+	if err := k8s.NeedImage(cfg); err != nil {
+		return err
 	}
 	if err := o.publishConfig(ctx, b, cfg); err != nil {
 		return err

@@ -62,6 +62,9 @@ func runRender(ctx context.Context, o renderOptions) error {
 	if err := o.cluster.overlay(cfg); err != nil {
 		return err
 	}
+	if err := k8s.NeedImage(cfg); err != nil {
+		return err
+	}
 	p, _, err := worker.FindPlan(ctx, b, o.month, o.round)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 	defer remove()
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
-		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg),
+		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg), Machine: os.Getenv(k8s.PodName),
 	}
 	if o.politeness != "" {
 		following, stop := context.WithCancel(ctx)

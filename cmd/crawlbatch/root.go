@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/k8s"
 )
 
 // common are the flags that every command knows.
@@ -64,10 +65,10 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 }
 
 // exitCode is that of an error, as whoever waits for this process wants it. Where that
-// is a Job (only pods are given --settings), what somebody has to mend is permanent:
+// is a Job (its pods are told their names), what somebody has to mend is permanent:
 // with 2 a Go program that crashed ends too, which is worth another attempt.
 func (c *common) exitCode(err error) int {
-	if code := exitCode(err); code != exitUsage || c.settings == "" {
+	if code := exitCode(err); code != exitUsage || os.Getenv(k8s.PodName) == "" {
 		return code
 	}
 	return exitPermanent

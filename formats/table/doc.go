@@ -25,7 +25,7 @@ import "errors"
 var (
 	// ErrCorrupt: the object is no Parquet file, or a damaged one.
 	ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
-		"restore it, or rebuild it with `crawlbatch retry --rebuild` where a reduce task made it")
+		"restore it, or, where a reduce task made it, remove it and run `crawlbatch retry --rebuild`")
 	// ErrDiffers: another object with other bytes has the key already. A part is
 	// a function of committed inputs, so trying again cannot help.
 	ErrDiffers = errors.New("an object with other content has this key already: " +

@@ -148,6 +148,9 @@ func allowedFields(message string) string {
 	if bestField == "" {
 		return ": see the config section of the README for the fields there are"
 	}
+	if bestDistance == 0 {
+		return fmt.Sprintf(" here: it is %s", best)
+	}
 	return fmt.Sprintf(": did you mean %q (%s)?", bestField, best)
 }
 

@@ -100,7 +100,10 @@ func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	machine, _ := os.Hostname()
+	machine := r.Machine
+	if machine == "" {
+		machine, _ = os.Hostname()
+	}
 	a := manifest.Attempt{
 		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339Nano), // makes each body unique
 		Class: class, Machine: machine, Usage: &u,

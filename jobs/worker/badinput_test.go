@@ -165,8 +165,8 @@ func TestAnInputOfAnotherSizeIsCorruptBeforeItIsRead(t *testing.T) {
 	done(t, r.Bucket, task(stages.Merge, 0), manifest.File{Dataset: stages.FilePages, Key: key, Bytes: 1000, Rows: 1})
 	done(t, r.Bucket, task(stages.Merge, 1))
 	err := r.Run(t.Context(), task(stages.Dedup, 0))
-	want := fmt.Sprintf("%q has 17 bytes, it was committed with 1000: restore it, or remove it and run `crawlbatch retry --rebuild`", key)
-	if !errors.Is(err, table.ErrCorrupt) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), want) {
+	want := fmt.Sprintf("open %q: it has 17 bytes, it was committed with 1000: ", key)
+	if !errors.Is(err, table.ErrCorrupt) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "remove it and run `crawlbatch retry --rebuild`") {
 		t.Errorf("%v", err)
 	}
 	if a := attempts(t, r.Bucket, task(stages.Dedup, 0)); len(a) != 1 || a[0].Class != manifest.ClassCorrupt {

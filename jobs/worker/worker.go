@@ -32,6 +32,7 @@ type Runner struct {
 	Log      *slog.Logger
 	Progress stages.Progress
 	Reloads  *Reloads // politeness that changes while tasks run; may be nil
+	Machine  string   // name of what this runs on, of a pod its own; empty: the host name
 	GiveUp   bool     // fetch tasks ask nothing any more: what has no outcome is deferred
 }
 

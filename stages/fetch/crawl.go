@@ -281,7 +281,7 @@ func (c *crawl) drain(t *polite.Turn) {
 func (c *crawl) reload(p polite.Config) {
 	c.ttl.Store(int64(p.RobotsTTL))
 	c.sched.Reload(p)
-	c.log.Info("politeness reloaded", "delay", p.Delay, "domains", len(p.Domains))
+	c.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
 // retry decides whether a failure of a class is tried again, and completes the
