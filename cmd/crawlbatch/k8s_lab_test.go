@@ -119,6 +119,7 @@ func (r *clusterRun) namespace(t *testing.T) string {
 				kubectl(t, "-n", name, "get", "events", "--field-selector=type!=Normal,reason!=MissingClusterDNS"),
 				kubectl(t, "-n", name, "logs", "-l", "app.kubernetes.io/component=driver", "--prefix"))
 		}
+		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // else their pods may hold the namespace
 		kubectl(t, "delete", "namespace", name, "--wait=false")
 	})
 	return name
