@@ -26,7 +26,7 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(simweb.Violation
 	}
 	compareStable(t, r.baseline, b, normal)
 	entries := c.stop()
-	for _, v := range c.web.CheckLog(entries, simweb.Pace{Delay: chaosDelay, Slack: chaosSlack}) {
+	for _, v := range c.web.CheckLog(entries, c.pace) {
 		if excused == nil || !excused(v) {
 			t.Errorf("the server saw: %s", v)
 		}

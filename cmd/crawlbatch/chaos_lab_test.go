@@ -57,6 +57,7 @@ type chaos struct {
 	store  string
 	env    []string // of the crawl's processes, beside this one's
 	flags  []string // of its runs
+	pace   simweb.Pace
 
 	mu          sync.Mutex
 	blows       []blow
@@ -134,7 +135,8 @@ type chaosPlan struct {
 
 func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	t.Helper()
-	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, p.salt)), binary: r.binary, web: p.web, store: p.store, env: p.env}
+	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, p.salt)), binary: r.binary, web: p.web, store: p.store, env: p.env,
+		pace: simweb.Pace{Delay: chaosDelay, Slack: chaosSlack}}
 	c.addr = c.serve(r.listen)
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")

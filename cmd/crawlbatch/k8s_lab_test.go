@@ -16,6 +16,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
 // What the suite on a real cluster is set by. Its processes listen at an address
@@ -28,8 +29,10 @@ const (
 )
 
 // Where so many processes share few processors, what should answer at once takes
-// longer, and so may a lease.
+// longer, and so may a lease; and a request may come late, before one that does not.
 const (
+	clusterDelay   = 800 * time.Millisecond
+	clusterSlack   = 500 * time.Millisecond
 	clusterTimeout = 3 * time.Second
 	clusterLease   = 8 * time.Second
 )
@@ -104,6 +107,7 @@ func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 	c.chaos = r.plan(t, chaosPlan{
 		store: "s3://" + c.server.NewBucket(t) + "/crawls", salt: p.salt, web: webOf(t, p.hosts, p.pages), config: c.text, env: env,
 	})
+	c.pace = simweb.Pace{Delay: clusterDelay, Slack: clusterSlack}
 	c.flags = []string{"--executor", executorKubernetes, "--config", c.config}
 	return c
 }

@@ -49,7 +49,7 @@ func TestKubernetes(t *testing.T) {
 // equalsLocal compares a crawl with that of the local executor: row for row, and
 // what is a function of what fetch committed byte for byte.
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
 	reduceAgain(t, c.dir(), func(to string) {
@@ -82,7 +82,7 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 
 // detachedDriver lets a Job drive, and takes its pod away in mid-stage.
 func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	if code, out := c.start("run", append([]string{"--rounds", "2", "--detach"}, c.flags...)...).wait(); code != 0 || !strings.Contains(out, "kubectl logs") {
 		t.Fatalf("run --detach: exit %d\n%s", code, out)
 	}
@@ -98,7 +98,7 @@ func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
 // failsForGood damages a partition's list of URLs: its index fails, the others
 // finish, and once it is mended one Job of that index alone is made.
 func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	const broken = 2
 	plans, err := filepath.Glob(filepath.Join(c.dir(), "crawl="+demoCrawl, "round=0", "plan-*", fmt.Sprintf("part-%05d.parquet", broken)))
 	if err != nil || len(plans) != 1 {
@@ -162,7 +162,7 @@ func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
 	before := c.processes("task")
 	manifest := kubectl(t, "-n", c.namespace, "create", "configmap", "crawlbatch-politeness",
-		"--from-literal=politeness.yaml=politeness: {delay: "+chaosDelay.String()+"}", "--dry-run=client", "-o", "yaml")
+		"--from-literal=politeness.yaml=politeness: {delay: "+clusterDelay.String()+"}", "--dry-run=client", "-o", "yaml")
 	if out, err := tryKubectl(manifest, "-n", c.namespace, "apply", "-f", "-"); err != nil {
 		t.Fatalf("kubectl apply: %v\n%s", err, out)
 	}

@@ -260,7 +260,7 @@ const sayWithin = 30 * time.Second
 // tooLittleMemory lets the kernel kill a pod at its limit, and raises that when the
 // driver says so.
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
 	p := c.run()
 	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
 	c.squeeze(c.processes("task")[0])
@@ -280,7 +280,7 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 // cannotStart lets everything be wrong that keeps pods from starting, and crawls
 // when it is mended.
 func cannotStart(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: chaosDelay})
+	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	kubeconfig := func(server, token string) string {
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		write(t, file, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
