@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -312,10 +313,13 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 		{"no such service account", []string{"--config", with("kubernetes:\n", "kubernetes:\n  service_account: nobody\n")}, []string{"its service account is missing"}},
 		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
 	} {
+		// What the mistake before left is removed first, which is not this one's time.
+		until(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(objects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
 		p := c.start("run", append([]string{"--rounds", "2", "--executor", executorKubernetes, "--config", c.config}, m.flags...)...)
 		if p.lives(sayWithin) {
 			t.Errorf("%s: nothing within %s", m.name, sayWithin)
 			_ = p.cmd.Process.Kill()
+			kubectl(t, "-n", c.namespace, "delete", "jobs", "--all", "--wait=false")
 		}
 		code, out := p.wait()
 		for _, text := range m.says {
