@@ -134,9 +134,14 @@ func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 
 // status is what status says.
 func (c *clusterCrawl) status() jobs.Status {
-	code, out := c.start("status", "-o", "json").wait()
+	p := c.start("status", "-o", "json")
+	code, out := p.wait()
+	whole, err := os.ReadFile(p.said.Name())
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	var s jobs.Status
-	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil {
+	if err := json.Unmarshal(whole, &s); code != 0 || err != nil {
 		c.t.Fatalf("status: exit %d, %v\n%s", code, err, out)
 	}
 	return s
