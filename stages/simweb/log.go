@@ -12,7 +12,7 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // when its head had been read
+	Time      time.Time `json:"time"` // when it arrived; where the kernel does not say, when its head had been read
 	Host      string    `json:"host"` // lower case, with its port unless 80
 	Path      string    `json:"path"` // with its query, as sent
 	UserAgent string    `json:"user_agent"`

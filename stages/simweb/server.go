@@ -43,12 +43,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withArrivals,
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // broken clients are this server's trade
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
-	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) || ctx.Err() == nil {
+	if err := srv.Serve(stamped(ln)); !errors.Is(err, http.ErrServerClosed) || ctx.Err() == nil {
 		return err
 	}
 	return nil
@@ -57,7 +58,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // ServeHTTP answers one request. Faults of the wire need a connection that can be
 // hijacked; without one they answer 501.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	now := time.Now()
+	at := arrived(r)
 	name := strings.ToLower(strings.TrimSuffix(r.Host, ":80"))
 	path := r.RequestURI
 	if !strings.HasPrefix(path, "/") { // absolute form, as proxies are asked
@@ -72,7 +73,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		status = a.fault.Status
 	}
 	if s.log != nil {
-		s.log.add(Entry{Time: now, Host: name, Path: path, UserAgent: r.UserAgent(), Status: status})
+		s.log.add(Entry{Time: at, Host: name, Path: path, UserAgent: r.UserAgent(), Status: status})
 	}
 	if a.fault != nil && (a.fault.wire != nil || a.fault.script != nil) {
 		s.misbehave(rw, r, a)

@@ -1,0 +1,66 @@
+//go:build linux
+
+package simweb
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// A server that is kept from running reads requests late; the log still says when
+// they came.
+func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
+	web, log := newWeb(t, nil), NewLog(1, nil)
+	server := NewServer(web, log)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := lateListener{stamped(ln), make(chan struct{})}
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- server.Serve(ctx, late) }()
+
+	// The kernel begins to note times a moment after it is asked to.
+	const tries = 100
+	for i := range tries {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nConnection: close\r\nHost: "+web.Host(0)+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		written := time.Now()
+		late.accept <- struct{}{}
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+		if log.Entries()[0].Time.Before(written) {
+			break
+		}
+		if i == tries-1 {
+			t.Errorf("of %d requests that were written before anybody read them, none is said to have come before", tries)
+		}
+	}
+	cancel()
+	close(late.accept)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// lateListener accepts a connection each time it is told to.
+type lateListener struct {
+	net.Listener
+	accept chan struct{}
+}
+
+func (l lateListener) Accept() (net.Conn, error) {
+	<-l.accept
+	return l.Listener.Accept()
+}
