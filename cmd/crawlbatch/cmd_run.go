@@ -127,7 +127,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		return nil, nil, err
 	}
 	clock := stages.SystemClock{}
-	shown := newProgress(o.err, clock)
+	shown := newProgress(o.err, clock, o.log, o.logFormat == "json")
 	log := o.log
 	if shown.bars != nil {
 		log = shown.quiet(o.logFormat)

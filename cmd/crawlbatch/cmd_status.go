@@ -88,7 +88,7 @@ func printStatus(w io.Writer, s *jobs.Status) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", s.Crawl, s.Store)
 	var failed []jobs.TaskStatus
 	for _, r := range s.Rounds {
-		fmt.Fprintf(w, "\nround %d: %s, %d URLs in %d partitions, plan %s\n", r.Round, r.State, r.URLs, r.Partitions, r.Plan)
+		fmt.Fprintf(w, "\nround %d: %s, %s in %s, plan %s\n", r.Round, r.State, count(r.URLs, "URL"), count(int64(r.Partitions), "partition"), r.Plan)
 		t := table.NewWriter()
 		t.SetStyle(table.StyleLight)
 		var right []table.ColumnConfig

@@ -20,7 +20,7 @@ import (
 // stage starts, ends, and every ten seconds in between elsewhere. It is the
 // observer of the driver and the progress of its tasks.
 type progress struct {
-	w     io.Writer
+	say   func(line string) // where w is no terminal
 	clock stages.Clock
 	bars  *mpb.Progress // nil where w is no terminal
 
@@ -40,8 +40,13 @@ type progress struct {
 	said    time.Time
 }
 
-func newProgress(w io.Writer, clock stages.Clock) *progress {
-	p := &progress{w: w, clock: clock}
+// newProgress shows progress on w: as lines of its own, or as entries of log where
+// that is what w is read as (structured).
+func newProgress(w io.Writer, clock stages.Clock, log *slog.Logger, structured bool) *progress {
+	p := &progress{clock: clock, say: func(line string) { fmt.Fprintln(w, line) }}
+	if structured {
+		p.say = func(line string) { log.Info(line) }
+	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		// A terminal that does not know its size can show no bars.
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -74,7 +79,7 @@ func (p *progress) StageStarted(plan *manifest.Plan, stage stages.Stage, missing
 	}
 	if p.bars == nil {
 		if stage == stages.Fetch && missing > 0 {
-			fmt.Fprintf(p.w, "%s: %d URLs in %d partitions\n", p.name, urls, missing)
+			p.say(fmt.Sprintf("%s: %s in %s", p.name, count(urls, "URL"), count(int64(missing), "partition")))
 		}
 		return
 	}
@@ -92,7 +97,7 @@ func (p *progress) TaskDone(t stages.Task, err error) {
 	defer p.mu.Unlock()
 	if err != nil {
 		if p.bars == nil {
-			fmt.Fprintf(p.w, "%s failed: %s\n", t, oneLine(err))
+			p.say(fmt.Sprintf("%s failed: %s", t, oneLine(err)))
 		}
 		return
 	}
@@ -123,15 +128,15 @@ func (p *progress) StageDone(stage stages.Stage, failed int) {
 		return
 	}
 	took := p.clock.Now().Sub(p.started).Round(time.Millisecond)
+	what := count(int64(p.done), "task")
 	if stage == stages.Fetch {
-		fmt.Fprintf(p.w, "%s: %d URLs done in %s", p.name, p.urls, took)
-	} else {
-		fmt.Fprintf(p.w, "%s: %d tasks done in %s", p.name, p.done, took)
+		what = count(p.urls, "URL")
 	}
+	line := fmt.Sprintf("%s: %s done in %s", p.name, what, took)
 	if failed > 0 {
-		fmt.Fprintf(p.w, ", %d tasks failed", failed)
+		line += fmt.Sprintf(", %s failed", count(int64(failed), "task"))
 	}
-	fmt.Fprintln(p.w)
+	p.say(line)
 }
 
 // Add implements stages.Progress.
@@ -154,7 +159,7 @@ func (p *progress) add(n int64) {
 	}
 	if now := p.clock.Now(); p.bars == nil && now.Sub(p.said) >= 10*time.Second {
 		p.said = now
-		fmt.Fprintf(p.w, "%s: %d of %d URLs, %.0f a second\n", p.name, done, p.total, float64(done)/now.Sub(p.started).Seconds())
+		p.say(fmt.Sprintf("%s: %d of %s, %.0f a second", p.name, done, count(p.total, "URL"), float64(done)/now.Sub(p.started).Seconds()))
 	}
 }
 

@@ -20,8 +20,8 @@ func printSummary(ctx context.Context, w io.Writer, b store.Bucket, crawl string
 	}
 	for _, s := range rounds {
 		n := counts(s)
-		fmt.Fprintf(w, "round %d of %s: %d URLs, %d pages, %d duplicates, %d links, %d hosts\n", s.Round, crawl,
-			n["plan.urls"], n["publish.pages"], n["publish.duplicates"], n["merge.links"], n["plan.hosts"])
+		fmt.Fprintf(w, "round %d of %s: %s, %s, %s, %s, %s\n", s.Round, crawl, count(n["plan.urls"], "URL"),
+			count(n["publish.pages"], "page"), count(n["publish.duplicates"], "duplicate"), count(n["merge.links"], "link"), count(n["plan.hosts"], "host"))
 		var outcomes []string
 		for _, o := range schema.Outcomes {
 			if c := n["merge.outcome."+string(o)]; c > 0 {
@@ -29,7 +29,7 @@ func printSummary(ctx context.Context, w io.Writer, b store.Bucket, crawl string
 			}
 		}
 		fmt.Fprintf(w, "  outcomes: %s\n", strings.Join(outcomes, ", "))
-		fmt.Fprintf(w, "  frontier: %d URLs wait for the next round, %d skipped\n", n["frontier.waiting"], n["frontier.skips"])
+		fmt.Fprintf(w, "  frontier: %s for the next round, %d skipped\n", count(n["frontier.waiting"], "URL"), n["frontier.skips"])
 	}
 	return nil
 }
