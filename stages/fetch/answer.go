@@ -36,9 +36,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 	defer s.x.Release()
 	v.note(s)
 	if s.aborted() {
-		if !s.at.IsZero() {
-			v.tries-- // the same try, once more
-		}
+		v.tries-- // the same try, once more
 		c.keep(v, time.Time{})
 		t.Done(polite.Result{Again: &polite.Item{ID: v.row}})
 		return

@@ -104,7 +104,7 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out,
 		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
 		sched: polite.New(polite.Options{
-			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker,
+			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
 		}),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		mayWrite: func(time.Time) bool { return true },

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -53,6 +54,11 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
 		RobotsRule: a.rule, RobotsDigest: a.robotsDigest, Attempt: a.attempt, Epoch: int32(c.epoch),
 	}
+	if !c.meet(ctx, t, a.url, row) {
+		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: its address is not due", wire.ErrAborted)
+		return s
+	}
+	looked := row.DNSMS
 	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
@@ -71,11 +77,15 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		if !c.mayWrite(now) {
 			return errLapsed
 		}
+		pace, err := t.Written(now, addr)
+		if err != nil {
+			return err
+		}
 		s.at = now
-		row.Start = now.UnixMilli()
+		row.Start, row.DelayMS = now.UnixMilli(), millis(pace.Delay)
 		row.QueueMS = millis(max(now.Sub(t.Due), 0))
-		if gap, known := t.Written(now, addr); known {
-			ms := millis(gap)
+		if !pace.First {
+			ms := millis(pace.Gap)
 			row.GapMS = &ms
 		}
 		return nil
@@ -85,7 +95,24 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	s.x, s.err = c.client.Do(ctx, req)
 	c.progress.Add(stages.CountFlights, -1)
 	c.describe(s)
+	row.DNSMS += looked
 	return s
+}
+
+// meet finds out, for a host whose address is not known yet, whether that is due: if
+// not, the turn is to be put back, so that hosts that share an address wait for it
+// without a slot and without a connection.
+func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string, row *schema.Request) bool {
+	if t.HasAddress() {
+		return true
+	}
+	began := c.clock.Now()
+	addrs, route, err := c.client.Locate(ctx, url)
+	row.DNSMS = millis(c.clock.Now().Sub(began))
+	if err != nil || len(addrs) == 0 {
+		return true // the request will fail in the same way, and say why
+	}
+	return t.Meet(c.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
 // pacedAddress is the address that a request is paced by: none for a target that
