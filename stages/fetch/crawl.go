@@ -87,7 +87,7 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 	connections := wire.Config{
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
-		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
+		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 	}
 	if cfg.tune != nil {
 		cfg.tune(&connections)

@@ -157,6 +157,15 @@ func (c *Config) of(host string) terms {
 	return t
 }
 
+// MostInFlight is how many requests to some host may be in flight.
+func (c *Config) MostInFlight() int {
+	most := c.InFlightPerHost
+	for _, d := range c.Domains {
+		most = max(most, d.InFlightPerHost)
+	}
+	return most
+}
+
 // DelayOf is the delay that the config has for a host, which its robots.txt and its
 // own answers may lengthen.
 func (c *Config) DelayOf(host string) time.Duration { return c.of(host).delay }
