@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -196,3 +197,52 @@ func BenchmarkMakespan(b *testing.B) {
 		b.ReportMetric(took/bound, "makespan/floor")
 	}
 }
+
+// BenchmarkMakespanHosts is what a turn costs the scheduler, and a host in memory, by
+// the number of hosts: both have to stay flat.
+func BenchmarkMakespanHosts(b *testing.B) {
+	for _, hosts := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			clock := newClock()
+			s := New(Options{Config: testConfig(2*time.Second, 1), Clock: clock, Slots: 200})
+			for i := range hosts {
+				if err := s.Add(fmt.Sprintf("www.h%07d.example.org", i), endless{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			turn := func() {
+				for {
+					turn, wait, _ := s.pick(clock.now)
+					if turn == nil {
+						clock.add(wait)
+						continue
+					}
+					_, _ = turn.Written(clock.now, noAddr)
+					turn.Sent(clock.now)
+					turn.Done(Result{Class: Success})
+					return
+				}
+			}
+			for range hosts { // each host has answered
+				turn()
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			for b.Loop() {
+				turn()
+			}
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(hosts), "B/host")
+			runtime.KeepAlive(s)
+		})
+	}
+}
+
+// endless are rows without end.
+type endless struct{}
+
+func (endless) Len() int           { return 1 }
+func (endless) Pop() (int64, bool) { return 0, true }
+func (endless) Band() Band         { return Medium }
