@@ -55,7 +55,7 @@ func (q byWork) Less(i, j int) bool {
 	if a.work != b.work {
 		return a.work > b.work
 	}
-	return a.order < b.order
+	return a.wait.order < b.wait.order
 }
 func (q byWork) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]

@@ -37,7 +37,6 @@ type Rows interface {
 // host is the state of one host.
 type host struct {
 	name  string
-	order int64
 	rows  Rows
 	extra items // pushed
 

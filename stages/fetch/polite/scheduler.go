@@ -104,7 +104,7 @@ func (s *Scheduler) Add(name string, rows Rows) error {
 
 func (s *Scheduler) add(name string, rows Rows) *host {
 	s.seq++
-	h := &host{name: name, order: s.seq, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
+	h := &host{name: name, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
 	h.wait.host = h
 	h.adopt(s.cfg.of(name))
 	s.hold(h)

@@ -190,6 +190,9 @@ func (t *Turn) Done(r Result) {
 		h.push(it)
 		s.left++
 	}
+	if h.inFlight == 0 && h.remaining() == 0 {
+		h.br.forget()
+	}
 	s.settle(h)
 	s.wake1()
 }
@@ -233,7 +236,7 @@ func (t *Turn) account(r Result, now time.Time) {
 			s.log.Info("host resumed", "host", h.name)
 		}
 	case h.br.open: // of a request that was in flight when the breaker opened
-	case h.br.record(&s.brk, now, failed, h.silent):
+	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}
 }
