@@ -37,6 +37,13 @@ func (s *Signals) Add(list string) {
 	}
 }
 
+// Merge takes what another says too; no wins over yes.
+func (s *Signals) Merge(other Signals) {
+	for _, g := range other.list {
+		s.set(g.name, g.yes, false)
+	}
+}
+
 // Override takes what another says, which replaces what s says of the same names.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {

@@ -158,7 +158,7 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	case v.Rule != q.Rule:
 		j.wrong(obeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
 	}
-	d, limited := rules.CrawlDelay()
+	d, limited := rules.Delay()
 	if limited && q.DelayMS < d.Milliseconds() {
 		j.report(Violation{
 			Invariant: 3, Check: crawlDelay, Round: j.round.number, Object: j.object, Row: q.URL, Where: urlIs(q.URL),

@@ -104,7 +104,7 @@ func (c *crawl) settleRobots(o *origin, set func(*origin)) *schema.RobotsFile {
 	defer c.mu.Unlock()
 	set(o)
 	if o.rules != nil {
-		if d, ok := o.rules.CrawlDelay(); ok {
+		if d, ok := o.rules.Delay(); ok {
 			c.sched.SetCrawlDelay(o.host, d)
 		}
 	}

@@ -257,7 +257,7 @@ func (c *crawl) restoreOrigin(row *schema.RobotsFile) error {
 		o.known(robots.AllowAll(), "", until)
 	}
 	if o.state == robotsKnown {
-		if d, ok := o.rules.CrawlDelay(); ok {
+		if d, ok := o.rules.Delay(); ok {
 			c.sched.SetCrawlDelay(o.host, d)
 		}
 	}
