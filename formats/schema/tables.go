@@ -80,7 +80,11 @@ type Page struct {
 	PublishedAt   int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states"`
 	ModifiedAt    int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states"`
 	Robots        string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
-	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex"`
+	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
+	Unavailable   int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
+	ContentSignal string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
+	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
+	TDMPolicy     string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
 	WordCount     int32    `parquet:"word_count" doc:"words of the main text"`
 	Topics        []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
 	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`

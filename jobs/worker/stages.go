@@ -242,6 +242,6 @@ type Parser struct{ *parse.Parser }
 
 // Parse implements fetch.Parser.
 func (p *Parser) Parse(d *fetch.Document) (*fetch.Parsed, error) {
-	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body})
-	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, Page: r.Page, Text: r.Text, Links: r.Links}, nil
+	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body, Fetched: d.Fetched})
+	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Text: r.Text, Links: r.Links}, nil
 }

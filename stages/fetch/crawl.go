@@ -228,7 +228,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		if !c.announce(t, manifest.Trying{Row: v.row}) {
 			return true
 		}
-		c.get(ctx, t, v, o, verdict.Rule)
+		c.get(ctx, t, v, o, rules, verdict.Rule)
 		return true
 	}
 }

@@ -20,7 +20,8 @@ type visit struct {
 	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
 	met     []string   // URLs of the chain before it
 	retries [retryClasses]int
-	tries   int32 // requests sent for the URL in key
+	tries   int32         // requests sent for the URL in key
+	rules   *robots.Group // that allowed the request under way
 
 	// Guarded by the crawl's mutex:
 	due  time.Time          // of its next try, where it waits for one
