@@ -45,7 +45,10 @@ type Request struct {
 	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"since the host's previous request was written, milliseconds; null for the first"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
-	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32"`
+	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null where there is none (4xx), and for requests of robots.txt"`
+	RobotsFile    string  `parquet:"robots_warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the answer that says what robots.txt is in force, perhaps of a round before; null for requests of robots.txt"`
+	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
+	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null where none came"`
 	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in words"`
 	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure"`

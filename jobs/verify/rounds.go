@@ -87,12 +87,13 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 }
 
 // loadPoliteness reads the newest revision of politeness, if there is one: what may
-// be in flight is the larger of it and the config, as rows do not record that.
+// be in flight, and how long a robots.txt holds, is the larger of it and the config,
+// as rows do not record that.
 func (a *audit) loadPoliteness(ctx context.Context) error {
 	if a.Config == nil {
 		return nil
 	}
-	a.inFlight = a.Config.Politeness.InFlightPerHost
+	a.inFlight, a.robotsTTL = a.Config.Politeness.InFlightPerHost, a.Config.Politeness.RobotsTTL.Std()
 	key := layout.Politeness(a.Crawl)
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || !ok {
@@ -103,6 +104,7 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 		return a.fault(err, 0, documents, -1, key)
 	}
 	a.inFlight = max(a.inFlight, newest.InFlightPerHost)
+	a.robotsTTL = max(a.robotsTTL, newest.RobotsTTL.Std())
 	return nil
 }
 

@@ -53,9 +53,8 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore gives the results of the fetch tasks of the round before that may
-// know hosts of a task's partition: those of its bucket, where both rounds have as
-// many.
+// roundBefore gives what the fetch tasks of the round before that may know hosts of
+// a task's partition say of hosts: those of its bucket, where both rounds have as many.
 func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -73,8 +72,10 @@ func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task
 		if err != nil {
 			return nil, err
 		}
-		if before != nil && len(before.Hosts) > 0 {
-			results = append(results, before)
+		if before != nil {
+			results = append(results, &manifest.Result{
+				Task: before.Task, Hosts: before.Hosts, CompletedAt: before.CompletedAt, Files: before.FilesOf(stages.FileRobots),
+			})
 		}
 	}
 	return results, nil

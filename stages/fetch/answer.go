@@ -13,15 +13,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
 // get spends a turn on the URL that a visit is at.
-func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, rules *robots.Group, rule string) {
+func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForce, rule string) {
 	v.tries++
 	a := ask{
-		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robotsDigest: o.digest, attempt: v.tries,
+		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},
@@ -34,7 +33,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 	default:
 		a.header = conditions(&v.planned)
 	}
-	v.rules = rules
+	v.rules = known.rules
 	s := c.send(ctx, t, a)
 	defer s.x.Release()
 	v.note(s)

@@ -198,7 +198,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		return true
 	}
 	o := c.originOf(v.key)
-	switch state, rules := c.rulesOf(o); state {
+	switch state, known := c.rulesOf(o); state {
 	case robotsUnknown:
 		t.PutBack(t.Item)
 		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
@@ -214,7 +214,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		c.finish(v, o.outcome, o.failure)
 		return false
 	default:
-		verdict := rules.Verdict(v.key.URL)
+		verdict := known.rules.Verdict(v.key.URL)
 		failure := ""
 		if len(v.met) == 0 {
 			v.judge(verdict)
@@ -228,7 +228,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		if !c.announce(t, manifest.Trying{Row: v.row}) {
 			return true
 		}
-		c.get(ctx, t, v, o, rules, verdict.Rule)
+		c.get(ctx, t, v, known, verdict.Rule)
 		return true
 	}
 }

@@ -156,4 +156,3 @@ func TestContentSignalsOfRobotsAndHeaderAreRecorded(t *testing.T) {
 		}
 	})
 }
-

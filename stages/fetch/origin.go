@@ -25,9 +25,8 @@ type origin struct {
 	host string // what is paced
 
 	state   robotsState
-	rules   *robots.Group
-	digest  string
-	until   time.Time      // the rules hold
+	known   *inForce       // where state is robotsKnown
+	until   time.Time      // it holds
 	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
 	failure string
 
@@ -36,9 +35,25 @@ type origin struct {
 	tries   int32
 	retries [retryClasses]int
 	asked   bundle // what was sent and answered since it was last recorded: the hops of a redirect
+	answer  record // the last of them
 
 	kept *manifest.OriginRetry // what a checkpoint says of it; nil: it does not wait for another try
 	due  time.Time             // of that try
+}
+
+// inForce is what is known of an origin's robots.txt, with the evidence. It does not
+// change.
+type inForce struct {
+	rules  *robots.Group
+	digest string // of the file; "" if there is none
+	answer record
+}
+
+// record is where the answer to a request lies, and when that was written.
+type record struct {
+	file           string // "": it was not archived
+	offset, length int32
+	at             time.Time
 }
 
 type robotsState uint8
@@ -80,7 +95,7 @@ func (c *crawl) originByID(id int64) *origin {
 // rulesOf gives what is known of an origin's robots.txt. When that is nothing, or
 // has become too old, the caller gets robotsUnknown and the duty to ask for it;
 // its host is blocked until settleRobots.
-func (c *crawl) rulesOf(o *origin) (robotsState, *robots.Group) {
+func (c *crawl) rulesOf(o *origin) (robotsState, *inForce) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,10 +103,11 @@ func (c *crawl) rulesOf(o *origin) (robotsState, *robots.Group) {
 		o.state = robotsUnknown
 	}
 	if o.state != robotsUnknown {
-		return o.state, o.rules
+		return o.state, o.known
 	}
 	o.state = robotsPending
 	o.next, o.hops, o.tries, o.retries, o.asked = o.url, 0, 0, [retryClasses]int{}, bundle{}
+	o.answer = record{}
 	c.pending[o.host]++
 	c.sched.Block(o.host)
 	return robotsUnknown, nil
@@ -103,8 +119,8 @@ func (c *crawl) settleRobots(o *origin, set func(*origin)) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set(o)
-	if o.rules != nil {
-		if d, ok := o.rules.Delay(); ok {
+	if o.state == robotsKnown {
+		if d, ok := o.known.rules.Delay(); ok {
 			c.sched.SetCrawlDelay(o.host, d)
 		}
 	}
@@ -117,7 +133,7 @@ func (c *crawl) settleRobots(o *origin, set func(*origin)) *schema.RobotsFile {
 
 func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) *schema.RobotsFile {
 	return c.settleRobots(o, func(o *origin) {
-		o.state, o.outcome, o.failure = robotsFailed, outcome, "robots.txt: "+failure
+		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, outcome, "robots.txt: "+failure
 	})
 }
 
@@ -134,11 +150,13 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 		t.Done(polite.Result{Again: again})
 		return
 	}
+	o.answer = record{at: s.at}
 	if s.x.Status != 0 {
 		// A robots.txt that redirects lies under a URL that need not be canonical.
 		if key, err := c.canon.Canonical(o.next, ""); err == nil {
 			if cp, ok := c.archive(s, key, schema.SubsetRobots, nil); ok {
 				o.asked.captures = append(o.asked.captures, cp)
+				o.answer.file, o.answer.offset, o.answer.length = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 			}
 		}
 	}
@@ -169,12 +187,14 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 	case robots.Rules:
 		rules := robots.Parse(s.x.Body).For(c.token)
 		digest := digestValue(s.x.PayloadDigest)
-		row := c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
+		row := c.settleRobots(o, func(o *origin) { o.know(&inForce{rules, digest, o.answer}, c.clock.Now().Add(c.robotsTTL())) })
 		row.Body = bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]) // the exchange is reused
 		c.recordRobots(o, row)
 		t.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
-		row := c.settleRobots(o, func(o *origin) { o.known(robots.AllowAll(), "", c.clock.Now().Add(c.robotsTTL())) })
+		row := c.settleRobots(o, func(o *origin) {
+			o.know(&inForce{robots.AllowAll(), "", o.answer}, c.clock.Now().Add(c.robotsTTL()))
+		})
 		c.recordRobots(o, row)
 		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
 	case robots.Unreachable:
@@ -248,9 +268,9 @@ func (c *crawl) finishFailed(t *polite.Turn) {
 	}
 }
 
-// known takes the rules that hold until a time.
-func (o *origin) known(rules *robots.Group, digest string, until time.Time) {
-	o.state, o.rules, o.digest, o.until = robotsKnown, rules, digest, until
+// know takes what holds until a time.
+func (o *origin) know(known *inForce, until time.Time) {
+	o.state, o.known, o.until = robotsKnown, known, until
 }
 
 // unreachable is the outcome of URLs whose robots.txt could not be had: where not

@@ -21,14 +21,14 @@ var (
 
 // ask is a request to make.
 type ask struct {
-	purpose      schema.Purpose
-	url          string
-	plannedURL   string
-	rule         string // of robots.txt, that allows it
-	robotsDigest string
-	attempt      int32
-	header       wire.Header
-	onPrefix     func(x *wire.Exchange, prefix []byte) bool
+	purpose    schema.Purpose
+	url        string
+	plannedURL string
+	rule       string   // of robots.txt, that allows it
+	robots     *inForce // nil: it is robots.txt that is asked for
+	attempt    int32
+	header     wire.Header
+	onPrefix   func(x *wire.Exchange, prefix []byte) bool
 }
 
 // sent is a request that was made, or tried. Release its exchange.
@@ -51,7 +51,11 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	row := &s.row
 	*row = schema.Request{
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
-		RobotsRule: a.rule, RobotsDigest: a.robotsDigest, Attempt: a.attempt, Epoch: int32(c.epoch),
+		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(c.epoch),
+	}
+	if k := a.robots; k != nil {
+		row.RobotsDigest = k.digest
+		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
 	}
 	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
 	req.OnWrite = func(w wire.Write) error {

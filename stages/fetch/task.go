@@ -24,7 +24,8 @@ type Input struct {
 	// Reload gives politeness that replaces the config's while the task runs; nil: none will.
 	Reload <-chan Revision
 	// Before are the results of the round before that may know hosts of the
-	// partition: how long these are still to be left alone.
+	// partition: how long these are still to be left alone, and what their robots.txt
+	// says. Of their files only the working files robots are looked at.
 	Before []*manifest.Result
 	// GiveUp has nothing fetched any more: URLs without an outcome are deferred.
 	GiveUp bool
