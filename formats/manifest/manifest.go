@@ -314,6 +314,7 @@ type OriginRetry struct {
 	ServerErrors int    `json:"server_errors,omitempty"`
 	Limited      int    `json:"limited,omitempty"`
 	DNS          int    `json:"dns,omitempty"`
+	Later        int    `json:"later,omitempty"`
 	WaitMS       int64  `json:"wait_ms"` // until it is due, at the checkpoint
 }
 

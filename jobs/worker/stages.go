@@ -136,9 +136,11 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Politeness = Politeness(c)
 	f.Slots = c.Fetch.Slots
 	f.Timeouts = wire.Timeouts{Connect: c.Fetch.Timeout.Connect.Std(), FirstByte: c.Fetch.Timeout.FirstByte.Std(), Total: c.Fetch.Timeout.Total.Std()}
+	f.RobotsTimeout = c.Fetch.Timeout.Robots.Std()
 	f.MaxBody = int64(c.Fetch.MaxBody)
 	f.MaxRedirects = c.Fetch.MaxRedirects
 	f.Retries.Timeout, f.Retries.ServerError, f.Retries.RateLimited = c.Fetch.Retries.Timeout, c.Fetch.Retries.ServerError, c.Fetch.Retries.RateLimited
+	f.Retries.Robots = c.Fetch.Retries.Robots
 	f.Pauses.RateLimited, f.Pauses.Timeout = c.Fetch.Pauses.RateLimited.Std(), c.Fetch.Pauses.Timeout.Std()
 	f.Pauses.ServerError, f.Pauses.DNS = c.Fetch.Pauses.ServerError.Std(), c.Fetch.Pauses.DNS.Std()
 	f.Pauses.Breaker = c.Fetch.Pauses.Breaker.Std()

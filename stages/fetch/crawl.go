@@ -284,6 +284,14 @@ func (c *crawl) reload(p polite.Config) {
 	c.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
+// A robots.txt that none of the retries of its failure got is asked for again later,
+// after 2 minutes by default, then after three times as long each.
+const (
+	laterPauses = 12 // of Pauses.ServerError
+	laterGrowth = 3
+	maxLater    = 5
+)
+
 // retry decides whether a failure of a class is tried again, and completes the
 // turn's result with the item.
 func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, it *polite.Item, r *polite.Result) bool {
@@ -299,6 +307,12 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 		limit = c.cfg.Retries.DNS
 		if counts[class] < limit {
 			r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
+		}
+	}
+	if class == forRobots {
+		limit, pause = c.cfg.Retries.Robots, laterPauses*c.cfg.Pauses.ServerError
+		for range min(counts[class], maxLater) {
+			pause *= laterGrowth
 		}
 	}
 	if counts[class] >= limit {

@@ -41,6 +41,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err != nil {
 		return nil, err
 	}
+	cfg.Retries.Robots = 0 // somebody waits
 	p, err := onePlanned(env.Scratch, &schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain})
 	if err != nil {
 		return nil, err

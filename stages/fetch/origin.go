@@ -214,7 +214,9 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			failure = fmt.Sprintf("HTTP status %d", s.x.Status)
 		}
 		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
-		if c.retry(&o.retries, v.retry, t.Host, again, &r) {
+		outcome := unreachable(s.err, v.outcome, t.Host == o.host)
+		if c.retry(&o.retries, v.retry, t.Host, again, &r) ||
+			outcome == schema.RobotsUnreachable && v.retry != never && c.retry(&o.retries, forRobots, t.Host, again, &r) {
 			b := o.asked
 			b.settle = func() { c.keepOrigin(o, t.Host, again.NotBefore) }
 			o.asked = bundle{}
@@ -222,7 +224,7 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			t.Done(r)
 			return
 		}
-		c.recordRobots(o, c.robotsFailed(o, unreachable(s.err, v.outcome), failure))
+		c.recordRobots(o, c.robotsFailed(o, outcome, failure))
 		if t.Host == o.host {
 			c.finishFailed(t)
 		}
@@ -274,8 +276,11 @@ func (o *origin) know(known *inForce, until time.Time) {
 }
 
 // unreachable is the outcome of URLs whose robots.txt could not be had: where not
-// even a connection could be made, they would have failed the same way.
-func unreachable(err error, class schema.Outcome) schema.Outcome {
+// even a connection could be made to their own host, they would have failed the same way.
+func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
+	if !own {
+		return schema.RobotsUnreachable
+	}
 	switch class {
 	case schema.DNSError, schema.TLSError, schema.AddressBlocked, schema.InternalError:
 		return class

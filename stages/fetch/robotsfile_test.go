@@ -51,12 +51,12 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 		killed bool          // round 1's first attempt is, after a checkpoint
 		again  map[string]int
 	}{
-		{"at once", 0, 24 * time.Hour, false, map[string]int{"broken.com": 3, "new.com": 1}},
-		{"at once, by two attempts", 0, 24 * time.Hour, true, map[string]int{"broken.com": 3, "new.com": 1}},
+		{"at once", 0, 24 * time.Hour, false, map[string]int{"broken.com": 5, "new.com": 1}},
+		{"at once, by two attempts", 0, 24 * time.Hour, true, map[string]int{"broken.com": 5, "new.com": 1}},
 		{"when they have become too old", 25 * time.Hour, 24 * time.Hour, false,
-			map[string]int{"a.com": 1, "none.com": 1, "moved.com": 1, "other.net": 1, "broken.com": 3, "new.com": 1}},
+			map[string]int{"a.com": 1, "none.com": 1, "moved.com": 1, "other.net": 1, "broken.com": 5, "new.com": 1}},
 		{"when they are too old by now", time.Hour, time.Minute, false,
-			map[string]int{"a.com": 1, "none.com": 1, "moved.com": 1, "other.net": 1, "broken.com": 3, "new.com": 1}},
+			map[string]int{"a.com": 1, "none.com": 1, "moved.com": 1, "other.net": 1, "broken.com": 5, "new.com": 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

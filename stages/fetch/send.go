@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -58,6 +59,10 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
 	}
 	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
+	if a.purpose == schema.ForRobots {
+		// One octet more than is read tells a file that is longer.
+		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
+	}
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay

@@ -146,6 +146,7 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 		}
 		o.next, o.hops, o.tries = r.Next, r.Hops, r.Tries
 		o.retries[afterTimeout], o.retries[afterServerError], o.retries[afterLimit], o.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		o.retries[forRobots] = r.Later
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		c.keepOrigin(o, r.Host, due)
 		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due})
@@ -158,6 +159,7 @@ func (c *crawl) keepOrigin(o *origin, host string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries,
 		Timeouts: o.retries[afterTimeout], ServerErrors: o.retries[afterServerError], Limited: o.retries[afterLimit], DNS: o.retries[afterDNS],
+		Later: o.retries[forRobots],
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
