@@ -150,8 +150,10 @@ func (c *crawl) unfinished() []*bundle {
 	}
 	for _, o := range c.byID {
 		if o.state == robotsPending && len(o.asked.requests) > 0 {
-			asked := o.asked
-			out = append(out, &asked)
+			b := o.asked
+			host, due := o.nextAt, c.clock.Now()
+			b.settle = func() { c.keepOrigin(o, host, due) } // the next attempt goes on from here
+			out = append(out, &b)
 		}
 	}
 	return out

@@ -31,6 +31,7 @@ type origin struct {
 	failure string
 
 	next    string // URL to ask for: url, or where it redirects
+	nextAt  string // host of that
 	hops    int
 	tries   int32
 	retries [retryClasses]int
@@ -106,7 +107,7 @@ func (c *crawl) rulesOf(o *origin) (robotsState, *inForce) {
 		return o.state, o.known
 	}
 	o.state = robotsPending
-	o.next, o.hops, o.tries, o.retries, o.asked = o.url, 0, 0, [retryClasses]int{}, bundle{}
+	o.next, o.nextAt, o.hops, o.tries, o.retries, o.asked = o.url, o.host, 0, 0, [retryClasses]int{}, bundle{}
 	o.answer = record{}
 	c.pending[o.host]++
 	c.sched.Block(o.host)
@@ -163,7 +164,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 	if s.err == nil && redirects(s.x.Status) {
 		if target, err := c.location(s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
 			o.hops++
-			o.next = target.URL
+			o.next, o.nextAt = target.URL, target.Host
 			o.tries = 0
 			if target.Host == t.Host {
 				t.Done(polite.Result{Class: polite.Success, Again: again})

@@ -3,6 +3,8 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -167,5 +169,47 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 			}
 		}
 		t.Error("no capture is in the subset robotstxt")
+	})
+}
+
+// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget is told to end right after
+// the first hop was answered: the next attempt asks for the second, not the first again.
+func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != "/robots.txt":
+				page(w, r)
+			case r.Host == "a.com":
+				http.Redirect(w, r, "http://b.org/robots.txt", http.StatusFound)
+				time.AfterFunc(time.Millisecond, stop)
+			case r.Host == "b.org":
+				http.Redirect(w, r, "http://b.org/rules", http.StatusFound)
+			}
+		}, "http://a.com/1", "http://a.com/2", "http://b.org/1")
+		if _, err := l.run(ctx, nil, nil); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatalf("got %v, want ErrInterrupted", err)
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.outcomes(r)
+		l.checkPace(r)
+		sent := map[string]int{}
+		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+			sent[q.URL]++
+		}
+		if sent["http://a.com/robots.txt"] != 1 || l.web.askedRobots()["a.com"] != 1 {
+			t.Errorf("the first hop is recorded %d times and was asked for %d times", sent["http://a.com/robots.txt"], l.web.askedRobots()["a.com"])
+		}
+		total := 0
+		for _, n := range sent {
+			total += n
+		}
+		if hits := len(l.web.hits()); total != hits {
+			t.Errorf("%d requests are recorded, the server saw %d", total, hits)
+		}
 	})
 }

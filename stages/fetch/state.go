@@ -144,7 +144,7 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 		if state, _ := c.rulesOf(o); state != robotsUnknown {
 			continue
 		}
-		o.next, o.hops, o.tries = r.Next, r.Hops, r.Tries
+		o.next, o.nextAt, o.hops, o.tries = r.Next, r.Host, r.Hops, r.Tries
 		o.retries[afterTimeout], o.retries[afterServerError], o.retries[afterLimit], o.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
 		o.retries[forRobots] = r.Later
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
