@@ -31,6 +31,7 @@ type Config struct {
 	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
 	PaceConnectTo bool
 
+	rules                int                             // in tests: bytes of robots.txt rules in memory
 	tune                 func(*wire.Config)              // in tests: where connections go
 	free                 func(dir string) (int64, error) // in tests: the room in scratch space
 	AllowPrivateNetworks bool

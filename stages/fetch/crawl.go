@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ type crawl struct {
 	byID    []*origin
 	pending map[string]int // downloads of robots.txt under way, by host
 	claims  map[uint64]struct{}
+	rules   rulebook
 
 	stop  context.CancelCauseFunc // of the loop
 	fatal atomic.Pointer[error]
@@ -111,7 +113,16 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		admit:    func(ctx context.Context) error { return ctx.Err() },
 		slots:    make(chan struct{}, cfg.Slots),
 		visits:   map[int64]*visit{}, origins: map[string]*origin{}, pending: map[string]int{}, claims: map[uint64]struct{}{},
+		rules: rulebook{dir: env.Scratch, max: cmp.Or(cfg.rules, maxRules)},
 	}, nil
+}
+
+// close gives connections and scratch space back.
+func (c *crawl) close() {
+	c.client.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rules.close()
 }
 
 // fail ends the crawl with the first error that comes.

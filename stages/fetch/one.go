@@ -52,7 +52,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err != nil {
 		return nil, err
 	}
-	defer c.client.Close()
+	defer c.close()
 	if err := c.sched.Add(key.Host, newQueue(p.hosts[0].ranges, nil)); err != nil {
 		return nil, err
 	}

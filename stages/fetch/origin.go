@@ -25,7 +25,8 @@ type origin struct {
 	host string // what is paced
 
 	state   robotsState
-	known   *inForce       // where state is robotsKnown
+	known   *inForce // where state is robotsKnown; its rules may be in the rulebook only
+	page    rulebookPage
 	until   time.Time      // it holds
 	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
 	failure string
@@ -101,10 +102,19 @@ func (c *crawl) rulesOf(o *origin) (robotsState, *inForce) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o.state == robotsKnown && now.After(o.until) {
-		o.state = robotsUnknown
+		o.state, o.known = robotsUnknown, nil
+		c.rules.drop(o)
 	}
-	if o.state != robotsUnknown {
-		return o.state, o.known
+	switch o.state {
+	case robotsKnown:
+		known, err := c.rules.rules(o)
+		if err != nil {
+			c.fail(err)
+			return robotsPending, nil
+		}
+		return robotsKnown, known
+	case robotsPending, robotsFailed:
+		return o.state, nil
 	}
 	o.state = robotsPending
 	o.next, o.nextAt, o.hops, o.tries, o.retries, o.asked = o.url, o.host, 0, 0, [retryClasses]int{}, bundle{}
@@ -120,16 +130,28 @@ func (c *crawl) settleRobots(o *origin, set func(*origin)) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set(o)
+	row := o.row()
 	if o.state == robotsKnown {
-		if d, ok := o.known.rules.Delay(); ok {
-			c.sched.SetCrawlDelay(o.host, d)
-		}
+		c.keepRules(o)
+	} else {
+		c.rules.drop(o)
 	}
 	if c.pending[o.host]--; c.pending[o.host] == 0 {
 		delete(c.pending, o.host)
 		c.sched.Unblock(o.host)
 	}
-	return o.row()
+	return row
+}
+
+// keepRules has the rules of an origin that became known paced and kept. The caller
+// holds mu.
+func (c *crawl) keepRules(o *origin) {
+	if d, ok := o.known.rules.Delay(); ok {
+		c.sched.SetCrawlDelay(o.host, d)
+	}
+	if err := c.rules.put(o); err != nil {
+		c.fail(err)
+	}
 }
 
 func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) *schema.RobotsFile {

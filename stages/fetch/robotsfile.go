@@ -122,6 +122,9 @@ func (c *crawl) restoreOrigin(row *schema.RobotsFile) (bool, error) {
 	if row.FetchedAt > 0 {
 		until = earliest(until, known.answer.at.Add(c.robotsTTL()))
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rules.drop(o)
 	switch {
 	case row.Outcome != "":
 		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, row.Outcome, row.Failure
@@ -137,9 +140,7 @@ func (c *crawl) restoreOrigin(row *schema.RobotsFile) (bool, error) {
 	if o.state != robotsKnown {
 		return false, nil
 	}
-	if d, ok := o.known.rules.Delay(); ok {
-		c.sched.SetCrawlDelay(o.host, d)
-	}
+	c.keepRules(o)
 	return true, nil
 }
 

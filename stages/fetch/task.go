@@ -94,7 +94,7 @@ func (a *attempt) work(ctx context.Context, before predecessor, rows manifest.Fi
 	if a.crawl, err = newCrawl(a.env, a.cfg, parser, p, a.rec); err != nil {
 		return a.handBack(ctx, before, err)
 	}
-	defer a.crawl.client.Close()
+	defer a.crawl.close()
 	a.crawl.epoch, a.crawl.segment = a.holder.doc.Epoch, layout.Part(a.in.Task.Partition)
 	defer func() { a.queue(-a.queued) }()
 	if err := a.resume(ctx, before); err != nil {
