@@ -78,8 +78,7 @@ func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, fai
 	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Again.NotBefore
-		c.record(&bundle{requests: v.requests, captures: v.captures, settle: func() { c.keep(v, due) }})
-		v.requests, v.captures = nil, nil
+		c.record(v.evidence(func() { c.keepRecorded(v, due) }))
 		t.Done(r)
 		return
 	}

@@ -145,7 +145,8 @@ func (c *crawl) unfinished() []*bundle {
 	var out []*bundle
 	for _, row := range rows {
 		if v := c.visits[row]; len(v.requests) > 0 {
-			out = append(out, &bundle{requests: v.requests, captures: v.captures})
+			due := v.due
+			out = append(out, v.evidence(func() { c.keepRecorded(v, due) })) // the next attempt goes on from here
 		}
 	}
 	for _, o := range c.byID {

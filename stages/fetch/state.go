@@ -38,8 +38,7 @@ func (c *crawl) keepClocks(d *manifest.Checkpoint) {
 func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // waiting lists the URLs and the robots.txt files that were tried and wait for
-// another try. Of a URL whose redirects are being followed nothing is kept: its
-// chain is begun anew.
+// another try, or whose redirects are being followed, as far as that is recorded.
 func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := c.clock.Now()
 	c.mu.Lock()
@@ -118,10 +117,11 @@ func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap,
 		if err != nil {
 			return err
 		}
-		v.tries, v.fetch.Attempts = r.Attempts, r.Attempts
-		v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		if err := c.resume(v, &r); err != nil {
+			return err
+		}
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
-		c.keep(v, due)
+		c.keepRecorded(v, due)
 		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due})
 	}
 	return nil
