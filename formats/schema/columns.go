@@ -31,7 +31,7 @@ type CaptureColumns struct {
 	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`
 	Charset          string `parquet:"content_charset,optional,dict" doc:"character set of an HTML document as decoded"`
 	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
-	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
+	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`

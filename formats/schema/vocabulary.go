@@ -126,8 +126,12 @@ const (
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
 // Why a body was cut (content_truncated), as Common Crawl and WARC name it.
+// TruncatedUnspecified is that of a capture whose document says noarchive: it was
+// read whole, or as far as fetches.content_truncated says, and no byte of it is kept.
 const (
 	TruncatedLength     = "length"
 	TruncatedTime       = "time"
 	TruncatedDisconnect = "disconnect"
+
+	TruncatedUnspecified = "unspecified"
 )

@@ -72,6 +72,7 @@ type Timeout struct {
 	Connect   Duration `yaml:"connect"`
 	FirstByte Duration `yaml:"first_byte"`
 	Total     Duration `yaml:"total"`
+	Robots    Duration `yaml:"robots"` // of a request for robots.txt, which all URLs of a host wait for
 }
 
 // Retries are counts by class of failure.
@@ -79,6 +80,7 @@ type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`
 	RateLimited int `yaml:"rate_limited"`
+	Robots      int `yaml:"robots"` // of a robots.txt that none of the others got, minutes later
 }
 
 // Pauses are the times before retries, before jitter.
@@ -152,9 +154,9 @@ func Default() *Config {
 		},
 		Fetch: Fetch{
 			Slots:   200,
-			Timeout: Timeout{Connect: Duration(10 * time.Second), FirstByte: Duration(15 * time.Second), Total: Duration(30 * time.Second)},
+			Timeout: Timeout{Connect: Duration(10 * time.Second), FirstByte: Duration(15 * time.Second), Total: Duration(30 * time.Second), Robots: Duration(15 * time.Second)},
 			MaxBody: 5 << 20, MaxRedirects: 5,
-			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3},
+			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3, Robots: 2},
 			Pauses: Pauses{RateLimited: Duration(30 * time.Second), Timeout: Duration(15 * time.Second),
 				ServerError: Duration(10 * time.Second), DNS: Duration(time.Minute), Breaker: Duration(2 * time.Minute)},
 			Window: Duration(20 * time.Hour), CrawlWindow: Duration(720 * time.Hour),

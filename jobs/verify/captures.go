@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -29,6 +30,25 @@ type located struct {
 	Length int32  `parquet:"warc_record_length"`
 	URL    string `parquet:"url"`
 	Digest string `parquet:"content_digest"`
+
+	Truncated string `parquet:"content_truncated"`
+	Robots    string `parquet:"robots"` // of pages only
+}
+
+// emptyDigest is the digest of a payload without a byte.
+const emptyDigest = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+
+// withheld reports whether the row says that nothing of the content is kept.
+func (l *located) withheld() bool { return l.Truncated == schema.TruncatedUnspecified }
+
+// noArchive reports whether the row of a page says that nothing is to be kept.
+func (l *located) noArchive() bool {
+	for d := range strings.SplitSeq(l.Robots, ",") {
+		if d == "noarchive" || d == "nocache" {
+			return true
+		}
+	}
+	return false
 }
 
 // mention is a located row of some table; captures sort before what points to them.
@@ -219,6 +239,10 @@ func (c *archive) point(m, capture *mention) {
 	switch {
 	case capture.File != m.File || capture.Offset != m.Offset || capture.Length != m.Length:
 		c.wrong(pointers, m.Table, m, "this row of %s points to the %d bytes at %d of %s, which no row of captures names", what, m.Length, m.Offset, m.File)
+	case m.Kind == ofPage && m.noArchive() && !capture.withheld() && capture.Digest != emptyDigest:
+		c.wrong(pointers, m.Table, m, "the page says noarchive, and its content is kept in the record that it points to")
+	case m.Kind == ofPage && capture.withheld() && !m.noArchive():
+		c.wrong(pointers, m.Table, m, "the content of the page is not kept, though it does not say noarchive")
 	case capture.Digest != m.Digest, m.Kind == ofPage && capture.URL != m.URL:
 		c.wrong(pointers, m.Table, m, "this row of %s has digest %s, the capture that it points to is of %s with digest %s", what, m.Digest, capture.URL, capture.Digest)
 	}
@@ -277,7 +301,9 @@ func (c *archive) record(m *mention) (problem string, err error) {
 		return fmt.Sprintf("the record is of %s, the row of %s", e.TargetURI(), m.URL), nil
 	case s.Block != warc.Matches:
 		return fmt.Sprintf("its block %s from its digest %s", s.Block, e.Header.Get(warc.FieldBlockDigest)), nil
-	case s.Payload != warc.Matches:
+	case m.withheld() && s.Payload != warc.Withheld: // noarchive: the digest is of what was not kept
+		return "the row says that nothing of the content is kept, the record does not say so or holds some of it", nil
+	case !m.withheld() && s.Payload != warc.Matches:
 		return fmt.Sprintf("its payload %s from its digest %s", s.Payload, e.Header.Get(warc.FieldPayloadDigest)), nil
 	case warc.Digest(e.Header.Get(warc.FieldPayloadDigest)).Value() != m.Digest:
 		return fmt.Sprintf("its payload digest is %s, the row says %s", e.Header.Get(warc.FieldPayloadDigest), m.Digest), nil

@@ -88,12 +88,13 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 }
 
 // loadPoliteness reads the newest revision of politeness, if there is one: what may
-// be in flight is the larger of it and the config, as rows do not record that.
+// be in flight, and how long a robots.txt holds, is the larger of it and the config,
+// as rows do not record that.
 func (a *audit) loadPoliteness(ctx context.Context) error {
 	if a.Config == nil {
 		return nil
 	}
-	a.inFlight = mostInFlight(a.Config.Politeness)
+	a.inFlight, a.robotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
 	key := layout.Politeness(a.Crawl)
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || !ok {
@@ -104,6 +105,7 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 		return a.fault(err, 0, documents, -1, key)
 	}
 	a.inFlight = max(a.inFlight, mostInFlight(newest))
+	a.robotsTTL = max(a.robotsTTL, newest.RobotsTTL.Std())
 	return nil
 }
 

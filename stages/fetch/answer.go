@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -16,10 +17,10 @@ import (
 )
 
 // get spends a turn on the URL that a visit is at.
-func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, rule string) {
+func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForce, rule string) {
 	v.tries++
 	a := ask{
-		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robotsDigest: o.digest, attempt: v.tries,
+		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},
@@ -32,6 +33,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 	default:
 		a.header = conditions(&v.planned)
 	}
+	v.rules = known.rules
 	s := c.send(ctx, t, a)
 	defer s.x.Release()
 	v.note(s)
@@ -74,8 +76,7 @@ func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, fai
 	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Again.NotBefore
-		c.record(&bundle{requests: v.requests, captures: v.captures, settle: func() { c.keep(v, due) }})
-		v.requests, v.captures = nil, nil
+		c.record(v.evidence(func() { c.keepRecorded(v, due) }))
 		t.Done(r)
 		return
 	}
@@ -160,7 +161,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	c.cpu <- struct{}{}
 	defer func() { <-c.cpu }()
 	doc := &Document{
-		URL: v.key.URL, ContentType: declared, Body: s.x.Body, Truncated: string(s.x.BodyTruncated),
+		URL: v.key.URL, ContentType: declared, Body: s.x.Body, Truncated: string(s.x.BodyTruncated), Fetched: s.at,
 		Header: func(name string) (values []string) {
 			for value := range s.x.Header.Values(name) {
 				values = append(values, wire.Text(value))
@@ -188,6 +189,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
 	page.PlannedURL, page.Depth, page.ContentBytes = v.planned.URL, v.planned.Depth, v.fetch.ContentBytes
 	page.ETag, page.LastModified = v.fetch.ETag, v.fetch.LastModified
+	page.ContentSignal = signals(v.rules.Signals(v.key.URL), page.ContentSignal)
 	if v.planned.ContentDigest != "" {
 		changed := v.planned.ContentDigest != cp.ContentDigest
 		page.Changed = &changed
@@ -197,6 +199,13 @@ func (c *crawl) document(v *visit, s *sent) {
 		b.page, b.text = page, &parsed.Text
 		b.links = append(b.links, parsed.Links...)
 	})
+}
+
+// signals are the content signals of robots.txt and those that a document's header
+// gives; no wins over yes.
+func signals(s directives.Signals, header string) string {
+	s.Add(header)
+	return s.String()
 }
 
 // parse runs the parser; a panic in it costs the document, not the task.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -67,10 +68,30 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 	if len(x.Body) > 0 {
 		cp.MimeDetected = c.parser.Sniff(contentType, x.Body[:min(len(x.Body), sniffLen)])
 	}
+	if c.withheld(x, subset, parsed) {
+		cp.Truncated = schema.TruncatedUnspecified
+	}
 	if parsed != nil {
 		cp.Charset, cp.Languages = parsed.Charset, parsed.Languages
 	}
 	return cp, nil
+}
+
+// withheld reports whether a response asks that no copy of it be kept (noarchive):
+// of a document its elements count too. A robots.txt is kept whatever it asks, as
+// the evidence of what was allowed.
+func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *Parsed) bool {
+	switch {
+	case subset == schema.SubsetRobots || len(x.Payload) == 0:
+		return false
+	case parsed != nil && parsed.NoArchive:
+		return true
+	}
+	var d directives.Robots
+	for v := range x.Header.Values("X-Robots-Tag") {
+		d.Field(v, c.token)
+	}
+	return d.NoArchive
 }
 
 // sniffLen is how much of a body is looked at for its media type, in bytes.
@@ -107,8 +128,12 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
 	if x.Route == wire.RouteProxy {
 		response.IPAddress = netip.Addr{} // the proxy's is not the server's
 	}
-	for part := range x.RawParts {
-		response.Block = append(response.Block, part)
+	if cp.Truncated == schema.TruncatedUnspecified {
+		response.Truncated, response.Block = warc.TruncatedUnspecified, [][]byte{x.RawHead}
+	} else {
+		for part := range x.RawParts {
+			response.Block = append(response.Block, part)
+		}
 	}
 	request := &warc.Record{
 		Type: warc.Request, ID: w.NewID(), Date: s.at, TargetURI: cp.URL, IPAddress: response.IPAddress,

@@ -145,13 +145,16 @@ func (c *crawl) unfinished() []*bundle {
 	var out []*bundle
 	for _, row := range rows {
 		if v := c.visits[row]; len(v.requests) > 0 {
-			out = append(out, &bundle{requests: v.requests, captures: v.captures})
+			due := v.due
+			out = append(out, v.evidence(func() { c.keepRecorded(v, due) })) // the next attempt goes on from here
 		}
 	}
 	for _, o := range c.byID {
 		if o.state == robotsPending && len(o.asked.requests) > 0 {
-			asked := o.asked
-			out = append(out, &asked)
+			b := o.asked
+			host, due := o.nextAt, c.clock.Now()
+			b.settle = func() { c.keepOrigin(o, host, due) } // the next attempt goes on from here
+			out = append(out, &b)
 		}
 	}
 	return out

@@ -21,6 +21,7 @@ const (
 	afterServerError
 	afterLimit
 	afterDNS
+	forRobots // a robots.txt that could not be had by the others
 	retryClasses
 )
 

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ type crawl struct {
 	byID    []*origin
 	pending map[string]int // downloads of robots.txt under way, by host
 	claims  map[uint64]struct{}
+	rules   rulebook
 
 	stop  context.CancelCauseFunc // of the loop
 	fatal atomic.Pointer[error]
@@ -111,7 +113,16 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		admit:    func(ctx context.Context) error { return ctx.Err() },
 		slots:    make(chan struct{}, cfg.Slots),
 		visits:   map[int64]*visit{}, origins: map[string]*origin{}, pending: map[string]int{}, claims: map[uint64]struct{}{},
+		rules: rulebook{dir: env.Scratch, max: cmp.Or(cfg.rules, maxRules)},
 	}, nil
+}
+
+// close gives connections and scratch space back.
+func (c *crawl) close() {
+	c.client.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rules.close()
 }
 
 // fail ends the crawl with the first error that comes.
@@ -198,7 +209,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		return true
 	}
 	o := c.originOf(v.key)
-	switch state, rules := c.rulesOf(o); state {
+	switch state, known := c.rulesOf(o); state {
 	case robotsUnknown:
 		t.PutBack(t.Item)
 		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
@@ -214,7 +225,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		c.finish(v, o.outcome, o.failure)
 		return false
 	default:
-		verdict := rules.Verdict(v.key.URL)
+		verdict := known.rules.Verdict(v.key.URL)
 		failure := ""
 		if len(v.met) == 0 {
 			v.judge(verdict)
@@ -228,7 +239,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		if !c.announce(t, manifest.Trying{Row: v.row}) {
 			return true
 		}
-		c.get(ctx, t, v, o, verdict.Rule)
+		c.get(ctx, t, v, known, verdict.Rule)
 		return true
 	}
 }
@@ -284,6 +295,14 @@ func (c *crawl) reload(p polite.Config) {
 	c.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
+// A robots.txt that none of the retries of its failure got is asked for again later,
+// after 2 minutes by default, then after three times as long each.
+const (
+	laterPauses = 12 // of Pauses.ServerError
+	laterGrowth = 3
+	maxLater    = 5
+)
+
 // retry decides whether a failure of a class is tried again, and completes the
 // turn's result with the item.
 func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, it *polite.Item, r *polite.Result) bool {
@@ -299,6 +318,12 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 		limit = c.cfg.Retries.DNS
 		if counts[class] < limit {
 			r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
+		}
+	}
+	if class == forRobots {
+		limit, pause = c.cfg.Retries.Robots, laterPauses*c.cfg.Pauses.ServerError
+		for range min(counts[class], maxLater) {
+			pause *= laterGrowth
 		}
 	}
 	if counts[class] >= limit {

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -22,14 +23,14 @@ var (
 
 // ask is a request to make.
 type ask struct {
-	purpose      schema.Purpose
-	url          string
-	plannedURL   string
-	rule         string // of robots.txt, that allows it
-	robotsDigest string
-	attempt      int32
-	header       wire.Header
-	onPrefix     func(x *wire.Exchange, prefix []byte) bool
+	purpose    schema.Purpose
+	url        string
+	plannedURL string
+	rule       string   // of robots.txt, that allows it
+	robots     *inForce // nil: it is robots.txt that is asked for
+	attempt    int32
+	header     wire.Header
+	onPrefix   func(x *wire.Exchange, prefix []byte) bool
 }
 
 // sent is a request that was made, or tried. Release its exchange.
@@ -52,7 +53,11 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	row := &s.row
 	*row = schema.Request{
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
-		RobotsRule: a.rule, RobotsDigest: a.robotsDigest, Attempt: a.attempt, Epoch: int32(c.epoch),
+		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(c.epoch),
+	}
+	if k := a.robots; k != nil {
+		row.RobotsDigest = k.digest
+		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
 	}
 	if !c.meet(ctx, t, a.url, row) {
 		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: its address is not due", wire.ErrAborted)
@@ -60,6 +65,10 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	}
 	looked := row.DNSMS
 	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
+	if a.purpose == schema.ForRobots {
+		// One octet more than is read tells a file that is longer.
+		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
+	}
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay

@@ -1,6 +1,8 @@
 package fetch
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -20,7 +22,8 @@ type visit struct {
 	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
 	met     []string   // URLs of the chain before it
 	retries [retryClasses]int
-	tries   int32 // requests sent for the URL in key
+	tries   int32         // requests sent for the URL in key
+	rules   *robots.Group // that allowed the request under way
 
 	// Guarded by the crawl's mutex:
 	due  time.Time          // of its next try, where it waits for one
@@ -78,17 +81,52 @@ func (c *crawl) visit(row int64) (*visit, error) {
 // keep remembers a visit that goes on at a later turn, at the given time; zero: at
 // its host's next.
 func (c *crawl) keep(v *visit, due time.Time) {
-	var kept *manifest.URLRetry
-	if len(v.met) == 0 && v.retries != [retryClasses]int{} {
-		kept = &manifest.URLRetry{
-			Row: v.row, Attempts: v.fetch.Attempts,
-			Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v.due = due
+	c.visits[v.row] = v
+}
+
+// keepRecorded is keep for a visit of which everything sent and answered is recorded:
+// the next attempt goes on from here.
+func (c *crawl) keepRecorded(v *visit, due time.Time) {
+	kept := &manifest.URLRetry{
+		Row: v.row, Attempts: v.fetch.Attempts,
+		Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
+	}
+	if len(v.met) > 0 {
+		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: v.key.URL, Tries: v.tries, Fetch: v.fetch}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v.kept, v.due = kept, due
 	c.visits[v.row] = v
+}
+
+// resume has a visit go on where a checkpoint says that it was.
+func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
+	v.tries, v.fetch.Attempts = r.Attempts, r.Attempts
+	v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+	if r.Chain == nil {
+		return nil
+	}
+	key, err := c.canon.Canonical(r.Chain.Next, "")
+	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
+		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
+	}
+	v.key, v.met, v.tries, v.fetch = key, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
+	for _, url := range append(v.met[1:len(v.met):len(v.met)], key.URL) {
+		c.claim(url)
+	}
+	return nil
+}
+
+// evidence takes what was sent and answered since it was last recorded, to be
+// recorded before the visit ends.
+func (v *visit) evidence(settle func()) *bundle {
+	b := &bundle{requests: v.requests, captures: v.captures, links: v.links, settle: settle}
+	v.requests, v.captures, v.links = nil, nil, nil
+	return b
 }
 
 // finish gives a visit its outcome and records it.
