@@ -39,8 +39,13 @@ type CaptureColumns struct {
 }
 
 // Capture is a row of captures: a stored response, each redirect hop and robots.txt included.
-// Its partitions are crawl, subset and round.
+// Its partitions are crawl, subset and round. The record that warc_* name is its own;
+// where that is a revisit, payload_warc_* name the record that holds the payload.
 type Capture struct {
 	URLColumns
 	CaptureColumns
+	Revisit          Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the record holds no payload: identical_payload, not_modified"`
+	PayloadFilename  string  `parquet:"payload_warc_filename,optional,dict" vol:"1" doc:"of a revisit: key of the WARC file with the payload"`
+	PayloadRecordOff int32   `parquet:"payload_warc_record_offset,optional" vol:"1" doc:"of a revisit: offset of the record with the payload, bytes"`
+	PayloadRecordLen int32   `parquet:"payload_warc_record_length,optional" vol:"1" doc:"of a revisit: length of the record with the payload, bytes"`
 }

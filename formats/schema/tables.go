@@ -32,6 +32,7 @@ type Fetch struct {
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
 	RetryAfterMS   int64   `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds"`
+	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
 }
 
 // Request is a row of requests: a request that was sent, with its evidence.
@@ -190,6 +191,10 @@ type URLRecord struct {
 	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
 	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
 	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target, of a redirected URL"`
+	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null where no record of this URL holds it whole"`
+	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
+	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
+	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 }
 
 // Skip is a row of skips: a URL that was found and not planned.

@@ -125,6 +125,15 @@ const (
 // Subsets lists the subsets of captures in the order of their parts.
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
+// Revisit is why the record of a capture holds no payload; empty: it does.
+type Revisit string
+
+// The kinds of revisit, as WARC's profiles have them.
+const (
+	RevisitIdentical   Revisit = "identical_payload" // an earlier record holds the same bytes
+	RevisitNotModified Revisit = "not_modified"      // the server said so: 304
+)
+
 // Why a body was cut (content_truncated), as Common Crawl and WARC name it.
 const (
 	TruncatedLength     = "length"

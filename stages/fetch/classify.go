@@ -68,19 +68,20 @@ func classifyStatus(status int, retryAfter bool) verdictOf {
 		return verdictOf{schema.HTTP4xx, never, polite.ClientError}
 	case status >= 200 && status < 300:
 		return verdictOf{schema.OK, never, polite.Success}
-	case status == http.StatusNotModified:
-		return verdictOf{schema.NotModified, never, polite.Success}
 	case status >= 300 && status < 400:
 		return verdictOf{schema.ProtocolError, never, polite.Success} // a redirect to nowhere
 	}
 	return verdictOf{schema.ProtocolError, never, polite.Failure}
 }
 
-// redirects reports whether a status asks for another URL.
-func redirects(status int) bool {
-	switch status {
+// redirects reports whether an answer asks for another URL: by its status, or by a
+// choice of several with one that it prefers (RFC 9110, 15.4.1).
+func redirects(x *wire.Exchange) bool {
+	switch x.Status {
 	case 301, 302, 303, 307, 308:
 		return true
+	case http.StatusMultipleChoices:
+		return strings.TrimSpace(x.Header.Get("Location")) != ""
 	}
 	return false
 }

@@ -51,6 +51,8 @@ type crawl struct {
 	cpu   chan struct{} // held by who compresses or parses
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
+	payloads payloads // that records of this attempt hold
+
 	// mayWrite says whether the task has the right to send a request at a time;
 	// admit waits until one may be begun; alone, if set, is told of each turn what it does.
 	mayWrite func(now time.Time) bool

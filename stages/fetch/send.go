@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type ask struct {
 	robotsDigest string
 	attempt      int32
 	header       wire.Header
+	known        *payload // that the URL had; header asks for another, if any
 	onPrefix     func(x *wire.Exchange, prefix []byte) bool
 }
 
@@ -39,6 +41,13 @@ type sent struct {
 	row        schema.Request
 	retryAfter time.Duration // as the answer says; 0 if it does not
 	redirect   string        // canonical target, where it is a redirect
+	known      *payload      // that the URL had; nil: none that may be referred to
+	condition  bool          // the request asked for another payload than that alone
+}
+
+// notModified reports whether the answer is that the known payload still holds.
+func (s *sent) notModified() bool {
+	return s.err == nil && s.x.Status == http.StatusNotModified && s.condition && s.known != nil
 }
 
 // aborted reports whether the request ended for a reason of the task's own, so
@@ -47,7 +56,7 @@ func (s *sent) aborted() bool { return errors.Is(s.err, wire.ErrAborted) }
 
 // send makes one request within a turn. Pace and right are checked as it is written.
 func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
-	s := &sent{}
+	s := &sent{known: a.known, condition: a.known != nil && len(a.header) > 0}
 	row := &s.row
 	*row = schema.Request{
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),

@@ -18,7 +18,8 @@ type visit struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
-	met     []string   // URLs of the chain before it
+	met     []hop      // of the chain before it
+	cookies cookies    // that the chain set
 	retries [retryClasses]int
 	tries   int32 // requests sent for the URL in key
 
@@ -30,6 +31,21 @@ type visit struct {
 	requests []schema.Request
 	captures []capture
 	links    []schema.Link // redirects that were answered
+}
+
+// hop is a request of a chain of redirects.
+type hop struct{ url, cookies string }
+
+// asked reports whether the chain has asked for a URL before, and whether it would
+// do so with the same cookies again.
+func (v *visit) asked(url string) (before, alike bool) {
+	for _, h := range v.met {
+		if h.url == url {
+			before = true
+			alike = alike || h.cookies == v.cookies.field(url)
+		}
+	}
+	return before, alike
 }
 
 // capture is a row of captures with its subset.
