@@ -21,6 +21,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 	v.tries++
 	a := ask{
 		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robotsDigest: o.digest, attempt: v.tries,
+		onHead: func(x *wire.Exchange) bool { return !unwantedByName(x) },
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -123,4 +124,29 @@ func wantedType(t string) bool {
 		return false
 	}
 	return sub == "xml" || sub == "xhtml" || strings.HasSuffix(sub, "+xml") && sub != "vnd.mozilla.xul+xml"
+}
+
+// smallBody is the length in bytes up to which a body is read though it is not
+// wanted, so that its connection can be used again.
+const smallBody = 4 << 10
+
+// unwantedByName reports whether the head of a 2xx answer tells that its body is not
+// wanted: it names a type that no sniffing changes (MIME Sniffing, 7). What servers
+// give to everything, and pictures that may be error pages, are looked into.
+func unwantedByName(x *wire.Exchange) bool {
+	if x.Status < 200 || x.Status > 299 {
+		return false
+	}
+	t := mediaType(x.Header.Get("Content-Type"))
+	main, sub, _ := strings.Cut(t, "/")
+	switch {
+	case t == "", wantedType(t), main == "text" && !unwanted[t]:
+		return false
+	case main == "application" && (sub == "octet-stream" || sub == "unknown" || sub == "x-unknown"):
+		return false
+	case main != "application" && main != "text" && main != "font" && main != "model" && main != "multipart" && main != "message":
+		return false
+	}
+	n, err := strconv.ParseInt(x.Header.Get("Content-Length"), 10, 64)
+	return err != nil || n > smallBody
 }

@@ -30,6 +30,7 @@ type ask struct {
 	attempt      int32
 	header       wire.Header
 	known        *payload // that the URL had; header asks for another, if any
+	onHead       func(x *wire.Exchange) bool
 	onPrefix     func(x *wire.Exchange, prefix []byte) bool
 }
 
@@ -62,7 +63,7 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
 		RobotsRule: a.rule, RobotsDigest: a.robotsDigest, Attempt: a.attempt, Epoch: int32(c.epoch),
 	}
-	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
+	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix}
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay
