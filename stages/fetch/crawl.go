@@ -91,6 +91,11 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
 	}
+	if len(cfg.Resolvers) > 0 {
+		if connections.Resolver, err = wire.NameServers(cfg.Resolvers...); err != nil {
+			return nil, fmt.Errorf("fetch.resolvers: %w", err)
+		}
+	}
 	if cfg.tune != nil {
 		cfg.tune(&connections)
 	}
