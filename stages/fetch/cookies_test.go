@@ -149,3 +149,29 @@ func TestCookieRules(t *testing.T) {
 		t.Errorf("a Cookie field of %d bytes", len(got))
 	}
 }
+
+// FuzzCookies holds what is sent back to being one bounded line, never sent to another
+// site, and to what the same chain would send again.
+func FuzzCookies(f *testing.F) {
+	for _, s := range []string{"a=1", "a=1; Path=/x; Secure; HttpOnly\nb=\"2\"", "c=3; Domain=.example.org; Max-Age=9", "\x00=\xff", "=; Expires=never", "d=a b,c\\;"} {
+		f.Add(s, "/x/y?z")
+	}
+	f.Fuzz(func(t *testing.T, lines, path string) {
+		var h wire.Header
+		for line := range strings.SplitSeq(lines, "\n") {
+			h = append(h, wire.Field{Name: "Set-Cookie", Value: line})
+		}
+		var c cookies
+		c.take("https://www.example.org/start", h)
+		own := "https://www.example.org/" + strings.TrimPrefix(path, "/")
+		field := c.field(own)
+		if len(field) > maxCookieField || strings.ContainsAny(field, "\r\n\x00") || field != c.field(own) {
+			t.Errorf("field %q", field)
+		}
+		for _, other := range []string{"https://www.example.com/", "https://org/", "https://example.org.evil.example/", "https://wwwexample.org/"} {
+			if got := c.field(other); got != "" {
+				t.Errorf("%s gets %q", other, got)
+			}
+		}
+	})
+}
