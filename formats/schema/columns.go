@@ -32,7 +32,7 @@ type CaptureColumns struct {
 	Charset          string `parquet:"content_charset,optional,dict" doc:"character set of an HTML document as decoded"`
 	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
 	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
-	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store"`
+	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages that of the record with the payload"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
 	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, as part-00017"`

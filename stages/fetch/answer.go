@@ -26,18 +26,16 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},
 	}
-	switch {
-	case t.Kind == polite.Probe:
-		a.purpose = schema.ForProbe
-	case len(v.met) > 0:
+	if len(v.met) > 0 {
 		a.purpose = schema.ForRedirect
 		if field := v.cookies.field(v.key.URL); field != "" {
 			a.header = wire.Header{{Name: "Cookie", Value: field}}
 		}
-	default:
-		if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
-			a.header = conditions(&v.planned)
-		}
+	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
+		a.header = conditions(&v.planned)
+	}
+	if t.Kind == polite.Probe {
+		a.purpose = schema.ForProbe
 	}
 	s := c.send(ctx, t, a)
 	defer s.x.Release()
