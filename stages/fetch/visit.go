@@ -19,8 +19,9 @@ import (
 type visit struct {
 	row     int64
 	planned schema.PlannedURL
-	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
-	met     []string   // URLs of the chain before it
+	key     urlkey.Key     // of the URL to ask for next: the planned one, or a redirect's target
+	met     []manifest.Hop // of the chain before it
+	cookies cookies        // that the chain set
 	retries [retryClasses]int
 	tries   int32         // requests sent for the URL in key
 	rules   *robots.Group // that allowed the request under way
@@ -33,6 +34,18 @@ type visit struct {
 	requests []schema.Request
 	captures []capture
 	links    []schema.Link // redirects that were answered
+}
+
+// asked reports whether the chain has asked for a URL before, and whether it would
+// do so with the same cookies again.
+func (v *visit) asked(url string) (before, alike bool) {
+	for _, h := range v.met {
+		if h.URL == url {
+			before = true
+			alike = alike || h.Cookie == v.cookies.field(url)
+		}
+	}
+	return before, alike
 }
 
 // capture is a row of captures with its subset.
@@ -115,8 +128,12 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
 	v.key, v.met, v.tries, v.fetch = key, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
-	for _, url := range append(v.met[1:len(v.met):len(v.met)], key.URL) {
-		c.claim(url)
+	c.claim(key.URL)
+	for i, h := range v.met {
+		v.cookies.set(h.URL, h.Set)
+		if i > 0 {
+			c.claim(h.URL)
+		}
 	}
 	return nil
 }
