@@ -249,11 +249,13 @@ func TestBudgets(t *testing.T) {
 }
 
 func TestListedURLKeepsWhatIsKnownOfIt(t *testing.T) {
-	old := source.Entry{URL: "http://a.example/", Spent: true, Priority: 700, Depth: 3, Fetches: 2, ETag: `"e"`, LastModified: "then", ContentDigest: "D"}
+	old := source.Entry{URL: "http://a.example/", Spent: true, Priority: 700, Depth: 3, Fetches: 2, ETag: `"e"`, LastModified: "then", ContentDigest: "D",
+		Content: source.Content{At: 1, Filename: "w", Offset: 2, Length: 3}}
 	_, urls, _ := stored(t, bucket(t), plan(t, Default(), lines("http://a.example/"), known(old)))
 	want := []schema.PlannedURL{{
 		URL: "http://a.example/", SURT: "example,a)/", Host: "a.example", Domain: "a.example", Priority: 700,
 		ContentDigest: "D", ETag: `"e"`, LastModified: "then", Fetches: 2,
+		ContentAt: 1, WARCFilename: "w", WARCRecordOff: 2, WARCRecordLen: 3,
 	}}
 	if d := cmp.Diff(want, urls[0]); d != "" {
 		t.Error(d)

@@ -20,7 +20,7 @@ type Fetch struct {
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
+	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
 	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
@@ -32,6 +32,7 @@ type Fetch struct {
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
 	RetryAfterMS   int64   `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds"`
+	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
 }
 
 // Request is a row of requests: a request that was sent, with its evidence.
@@ -197,6 +198,10 @@ type URLRecord struct {
 	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
 	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
 	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target, of a redirected URL"`
+	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null where no record of this URL holds it whole"`
+	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
+	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
+	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 }
 
 // Skip is a row of skips: a URL that was found and not planned.

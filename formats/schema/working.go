@@ -13,6 +13,10 @@ type PlannedURL struct {
 	ETag          string `parquet:"etag,optional" doc:"ETag of the last content, for a conditional request"`
 	LastModified  string `parquet:"last_modified,optional" doc:"Last-Modified of the last content, for a conditional request"`
 	Fetches       int32  `parquet:"fetches" doc:"times it was fetched before"`
+	ContentAt     int64  `parquet:"content_at,optional,timestamp(millisecond)" doc:"when the last content was captured"`
+	WARCFilename  string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the last content"`
+	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
+	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
 // Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.

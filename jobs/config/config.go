@@ -57,9 +57,10 @@ type Fetch struct {
 	MaxRedirects         int        `yaml:"max_redirects"`
 	Retries              Retries    `yaml:"retries"`
 	Pauses               Pauses     `yaml:"pauses"`
-	Window               Duration   `yaml:"window"`       // of a round's fetch stage
-	CrawlWindow          Duration   `yaml:"crawl_window"` // run starts no further round after it
-	Proxy                string     `yaml:"proxy"`
+	Window               Duration   `yaml:"window"`              // of a round's fetch stage
+	CrawlWindow          Duration   `yaml:"crawl_window"`        // run starts no further round after it
+	Proxy                string     `yaml:"proxy"`               // http://[user:password@]host:port that every request goes through
+	Resolvers            []string   `yaml:"resolvers,omitempty"` // name servers, ADDRESS[:PORT], asked in turn in the place of the system's
 	Checkpoint           Checkpoint `yaml:"checkpoint"`
 	ConnectTo            []string   `yaml:"connect_to,omitempty"` // HOST:PORT:ADDR:PORT as curl's
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`

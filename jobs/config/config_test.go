@@ -45,6 +45,7 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it may be none, host, domain, any`},
 		{"twice", "plan:\n  max_depth: 1\n  max_depth: 2\n", `crawlbatch.yaml:3: mapping key "max_depth" already defined at [2:3]`},
+		{"a name server by name", "fetch:\n  resolvers: [192.0.2.1, dns.example]\n", `crawlbatch.yaml:2: fetch.resolvers holds "dns.example", which is no name server: write ADDRESS or ADDRESS:PORT`},
 		{"unset variable", "user_agent: a\nfetch:\n  proxy: ${NOPE}\n", `crawlbatch.yaml:3: ${NOPE} is not set in the environment: set it or remove it`},
 		{"no YAML", "a: [\n", `crawlbatch.yaml:1: sequence end token ']' not found`},
 		{"binary", "a\x00b", `crawlbatch.yaml: NUL at byte 1: this is no YAML file`},

@@ -10,7 +10,7 @@ import (
 // changeable are the sections and fields that a --config given after plan may
 // change: nothing in them alters which URLs are crawled or how results are made.
 var changeable = []string{
-	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy",
+	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy", "fetch.resolvers",
 	"fetch.checkpoint", "fetch.connect_to", "fetch.allow_private_networks", "store", "kubernetes",
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"reflect"
@@ -71,6 +72,12 @@ func (c *Config) Validate() error {
 	if c.Fetch.Proxy != "" {
 		if u, err := url.Parse(c.Fetch.Proxy); err != nil || u.Scheme != "http" || u.Host == "" {
 			check.fail("fetch.proxy", "is no proxy address: write http://host:port")
+		}
+	}
+	for _, s := range c.Fetch.Resolvers {
+		_, perr := netip.ParseAddrPort(s)
+		if _, err := netip.ParseAddr(s); err != nil && perr != nil {
+			check.fail("fetch.resolvers", fmt.Sprintf("holds %q, which is no name server: write ADDRESS or ADDRESS:PORT", s))
 		}
 	}
 	check.positive("parse.max_links", c.Parse.MaxLinks, 0, 1_000_000)

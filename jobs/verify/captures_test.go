@@ -47,7 +47,10 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	for i, c := range cases {
 		m := mention{located: c.row}
 		m.URL, m.Offset, m.Length = "http://a.test/", int32(extents[i].Offset), int32(extents[i].Length)
-		problem, err := a.record(&m)
+		r, problem, err := a.record(&m)
+		if err == nil && problem == "" {
+			problem = describes(r, &m)
+		}
 		if err != nil || (c.want == "") != (problem == "") || !strings.Contains(problem, c.want) {
 			t.Errorf("%s: %q, %v; want %q", c.name, problem, err, c.want)
 		}
@@ -72,7 +75,7 @@ func TestAPageSaysWhyItsContentIsNotKept(t *testing.T) {
 		{"not kept without its word", row("unspecified", "noindex"), row("unspecified", ""), "does not say noarchive"},
 	} {
 		a := archive{audit: newAudit(Options{Bucket: noStore{}, Config: config.Default()}), round: &round{}}
-		a.point(&mention{c.page, ofPage, "pages"}, &mention{c.capture, ofCapture, "captures"})
+		a.point(&mention{located: c.page, Kind: ofPage, Table: "pages"}, &atPlace{capture: mention{located: c.capture, Kind: ofCapture, Table: "captures"}})
 		found := a.summary().Violations
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
 			t.Errorf("%s: %+v, want %q", c.name, found, c.want)

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -21,17 +22,21 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	v.tries++
 	a := ask{
 		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
+		onHead: func(x *wire.Exchange) bool { return !unwantedByName(x) },
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},
 	}
-	switch {
-	case t.Kind == polite.Probe:
-		a.purpose = schema.ForProbe
-	case len(v.met) > 0:
+	if len(v.met) > 0 {
 		a.purpose = schema.ForRedirect
-	default:
+		if field := v.cookies.field(v.key.URL); field != "" {
+			a.header = wire.Header{{Name: "Cookie", Value: field}}
+		}
+	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
+	}
+	if t.Kind == polite.Probe {
+		a.purpose = schema.ForProbe
 	}
 	v.rules = known.rules
 	s := c.send(ctx, t, a)
@@ -48,11 +53,15 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	switch {
 	case s.err != nil:
 		c.failed(t, v, s, classifyError(s.err), s.err.Error())
-	case redirects(s.x.Status):
+	case redirects(s.x):
 		c.redirect(t, v, s)
 	case s.x.Status >= 200 && s.x.Status <= 299:
 		t.Done(polite.Result{Class: polite.Success})
 		c.document(v, s)
+	case s.notModified():
+		c.capture(v, s, schema.SubsetDiagnostics)
+		t.Done(polite.Result{Class: polite.Success})
+		c.finish(v, schema.NotModified, "")
 	default:
 		c.capture(v, s, schema.SubsetDiagnostics)
 		_, said := s.x.Header.Lookup("Retry-After")
@@ -84,20 +93,51 @@ func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, fai
 	}
 	t.Done(r)
 	if verdict.outcome == schema.ProtocolError && failure == "" {
-		failure = fmt.Sprintf("HTTP status %d leads nowhere", s.x.Status)
+		failure = leadsNowhere(s.x.Status)
 	}
 	c.finish(v, verdict.outcome, failure)
+}
+
+// leadsNowhere is why a status is neither a document nor where to find one.
+func leadsNowhere(status int) string {
+	switch {
+	case status == http.StatusNotModified:
+		return "HTTP status 304, and nothing was said to be known"
+	case status == http.StatusMultipleChoices:
+		return "HTTP status 300 without a Location that it prefers"
+	case status == http.StatusUseProxy:
+		return "HTTP status 305 asks for a proxy that the server names, which nobody should use"
+	}
+	return fmt.Sprintf("HTTP status %d leads nowhere", status)
 }
 
 var errNoLocation = errors.New("redirect without a Location")
 
 // location is where a redirect leads, canonical.
 func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, error) {
-	loc, ok := x.Header.Lookup("Location")
-	if !ok || strings.TrimSpace(loc) == "" {
-		return urlkey.Key{}, errNoLocation
+	for loc := range x.Header.Values("Location") {
+		if strings.TrimSpace(loc) != "" {
+			return c.canon.Canonical(locationText(loc), base)
+		}
 	}
-	return c.canon.Canonical(wire.Text(loc), base)
+	return urlkey.Key{}, errNoLocation
+}
+
+// locationText makes a Location text: octets that are no UTF-8 are meant as they
+// stand, so they are percent-encoded one by one, as browsers do.
+func locationText(loc string) string {
+	if utf8.ValidString(loc) {
+		return loc
+	}
+	var b strings.Builder
+	for i := range len(loc) {
+		if c := loc[i]; c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // redirect takes a redirect: to its next hop, or to the visit's end.
@@ -119,20 +159,22 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	v.links = append(v.links, schema.Link{
 		SourceSURT: v.key.SURT, Source: strings.Clone(v.key.URL), Target: target.URL, Kind: schema.KindRedirect,
 	})
-	v.met = append(v.met, v.key.URL)
+	v.met = append(v.met, hop{v.key.URL, v.cookies.field(v.key.URL)})
+	v.cookies.take(v.key.URL, s.x.Header)
 	here, err := c.planned.Has(target.URL)
+	before, alike := v.asked(target.URL)
 	switch {
 	case err != nil:
 		t.Done(polite.Result{Class: polite.Success})
 		c.fail(err)
-	case slices.Contains(v.met, target.URL):
+	case alike:
 		end(schema.RedirectLimit, "redirect loop: "+target.URL)
-	case target.Domain != v.planned.Domain || here:
+	case target.Domain != v.planned.Domain || here && !before:
 		v.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, "")
 	case int(v.fetch.Redirects) >= c.cfg.MaxRedirects:
 		end(schema.RedirectLimit, fmt.Sprintf("more than %d redirects", c.cfg.MaxRedirects))
-	case !c.claim(target.URL):
+	case !before && !c.claim(target.URL):
 		v.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, "")
 	default:
@@ -189,6 +231,9 @@ func (c *crawl) document(v *visit, s *sent) {
 
 	page := &parsed.Page
 	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
+	if cp.Revisit != "" { // a page points to its bytes
+		page.WARCFilename, page.WARCRecordOffset, page.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
+	}
 	page.PlannedURL, page.Depth, page.ContentBytes = v.planned.URL, v.planned.Depth, v.fetch.ContentBytes
 	page.ETag, page.LastModified = v.fetch.ETag, v.fetch.LastModified
 	page.ContentSignal = signals(v.rules.Signals(v.key.URL), page.ContentSignal)
@@ -237,5 +282,8 @@ func (c *crawl) capture(v *visit, s *sent, subset string) {
 // point has the outcome's row point to the capture of the last answer.
 func (v *visit) point(cp capture) {
 	v.fetch.WARCFilename, v.fetch.WARCRecordOff, v.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
-	v.fetch.ContentDigest = cp.ContentDigest
+	v.fetch.ContentDigest, v.fetch.Revisit = cp.ContentDigest, cp.Revisit
+	if cp.Truncated == schema.TruncatedUnspecified {
+		v.fetch.Truncated = cp.Truncated
+	}
 }

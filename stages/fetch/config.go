@@ -27,6 +27,7 @@ type Config struct {
 	StripParams   []string // query parameters that canonical URLs lack
 
 	Proxy     string
+	Resolvers []string // name servers, ADDRESS[:PORT], in the place of the system's; each when those before it fail
 	ConnectTo []string // HOST:PORT:ADDR:PORT
 	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
 	PaceConnectTo bool

@@ -52,6 +52,8 @@ type crawl struct {
 	cpu   chan struct{} // held by who compresses or parses
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
+	payloads payloads // that records of this attempt hold
+
 	// mayWrite says whether the task has the right to send a request at a time;
 	// admit waits until one may be begun; alone, if set, is told of each turn what it does.
 	mayWrite func(now time.Time) bool
@@ -90,6 +92,11 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
+	}
+	if len(cfg.Resolvers) > 0 {
+		if connections.Resolver, err = wire.NameServers(cfg.Resolvers...); err != nil {
+			return nil, fmt.Errorf("fetch.resolvers: %w", err)
+		}
 	}
 	if cfg.tune != nil {
 		cfg.tune(&connections)

@@ -210,7 +210,8 @@ type web struct {
 	log    []hit
 	down   map[string]error // by host: what dialling or looking up gives
 	names  map[netip.Addr]string
-	shares map[string]string // by host: the one whose address it has too
+	addrs  map[string]netip.Addr // of hosts that have an address of their own
+	shares map[string]string     // by host: the one whose address it has too
 }
 
 type hit struct {
@@ -260,6 +261,9 @@ func (w *web) Lookup(_ context.Context, host string) (wire.Answer, error) {
 	defer w.mu.Unlock()
 	if err := w.down[host]; err != nil {
 		return wire.Answer{}, err
+	}
+	if a, ok := w.addrs[host]; ok {
+		return wire.Answer{Addrs: []netip.Addr{a}}, nil
 	}
 	if other, ok := w.shares[host]; ok {
 		host = other

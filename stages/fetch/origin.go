@@ -183,7 +183,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 			}
 		}
 	}
-	if s.err == nil && redirects(s.x.Status) {
+	if s.err == nil && redirects(s.x) {
 		if target, err := c.location(s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
 			o.hops++
 			o.next, o.nextAt = target.URL, target.Host
@@ -301,7 +301,7 @@ func (o *origin) know(known *inForce, until time.Time) {
 // unreachable is the outcome of URLs whose robots.txt could not be had: where not
 // even a connection could be made to their own host, they would have failed the same way.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
-	if !own {
+	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable
 	}
 	switch class {

@@ -199,20 +199,20 @@ func (q *queue) Pop() (int64, bool) {
 
 // appendPlanned encodes a row for the scratch file.
 func appendPlanned(b []byte, r *schema.PlannedURL) []byte {
-	for _, s := range []string{r.URL, r.SURT, r.Host, r.Domain, r.ContentDigest, r.ETag, r.LastModified} {
+	for _, s := range []string{r.URL, r.SURT, r.Host, r.Domain, r.ContentDigest, r.ETag, r.LastModified, r.WARCFilename} {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
-	for _, n := range []int32{r.Priority, r.Depth, r.Fetches} {
+	for _, n := range []int32{r.Priority, r.Depth, r.Fetches, r.WARCRecordOff, r.WARCRecordLen} {
 		b = binary.AppendVarint(b, int64(n))
 	}
-	return b
+	return binary.AppendVarint(b, r.ContentAt)
 }
 
 var errScratch = errors.New("a scratch file is damaged")
 
 func decodePlanned(b []byte) (r schema.PlannedURL, err error) {
-	for _, s := range []*string{&r.URL, &r.SURT, &r.Host, &r.Domain, &r.ContentDigest, &r.ETag, &r.LastModified} {
+	for _, s := range []*string{&r.URL, &r.SURT, &r.Host, &r.Domain, &r.ContentDigest, &r.ETag, &r.LastModified, &r.WARCFilename} {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(b)-k) {
 			return r, errScratch
@@ -220,12 +220,17 @@ func decodePlanned(b []byte) (r schema.PlannedURL, err error) {
 		*s = string(b[k : k+int(n)])
 		b = b[k+int(n):]
 	}
-	for _, p := range []*int32{&r.Priority, &r.Depth, &r.Fetches} {
+	for _, p := range []*int32{&r.Priority, &r.Depth, &r.Fetches, &r.WARCRecordOff, &r.WARCRecordLen} {
 		n, k := binary.Varint(b)
 		if k <= 0 {
 			return r, errScratch
 		}
 		*p, b = int32(n), b[k:]
 	}
+	n, k := binary.Varint(b)
+	if k <= 0 {
+		return r, errScratch
+	}
+	r.ContentAt = n
 	return r, nil
 }

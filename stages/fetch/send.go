@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type ask struct {
 	robots     *inForce // nil: it is robots.txt that is asked for
 	attempt    int32
 	header     wire.Header
+	known      *payload // that the URL had; header asks for another, if any
+	onHead     func(x *wire.Exchange) bool
 	onPrefix   func(x *wire.Exchange, prefix []byte) bool
 }
 
@@ -40,6 +43,13 @@ type sent struct {
 	row        schema.Request
 	retryAfter time.Duration // as the answer says; 0 if it does not
 	redirect   string        // canonical target, where it is a redirect
+	known      *payload      // that the URL had; nil: none that may be referred to
+	condition  bool          // the request asked for another payload than that alone
+}
+
+// notModified reports whether the answer is that the known payload still holds.
+func (s *sent) notModified() bool {
+	return s.err == nil && s.x.Status == http.StatusNotModified && s.condition && s.known != nil
 }
 
 // aborted reports whether the request ended for a reason of the task's own, so
@@ -48,7 +58,7 @@ func (s *sent) aborted() bool { return errors.Is(s.err, wire.ErrAborted) }
 
 // send makes one request within a turn. Pace and right are checked as it is written.
 func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
-	s := &sent{}
+	s := &sent{known: a.known, condition: a.known != nil && len(a.header) > 0}
 	row := &s.row
 	*row = schema.Request{
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
@@ -58,7 +68,7 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		row.RobotsDigest = k.digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
 	}
-	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
+	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix}
 	if a.purpose == schema.ForRobots {
 		// One octet more than is read tells a file that is longer.
 		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
