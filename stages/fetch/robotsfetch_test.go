@@ -216,3 +216,27 @@ func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 		}
 	})
 }
+
+func TestHopsOfARobotsFileThatTheWindowClosesOnAreRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == "a.com" {
+				http.Redirect(w, r, "http://b.org/robots.txt", http.StatusFound)
+				return
+			}
+			noRobots(page)(w, r)
+		}, "http://a.com/1", "http://b.org/1", "http://b.org/2")
+		l.cfg.Politeness.Delay = 10 * time.Second
+		l.cfg.Window = 5 * time.Second
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := l.outcomes(r)["http://a.com/1"]; f.Outcome != schema.Deferred {
+			t.Errorf("its outcome is %s", f.Outcome)
+		}
+		if n, hits := len(rowsOf[schema.Request](l, r, stages.FileRequests)), len(l.web.hits()); n != hits || hits != 2 {
+			t.Errorf("%d requests are recorded, the server saw %d", n, hits)
+		}
+	})
+}
