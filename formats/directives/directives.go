@@ -166,7 +166,7 @@ func parseDate(s string) (time.Time, bool) {
 	if len(s) > maxItem {
 		return time.Time{}, false
 	}
-	if day, rest, ok := strings.Cut(s, ","); ok && strings.IndexAny(day, "0123456789") < 0 {
+	if day, rest, ok := strings.Cut(s, ","); ok && !strings.ContainsAny(day, "0123456789") {
 		s = trim(rest)
 	}
 	offset := 0

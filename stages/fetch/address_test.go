@@ -90,7 +90,7 @@ func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 		for u, want := range map[string]schema.Outcome{
 			"http://a.com/in":  schema.AddressBlocked,
 			"http://a.com/out": schema.Redirected, // another domain's: never fetched out of turn
-			"http://b.org/x":   schema.RobotsUnreachable,
+			"http://b.org/x":   schema.AddressBlocked,
 		} {
 			if f := fetches[u]; f.Outcome != want {
 				t.Errorf("%s: %s (%s), want %s", u, f.Outcome, f.Error, want)

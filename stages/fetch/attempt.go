@@ -150,7 +150,7 @@ func (c *crawl) unfinished() []*bundle {
 		}
 	}
 	for _, o := range c.byID {
-		if o.state == robotsPending && len(o.asked.requests) > 0 {
+		if o.download != nil && len(o.asked.requests) > 0 {
 			b := o.asked
 			host, due := o.nextAt, c.clock.Now()
 			b.settle = func() { c.keepOrigin(o, host, due) } // the next attempt goes on from here

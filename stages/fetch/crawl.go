@@ -279,7 +279,9 @@ func (c *crawl) drain(t *polite.Turn) {
 	}
 	for it, ok := t.Item, true; ok; it, ok = t.Another() {
 		if it.ID < 0 {
-			c.robotsFailed(c.originByID(it.ID), schema.RobotsUnreachable, "its host is "+string(outcome))
+			o := c.originByID(it.ID)
+			c.robotsFailed(o, schema.RobotsUnreachable, "its host is "+string(outcome))
+			c.recordRobots(o, nil) // another attempt is another try
 			continue
 		}
 		v, err := c.visit(it.ID)

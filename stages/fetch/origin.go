@@ -31,7 +31,12 @@ type origin struct {
 	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
 	failure string
 
-	next    string // URL to ask for: url, or where it redirects
+	*download // under way; nil: none is
+}
+
+// download is what is known of an origin's robots.txt while it is asked for.
+type download struct {
+	next    string // URL to ask for: the origin's, or where it redirects
 	nextAt  string // host of that
 	hops    int
 	tries   int32
@@ -39,8 +44,8 @@ type origin struct {
 	asked   bundle // what was sent and answered since it was last recorded: the hops of a redirect
 	answer  record // the last of them
 
-	kept *manifest.OriginRetry // what a checkpoint says of it; nil: it does not wait for another try
-	due  time.Time             // of that try
+	kept *manifest.OriginRetry // what a checkpoint says of it; nil: nothing
+	due  time.Time             // of its next try, where it waits for one
 }
 
 // inForce is what is known of an origin's robots.txt, with the evidence. It does not
@@ -117,8 +122,7 @@ func (c *crawl) rulesOf(o *origin) (robotsState, *inForce) {
 		return o.state, nil
 	}
 	o.state = robotsPending
-	o.next, o.nextAt, o.hops, o.tries, o.retries, o.asked = o.url, o.host, 0, 0, [retryClasses]int{}, bundle{}
-	o.answer = record{}
+	o.download = &download{next: o.url, nextAt: o.host}
 	c.pending[o.host]++
 	c.sched.Block(o.host)
 	return robotsUnknown, nil
@@ -256,16 +260,19 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 	}
 }
 
-// recordRobots records what became known of an origin, with what it was learned from.
+// recordRobots records what became known of an origin, nil if that is not to be
+// known to others, with what it was learned from. The download is over.
 func (c *crawl) recordRobots(o *origin, row *schema.RobotsFile) {
-	b := o.asked
+	d := o.download
+	b := d.asked
 	b.robots = row
 	b.settle = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o.kept = nil
+		if o.download == d {
+			o.download = nil
+		}
 	}
-	o.asked = bundle{}
 	c.record(&b)
 }
 
@@ -302,7 +309,7 @@ func (o *origin) know(known *inForce, until time.Time) {
 // unreachable is the outcome of URLs whose robots.txt could not be had: where not
 // even a connection could be made to their own host, they would have failed the same way.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
-	if !own {
+	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable
 	}
 	switch class {

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
 // TestWhatARobotsAnswerMeansForItsHost asks hosts that each answer for /robots.txt in
@@ -88,7 +89,8 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 		"loop.com":     {moved("/robots.txt"), ok, ok, 6},
 		"nowhere.com":  {status(302), ok, ok, 1},
 		"noscheme.com": {moved("mailto:x@y"), ok, ok, 1},
-		"inside.com":   {moved("http://169.254.169.254/robots.txt"), unreachable, unreachable, 1},
+		"inside.com":   {moved("http://169.254.169.254/robots.txt"), schema.AddressBlocked, schema.AddressBlocked, 1},
+		"tonobody.com": {moved("http://nobody.example/robots.txt"), unreachable, unreachable, 1},
 		"tobroken.com": {moved("http://b500.com/robots.txt"), unreachable, unreachable, 1},
 		"html.com":     {body("<!DOCTYPE html><html><body><p>Disallow: /private</p></body></html>"), ok, ok, 1},
 		"binary.com":   {body("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe"), ok, ok, 1},
@@ -122,6 +124,7 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 				page(w, r)
 			}
 		}, urls...)
+		l.web.down["nobody.example"] = &wire.Error{Kind: wire.ErrNXDomain}
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -210,6 +213,30 @@ func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 		}
 		if hits := len(l.web.hits()); total != hits {
 			t.Errorf("%d requests are recorded, the server saw %d", total, hits)
+		}
+	})
+}
+
+func TestHopsOfARobotsFileThatTheWindowClosesOnAreRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == "a.com" {
+				http.Redirect(w, r, "http://b.org/robots.txt", http.StatusFound)
+				return
+			}
+			noRobots(page)(w, r)
+		}, "http://a.com/1", "http://b.org/1", "http://b.org/2")
+		l.cfg.Politeness.Delay = 10 * time.Second
+		l.cfg.Window = 5 * time.Second
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := l.outcomes(r)["http://a.com/1"]; f.Outcome != schema.Deferred {
+			t.Errorf("its outcome is %s", f.Outcome)
+		}
+		if n, hits := len(rowsOf[schema.Request](l, r, stages.FileRequests)), len(l.web.hits()); n != hits || hits != 2 {
+			t.Errorf("%d requests are recorded, the server saw %d", n, hits)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRet
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.byID {
-		if o.kept == nil {
+		if o.download == nil || o.kept == nil {
 			continue
 		}
 		r := *o.kept

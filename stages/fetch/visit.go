@@ -128,13 +128,13 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
 	v.key, v.met, v.tries, v.fetch = key, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
-	c.claim(key.URL)
 	for i, h := range v.met {
 		v.cookies.set(h.URL, h.Set)
 		if i > 0 {
 			c.claim(h.URL)
 		}
 	}
+	c.claim(key.URL)
 	return nil
 }
 

@@ -114,6 +114,7 @@ func TestContentIsRememberedWhereItLies(t *testing.T) {
 		o    outcome
 		want content
 	}{
+		"content that is not kept":   {answer(func(o *outcome) { o.Truncated = schema.TruncatedUnspecified }), content{"N", "f", "n", "", 0, 0, 0}},
 		"another content":            {answer(func(*outcome) {}), content{"N", "f", "n", "new", at, 1, 2}},
 		"the same, stored once more": {answer(func(o *outcome) { o.ContentDigest = "D" }), content{"D", "f", "n", "new", at, 1, 2}},
 		"the same, not stored again": {answer(func(o *outcome) { o.ContentDigest, o.Revisit = "D", schema.RevisitIdentical }), content{"D", "f", "n", "old", 7, 8, 9}},
@@ -121,7 +122,6 @@ func TestContentIsRememberedWhereItLies(t *testing.T) {
 		"cut by its length":          {answer(func(o *outcome) { o.Truncated = schema.TruncatedLength }), content{"N", "f", "n", "new", at, 1, 2}},
 		"broken off":                 {answer(func(o *outcome) { o.Truncated = schema.TruncatedDisconnect }), content{digest: "N"}},
 		"too slow to be whole":       {answer(func(o *outcome) { o.Truncated = schema.TruncatedTime }), content{digest: "N"}},
-		"not kept, as it asks":       {answer(func(o *outcome) { o.Truncated = schema.TruncatedUnspecified }), content{digest: "N"}},
 		"304": {answer(func(o *outcome) {
 			o.Outcome, o.ContentDigest, o.Revisit, o.ETag, o.LastModified = schema.NotModified, "D", schema.RevisitNotModified, "", ""
 		}), kept},

@@ -124,8 +124,8 @@ func content(r, prior *schema.URLRecord, o *outcome) {
 		r.ETag, r.LastModified = "", ""
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	case o.Truncated == schema.TruncatedUnspecified:
-		// Nothing of it is kept that a later answer could stand for.
-		r.ETag, r.LastModified = "", ""
+		// It lies nowhere, as it asked.
+		r.ETag, r.LastModified = o.ETag, o.LastModified
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	case o.Revisit == "":
 		r.ETag, r.LastModified = o.ETag, o.LastModified
