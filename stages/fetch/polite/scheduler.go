@@ -54,6 +54,7 @@ type Scheduler struct {
 	turns     int // not done
 	left      int // items in queues
 	closed    bool
+	sent      bool               // some request was written
 	closesAt  time.Time          // when Close will be called; zero: not known
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero: neither was
 	wholly    bool               // it was HoldAll
@@ -217,7 +218,8 @@ func (s *Scheduler) close() {
 }
 
 // CloseAt says when Close will be called, so that nobody waits for it: what cannot
-// be due before is given back as soon as nothing else is left. Zero: not known.
+// be due before is given back as soon as nothing else is left, if anything was sent.
+// Zero: not known.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,7 +289,9 @@ func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool)
 	if len(s.timed) == 0 {
 		return nil, idle, s.turns > 0
 	}
-	if first := s.timed[0].at; s.turns > 0 || s.closed || s.closesAt.IsZero() || first.Before(s.closesAt) {
+	// A task that has sent nothing waits for the window to close: the next round
+	// would be in the same position, and the one after it.
+	if first := s.timed[0].at; s.turns > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
 	s.log.Info("nothing that is left can be fetched before the window closes", "left", s.left)

@@ -115,7 +115,7 @@ func (t *Turn) Written(at time.Time, a netip.Addr) (Pace, error) {
 		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
-	t.at, t.Delay, h.held = at, p.Delay, false
+	t.at, t.Delay, h.held, s.sent = at, p.Delay, false, true
 	s.settle(h)
 	s.wake1()
 	return p, nil
