@@ -67,12 +67,12 @@ func (t *Turn) Another() (Item, bool) {
 // PutBack returns an item that was not used, to come first when the host is due again.
 func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, it) }
 
-// HasAddress reports whether the host's address is known. If it is not, who can find
-// it out tells it with Meet before connecting.
+// HasAddress reports whether the host's address is known, or that it is exempt from
+// pace. If it is not, who can find it out tells it with Meet before connecting.
 func (t *Turn) HasAddress() bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	return t.h.addr != nil
+	return t.h.met
 }
 
 // Meet tells the address that the turn's request would go to, and reports whether a
