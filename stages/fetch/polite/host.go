@@ -62,6 +62,7 @@ type host struct {
 	recent    float64   // the smaller of that and the last: one slow answer makes no slow host
 	silent    int       // requests in a row that got no answer
 	inFlight  int
+	met       bool // its address is known: addr, or that it is exempt
 	held      bool // by a turn that may yet write, or that drains
 	br        breaker
 	addr      *address

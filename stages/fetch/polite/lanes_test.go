@@ -341,3 +341,19 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 		t.Errorf("%d and %d requests, %d look-ups; want 30, 600 and one a host", alone, many, looked)
 	}
 }
+
+// A round in which nothing could be sent must not end at once: another would begin.
+func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(time.Second, 1))
+	s.CloseAt(clock.now.Add(time.Hour))
+	s.Add("a", rows(0, 2))
+	s.Restore([]Clock{{Host: "a", Wait: 20 * time.Hour}}, true)
+	if turn, wait, more := s.pick(clock.now); turn != nil || wait != 20*time.Hour || !more {
+		t.Errorf("turn %+v, wait %v, more %t; want none until Close is called", turn, wait, more)
+	}
+	s.Close()
+	if turn, _, _ := s.pick(clock.now); turn == nil || turn.Kind != Closed {
+		t.Errorf("turn %+v after Close", turn)
+	}
+}

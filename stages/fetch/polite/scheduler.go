@@ -54,6 +54,7 @@ type Scheduler struct {
 	turns     int // not done
 	left      int // items in queues
 	closed    bool
+	sent      bool               // some request was written
 	closesAt  time.Time          // when Close will be called; zero: not known
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero: neither was
 	wholly    bool               // it was HoldAll
@@ -161,70 +162,6 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 	}
 }
 
-// SetCrawlDelay takes the Crawl-delay of a host's robots.txt, a floor under the
-// configured delay. Of several (http and https are one host) the longest holds.
-// An unknown host is added.
-func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.hosts[name]
-	if h == nil {
-		h = s.add(name, noRows{})
-	}
-	if d > h.crawlDelay {
-		h.crawlDelay = d
-		h.slacken(s.cfg.SlowFactor)
-		s.settle(h)
-	}
-}
-
-// Configured is the delay that the config has for a host.
-func (s *Scheduler) Configured(name string) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cfg.of(name).delay
-}
-
-// Reload replaces the config at once. Hosts of a domain that is stopped now get
-// turns that say so.
-func (s *Scheduler) Reload(cfg Config) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cfg = cfg
-	for _, h := range s.inOrder {
-		h.adopt(s.cfg.of(h.name))
-		h.stored = 0
-		h.slacken(cfg.SlowFactor)
-		s.settle(h)
-	}
-	s.wake1()
-}
-
-// Close ends fetching: all items left get turns that say Closed (Suspended where
-// the breaker is open). Turns that were given before go on.
-func (s *Scheduler) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close()
-	s.wake1()
-}
-
-func (s *Scheduler) close() {
-	s.closed = true
-	for _, h := range s.inOrder {
-		s.settle(h)
-	}
-}
-
-// CloseAt says when Close will be called, so that nobody waits for it: what cannot
-// be due before is given back as soon as nothing else is left. Zero: not known.
-func (s *Scheduler) CloseAt(at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closesAt = at
-	s.wake1()
-}
-
 // Next waits for the next turn. It gives io.EOF when there is nothing left and
 // no turn is out that could bring more, and the context's error when that ends.
 func (s *Scheduler) Next(ctx context.Context) (*Turn, error) {
@@ -287,7 +224,9 @@ func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool)
 	if len(s.timed) == 0 {
 		return nil, idle, s.turns > 0
 	}
-	if first := s.timed[0].at; s.turns > 0 || s.closed || s.closesAt.IsZero() || first.Before(s.closesAt) {
+	// A task that has sent nothing waits for the window to close: the next round
+	// would be in the same position, and the one after it.
+	if first := s.timed[0].at; s.turns > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
 	s.log.Info("nothing that is left can be fetched before the window closes", "left", s.left)

@@ -67,12 +67,12 @@ func (t *Turn) Another() (Item, bool) {
 // PutBack returns an item that was not used, to come first when the host is due again.
 func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, it) }
 
-// HasAddress reports whether the host's address is known. If it is not, who can find
-// it out tells it with Meet before connecting.
+// HasAddress reports whether the host's address is known, or that it is exempt from
+// pace. If it is not, who can find it out tells it with Meet before connecting.
 func (t *Turn) HasAddress() bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	return t.h.addr != nil
+	return t.h.met
 }
 
 // Meet tells the address that the turn's request would go to, and reports whether a
@@ -115,7 +115,7 @@ func (t *Turn) Written(at time.Time, a netip.Addr) (Pace, error) {
 		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
-	t.at, t.Delay, h.held = at, p.Delay, false
+	t.at, t.Delay, h.held, s.sent = at, p.Delay, false, true
 	s.settle(h)
 	s.wake1()
 	return p, nil
