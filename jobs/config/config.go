@@ -37,6 +37,7 @@ type Politeness struct {
 	Delay           Duration            `yaml:"delay"`                       // least gap between two requests to one host
 	InFlightPerHost int                 `yaml:"in_flight_per_host"`          // concurrent requests to one host
 	PerAddressDelay *Duration           `yaml:"per_address_delay,omitempty"` // least gap between two requests to one IP address; unset: 200ms, and none for connect_to targets
+	SlowFactor      float64             `yaml:"slow_factor"`                 // a slow host's delay grows by this times what its answers take beyond it, to 30s at most; 0: never
 	RobotsTTL       Duration            `yaml:"robots_ttl"`                  // how long a robots.txt is believed
 	Classes         map[string]Duration `yaml:"classes,omitempty"`           // delay by class of domain
 	Domains         map[string]Domain   `yaml:"domains,omitempty"`           // overrides by registered domain
@@ -44,9 +45,10 @@ type Politeness struct {
 
 // Domain overrides politeness for one registered domain.
 type Domain struct {
-	Class string    `yaml:"class,omitempty"`
-	Delay *Duration `yaml:"delay,omitempty"`
-	Stop  string    `yaml:"stop,omitempty"` // reason; not empty: no more requests
+	Class           string    `yaml:"class,omitempty"`
+	Delay           *Duration `yaml:"delay,omitempty"`
+	InFlightPerHost int       `yaml:"in_flight_per_host,omitempty"` // 0: as for all
+	Stop            string    `yaml:"stop,omitempty"`               // reason; not empty: no more requests
 }
 
 // Fetch bounds a fetch task and its requests.
@@ -148,8 +150,8 @@ func Default() *Config {
 	return &Config{
 		Politeness: Politeness{
 			Delay: Duration(2 * time.Second), InFlightPerHost: 1,
-			RobotsTTL: Duration(24 * time.Hour),
-			Classes:   map[string]Duration{"ecommerce": Duration(5 * time.Second), "news": Duration(3 * time.Second)},
+			SlowFactor: 2, RobotsTTL: Duration(24 * time.Hour),
+			Classes: map[string]Duration{"ecommerce": Duration(5 * time.Second), "news": Duration(3 * time.Second)},
 		},
 		Fetch: Fetch{
 			Slots:   200,

@@ -27,6 +27,9 @@ func (c *Config) Validate() error {
 	if d := c.Politeness.PerAddressDelay; d != nil {
 		check.duration("politeness.per_address_delay", *d, 0, 24*time.Hour)
 	}
+	if f := c.Politeness.SlowFactor; !(f >= 0 && f <= 10) { // NaN is refused too
+		check.fail("politeness.slow_factor", fmt.Sprintf("is %v: it may be 0 (slow hosts are treated as others) to 10", f))
+	}
 	check.duration("politeness.robots_ttl", c.Politeness.RobotsTTL, time.Minute, 24*time.Hour)
 	for _, class := range sortedKeys(c.Politeness.Classes) {
 		check.duration("politeness.classes."+class, c.Politeness.Classes[class], 0, 24*time.Hour)
@@ -43,6 +46,7 @@ func (c *Config) Validate() error {
 		if d.Delay != nil {
 			check.duration(field, *d.Delay, 0, 24*time.Hour)
 		}
+		check.positive(field+".in_flight_per_host", d.InFlightPerHost, 0, 64)
 	}
 	check.positive("fetch.slots", c.Fetch.Slots, 1, 10000)
 	check.duration("fetch.timeout.connect", c.Fetch.Timeout.Connect, time.Millisecond, time.Hour)

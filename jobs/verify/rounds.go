@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -93,7 +94,7 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 	if a.Config == nil {
 		return nil
 	}
-	a.inFlight, a.robotsTTL = a.Config.Politeness.InFlightPerHost, a.Config.Politeness.RobotsTTL.Std()
+	a.inFlight, a.robotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
 	key := layout.Politeness(a.Crawl)
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || !ok {
@@ -103,9 +104,19 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 	if err != nil {
 		return a.fault(err, 0, documents, -1, key)
 	}
-	a.inFlight = max(a.inFlight, newest.InFlightPerHost)
+	a.inFlight = max(a.inFlight, mostInFlight(newest))
 	a.robotsTTL = max(a.robotsTTL, newest.RobotsTTL.Std())
 	return nil
+}
+
+// mostInFlight is how many requests to some host may be in flight: rows do not tell
+// which domain's exception held for them.
+func mostInFlight(p config.Politeness) int {
+	most := p.InFlightPerHost
+	for _, d := range p.Domains {
+		most = max(most, d.InFlightPerHost)
+	}
+	return most
 }
 
 // hasRound reports whether there is any object of a round.

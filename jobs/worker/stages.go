@@ -172,6 +172,7 @@ func Politeness(c *config.Config) polite.Config {
 	if d := c.Politeness.PerAddressDelay; d != nil {
 		p.PerAddressDelay = d.Std()
 	}
+	p.SlowFactor = c.Politeness.SlowFactor
 	p.RobotsTTL = c.Politeness.RobotsTTL.Std()
 	p.Classes, p.Domains = nil, nil
 	for name, d := range c.Politeness.Classes {
@@ -184,7 +185,7 @@ func Politeness(c *config.Config) polite.Config {
 		if p.Domains == nil {
 			p.Domains = map[string]polite.Domain{}
 		}
-		o := polite.Domain{Class: d.Class, Stop: d.Stop}
+		o := polite.Domain{Class: d.Class, InFlightPerHost: d.InFlightPerHost, Stop: d.Stop}
 		if d.Delay != nil {
 			delay := d.Delay.Std()
 			o.Delay = &delay

@@ -43,9 +43,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	defer s.x.Release()
 	v.note(s)
 	if s.aborted() {
-		if !s.at.IsZero() {
-			v.tries-- // the same try, once more
-		}
+		v.tries-- // the same try, once more
 		c.keep(v, time.Time{})
 		t.Done(polite.Result{Again: &polite.Item{ID: v.row}})
 		return

@@ -38,16 +38,18 @@ type verdictOf struct {
 func classifyError(err error) verdictOf {
 	switch {
 	case errors.Is(err, wire.ErrNXDomain):
-		return verdictOf{schema.DNSError, never, polite.Failure}
+		return verdictOf{schema.DNSError, never, polite.Unanswered}
 	case errors.Is(err, wire.ErrDNS):
-		return verdictOf{schema.DNSError, afterDNS, polite.Failure}
+		return verdictOf{schema.DNSError, afterDNS, polite.Unanswered}
 	case errors.Is(err, wire.ErrAddressBlocked):
 		return verdictOf{schema.AddressBlocked, never, polite.Unsent}
 	case errors.Is(err, wire.ErrTimeout):
-		return verdictOf{schema.Timeout, afterTimeout, polite.Failure}
+		return verdictOf{schema.Timeout, afterTimeout, polite.Unanswered}
 	case errors.Is(err, wire.ErrTLS):
 		return verdictOf{schema.TLSError, never, polite.Failure}
-	case errors.Is(err, wire.ErrConnect), errors.Is(err, wire.ErrDisconnect):
+	case errors.Is(err, wire.ErrConnect):
+		return verdictOf{schema.ConnectError, never, polite.Unanswered}
+	case errors.Is(err, wire.ErrDisconnect):
 		return verdictOf{schema.ConnectError, never, polite.Failure}
 	case errors.Is(err, wire.ErrProtocol):
 		return verdictOf{schema.ProtocolError, never, polite.Failure}

@@ -91,7 +91,7 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 	connections := wire.Config{
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
-		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
+		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 	}
 	if len(cfg.Resolvers) > 0 {
 		if connections.Resolver, err = wire.NameServers(cfg.Resolvers...); err != nil {
@@ -113,7 +113,7 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out,
 		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
 		sched: polite.New(polite.Options{
-			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker,
+			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
 		}),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		mayWrite: func(time.Time) bool { return true },

@@ -42,6 +42,7 @@ type lab struct {
 	parser Parser
 	runs   int
 	planID string
+	tune   func(*wire.Config) // where connections go; nil: to the web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels, which must
@@ -124,7 +125,9 @@ func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifes
 		in = &Input{}
 	}
 	in.Task, in.Plan = l.task, l.plan
-	l.cfg.tune = l.web.tune
+	if l.cfg.tune = l.tune; l.tune == nil {
+		l.cfg.tune = l.web.tune
+	}
 	return Run(ctx, l.env(bucket, scratch), in, l.cfg, l.parser)
 }
 

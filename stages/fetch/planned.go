@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // planned holds the URLs of the partition: their records in a scratch file, and
@@ -42,7 +43,10 @@ type hostRows struct {
 	ranges []rowRange
 }
 
-type rowRange struct{ from, to int32 }
+type rowRange struct {
+	from, to int32
+	band     polite.Band // of all its rows
+}
 
 // loadPlanned copies the rows of a partition file into the scratch directory.
 func loadPlanned(ctx context.Context, b store.Bucket, f manifest.File, scratch string) (*planned, error) {
@@ -111,10 +115,11 @@ func (p *planned) add(w io.Writer, place map[string]int, row *schema.PlannedURL)
 		p.hosts = append(p.hosts, hostRows{host: row.Host})
 	}
 	h := &p.hosts[i]
-	if k := len(h.ranges) - 1; k >= 0 && h.ranges[k].to == n {
+	band := polite.BandOf(row.Priority)
+	if k := len(h.ranges) - 1; k >= 0 && h.ranges[k].to == n && h.ranges[k].band == band {
 		h.ranges[k].to++
 	} else {
-		h.ranges = append(h.ranges, rowRange{n, n + 1})
+		h.ranges = append(h.ranges, rowRange{n, n + 1, band})
 	}
 	return nil
 }
@@ -178,6 +183,17 @@ func newQueue(ranges []rowRange, recorded *roaring.Bitmap) *queue {
 
 // Len is how many rows are left.
 func (q *queue) Len() int { return q.left }
+
+// Band is the band of the row that Pop gives next.
+func (q *queue) Band() polite.Band {
+	for len(q.ranges) > 1 && q.ranges[0].from == q.ranges[0].to {
+		q.ranges = q.ranges[1:]
+	}
+	if len(q.ranges) == 0 {
+		return polite.Batch
+	}
+	return q.ranges[0].band
+}
 
 // Pop takes the next row.
 func (q *queue) Pop() (int64, bool) {

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -73,6 +74,11 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		// One octet more than is read tells a file that is longer.
 		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
 	}
+	if !c.meet(ctx, t, a.url, row) {
+		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: its address is not due", wire.ErrAborted)
+		return s
+	}
+	looked := row.DNSMS
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay
@@ -90,11 +96,15 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		if !c.mayWrite(now) {
 			return errLapsed
 		}
+		pace, err := t.Written(now, addr)
+		if err != nil {
+			return err
+		}
 		s.at = now
-		row.Start = now.UnixMilli()
+		row.Start, row.DelayMS = now.UnixMilli(), millis(pace.Delay)
 		row.QueueMS = millis(max(now.Sub(t.Due), 0))
-		if gap, known := t.Written(now, addr); known {
-			ms := millis(gap)
+		if !pace.First {
+			ms := millis(pace.Gap)
 			row.GapMS = &ms
 		}
 		return nil
@@ -104,7 +114,24 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	s.x, s.err = c.client.Do(ctx, req)
 	c.progress.Add(stages.CountFlights, -1)
 	c.describe(s)
+	row.DNSMS += looked
 	return s
+}
+
+// meet finds out, for a host whose address is not known yet, whether that is due: if
+// not, the turn is to be put back, so that hosts that share an address wait for it
+// without a slot and without a connection.
+func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string, row *schema.Request) bool {
+	if t.HasAddress() {
+		return true
+	}
+	began := c.clock.Now()
+	addrs, route, err := c.client.Locate(ctx, url)
+	row.DNSMS = millis(c.clock.Now().Sub(began))
+	if err != nil || len(addrs) == 0 {
+		return true // the request will fail in the same way, and say why
+	}
+	return t.Meet(c.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
 // pacedAddress is the address that a request is paced by: none for a target that
