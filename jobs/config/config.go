@@ -61,7 +61,8 @@ type Fetch struct {
 	CrawlWindow          Duration   `yaml:"crawl_window"` // run starts no further round after it
 	Proxy                string     `yaml:"proxy"`
 	Checkpoint           Checkpoint `yaml:"checkpoint"`
-	ConnectTo            []string   `yaml:"connect_to,omitempty"` // HOST:PORT:ADDR:PORT as curl's
+	ConnectTo            []string   `yaml:"connect_to,omitempty"`   // HOST:PORT:ADDR:PORT as curl's
+	NameServers          []string   `yaml:"name_servers,omitempty"` // ADDRESS:PORT, asked in turn instead of the system's
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
 }
 

@@ -11,7 +11,7 @@ import (
 // change: nothing in them alters which URLs are crawled or how results are made.
 var changeable = []string{
 	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy",
-	"fetch.checkpoint", "fetch.connect_to", "fetch.allow_private_networks", "store", "kubernetes",
+	"fetch.checkpoint", "fetch.connect_to", "fetch.name_servers", "fetch.allow_private_networks", "store", "kubernetes",
 }
 
 // Adopt checks that later differs from the frozen config c only where a running

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"reflect"
@@ -69,6 +70,11 @@ func (c *Config) Validate() error {
 	if c.Fetch.Proxy != "" {
 		if u, err := url.Parse(c.Fetch.Proxy); err != nil || u.Scheme != "http" || u.Host == "" {
 			check.fail("fetch.proxy", "is no proxy address: write http://host:port")
+		}
+	}
+	for _, s := range c.Fetch.NameServers {
+		if a, err := netip.ParseAddrPort(s); err != nil || a.Port() == 0 {
+			check.fail("fetch.name_servers", fmt.Sprintf("holds %q, which is no address with a port: write 192.0.2.53:53 or [2001:db8::53]:53", s))
 		}
 	}
 	check.positive("parse.max_links", c.Parse.MaxLinks, 0, 1_000_000)

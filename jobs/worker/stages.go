@@ -146,6 +146,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.StripParams = c.Plan.StripParams
 	f.Proxy = c.Fetch.Proxy
 	f.ConnectTo = c.Fetch.ConnectTo
+	f.NameServers = c.Fetch.NameServers
 	f.PaceConnectTo = c.Politeness.PerAddressDelay != nil
 	f.AllowPrivateNetworks = c.Fetch.AllowPrivateNetworks
 	return f

@@ -23,8 +23,9 @@ type Config struct {
 	Checkpoint   Checkpoint
 	StripParams  []string // query parameters that canonical URLs lack
 
-	Proxy     string
-	ConnectTo []string // HOST:PORT:ADDR:PORT
+	Proxy       string
+	ConnectTo   []string // HOST:PORT:ADDR:PORT
+	NameServers []string // ADDRESS:PORT, asked in turn; none: the system's
 	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
 	PaceConnectTo bool
 

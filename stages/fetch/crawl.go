@@ -89,6 +89,9 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
 	}
+	if len(cfg.NameServers) > 0 {
+		connections.Resolver = wire.NameServers(cfg.NameServers)
+	}
 	if cfg.tune != nil {
 		cfg.tune(&connections)
 	}

@@ -93,7 +93,7 @@ type Exchange struct {
 
 	framing framing  // chunk framing of the raw body
 	buffers [][]byte // what Release gives back
-	hold    *holding    // memory beyond ownBytes; nil before the response
+	hold    *holding // memory beyond ownBytes; nil before the response
 }
 
 // RawBodyLen is the length in bytes of the body as received, framing included.

@@ -32,8 +32,8 @@ var errNoRoom = errors.New("no memory for the body within the time limit, others
 type room struct {
 	mu      sync.Mutex
 	free    int64
-	through *holding   // who is through the gate; nil: nobody
-	line    []*want // the first comes first
+	through *holding // who is through the gate; nil: nobody
+	line    []*want  // the first comes first
 	holders map[*holding]struct{}
 }
 
