@@ -39,7 +39,7 @@ fetch:
   name_servers: ["%s"]
   allow_private_networks: %v
   connect_to: [%s]
-plan: {max_depth: 5, budgets: {default: 60}}
+plan: {max_depth: 3, budgets: {default: 200}}
 `
 
 // hostileFault is a way to misbehave, and what a crawl is to make of it.
@@ -106,7 +106,9 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		t.Fatal(err)
 	}
 	t.Logf("%d URLs planned first, %d rounds: peak memory %d MiB, CPU %v", len(r.urls), rounds, peak>>20, cpu)
-	crawlbatch(t, append([]string{"verify"}, month...)...)
+	if len(r.urls) < 10_000 { // it reads all that a list named, which others do too
+		crawlbatch(t, append([]string{"verify"}, month...)...)
+	}
 	b := openDir(t, store)
 	sealed, err := worker.Sealed(t.Context(), b, "2026-11")
 	if err != nil {
