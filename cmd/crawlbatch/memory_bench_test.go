@@ -33,7 +33,7 @@ func BenchmarkMapMemory(b *testing.B) {
 	}{
 		{"600 URLs of 5 MiB", 600, 300, "large"},
 		{"10k URLs", 10_000, 300, "small"},
-		{"200k URLs", 200_000, 300, "small"},
+		{"100k URLs", 100_000, 300, "small"},
 	} {
 		b.Run(x.name, func(b *testing.B) {
 			addr := benchProcess(b, benchMemory)
