@@ -218,3 +218,42 @@ func TestRememberedPayloadsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Of what asks that no copy be kept there is nothing to refer to, neither in this
+// crawl nor in the next.
+func TestNothingRefersToWhatIsNotKept(t *testing.T) {
+	long := strings.Repeat("<p>the same everywhere", 100)
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			if r.URL.Path == "/p00" || r.URL.Path == "/p02" {
+				w.Header().Set("X-Robots-Tag", "noarchive")
+			}
+			fmt.Fprint(w, long)
+		}), urls("a.com", 4)...)
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetches := l.outcomes(r)
+		for path, want := range map[string]struct {
+			revisit   schema.Revisit
+			truncated string
+		}{
+			"/p00": {"", schema.TruncatedUnspecified}, "/p01": {"", ""},
+			"/p02": {"", schema.TruncatedUnspecified}, "/p03": {schema.RevisitIdentical, ""},
+		} {
+			if f := fetches["http://a.com"+path]; f.Revisit != want.revisit || f.Truncated != want.truncated || f.Outcome != schema.OK {
+				t.Errorf("%s: %s, revisit %q, truncated %q; want %+v", path, f.Outcome, f.Revisit, f.Truncated, want)
+			}
+		}
+		for _, c := range rowsOf[schema.Capture](l, r, stages.FileCaptures) {
+			if c.PayloadFilename == "" {
+				continue
+			}
+			if e, block := l.recordAt(c.PayloadFilename, c.PayloadRecordOff, c.PayloadRecordLen); e.TargetURI() != "http://a.com/p01" || !strings.Contains(block, long) {
+				t.Errorf("%s refers to %s", c.URL, e.TargetURI())
+			}
+		}
+	})
+}
