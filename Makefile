@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-s3 test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-s3 test-hostile test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test: ## run all unit tests with the race detector
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
+
+test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
+	CRAWLBATCH_HOSTILE=1 $(GO) test -count=1 -timeout 5m -run 'Hostile' ./cmd/crawlbatch
 
 KILLS ?= 100
 RUNS  ?= 1

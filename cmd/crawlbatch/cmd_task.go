@@ -115,6 +115,9 @@ func runTask(ctx context.Context, o taskOptions) error {
 	if !o.task.Stage.Valid() {
 		return usagef("stage %q: it may be %s", o.task.Stage, stageNames())
 	}
+	if o.task.Stage == stages.Fetch {
+		boundMemory(fetchMemory)
+	}
 	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func TestRealSite(t *testing.T) {
 	compareRealSites(t, storeDir)
 }
 
-func write(t *testing.T, name, text string) {
+func write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

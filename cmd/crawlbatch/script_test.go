@@ -17,6 +17,10 @@ func TestMain(m *testing.M) {
 		serveBenchPages()
 		return
 	}
+	if os.Getenv(benchMemory) != "" {
+		serveMemoryPages()
+		return
+	}
 	testscript.Main(m, map[string]func(){"crawlbatch": main})
 }
 

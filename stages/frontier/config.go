@@ -32,6 +32,10 @@ type Config struct {
 	MaxLength   int // octets; longer URLs are taken for traps
 	MaxSegments int // path segments; more are taken for a trap
 	MaxRepeats  int // of a run of one to three segments one after another; more are taken for a trap
+	// SimilarPages is how many pages of a round must have URLs that differ in numbers
+	// and values only, and the same text, for more such URLs to be taken for a trap; 0:
+	// no number does.
+	SimilarPages int
 
 	Interval    time.Duration // until a URL that was fetched once is due again
 	MinInterval time.Duration // of one that changes each time
@@ -46,7 +50,7 @@ func Default() Config {
 	const day = 24 * time.Hour
 	return Config{
 		Follow: FollowDomain, MaxDepth: 15,
-		MaxLength: 2000, MaxSegments: 20, MaxRepeats: 2,
+		MaxLength: 2000, MaxSegments: 20, MaxRepeats: 2, SimilarPages: 50,
 		Interval: 30 * day, MinInterval: day, MaxInterval: 180 * day, RetryAfter: day,
 		Memory: 64 << 20,
 	}

@@ -16,6 +16,7 @@ type decider struct {
 	round   string // as 2026-11.0
 	planned planned
 	ranks   map[string]float64
+	alike   alike
 	hosts   int64 // of all buckets
 
 	urls    *table.Writer[schema.URLRecord]
@@ -179,6 +180,9 @@ func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schem
 		return schema.SkipDepth, fmt.Sprintf("max_depth %d", d.cfg.MaxDepth)
 	}
 	if why := d.cfg.trap(k); why != "" {
+		return schema.SkipTrap, why
+	}
+	if why := d.alike.trap(k); why != "" {
 		return schema.SkipTrap, why
 	}
 	return "", ""

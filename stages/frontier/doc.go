@@ -18,6 +18,11 @@
 // the row at hand, the bucket's host ranks and, where the policy asks for them, its
 // planned hosts and domains.
 //
+// A trap is a URL too long, of too many segments or of segments that repeat, or one
+// like at least 50 of the round (but for numbers, identifiers and values) of whose
+// pages each has the text of the one before. These are the only cases in which a page's
+// content decides about a URL; what made a URL a trap is in the row's detail.
+//
 // It promises that every target of a link of a followed kind ends in urls or in
 // skips, by exact comparison of URLs: nothing is lost to a hash. The same inputs give
 // the same bytes: no clock is read, times follow from those recorded. It imports

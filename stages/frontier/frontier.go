@@ -36,6 +36,9 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if d.ranks, d.hosts, err = ranks(ctx, env.Bucket, in.Results[stages.Rank], inputs.bucket); err != nil {
 		return nil, err
 	}
+	if d.alike, err = inputs.learn(ctx); err != nil {
+		return nil, err
+	}
 	if d.urls, err = table.NewWriter[schema.URLRecord](filepath.Join(env.Scratch, "urls.parquet"), table.SortedBy("url_surtkey", "url")); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type world struct {
 	inlinks  []schema.Inlink
 	hosts    []schema.Host
 	refused  []schema.Refused
+	pages    []schema.Page
 }
 
 const at = 1_000_000 // when everything was fetched, ms
@@ -148,6 +149,9 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 			filter(w.captures, func(c schema.Capture) bool { return owns(c.URL) }),
 			bySURT(func(c schema.Capture) (string, string) { return c.SURT, c.URL }))
 		captures.Subset = schema.SubsetDiagnostics
+		merge.Files = append(merge.Files, put(t, b, stages.FilePages, layout.Working("2026-11", 1, "merge", "pages", n),
+			filter(w.pages, func(p schema.Page) bool { return owns(p.URL) }),
+			bySURT(func(p schema.Page) (string, string) { return p.SURT, p.URL })))
 		merge.Files = append(merge.Files, captures)
 		rank.Files = append(rank.Files,
 			put(t, b, stages.FileInlinks, layout.Working("2026-11", 1, "rank", "inlinks", n),

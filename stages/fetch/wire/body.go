@@ -22,9 +22,6 @@ const (
 	firstBody = 64 << 10
 	// maxAnnounced is the most that is set aside on the word of a Content-Length.
 	maxAnnounced = 256 << 10
-	// largeBody is the size in bytes up to which any exchange may hold a payload,
-	// and a body.
-	largeBody = 512 << 10
 	// prefixLen is how much of a body WHATWG's MIME sniffing looks at (MIME
 	// Sniffing, 5.2 "resource header").
 	prefixLen = 1445
@@ -198,10 +195,8 @@ func (m *message) readData(n int64) (bodyEnd, error) {
 		}
 		if len(x.Payload) == cap(x.Payload) {
 			size := min(m.maxBody, max(2*int64(cap(x.Payload)), firstBody))
-			if size > largeBody && m.enlarge != nil {
-				if err := m.enlarge(); err != nil {
-					return endBroken, err
-				}
+			if err := m.room(size); err != nil {
+				return endBroken, err
 			}
 			x.Payload = growBuffer(x.Payload, int(size))
 		}
@@ -222,6 +217,15 @@ func (m *message) readData(n int64) (bodyEnd, error) {
 		}
 	}
 	return endFramed, nil
+}
+
+// room asks for the memory of a payload of so many bytes and of the framing.
+func (m *message) room(payload int64) error {
+	size, _ := bufferSize(int(payload))
+	if all := int64(size + cap(m.x.framing.bytes)); all > ownBytes && m.grow != nil {
+		return m.grow(all)
+	}
+	return nil
 }
 
 // testPrefix shows the body's beginning to onPrefix, once: as soon as there is

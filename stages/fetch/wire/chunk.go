@@ -62,6 +62,10 @@ func (m *message) readChunkSize() (int64, error) {
 	start := len(f.bytes)
 	var err error
 	f.bytes, err = m.source.appendLine(f.bytes, min(maxChunkLine, maxFraming-start))
+	if err == nil && cap(f.bytes) > m.framed {
+		m.framed = cap(f.bytes)
+		err = m.room(int64(cap(m.x.Payload)))
+	}
 	switch {
 	case err == errLong && len(f.bytes) >= maxFraming:
 		return 0, errFraming

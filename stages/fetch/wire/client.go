@@ -50,12 +50,13 @@ type Config struct {
 	IdleTimeout    time.Duration // 30s, or less if the server says so
 
 	Decoders int // bodies decoded at the same time: GOMAXPROCS
-	// LargeBodies is how many exchanges that are not released may hold a payload
-	// or body of more than 512 KiB; others wait with reading on, within their
-	// time limit, and are truncated after it: 16. It bounds the memory of any
-	// number of slots to 1 MiB each and 16 MiB for each of these.
-	LargeBodies int
-	Now         func() time.Time // time.Now
+	// Memory is how many bytes the payloads and bodies of all exchanges that are not
+	// released may hold together, beside 256 KiB of each and all of one: 64 MiB.
+	// Whose body finds no room waits with reading on, within its time limit, and ends
+	// as ErrAborted after it; while others wait, a body that comes at less than
+	// 32 KiB/s is cut off (TruncTime).
+	Memory int64
+	Now    func() time.Time // time.Now
 }
 
 func (c Config) withDefaults() Config {
@@ -69,7 +70,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxIdlePerHost, 1)
 	setDefault(&c.IdleTimeout, 30*time.Second)
 	setDefault(&c.Decoders, runtime.GOMAXPROCS(0))
-	setDefault(&c.LargeBodies, 16)
+	setDefault(&c.Memory, 64<<20)
 	c.DNSCache = c.DNSCache.withDefaults()
 	if c.Guard == nil {
 		c.Guard = guard.New(false)
@@ -97,7 +98,7 @@ type Client struct {
 	dns    *dnsCache
 	idle   *idlePool
 	decode chan struct{} // holds a token for every decoding that runs
-	large  chan struct{} // and for every exchange with a large body
+	room   *room         // for bodies
 }
 
 // New checks the configuration and returns a client that has opened nothing yet.
@@ -108,7 +109,7 @@ func New(cfg Config) (*Client, error) {
 		dns:    newDNSCache(cfg.Resolver, cfg.DNSCache, cfg.Now),
 		idle:   newIdlePool(cfg.MaxIdle, cfg.MaxIdlePerHost, cfg.Now),
 		decode: make(chan struct{}, cfg.Decoders),
-		large:  make(chan struct{}, cfg.LargeBodies),
+		room:   newRoom(cfg.Memory),
 		tls:    clientTLS(cfg.TLS),
 	}
 	if cfg.Proxy != "" {

@@ -108,6 +108,20 @@ func (d decoder) body(x *Exchange) (cut bool) {
 	return cut
 }
 
+// likely is the size that the body will probably have when its codings are undone,
+// at most maxBody; 0 if there are none.
+func (d decoder) likely(x *Exchange) int64 {
+	list, _ := codings(x.Header)
+	if len(list) == 0 || len(x.Payload) == 0 {
+		return 0
+	}
+	n := 5 * int64(len(x.Payload))
+	if list[len(list)-1] == "gzip" && len(list) == 1 {
+		n = gzipLength(x.Payload)
+	}
+	return min(max(n, firstBody), d.maxBody)
+}
+
 // prefix returns prefixLen or more bytes of the body's beginning, decoded as far
 // as they can be; in a pooled buffer if owned, else they are the payload.
 func (d decoder) prefix(x *Exchange) (b []byte, owned bool) {

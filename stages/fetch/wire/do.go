@@ -6,7 +6,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -159,11 +158,12 @@ func (e *exchanger) write(k *conn, b []byte) (int, error) {
 // receive reads the response whose first byte has come.
 func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error) {
 	c, x := e.client, e.x
+	x.hold = &holding{room: c.room}
 	d := decoder{maxBody: e.maxBody, maxRatio: c.cfg.MaxRatio}
 	m := &message{
 		source: k.source, x: x, method: e.req.method(), https: e.target.https,
 		maxHeader: c.cfg.MaxHeader, maxBody: e.maxBody,
-		deadline: e.deadline, enlarge: func() error { return e.enlarge(ctx) },
+		deadline: e.deadline, grow: func(bytes int64) error { return e.grow(ctx, bytes) },
 		wait: func(d time.Duration) {
 			if d == 0 {
 				k.limit(e.deadline)
@@ -197,7 +197,9 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 			x.Truncated = TruncFiltered
 		}
 	} else {
+		x.hold.reads(func() { k.limit(past) })
 		err = m.readBody()
+		x.hold.reads(nil)
 	}
 	for _, b := range [][]byte{x.Payload, x.framing.bytes} {
 		if b != nil {
@@ -207,11 +209,14 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	if ctx.Err() != nil {
 		return false, e.fail(k, ErrAborted, PhaseBody, context.Cause(ctx))
 	}
+	if errors.Is(err, errNoRoom) {
+		return false, e.fail(k, ErrAborted, PhaseBody, err)
+	}
 	x.PayloadDigest = digest(x.Payload)
 	if x.Filtered {
 		x.Body, x.BodyTruncated = nil, x.Truncated
-	} else {
-		e.decode(ctx, d)
+	} else if derr := e.decode(ctx, d); derr != nil {
+		return false, e.fail(k, ErrAborted, PhaseBody, derr)
 	}
 	if m.definite && k.source.buffered() > 0 {
 		x.warn(WarnBodyUnexpected)
@@ -219,54 +224,41 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	return err == nil && m.persistent(), nil
 }
 
-// decode undoes the codings of the body: with little memory first, since most
-// bodies need no more.
-func (e *exchanger) decode(ctx context.Context, d decoder) {
+// decode undoes the codings of the body, with as much memory first as it is likely
+// to need. An error says that there was none.
+func (e *exchanger) decode(ctx context.Context, d decoder) error {
 	x := e.x
 	undo := func(d decoder) bool {
 		e.client.decode <- struct{}{} // bounds the windows in memory; whoever has it waits for nobody
 		defer func() { <-e.client.decode }()
 		return d.body(x)
 	}
-	small := d
-	if x.large == nil {
-		small.maxBody = min(d.maxBody, largeBody)
-	}
+	held := int64(cap(x.Payload) + cap(x.framing.bytes))
 	warnings := len(x.Warnings)
-	if !undo(small) || small == d {
-		return
+	for tried := d.likely(x); ; tried = d.maxBody {
+		size, _ := bufferSize(int(tried))
+		if err := e.grow(ctx, held+int64(size)); err != nil {
+			return err
+		}
+		x.Warnings = x.Warnings[:warnings]
+		if cut := undo(decoder{maxBody: tried, maxRatio: d.maxRatio}); !cut || tried == d.maxBody {
+			break
+		}
 	}
-	if e.enlarge(ctx) != nil {
-		x.BodyTruncated = TruncTime
-		return
+	if len(x.Codings) > 0 {
+		held += int64(cap(x.Body))
 	}
-	x.Warnings = x.Warnings[:warnings]
-	undo(d)
+	x.hold.shrink(held)
+	return nil
 }
 
-// enlarge waits for the right to hold a large body, as long as the exchange has
-// time.
-func (e *exchanger) enlarge(ctx context.Context) error {
-	if e.x.large != nil {
+// grow waits for the right to hold so many bytes of a response, as long as the
+// exchange has time.
+func (e *exchanger) grow(ctx context.Context, bytes int64) error {
+	if bytes <= ownBytes {
 		return nil
 	}
-	select {
-	case e.client.large <- struct{}{}:
-		e.x.large = e.client.large
-		return nil
-	default:
-	}
-	timer := time.NewTimer(time.Until(e.deadline))
-	defer timer.Stop()
-	select {
-	case e.client.large <- struct{}{}:
-		e.x.large = e.client.large
-		return nil
-	case <-timer.C:
-		return os.ErrDeadlineExceeded
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return e.client.room.grow(ctx, e.x.hold, bytes, e.deadline)
 }
 
 // within is d from now, or the exchange's deadline if that is sooner.

@@ -13,7 +13,7 @@
 //
 //   - Every byte count is bounded: the head by MaxHeader, payload and decoded
 //     body by MaxBody each, decoding by MaxRatio too, the memory of all
-//     exchanges together by LargeBodies. Every wait is bounded by Timeouts.
+//     exchanges together by Memory. Every wait is bounded by Timeouts.
 //   - Do always returns an Exchange that is not nil, holding what is known even
 //     when there is an error (address, timings, bytes). Release it once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from

@@ -32,8 +32,8 @@ var (
 	ErrDisconnect = errors.New("disconnected before a response")
 	// ErrAddressBlocked: the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
-	// ErrAborted: the context ended, or OnWrite returned an error, which it
-	// wraps. It says nothing about the server.
+	// ErrAborted: the context ended, OnWrite returned an error, which it wraps, or
+	// there was no memory for the body. It says nothing about the server.
 	ErrAborted = errors.New("request aborted")
 	// ErrInvalid: the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")

@@ -91,9 +91,9 @@ type Exchange struct {
 	BytesIn  int64 // read from the peer inside TLS, interim responses included
 	BytesOut int64 // written to the peer inside TLS
 
-	framing framing       // chunk framing of the raw body
-	buffers [][]byte      // what Release gives back
-	large   chan struct{} // where Release gives back a token for a large body; nil if it has none
+	framing framing  // chunk framing of the raw body
+	buffers [][]byte // what Release gives back
+	hold    *holding // memory beyond ownBytes; nil before the response
 }
 
 // RawBodyLen is the length in bytes of the body as received, framing included.
@@ -150,15 +150,14 @@ func (r *sliceReader) Read(p []byte) (int, error) {
 
 // Release gives the buffers back; every byte slice of x is nil afterwards. A
 // second call does nothing. Release an exchange before the next Do of the same
-// flow: what is held may be what that waits for (Config.LargeBodies).
+// flow: what is held may be what that waits for (Config.Memory).
 func (x *Exchange) Release() {
 	for _, b := range x.buffers {
 		putBuffer(b)
 	}
 	x.buffers = nil
-	if x.large != nil {
-		<-x.large
-		x.large = nil
+	if x.hold != nil {
+		x.hold.release()
 	}
 	x.RawRequest, x.RawHead, x.Payload, x.Body = nil, nil, nil, nil
 	x.framing = framing{}

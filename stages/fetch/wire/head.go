@@ -34,7 +34,8 @@ type message struct {
 	deadline  time.Time     // of the exchange
 	quiet     time.Duration // if not 0, the longest silence within the body
 	onPrefix  func() bool
-	enlarge   func() error // asked before a payload grows beyond largeBody; nil: it may
+	grow      func(bytes int64) error // asked before payload and framing grow to so many bytes; nil: they may
+	framed    int                     // room in the framing that was asked for
 
 	minor        int  // of the protocol version HTTP/1.minor, for keep-alive
 	headEnded    bool // the head had its end; otherwise there is no body

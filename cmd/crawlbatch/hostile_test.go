@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// hostileSwitch, unless set, has the suite skipped.
+const hostileSwitch = "CRAWLBATCH_HOSTILE"
+
+// needHostile skips the test unless the suite is asked for.
+func needHostile(t *testing.T) {
+	t.Helper()
+	if os.Getenv(hostileSwitch) == "" {
+		t.Skipf("%s is not set: `make test-hostile` runs this", hostileSwitch)
+	}
+	t.Parallel()
+}
+
+const hostileConfig = `
+user_agent: "hostilebot/1.0 (+https://example.org/bot)"
+politeness: {delay: 20ms, per_address_delay: 0s}
+fetch:
+  slots: 200
+  timeout: {connect: 3s, first_byte: 3s, total: 6s}
+  checkpoint: {every: 5s, lease: 20s}
+  retries: {timeout: 0, server_error: 1, rate_limited: 1}
+  pauses: {rate_limited: 100ms, timeout: 100ms, server_error: 100ms, dns: 7s, breaker: 1s}
+  window: %v
+  resolvers: ["%s"]
+  allow_private_networks: %v
+  connect_to: [%s]
+plan: {max_depth: 3, budgets: {default: 200}}
+`
+
+// hostileFault is a way to misbehave, and what a crawl is to make of it.
+type hostileFault struct {
+	name   string
+	url    string           // planned; "" is http://NAME.test/
+	serve  func(x exchange) // answers for pages; nil: a page without fault
+	robots func(x exchange) // answers for robots.txt; nil: 404
+	tls    string           // see hostileWeb.handshake
+	dns    string           // see hostileWeb.nameAnswer
+
+	// What becomes of the planned URL.
+	outcome   schema.Outcome
+	status    int16
+	truncated string
+	warning   string // that some request of the host has; "" none is asked for
+	failure   string // that the error holds
+	// page says that there is a row of pages; title and links what it must say.
+	page  bool
+	title string
+	links int // -1: any number
+}
+
+// hostileRun is a crawl of a hostile web.
+type hostileRun struct {
+	urls    []string // planned first
+	rounds  int      // 0 is 1
+	private bool     // private addresses may be connected to
+	rules   []string // of connect_to, before those that lead to the web's ports
+}
+
+// planned are the URLs of faults.
+func planned(faults []hostileFault) (urls []string) {
+	for i := range faults {
+		urls = append(urls, faults[i].planned())
+	}
+	return urls
+}
+
+// runHostile crawls with the real binary, and gives what that left and the peak of
+// its memory.
+func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, peak int64) {
+	t.Helper()
+	rules := r.rules
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "crawlbatch"))
+	if out, err := exec.Command("go", "build", "-o", cmd.Path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	_, plain, _ := net.SplitHostPort(w.http)
+	_, secure, _ := net.SplitHostPort(w.tls)
+	_, refused, _ := net.SplitHostPort(w.refused)
+	rules = append(rules, "refused.test:80::"+refused, ":80::"+plain, ":443::"+secure)
+	rounds := max(r.rounds, 1)
+	source, conf, store := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "store")
+	write(t, source, strings.Join(r.urls, "\n"))
+	write(t, conf, fmt.Sprintf(hostileConfig, 40*time.Second, w.dns, r.private, `"`+strings.Join(rules, `", "`)+`"`))
+	month := []string{"--month", "2026-11", "--store", store}
+	crawlbatch(t, append([]string{"plan", "--source", source, "--config", conf}, month...)...)
+	cmd.Args = append(cmd.Args, append([]string{"run", "--rounds", fmt.Sprint(rounds)}, month...)...)
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.roots, "SSL_CERT_DIR="+filepath.Dir(w.roots))
+	peak, cpu, err := peakOf(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d URLs planned first, %d rounds: peak memory %d MiB, CPU %v", len(r.urls), rounds, peak>>20, cpu)
+	if len(r.urls) < 10_000 { // it reads all that a list named, which others do too
+		crawlbatch(t, append([]string{"verify"}, month...)...)
+	}
+	b := openDir(t, store)
+	sealed, err := worker.Sealed(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = &hostileRows{fetches: map[string]schema.Fetch{}, pages: map[string]schema.Page{}, links: map[string]int{},
+		warnings: map[string]string{}, skips: rowsOf[schema.Skip](t, b, sealed, "skips"), urls: rowsOf[schema.URLRecord](t, b, sealed, "urls")}
+	for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
+		rows.fetches[f.URL] = f
+	}
+	for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+		rows.pages[p.PlannedURL] = p
+	}
+	for _, l := range rowsOf[schema.Link](t, b, sealed, "links") {
+		rows.links[l.Source]++
+	}
+	for _, r := range rowsOf[schema.Request](t, b, sealed, "requests") {
+		rows.warnings[w.name(r.Host)] += r.Warnings + "; "
+	}
+	return rows, peak
+}
+
+// hostileRows is what a crawl of faults left.
+type hostileRows struct {
+	fetches  map[string]schema.Fetch // by planned URL
+	pages    map[string]schema.Page  // by planned URL
+	links    map[string]int          // by source
+	warnings map[string]string       // by fault
+	skips    []schema.Skip
+	urls     []schema.URLRecord
+}
+
+func (f *hostileFault) planned() string {
+	if f.url != "" {
+		return f.url
+	}
+	return "http://" + f.name + ".test/"
+}
+
+// check compares the rows with what the fault foretells.
+func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
+	got, ok := rows.fetches[f.planned()]
+	if !ok {
+		t.Fatalf("%s has no outcome", f.planned())
+	}
+	if got.Outcome != f.outcome || got.HTTPStatus != f.status || got.Truncated != f.truncated {
+		t.Errorf("%s, status %d, truncated %q (%s); want %s, %d, %q", got.Outcome, got.HTTPStatus, got.Truncated, got.Error, f.outcome, f.status, f.truncated)
+	}
+	if !strings.Contains(got.Error, f.failure) {
+		t.Errorf("error %q, want %q", got.Error, f.failure)
+	}
+	if w := rows.warnings[f.name]; !strings.Contains(w, f.warning) {
+		t.Errorf("warnings %q, want %q", w, f.warning)
+	}
+	page, ok := rows.pages[f.planned()]
+	if ok != f.page {
+		t.Errorf("there is a page: %v, want %v", ok, f.page)
+	}
+	if !ok {
+		return
+	}
+	if f.title != "" && page.Title != f.title {
+		t.Errorf("title %q, want %q", page.Title, f.title)
+	}
+	if n := rows.links[page.URL]; f.links >= 0 && n != f.links {
+		t.Errorf("%d links, want %d", n, f.links)
+	}
+}
+
+// TestHostile crawls each fault of the table with the real binary and compares
+// what it recorded. The faults are crawled all at once, so that each also shows
+// that the others did it no harm, within the memory of a map task.
+func TestHostile(t *testing.T) {
+	needHostile(t)
+	faults := hostileFaults()
+	names := map[string]bool{}
+	for i := range faults {
+		if names[faults[i].name] {
+			t.Fatalf("two faults are named %s", faults[i].name)
+		}
+		names[faults[i].name] = true
+	}
+	if len(faults) < 60 {
+		t.Errorf("only %d faults", len(faults))
+	}
+	w := newHostileWeb(t, faults)
+	rows, peak := runHostile(t, w, hostileRun{urls: planned(faults), private: true})
+	for i := range faults {
+		t.Run(faults[i].name, func(t *testing.T) { faults[i].check(t, rows) })
+	}
+	if limit := int64(512 << 20); peak > limit {
+		t.Errorf("peak memory %d MiB, want at most %d", peak>>20, limit>>20)
+	}
+}
+
+// TestHostileAddresses has names, redirects and spellings lead to addresses that
+// no public crawl may connect to.
+func TestHostileAddresses(t *testing.T) {
+	needHostile(t)
+	faults := addressFaults()
+	w := newHostileWeb(t, faults)
+	// The one host that may be reached leads to those that may not.
+	rows, _ := runHostile(t, w, hostileRun{urls: planned(faults), rules: []string{"address-redirect.test:80:" + w.http}})
+	for i := range faults {
+		t.Run(faults[i].name, func(t *testing.T) { faults[i].check(t, rows) })
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, n := range w.asked {
+		if !strings.HasPrefix(name, "address-redirect.test") {
+			t.Errorf("%s was asked %d times", name, n)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// BenchmarkMapMemory runs a map task of 200 slots in a process of its own and reports
+// its peak resident memory (VmHWM): with documents of 5 MiB on all slots at once,
+// every second one compressed, and with small ones in partitions of two sizes. It
+// has to stay below 512 MiB, whatever the documents and the size of the partition.
+func BenchmarkMapMemory(b *testing.B) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		b.Skip("peak memory is read from /proc, which there is none of here")
+	}
+	for _, x := range []struct {
+		name        string
+		urls, hosts int
+		path        string
+	}{
+		{"600 URLs of 5 MiB", 600, 300, "large"},
+		{"10k URLs", 10_000, 300, "small"},
+		{"100k URLs", 100_000, 300, "small"},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			addr := benchProcess(b, benchMemory)
+			for b.Loop() {
+				dir := b.TempDir()
+				var urls strings.Builder
+				for n := range x.urls {
+					fmt.Fprintf(&urls, "http://h%d.d%d.test/%s%d\n", n%x.hosts, n%x.hosts, x.path, n)
+				}
+				source, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
+				store := filepath.Join(dir, "store")
+				write(b, source, urls.String())
+				write(b, conf, "politeness: {delay: 0s}\nplan: {partition_urls: 1000000}\n")
+				var out, errs bytes.Buffer
+				if code := execute(b.Context(), []string{"plan", "--month", "2026-11", "--store", store, "--source", source, "--config", conf, "--connect-to", "::" + addr}, nil, &out, &errs); code != 0 {
+					b.Fatalf("plan: exit %d: %s", code, errs.String())
+				}
+				peak, cpu, err := peakOf(exec.CommandContext(b.Context(), "crawlbatch", "task", "fetch", "--month", "2026-11", "--store", store))
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(peak)/(1<<20), "MiB-peak")
+				b.ReportMetric(float64(cpu.Microseconds())/float64(x.urls), "µs-cpu/page")
+			}
+		})
+	}
+}
+
+// benchMemory, in the environment of the test binary, makes it serve the documents of
+// BenchmarkMapMemory.
+const benchMemory = "CRAWLBATCH_BENCH_MEMORY"
+
+// benchProcess starts the test binary as the server that the switch names, and
+// gives its address.
+func benchProcess(b *testing.B, mode string) (addr string) {
+	b.Helper()
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), mode+"=1")
+	in, err := server.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { in.Close(); _ = server.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// serveMemoryPages answers /largeN with 5 MiB of HTML, odd ones compressed, /smallN
+// with 2 kB, until stdin is closed.
+func serveMemoryPages() {
+	var page bytes.Buffer
+	for n := 0; page.Len() < 5<<20-200; n++ {
+		fmt.Fprintf(&page, "<p>Paragraph %d tells of <a href=\"/large%d\">another page</a> of the same length.\n", n, n)
+	}
+	large := page.Bytes()
+	small := large[:2000]
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, _ = w.Write(large) // to memory
+	_ = w.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(ln.Addr())
+	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // it ends with the process
+		body := small
+		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/large"))
+		switch {
+		case r.URL.Path == "/robots.txt":
+			w.WriteHeader(http.StatusNotFound)
+			return
+		case err == nil && n%2 == 1:
+			w.Header().Set("Content-Encoding", "gzip")
+			body = z.Bytes()
+		case err == nil:
+			body = large
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body) // a client that went away is none of ours
+	}))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// peakOf runs a command and gives its peak resident memory in bytes, which is what
+// the kernel said last before it ended, and its CPU time. (The maximum that wait reports counts the
+// parent's pages, in which a process begins.)
+func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return 0, 0, fmt.Errorf("%v: %w\n%s", cmd.Args, err, said.Bytes())
+			}
+			return peak, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+		case <-time.After(20 * time.Millisecond):
+			peak = max(peak, highWater(cmd.Process.Pid))
+		}
+	}
+}
+
+// highWater is a process's peak resident memory so far; 0 if it has ended.
+func highWater(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	line, _, _ := strings.Cut(rest, "kB")
+	kib, _ := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	return kib << 10
+}
