@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf16"
@@ -34,10 +35,15 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 			w.WriteHeader(301)
 		}
 	}
+	var mu sync.Mutex
 	times := map[string]int{}
 	after := func(n int, host string, first, then http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			if times[host]++; times[host] <= n {
+			mu.Lock()
+			times[host]++
+			early := times[host] <= n
+			mu.Unlock()
+			if early {
 				first(w, r)
 				return
 			}
