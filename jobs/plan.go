@@ -84,7 +84,14 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	made, err := planner.Make(ctx, worker.PlanConfig(cfg), planner.Request{
+	// A domain that was stopped while the crawl ran is not planned any more.
+	paced := cfg.Clone()
+	if newest, revision, err := worker.NewestPoliteness(ctx, r.Bucket, r.Crawl); err != nil {
+		return nil, false, err
+	} else if revision > 0 {
+		paced.Politeness = newest
+	}
+	made, err := planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
 		Crawl: r.Crawl, Round: round, Sources: sources, Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
 	})
 	if err != nil {

@@ -127,7 +127,7 @@ func (c *chooser) fold(url, value string, hash uint64, s seq) error {
 	f.depth = min(f.depth, r.depth)
 	f.priority = max(f.priority, r.priority)
 	if f.fetches == 0 && f.etag == "" && f.lastModified == "" {
-		f.fetches, f.contentDigest, f.etag, f.lastModified = r.fetches, r.contentDigest, r.etag, r.lastModified
+		f.fetches, f.contentDigest, f.etag, f.lastModified, f.content = r.fetches, r.contentDigest, r.etag, r.lastModified, r.content
 	}
 	return nil
 }

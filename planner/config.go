@@ -23,7 +23,7 @@ type Config struct {
 	StripParams   []string // see urlkey.New
 	Include       []string // scope patterns, see NewScope
 	Exclude       []string
-	Stopped       map[string]string // registered domain → why it is stopped
+	Stopped       map[string]string // domain or host → why it, and what is below it, is stopped
 
 	Budget        int            // URLs a domain a crawl; 0: no bound
 	DomainBudgets map[string]int // the same for one registered domain; 0: no bound

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -128,9 +129,22 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.add(w.key, w.value)
 }
 
+// stopped tells why a host, or a domain that it is in, is stopped.
+func (r *rules) stopped(host string) (why string, ok bool) {
+	if len(r.Stopped) == 0 {
+		return "", false
+	}
+	name, _, _ := strings.Cut(host, ":")
+	for name != "" && !ok {
+		why, ok = r.Stopped[name]
+		_, name, _ = strings.Cut(name, ".")
+	}
+	return why, ok
+}
+
 // judge tells why a URL may not be planned whatever the budgets; "" if it may.
 func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
-	if why, ok := r.Stopped[k.Domain]; ok {
+	if why, ok := r.stopped(k.Host); ok {
 		return schema.SkipStopped, why
 	}
 	if ok, why := r.scope.Allows(k.URL); !ok {

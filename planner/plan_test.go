@@ -133,11 +133,12 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 	cfg := Default()
 	cfg.StripParams = []string{"utm_*"}
 	cfg.Exclude = []string{"*/private/*", "ads.example"}
-	cfg.Stopped = map[string]string{"stopped.example": "ticket 17"}
+	cfg.Stopped = map[string]string{"stopped.example": "ticket 17", "one.b.example": "ticket 18"}
 	p := plan(t, cfg, lines(
 		"http://b.example/2", "# a comment", "http://a.example", "mailto:a@b.example", "http://A.example/#top",
 		"http://b.example/1?utm_source=x", "http://b.example/private/x", "http://x.ads.example/", "www.example.com/no-scheme",
 		"http://www.stopped.example/", "http://a.example/"+strings.Repeat("x", 70_000), "nul\x00nul\xff", "http://a..b/",
+		"http://one.b.example:8080/",
 	))
 	m, urls, refused := stored(t, bucket(t), p)
 	if d := cmp.Diff([]string{"http://a.example/", "http://b.example/1", "http://b.example/2"}, planned(urls)); d != "" {
@@ -146,19 +147,19 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 	want := []string{
 		"2 not_url # a comment", "4 bad_scheme mailto:a@b.example", "7 out_of_scope http://b.example/private/x",
 		"8 out_of_scope http://x.ads.example/", "9 not_url www.example.com/no-scheme", "10 stopped http://www.stopped.example/",
-		"11 too_long http://a.example/" + strings.Repeat("x", maxText-len("http://a.example/")), "12 not_url nul\ufffdnul\ufffd", "13 not_url http://a..b/",
+		"11 too_long http://a.example/" + strings.Repeat("x", maxText-len("http://a.example/")), "12 not_url nul\ufffdnul\ufffd", "13 not_url http://a..b/", "14 stopped http://one.b.example:8080/",
 	}
 	if d := cmp.Diff(want, reasons(refused)); d != "" {
 		t.Error(d)
 	}
 	counts := []manifest.Count{
 		{Name: "bad_scheme", N: 1}, {Name: "duplicate", N: 1}, {Name: "not_url", N: 4}, {Name: "out_of_scope", N: 2},
-		{Name: "stopped", N: 1}, {Name: "too_long", N: 1},
+		{Name: "stopped", N: 2}, {Name: "too_long", N: 1},
 	}
 	if d := cmp.Diff(counts, m.Refused); d != "" {
 		t.Error(d)
 	}
-	if m.SourceLines != 13 || m.URLs != 3 || m.Domains != 2 || m.Hosts != 2 || m.Buckets != 1 || len(m.Partitions) != 1 || m.EstimatedBytes != 300_000 {
+	if m.SourceLines != 14 || m.URLs != 3 || m.Domains != 2 || m.Hosts != 2 || m.Buckets != 1 || len(m.Partitions) != 1 || m.EstimatedBytes != 300_000 {
 		t.Errorf("manifest %+v", m)
 	}
 	if got := m.Partitions[0].EstimatedSeconds; got != 4 || m.EstimatedSeconds != 4 {
@@ -249,11 +250,13 @@ func TestBudgets(t *testing.T) {
 }
 
 func TestListedURLKeepsWhatIsKnownOfIt(t *testing.T) {
-	old := source.Entry{URL: "http://a.example/", Spent: true, Priority: 700, Depth: 3, Fetches: 2, ETag: `"e"`, LastModified: "then", ContentDigest: "D"}
+	old := source.Entry{URL: "http://a.example/", Spent: true, Priority: 700, Depth: 3, Fetches: 2, ETag: `"e"`, LastModified: "then", ContentDigest: "D",
+		Content: source.Content{At: 1, Filename: "w", Offset: 2, Length: 3}}
 	_, urls, _ := stored(t, bucket(t), plan(t, Default(), lines("http://a.example/"), known(old)))
 	want := []schema.PlannedURL{{
 		URL: "http://a.example/", SURT: "example,a)/", Host: "a.example", Domain: "a.example", Priority: 700,
 		ContentDigest: "D", ETag: `"e"`, LastModified: "then", Fetches: 2,
+		ContentAt: 1, WARCFilename: "w", WARCRecordOff: 2, WARCRecordLen: 3,
 	}}
 	if d := cmp.Diff(want, urls[0]); d != "" {
 		t.Error(d)

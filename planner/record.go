@@ -35,6 +35,7 @@ type record struct {
 
 	priority, depth, fetches          int32
 	contentDigest, etag, lastModified string
+	content                           source.Content
 }
 
 const (
@@ -47,7 +48,7 @@ func newRecord(k urlkey.Key, e *source.Entry, s seq) record {
 	r := record{
 		hash: urlkey.Hash(k.Domain), seq: s, url: k.URL, host: k.Host, domain: k.Domain,
 		priority: min(max(e.Priority, 0), 1000), depth: max(e.Depth, 0), fetches: e.Fetches,
-		contentDigest: e.ContentDigest, etag: e.ETag, lastModified: e.LastModified,
+		contentDigest: e.ContentDigest, etag: e.ETag, lastModified: e.LastModified, content: e.Content,
 	}
 	if e.Due {
 		r.flags |= isDue
@@ -83,8 +84,13 @@ func (r *record) appendValue(b []byte) []byte {
 	for _, n := range [...]int32{r.priority, r.depth, r.fetches} {
 		b = binary.AppendUvarint(b, uint64(uint32(n)))
 	}
-	for _, s := range [...]string{r.contentDigest, r.etag, r.lastModified} {
+	for _, s := range [...]string{r.contentDigest, r.etag, r.lastModified, r.content.Filename} {
 		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	if r.content.Filename != "" {
+		for _, n := range [...]int64{r.content.At, int64(r.content.Offset), int64(r.content.Length)} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
 	}
 	return b
 }
@@ -117,7 +123,10 @@ func (r *record) parse(url, value string) error {
 	start, hostLen := d.number(), d.number()
 	domainStart, domainLen := d.number(), d.number()
 	r.priority, r.depth, r.fetches = int32(d.number()), int32(d.number()), int32(d.number())
-	r.contentDigest, r.etag, r.lastModified = d.text(), d.text(), d.text()
+	r.contentDigest, r.etag, r.lastModified, r.content.Filename = d.text(), d.text(), d.text(), d.text()
+	if r.content.Filename != "" {
+		r.content.At, r.content.Offset, r.content.Length = int64(d.number()), int32(d.number()), int32(d.number())
+	}
 	if d.bad || start > 8 || hostLen > 1<<16 || start+hostLen > uint64(len(url)) || domainStart+domainLen > hostLen {
 		return errRecord
 	}
@@ -132,6 +141,7 @@ func (r *record) planned() (schema.PlannedURL, error) {
 	return schema.PlannedURL{
 		URL: r.url, SURT: surt, Host: r.host, Domain: r.domain, Priority: r.priority, Depth: r.depth,
 		ContentDigest: r.contentDigest, ETag: r.etag, LastModified: r.lastModified, Fetches: r.fetches,
+		ContentAt: r.content.At, WARCFilename: r.content.Filename, WARCRecordOff: r.content.Offset, WARCRecordLen: r.content.Length,
 	}, err
 }
 

@@ -38,8 +38,10 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt is a bounded piece of text, valid UTF-8 without NULs.
+// excerpt is a bounded piece of text, valid UTF-8 without NULs, and without
+// credentials if it is meant for a URL.
 func excerpt(s string) string {
+	s = urlkey.WithoutCredentials(s)
 	if len(s) > maxText {
 		cut := maxText
 		for cut > maxText-utf8.UTFMax && !utf8.RuneStart(s[cut]) {

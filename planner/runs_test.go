@@ -84,7 +84,11 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		want := newRecord(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag}, seq(place))
+		var content source.Content
+		if etag != "" {
+			content = source.Content{At: int64(place >> 1), Filename: etag, Offset: n & (1<<31 - 1), Length: 7}
+		}
+		want := newRecord(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, seq(place))
 		hash, url, s, err := splitKey(want.appendKey(nil))
 		if err != nil {
 			t.Fatal(err)

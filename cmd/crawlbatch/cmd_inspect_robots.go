@@ -42,9 +42,15 @@ for it. With --jsonl: {"robots_base64","agent","url"} gives
 					why = fmt.Sprintf("line %d: %s", v.Line, v.Rule)
 				}
 				fmt.Fprintf(c.out, "%s\t%s\t%s\n", verdict, u, why)
+				if signals := group.Signals(u).String(); signals != "" {
+					fmt.Fprintf(c.out, "content-signal\t%s\t%s\n", u, signals)
+				}
 			}
 			if d, ok := group.CrawlDelay(); ok {
 				fmt.Fprintf(c.out, "crawl-delay\t%s\n", d)
+			}
+			if d, ok := group.RequestRate(); ok {
+				fmt.Fprintf(c.out, "request-rate\tone each %s\n", d)
 			}
 			for _, s := range file.Sitemaps() {
 				fmt.Fprintf(c.out, "sitemap\t%s\n", s)

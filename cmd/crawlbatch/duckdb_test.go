@@ -70,7 +70,8 @@ func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 
 // ccIndexColumns are the columns of Common Crawl's cc-index in the order of its
 // flat schema (cc-index-table, cc-index-schema-flat.json), its types in DuckDB's
-// words, and its partitions; round is crawlbatch's own, and last.
+// words, and its partitions. Crawlbatch's own follow: of revisits before the
+// partitions, round last.
 const ccIndexColumns = `url_surtkey VARCHAR, url VARCHAR, url_host_name VARCHAR, url_host_tld VARCHAR,
 url_host_2nd_last_part VARCHAR, url_host_3rd_last_part VARCHAR, url_host_4th_last_part VARCHAR, url_host_5th_last_part VARCHAR,
 url_host_registry_suffix VARCHAR, url_host_registered_domain VARCHAR, url_host_private_suffix VARCHAR, url_host_private_domain VARCHAR,
@@ -79,6 +80,7 @@ fetch_time TIMESTAMP, fetch_status SMALLINT, fetch_redirect VARCHAR,
 content_digest VARCHAR, content_mime_type VARCHAR, content_mime_detected VARCHAR, content_charset VARCHAR, content_languages VARCHAR,
 content_truncated VARCHAR,
 warc_filename VARCHAR, warc_record_offset INTEGER, warc_record_length INTEGER, warc_segment VARCHAR,
+revisit VARCHAR, payload_warc_filename VARCHAR, payload_warc_record_offset INTEGER, payload_warc_record_length INTEGER,
 crawl VARCHAR, subset VARCHAR, round INTEGER`
 
 func describeCaptures(t *testing.T, views string) {

@@ -36,7 +36,7 @@ fetch:
   retries: {timeout: 0, server_error: 1, rate_limited: 1}
   pauses: {rate_limited: 100ms, timeout: 100ms, server_error: 100ms, dns: 7s, breaker: 1s}
   window: %v
-  name_servers: ["%s"]
+  resolvers: ["%s"]
   allow_private_networks: %v
   connect_to: [%s]
 plan: {max_depth: 3, budgets: {default: 200}}

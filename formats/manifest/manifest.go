@@ -300,6 +300,17 @@ type URLRetry struct {
 	Limited      int   `json:"limited,omitempty"`
 	DNS          int   `json:"dns,omitempty"`
 	WaitMS       int64 `json:"wait_ms"` // until it is due, at the checkpoint
+	// Chain is where the URL's redirects have led; nil: nowhere yet.
+	Chain *Chain `json:"chain,omitempty"`
+}
+
+// Chain is a chain of redirects that is being followed, as far as its answers are
+// recorded.
+type Chain struct {
+	Met   []string     `json:"met"`             // URLs that redirected, the planned one first
+	Next  string       `json:"next"`            // URL to ask for
+	Tries int32        `json:"tries,omitempty"` // requests sent for that
+	Fetch schema.Fetch `json:"fetch"`           // the row, as far as it is known
 }
 
 // OriginRetry is an origin whose robots.txt could not be had yet and waits to be
@@ -314,6 +325,7 @@ type OriginRetry struct {
 	ServerErrors int    `json:"server_errors,omitempty"`
 	Limited      int    `json:"limited,omitempty"`
 	DNS          int    `json:"dns,omitempty"`
+	Later        int    `json:"later,omitempty"`
 	WaitMS       int64  `json:"wait_ms"` // until it is due, at the checkpoint
 }
 

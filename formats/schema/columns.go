@@ -31,16 +31,21 @@ type CaptureColumns struct {
 	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`
 	Charset          string `parquet:"content_charset,optional,dict" doc:"character set of an HTML document as decoded"`
 	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
-	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
-	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store"`
+	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
+	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages that of the record with the payload"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
 	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, as part-00017"`
 }
 
 // Capture is a row of captures: a stored response, each redirect hop and robots.txt included.
-// Its partitions are crawl, subset and round.
+// Its partitions are crawl, subset and round. The record that warc_* name is its own;
+// where that is a revisit, payload_warc_* name the record that holds the payload.
 type Capture struct {
 	URLColumns
 	CaptureColumns
+	Revisit          Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the record holds no payload: identical_payload, not_modified"`
+	PayloadFilename  string  `parquet:"payload_warc_filename,optional,dict" vol:"1" doc:"of a revisit: key of the WARC file with the payload"`
+	PayloadRecordOff int32   `parquet:"payload_warc_record_offset,optional" vol:"1" doc:"of a revisit: offset of the record with the payload, bytes"`
+	PayloadRecordLen int32   `parquet:"payload_warc_record_length,optional" vol:"1" doc:"of a revisit: length of the record with the payload, bytes"`
 }

@@ -20,7 +20,7 @@ type Fetch struct {
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect"`
+	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
 	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
@@ -32,6 +32,7 @@ type Fetch struct {
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
 	RetryAfterMS   int64   `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds"`
+	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
 }
 
 // Request is a row of requests: a request that was sent, with its evidence.
@@ -45,7 +46,10 @@ type Request struct {
 	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"since the host's previous request was written, milliseconds; null for the first"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
-	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32"`
+	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null where there is none (4xx), and for requests of robots.txt"`
+	RobotsFile    string  `parquet:"robots_warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the answer that says what robots.txt is in force, perhaps of a round before; null for requests of robots.txt"`
+	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
+	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null where none came"`
 	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in words"`
 	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure"`
@@ -80,7 +84,11 @@ type Page struct {
 	PublishedAt   int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states"`
 	ModifiedAt    int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states"`
 	Robots        string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
-	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex"`
+	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
+	Unavailable   int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
+	ContentSignal string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
+	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
+	TDMPolicy     string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
 	WordCount     int32    `parquet:"word_count" doc:"words of the main text"`
 	Topics        []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
 	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
@@ -190,6 +198,10 @@ type URLRecord struct {
 	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
 	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
 	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target, of a redirected URL"`
+	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null where no record of this URL holds it whole"`
+	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
+	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
+	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 }
 
 // Skip is a row of skips: a URL that was found and not planned.

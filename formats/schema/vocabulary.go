@@ -125,9 +125,21 @@ const (
 // Subsets lists the subsets of captures in the order of their parts.
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
+// Revisit is why the record of a capture holds no payload; empty: it does.
+type Revisit string
+
+// The kinds of revisit, as WARC's profiles have them.
+const (
+	RevisitIdentical   Revisit = "identical_payload" // an earlier record holds the same bytes
+	RevisitNotModified Revisit = "not_modified"      // the server said so: 304
+)
+
 // Why a body was cut (content_truncated), as Common Crawl and WARC name it.
+// TruncatedUnspecified is that of what says noarchive: no byte of it is kept.
 const (
 	TruncatedLength     = "length"
 	TruncatedTime       = "time"
 	TruncatedDisconnect = "disconnect"
+
+	TruncatedUnspecified = "unspecified"
 )

@@ -13,6 +13,10 @@ type PlannedURL struct {
 	ETag          string `parquet:"etag,optional" doc:"ETag of the last content, for a conditional request"`
 	LastModified  string `parquet:"last_modified,optional" doc:"Last-Modified of the last content, for a conditional request"`
 	Fetches       int32  `parquet:"fetches" doc:"times it was fetched before"`
+	ContentAt     int64  `parquet:"content_at,optional,timestamp(millisecond)" doc:"when the last content was captured"`
+	WARCFilename  string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the last content"`
+	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
+	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
 // Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.
@@ -28,7 +32,8 @@ type Refused struct {
 }
 
 // RobotsFile is a row of a fetch segment's working file robots: what became known
-// of an origin's robots.txt. A successor takes the newest row of each origin over.
+// of an origin's robots.txt, by a request or from the round before. A successor takes
+// the newest row of each origin over, the next round those that still hold.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host that is paced"`
@@ -38,6 +43,11 @@ type RobotsFile struct {
 	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it is to be asked for again"`
 	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs where it could not be had"`
 	Failure string  `parquet:"failure,optional" doc:"why it could not be had"`
+
+	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when what is known was asked for"`
+	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the answer, perhaps of a round before"`
+	WARCOffset int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
+	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
 // Edge is a row of a merge task's link run: the followable links of its pages,

@@ -31,9 +31,10 @@ const MaxLength = 8192
 // unread, even where stripping could have made it shorter.
 const maxRaw = 64 << 10
 
-// quoted is how errors cite input: bounded, and without control characters.
+// quoted is how errors cite input: bounded, without control characters and credentials.
 func quoted(s string) string {
 	const limit = 120
+	s = WithoutCredentials(s)
 	if len(s) > limit {
 		return fmt.Sprintf("%.*q… (%d octets)", limit, s[:limit], len(s))
 	}

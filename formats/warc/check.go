@@ -25,6 +25,8 @@ type checker struct {
 	headDone bool
 	lineLen  int
 	large    bool // the head is larger than maxHTTPHead
+	some     bool // the message has a body, be it one byte
+	left     bool // the record says that something was left out, and not why
 	start    string
 
 	whole, body, entity hash.Hash // of the payload in its three senses
@@ -40,6 +42,7 @@ func newChecker(e *Entry) *checker {
 	mediaType, _, _ := mime.ParseMediaType(e.Header.Get(FieldContentType))
 	c.http = mediaType == "application/http" ||
 		mediaType == "" && (e.Type == Response || e.Type == Request || e.Type == Revisit)
+	c.left = e.Type == Response && e.Header.Get(FieldTruncated) == string(TruncatedUnspecified)
 	if e.Type != Revisit { // its payload is in the record that it refers to
 		c.whole = c.wantPayload.hasher()
 		if c.http {
@@ -123,6 +126,7 @@ func (c *checker) noteStart(head []byte) {
 }
 
 func (c *checker) takeBody(p []byte) {
+	c.some = c.some || len(p) > 0
 	if c.body != nil {
 		c.body.Write(p)
 	}
@@ -157,6 +161,8 @@ func (c *checker) finish(s *Summary) {
 	case !c.headDone && !c.large && c.wantPayload.is(c.body.Sum(nil)): // a head alone, nothing behind it
 		s.Payload = Matches
 	case c.large:
+	case c.left && !c.some && c.wantPayload != "":
+		s.Payload = Withheld
 	default:
 		s.Payload = Differs
 	}

@@ -374,3 +374,43 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+// FuzzWriter holds a record to being refused or read back as it was given, whatever
+// the web puts into its URL, its type and its body.
+func FuzzWriter(f *testing.F) {
+	f.Add("http://a.example/", "text/html", []byte("HTTP/1.1 200 OK\r\n\r\nbody"), false)
+	f.Add("http://a.example/\r\nWARC-Type: warcinfo", "a\x00b", []byte("WARC/1.1\r\n\r\n"), true)
+	f.Add("http://a.example/\xff", "", []byte{0x1f, 0x8b, 8, 0}, true)
+	f.Fuzz(func(t *testing.T, uri, identified string, block []byte, revisit bool) {
+		rec := &warc.Record{
+			Type: warc.Response, Date: testDate, TargetURI: uri, IdentifiedType: identified, Block: [][]byte{block}, PayloadDigest: warc.DigestOf(block),
+		}
+		if revisit {
+			rec.Type, rec.Profile, rec.RefersToURI, rec.RefersToDate = warc.Revisit, warc.ProfileIdenticalPayload, uri, testDate
+		}
+		var file bytes.Buffer
+		w, err := warc.NewWriter(&file, warc.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := w.Write(rec)
+		if err != nil {
+			if !errors.Is(err, warc.ErrInvalid) || file.Len() > 0 {
+				t.Fatalf("%v with %d bytes written", err, file.Len())
+			}
+			return
+		}
+		findings := 0
+		for got, err := range warc.Inspect(&file) {
+			if findings++; err != nil || got.Damage != "" || got.Extent != at || got.Type != rec.Type || got.Block != warc.Matches || got.ContentLength != int64(len(block)) {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if got.TargetURI != strings.TrimSpace(uri) {
+				t.Errorf("URI %q is read as %q", uri, got.TargetURI)
+			}
+		}
+		if findings != 1 {
+			t.Errorf("%d records", findings)
+		}
+	})
+}

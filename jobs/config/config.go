@@ -37,6 +37,7 @@ type Politeness struct {
 	Delay           Duration            `yaml:"delay"`                       // least gap between two requests to one host
 	InFlightPerHost int                 `yaml:"in_flight_per_host"`          // concurrent requests to one host
 	PerAddressDelay *Duration           `yaml:"per_address_delay,omitempty"` // least gap between two requests to one IP address; unset: 200ms, and none for connect_to targets
+	SlowFactor      float64             `yaml:"slow_factor"`                 // a slow host's delay grows by this times what its answers take beyond it, to 30s at most; 0: never
 	RobotsTTL       Duration            `yaml:"robots_ttl"`                  // how long a robots.txt is believed
 	Classes         map[string]Duration `yaml:"classes,omitempty"`           // delay by class of domain
 	Domains         map[string]Domain   `yaml:"domains,omitempty"`           // overrides by registered domain
@@ -44,9 +45,10 @@ type Politeness struct {
 
 // Domain overrides politeness for one registered domain.
 type Domain struct {
-	Class string    `yaml:"class,omitempty"`
-	Delay *Duration `yaml:"delay,omitempty"`
-	Stop  string    `yaml:"stop,omitempty"` // reason; not empty: no more requests
+	Class           string    `yaml:"class,omitempty"`
+	Delay           *Duration `yaml:"delay,omitempty"`
+	InFlightPerHost int       `yaml:"in_flight_per_host,omitempty"` // 0: as for all
+	Stop            string    `yaml:"stop,omitempty"`               // reason; not empty: no more requests
 }
 
 // Fetch bounds a fetch task and its requests.
@@ -57,12 +59,12 @@ type Fetch struct {
 	MaxRedirects         int        `yaml:"max_redirects"`
 	Retries              Retries    `yaml:"retries"`
 	Pauses               Pauses     `yaml:"pauses"`
-	Window               Duration   `yaml:"window"`       // of a round's fetch stage
-	CrawlWindow          Duration   `yaml:"crawl_window"` // run starts no further round after it
-	Proxy                string     `yaml:"proxy"`
+	Window               Duration   `yaml:"window"`              // of a round's fetch stage
+	CrawlWindow          Duration   `yaml:"crawl_window"`        // run starts no further round after it
+	Proxy                string     `yaml:"proxy"`               // http://[user:password@]host:port that every request goes through
+	Resolvers            []string   `yaml:"resolvers,omitempty"` // name servers, ADDRESS[:PORT], asked in turn in the place of the system's
 	Checkpoint           Checkpoint `yaml:"checkpoint"`
-	ConnectTo            []string   `yaml:"connect_to,omitempty"`   // HOST:PORT:ADDR:PORT as curl's
-	NameServers          []string   `yaml:"name_servers,omitempty"` // ADDRESS:PORT, asked in turn instead of the system's
+	ConnectTo            []string   `yaml:"connect_to,omitempty"` // HOST:PORT:ADDR:PORT as curl's
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
 }
 
@@ -71,6 +73,7 @@ type Timeout struct {
 	Connect   Duration `yaml:"connect"`
 	FirstByte Duration `yaml:"first_byte"`
 	Total     Duration `yaml:"total"`
+	Robots    Duration `yaml:"robots"` // of a request for robots.txt, which all URLs of a host wait for
 }
 
 // Retries are counts by class of failure.
@@ -78,6 +81,7 @@ type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`
 	RateLimited int `yaml:"rate_limited"`
+	Robots      int `yaml:"robots"` // of a robots.txt that none of the others got, minutes later
 }
 
 // Pauses are the times before retries, before jitter.
@@ -146,14 +150,14 @@ func Default() *Config {
 	return &Config{
 		Politeness: Politeness{
 			Delay: Duration(2 * time.Second), InFlightPerHost: 1,
-			RobotsTTL: Duration(24 * time.Hour),
-			Classes:   map[string]Duration{"ecommerce": Duration(5 * time.Second), "news": Duration(3 * time.Second)},
+			SlowFactor: 2, RobotsTTL: Duration(24 * time.Hour),
+			Classes: map[string]Duration{"ecommerce": Duration(5 * time.Second), "news": Duration(3 * time.Second)},
 		},
 		Fetch: Fetch{
 			Slots:   200,
-			Timeout: Timeout{Connect: Duration(10 * time.Second), FirstByte: Duration(15 * time.Second), Total: Duration(30 * time.Second)},
+			Timeout: Timeout{Connect: Duration(10 * time.Second), FirstByte: Duration(15 * time.Second), Total: Duration(30 * time.Second), Robots: Duration(15 * time.Second)},
 			MaxBody: 5 << 20, MaxRedirects: 5,
-			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3},
+			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3, Robots: 2},
 			Pauses: Pauses{RateLimited: Duration(30 * time.Second), Timeout: Duration(15 * time.Second),
 				ServerError: Duration(10 * time.Second), DNS: Duration(time.Minute), Breaker: Duration(2 * time.Minute)},
 			Window: Duration(20 * time.Hour), CrawlWindow: Duration(720 * time.Hour),

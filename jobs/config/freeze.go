@@ -10,8 +10,8 @@ import (
 // changeable are the sections and fields that a --config given after plan may
 // change: nothing in them alters which URLs are crawled or how results are made.
 var changeable = []string{
-	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy",
-	"fetch.checkpoint", "fetch.connect_to", "fetch.name_servers", "fetch.allow_private_networks", "store", "kubernetes",
+	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy", "fetch.resolvers",
+	"fetch.checkpoint", "fetch.connect_to", "fetch.allow_private_networks", "store", "kubernetes",
 }
 
 // Adopt checks that later differs from the frozen config c only where a running

@@ -48,7 +48,7 @@ func TestReadmesNameEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := func(text, key string) bool {
-		return regexp.MustCompile(`(^|[^a-z_])`+key+`([^a-z_]|$)`).MatchString(text)
+		return regexp.MustCompile(`(^|[^a-z_])` + key + `([^a-z_]|$)`).MatchString(text)
 	}
 	block := readmeConfig(t)
 	var walk func(at string, kind reflect.Type, text string)

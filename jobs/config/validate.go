@@ -27,6 +27,9 @@ func (c *Config) Validate() error {
 	if d := c.Politeness.PerAddressDelay; d != nil {
 		check.duration("politeness.per_address_delay", *d, 0, 24*time.Hour)
 	}
+	if f := c.Politeness.SlowFactor; !(f >= 0 && f <= 10) { // NaN is refused too
+		check.fail("politeness.slow_factor", fmt.Sprintf("is %v: it may be 0 (slow hosts are treated as others) to 10", f))
+	}
 	check.duration("politeness.robots_ttl", c.Politeness.RobotsTTL, time.Minute, 24*time.Hour)
 	for _, class := range sortedKeys(c.Politeness.Classes) {
 		check.duration("politeness.classes."+class, c.Politeness.Classes[class], 0, 24*time.Hour)
@@ -43,16 +46,19 @@ func (c *Config) Validate() error {
 		if d.Delay != nil {
 			check.duration(field, *d.Delay, 0, 24*time.Hour)
 		}
+		check.positive(field+".in_flight_per_host", d.InFlightPerHost, 0, 64)
 	}
 	check.positive("fetch.slots", c.Fetch.Slots, 1, 10000)
 	check.duration("fetch.timeout.connect", c.Fetch.Timeout.Connect, time.Millisecond, time.Hour)
 	check.duration("fetch.timeout.first_byte", c.Fetch.Timeout.FirstByte, time.Millisecond, time.Hour)
 	check.duration("fetch.timeout.total", c.Fetch.Timeout.Total, time.Millisecond, time.Hour)
+	check.duration("fetch.timeout.robots", c.Fetch.Timeout.Robots, time.Millisecond, time.Hour)
 	check.size("fetch.max_body", c.Fetch.MaxBody, 1<<10, 1<<30)
 	check.positive("fetch.max_redirects", c.Fetch.MaxRedirects, 0, 20)
 	check.positive("fetch.retries.timeout", c.Fetch.Retries.Timeout, 0, 10)
 	check.positive("fetch.retries.server_error", c.Fetch.Retries.ServerError, 0, 10)
 	check.positive("fetch.retries.rate_limited", c.Fetch.Retries.RateLimited, 0, 10)
+	check.positive("fetch.retries.robots", c.Fetch.Retries.Robots, 0, 10)
 	check.duration("fetch.pauses.rate_limited", c.Fetch.Pauses.RateLimited, time.Millisecond, time.Hour)
 	check.duration("fetch.pauses.timeout", c.Fetch.Pauses.Timeout, time.Millisecond, time.Hour)
 	check.duration("fetch.pauses.server_error", c.Fetch.Pauses.ServerError, time.Millisecond, time.Hour)
@@ -72,9 +78,10 @@ func (c *Config) Validate() error {
 			check.fail("fetch.proxy", "is no proxy address: write http://host:port")
 		}
 	}
-	for _, s := range c.Fetch.NameServers {
-		if a, err := netip.ParseAddrPort(s); err != nil || a.Port() == 0 {
-			check.fail("fetch.name_servers", fmt.Sprintf("holds %q, which is no address with a port: write 192.0.2.53:53 or [2001:db8::53]:53", s))
+	for _, s := range c.Fetch.Resolvers {
+		_, perr := netip.ParseAddrPort(s)
+		if _, err := netip.ParseAddr(s); err != nil && perr != nil {
+			check.fail("fetch.resolvers", fmt.Sprintf("holds %q, which is no name server: write ADDRESS or ADDRESS:PORT", s))
 		}
 	}
 	check.positive("parse.max_links", c.Parse.MaxLinks, 0, 1_000_000)

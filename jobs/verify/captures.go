@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -24,11 +26,44 @@ const (
 
 // located is where a row says that a record lies, and what it says of it.
 type located struct {
-	File   string `parquet:"warc_filename"`
-	Offset int32  `parquet:"warc_record_offset"`
-	Length int32  `parquet:"warc_record_length"`
-	URL    string `parquet:"url"`
-	Digest string `parquet:"content_digest"`
+	File    string         `parquet:"warc_filename"`
+	Offset  int32          `parquet:"warc_record_offset"`
+	Length  int32          `parquet:"warc_record_length"`
+	URL     string         `parquet:"url"`
+	Digest  string         `parquet:"content_digest"`
+	Revisit schema.Revisit `parquet:"revisit,optional"`
+
+	Truncated string `parquet:"content_truncated"`
+	Robots    string `parquet:"robots"` // of pages only
+}
+
+// emptyDigest is the digest of a payload without a byte.
+const emptyDigest = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+
+// withheld reports whether the row says that nothing of the content is kept.
+func (l *located) withheld() bool { return l.Truncated == schema.TruncatedUnspecified }
+
+// noArchive reports whether the row of a page says that nothing is to be kept.
+func (l *located) noArchive() bool {
+	for d := range strings.SplitSeq(l.Robots, ",") {
+		if d == "noarchive" || d == "nocache" {
+			return true
+		}
+	}
+	return false
+}
+
+// payloadAt is where a capture that is a revisit says that its payload lies.
+type payloadAt struct {
+	PayloadFile   string `parquet:"payload_warc_filename,optional"`
+	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
+	PayloadLength int32  `parquet:"payload_warc_record_length,optional"`
+}
+
+// capturedAt is what is read of a row of captures.
+type capturedAt struct {
+	located
+	payloadAt
 }
 
 // mention is a located row of some table; captures sort before what points to them.
@@ -41,6 +76,7 @@ type mention struct {
 // The kinds of mentions.
 const (
 	ofCapture int32 = iota
+	ofPayload       // of a revisit
 	ofFetch
 	ofPage
 )
@@ -61,17 +97,23 @@ func (a *audit) checkCaptures(ctx context.Context, r *round, n int) error {
 		return err
 	}
 	defer rows.Close() //nolint:errcheck // scratch
-	for kind, dataset := range []string{stages.FileCaptures, stages.FileFetches, stages.FilePages} {
-		files, _ := r.files(dataset, "", n)
-		keys := keysOf(files)
-		if a.isBroken(keys...) {
-			if kind == int(ofCapture) {
-				return nil // without them nothing can be said
+	files, _ := r.files(stages.FileCaptures, "", n)
+	keys := keysOf(files)
+	if a.isBroken(keys...) {
+		return nil // without them nothing can be said
+	}
+	if whole, err := a.captured(ctx, r, keys, rows); err != nil || !whole {
+		return err
+	}
+	for _, of := range []struct {
+		kind    int32
+		dataset string
+	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}} {
+		files, _ := r.files(of.dataset, "", n)
+		if keys := keysOf(files); !a.isBroken(keys...) {
+			if err := a.mentions(ctx, r, keys, of.kind, rows); err != nil {
+				return err
 			}
-			continue
-		}
-		if whole, err := a.mentions(ctx, r, keys, int32(kind), rows); err != nil || !whole && kind == int(ofCapture) {
-			return err
 		}
 	}
 	c := archive{audit: a, round: r, warcs: map[string]int64{}, reader: warc.NewReader(nil, warc.ReaderOptions{Check: true})}
@@ -88,22 +130,42 @@ func (a *audit) checkCaptures(ctx context.Context, r *round, n int) error {
 	return nil
 }
 
-// mentions reads the rows of files that name a record.
-func (a *audit) mentions(ctx context.Context, r *round, keys []string, kind int32, rows *table.Sorter[mention]) (whole bool, err error) {
+// captured reads the rows of captures, and where the payloads of revisits lie.
+func (a *audit) captured(ctx context.Context, r *round, keys []string, rows *table.Sorter[mention]) (whole bool, err error) {
 	for _, key := range keys {
-		for l, err := range concat[located](ctx, a, []string{key}) {
+		for c, err := range concat[capturedAt](ctx, a, []string{key}) {
 			if err != nil {
 				return false, a.skip(err, 4, records, r)
 			}
-			if l.File == "" && kind == ofFetch {
-				continue // nothing was answered
+			err := rows.Add(&mention{c.located, ofCapture, key})
+			if err == nil && c.Revisit != "" {
+				there := located{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
+				err = rows.Add(&mention{there, ofPayload, key})
 			}
-			if err := rows.Add(&mention{l, kind, key}); err != nil {
+			if err != nil {
 				return false, err
 			}
 		}
 	}
 	return true, nil
+}
+
+// mentions reads the rows of files that point to a record.
+func (a *audit) mentions(ctx context.Context, r *round, keys []string, kind int32, rows *table.Sorter[mention]) error {
+	for _, key := range keys {
+		for l, err := range concat[located](ctx, a, []string{key}) {
+			if err != nil {
+				return a.skip(err, 4, records, r)
+			}
+			if l.File == "" && kind == ofFetch {
+				continue // nothing was answered
+			}
+			if err := rows.Add(&mention{l, kind, key}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // archive walks through the mentions of a partition, one WARC file at a time.
@@ -113,10 +175,12 @@ type archive struct {
 	warcs  map[string]int64 // files that the fetch task lists, with their sizes
 	reader *warc.Reader
 
-	key    string // of the file
-	object store.Object
+	key    string       // of the file
+	object store.Object // nil: the file cannot be read, which was reported, or is not the fetch task's
 	window window
 	index  *index // of the file; nil: it cannot be read, which was reported
+	other  bool   // the file is of another task, whose payloads revisits refer to
+	missed bool   // and it could not be opened, which was reported
 
 	read, pointed, lines int64
 }
@@ -128,7 +192,7 @@ func (c *archive) wrong(check, object string, m *mention, format string, args ..
 }
 
 func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
-	var capture mention // that was met last
+	var place atPlace
 	first := true
 	for m, err := range rows.Sorted(ctx) {
 		if err != nil {
@@ -138,18 +202,25 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 			if err := c.enter(ctx, m.File); err != nil {
 				return err
 			}
-			capture, first = mention{}, false
+			place, first = atPlace{}, false
 		}
-		if m.Kind != ofCapture {
+		if m.Offset != place.offset {
+			place = atPlace{offset: m.Offset}
+		}
+		switch m.Kind {
+		case ofCapture:
+			if place.capture.Length != 0 {
+				c.wrong(records, m.Table, &m, "two captures name the same record, the other of %s", place.capture.URL)
+			}
+			place.capture = m
+			err = c.capture(&m)
+		case ofPayload:
+			err = c.payload(ctx, &m, &place)
+		default:
 			c.pointed++
-			c.point(&m, &capture)
-			continue
+			c.point(&m, &place)
 		}
-		if capture.File == m.File && capture.Offset == m.Offset && capture.Length != 0 {
-			c.wrong(records, m.Table, &m, "two captures name the same record, the other of %s", capture.URL)
-		}
-		capture = m
-		if err := c.capture(&m); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -162,6 +233,14 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 	return c.leaveFile(ctx)
 }
 
+// atPlace is what rows say of one record.
+type atPlace struct {
+	offset  int32
+	capture mention             // whose record it is; zero if none of the partition
+	payload mention             // a revisit whose payload it holds, the last that was met
+	revisit map[uint64]struct{} // hashes of the URLs of all of them
+}
+
 // enter opens the WARC file that the next mentions are of, and its index.
 func (c *archive) enter(ctx context.Context, key string) error {
 	if err := c.leaveFile(ctx); err != nil {
@@ -170,7 +249,8 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	c.key = strings.Clone(key)
 	size, ok := c.warcs[key]
 	if !ok {
-		return nil // each mention is reported
+		c.other = true // opened if a revisit refers to it; other mentions are reported
+		return nil
 	}
 	delete(c.warcs, key)
 	var err error
@@ -207,21 +287,69 @@ func (c *archive) leave() {
 	if c.object != nil {
 		_ = c.object.Close() // it was only read
 	}
-	c.object, c.index = nil, nil
+	c.object, c.index, c.other, c.missed = nil, nil, false, false
 }
 
-// point compares a row that points to a record with the capture of that record.
-func (c *archive) point(m, capture *mention) {
+// point compares a row that points to a record with the capture of that record. A
+// page points to its bytes, which for a revisit are another capture's.
+func (c *archive) point(m *mention, p *atPlace) {
 	what := "fetches"
 	if m.Kind == ofPage {
 		what = "pages"
 	}
-	switch {
-	case capture.File != m.File || capture.Offset != m.Offset || capture.Length != m.Length:
-		c.wrong(pointers, m.Table, m, "this row of %s points to the %d bytes at %d of %s, which no row of captures names", what, m.Length, m.Offset, m.File)
-	case capture.Digest != m.Digest, m.Kind == ofPage && capture.URL != m.URL:
-		c.wrong(pointers, m.Table, m, "this row of %s has digest %s, the capture that it points to is of %s with digest %s", what, m.Digest, capture.URL, capture.Digest)
+	to := &p.capture
+	if _, revisits := p.revisit[xxh3.HashString(m.URL)]; revisits && m.Kind == ofPage {
+		to = &p.payload
 	}
+	switch {
+	case to.File != m.File || to.Length != m.Length || to.Length == 0:
+		c.wrong(pointers, m.Table, m, "this row of %s points to the %d bytes at %d of %s, which no row of captures names", what, m.Length, m.Offset, m.File)
+	case m.Kind == ofPage && m.noArchive() && !to.withheld() && to.Digest != emptyDigest:
+		c.wrong(pointers, m.Table, m, "the page says noarchive, and its content is kept in the record that it points to")
+	case m.Kind == ofPage && to.withheld() && !m.noArchive():
+		c.wrong(pointers, m.Table, m, "the content of the page is not kept, though it does not say noarchive")
+	case to.Digest != m.Digest, m.Kind == ofPage && to == &p.capture && to.URL != m.URL:
+		c.wrong(pointers, m.Table, m, "this row of %s has digest %s, the capture that it points to is of %s with digest %s", what, m.Digest, to.URL, to.Digest)
+	}
+}
+
+// payload looks for the payload of a revisit.
+func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
+	told := p.payload.Length == m.Length && p.payload.Digest == m.Digest // of another revisit already
+	if p.revisit == nil {
+		p.revisit = map[uint64]struct{}{}
+	}
+	p.payload = *m
+	p.revisit[xxh3.HashString(m.URL)] = struct{}{}
+	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
+		return nil // it is looked at as that capture's
+	}
+	if told {
+		return nil
+	}
+	if c.object == nil && c.other && !c.missed {
+		obj, err := c.Bucket.Open(ctx, m.File)
+		if err != nil {
+			c.missed = true
+			return c.fault(err, 4, records, c.round.number, m.File)
+		}
+		c.object, c.window = obj, window{r: obj, size: obj.Size()}
+	}
+	if c.object == nil || !c.sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
+		return nil
+	}
+	c.read++
+	e, problem, err := c.record(m)
+	if err != nil {
+		return err
+	}
+	if problem == "" {
+		problem = holds(e, m.Digest)
+	}
+	if problem != "" {
+		c.wrong(records, m.File, m, "the payload of a revisit should be here: %s; what was fetched cannot be made again: restore the file", problem)
+	}
+	return nil
 }
 
 // capture reads the record of a capture, if it is one of the sample.
@@ -239,91 +367,15 @@ func (c *archive) capture(m *mention) error {
 		return nil
 	}
 	c.read++
-	problem, err := c.record(m)
+	e, problem, err := c.record(m)
 	if err != nil {
 		return err
+	}
+	if problem == "" {
+		problem = describes(e, m)
 	}
 	if problem != "" {
 		c.wrong(records, m.File, m, "%s; what was fetched cannot be made again: restore the file", problem)
 	}
 	return nil
-}
-
-// record says what is wrong with a record.
-func (c *archive) record(m *mention) (problem string, err error) {
-	offset, length := int64(m.Offset), int64(m.Length)
-	if offset < 0 || length <= 0 || offset+length > c.window.size {
-		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", length, offset, c.window.size), nil
-	}
-	c.reader.Reset(io.NewSectionReader(&c.window, offset, length), offset)
-	e, err := c.reader.Next()
-	if err == io.EOF {
-		return "no record begins there", nil
-	}
-	var s warc.Summary
-	if err == nil {
-		s, err = e.Finish()
-	}
-	switch {
-	case c.window.err != nil:
-		return "", c.window.err
-	case err != nil:
-		return err.Error(), nil
-	case s.Length != length:
-		return fmt.Sprintf("the record is %d bytes long, the row says %d", s.Length, length), nil
-	case e.Type != warc.Response:
-		return fmt.Sprintf("the record is a %s, not a response", e.Type), nil
-	case e.TargetURI() != m.URL:
-		return fmt.Sprintf("the record is of %s, the row of %s", e.TargetURI(), m.URL), nil
-	case s.Block != warc.Matches:
-		return fmt.Sprintf("its block %s from its digest %s", s.Block, e.Header.Get(warc.FieldBlockDigest)), nil
-	case s.Payload != warc.Matches:
-		return fmt.Sprintf("its payload %s from its digest %s", s.Payload, e.Header.Get(warc.FieldPayloadDigest)), nil
-	case warc.Digest(e.Header.Get(warc.FieldPayloadDigest)).Value() != m.Digest:
-		return fmt.Sprintf("its payload digest is %s, the row says %s", e.Header.Get(warc.FieldPayloadDigest), m.Digest), nil
-	}
-	return "", nil
-}
-
-// window reads an object by ranges of at least `ahead` bytes, since records are
-// read in their order. It is for one goroutine.
-type window struct {
-	r     io.ReaderAt
-	size  int64
-	ahead int64
-
-	at  int64
-	buf []byte
-	err error // of the store
-}
-
-// ReadAt implements io.ReaderAt.
-func (w *window) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 || off >= w.size {
-		return 0, io.EOF
-	}
-	if off < w.at || off >= w.at+int64(len(w.buf)) {
-		n := min(max(w.ahead, int64(len(p))), w.size-off)
-		if int64(cap(w.buf)) < n {
-			w.buf = make([]byte, n)
-		}
-		w.at, w.buf = off, w.buf[:n]
-		if m, err := w.r.ReadAt(w.buf, off); int64(m) < n {
-			w.buf = w.buf[:0]
-			if err == nil || err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			w.err = err
-			return 0, err
-		}
-	}
-	n := copy(p, w.buf[off-w.at:])
-	if n < len(p) && off+int64(n) >= w.size {
-		return n, io.EOF
-	}
-	if n < len(p) {
-		m, err := w.ReadAt(p[n:], off+int64(n))
-		return n + m, err
-	}
-	return n, nil
 }

@@ -81,7 +81,14 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				})
 				return slices.Delete(rows, i, i+1)
 			})
-			return map[string]string{obeyed: part(stages.FileRequests), verdicts: part(stages.FileFetches)}
+			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round carried it over too
+		},
+		"a request whose evidence is another answer": func(d *damaged) map[string]string {
+			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
+				rows[first(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsOffset++
+				return rows
+			})
+			return one(obeyed, part(stages.FileRequests))
 		},
 		"a verdict by another rule": func(d *damaged) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch {

@@ -32,6 +32,10 @@ type asked struct {
 	DelayMS int64  `parquet:"delay_ms"`
 	Rule    string `parquet:"robots_rule"`
 	Digest  string `parquet:"robots_digest"`
+
+	// where the answer that says what is in force lies
+	File   string `parquet:"robots_warc_filename"`
+	Offset int32  `parquet:"robots_warc_record_offset"`
 }
 
 func compareAsked(a, b *asked) int {
@@ -66,6 +70,9 @@ func (a *audit) checkRobots(ctx context.Context, r *round, n int) error {
 	defer files.close()
 	keys := keysOf(requests)
 	if err := files.load(ctx, keysOf(captures), keys); err != nil {
+		return a.skip(err, 2, obeyed, r)
+	}
+	if err := files.loadCarried(ctx, n); err != nil {
 		return a.skip(err, 2, obeyed, r)
 	}
 	rows := concat[asked](ctx, a, keys)
@@ -158,7 +165,7 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	case v.Rule != q.Rule:
 		j.wrong(obeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
 	}
-	d, limited := rules.CrawlDelay()
+	d, limited := rules.Delay()
 	if limited && q.DelayMS < d.Milliseconds() {
 		j.report(Violation{
 			Invariant: 3, Check: crawlDelay, Round: j.round.number, Object: j.object, Row: q.URL, Where: urlIs(q.URL),
@@ -168,6 +175,9 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	return limited, nil
 }
 
+// staleSlack is by how much the clocks of two machines may differ.
+const staleSlack = 2 * time.Minute
+
 // inForce finds the answer to robots.txt that was in force for a request, and
 // reports where there is none or the row names another.
 func (j *judge) inForce(ctx context.Context, origin string, q *asked) (*robotsAnswer, bool, error) {
@@ -175,8 +185,10 @@ func (j *judge) inForce(ctx context.Context, origin string, q *asked) (*robotsAn
 	if err != nil {
 		return nil, false, err
 	}
-	if len(answers) == 0 {
+	if len(answers) == 0 && !j.files.lost[origin] {
 		j.wrong(obeyed, q.URL, "it was requested before %s/robots.txt was answered in a way that allows it: no 2xx and no 4xx is recorded before", origin)
+	}
+	if len(answers) == 0 {
 		return nil, false, nil
 	}
 	// A request that was about to be written when the file was asked for again
@@ -187,11 +199,22 @@ func (j *judge) inForce(ctx context.Context, origin string, q *asked) (*robotsAn
 		if i > 0 && q.Start-newest.Start > int64(grace) {
 			break
 		}
-		if f.digest() == q.Digest {
-			return f, true, nil
+		if f.digest() != q.Digest {
+			continue
 		}
+		switch {
+		case !f.liesAt(q.File, q.Offset):
+			continue // an answer alike
+		case j.robotsTTL > 0 && q.Start-f.Start > (j.robotsTTL+staleSlack).Milliseconds()+int64(2*grace):
+			j.wrong(obeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.robotsTTL)
+			return nil, false, nil
+		}
+		return f, true, nil
 	}
 	switch {
+	case j.files.lost[origin]:
+	case newest.digest() == q.Digest:
+		j.wrong(obeyed, q.URL, "its row names the record at %d of %q as evidence, but %s was in force", q.Offset, q.File, newest)
 	case q.Digest == "":
 		j.wrong(obeyed, q.URL, "its row says that there was no robots.txt, but %s was in force", newest)
 	case newest.digest() == "":
@@ -290,6 +313,9 @@ func (j *judge) verdict(ctx context.Context, row, url string, allowed bool, rule
 			return nil
 		}
 		said = append(said, fmt.Sprintf("%s says allowed=%t by %q", f, v.Allowed, v.Rule))
+	}
+	if j.files.lost[origin] {
+		return nil
 	}
 	if len(said) == 0 {
 		said = []string{"none of " + origin + " is stored"}

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -54,7 +55,7 @@ func archived(t *testing.T, replies []reply) *judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := &robotsFiles{audit: a, round: &round{}, canon: canon, byURL: map[string][]*robotsAnswer{}}
+	files := &robotsFiles{audit: a, round: &round{}, canon: canon, byURL: map[string][]*robotsAnswer{}, carried: map[string][]*robotsAnswer{}, lost: map[string]bool{}}
 	t.Cleanup(files.close)
 	for _, r := range replies {
 		if r.url == "" {
@@ -85,6 +86,57 @@ func archived(t *testing.T, replies []reply) *judge {
 		t.Fatal(err)
 	}
 	return &judge{audit: a, round: &round{}, files: files, agent: "testbot"}
+}
+
+// names has a request name the record that its digest is of as its evidence: of
+// several the last that came before it.
+func (j *judge) names(q *asked) {
+	for _, all := range j.files.byURL {
+		for _, f := range all {
+			if f.capture != nil && f.digest() == q.Digest && f.class != robots.Unreachable && (f.Start <= q.Start || f.Epoch < q.Epoch) && (f.Status < 300 || f.Status > 399 || q.Digest == "") {
+				q.File, q.Offset = f.capture.File, f.capture.Offset
+			}
+		}
+	}
+}
+
+func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
+	const open = "User-agent: *\nDisallow: /b\n"
+	digest := warc.DigestOf([]byte(open)).Value()
+	ttl := 24 * time.Hour.Milliseconds()
+	twice := []reply{{epoch: 1, at: 1, raw: response(200, "", open)}, {epoch: 1, at: ttl, raw: response(200, "", open)}}
+	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	for _, c := range []struct {
+		name    string
+		replies []reply
+		at      int64
+		of      int // the reply that it names; -1: none
+		want    string
+	}{
+		{"the answer", twice, ttl + 5, 1, ""},
+		{"the one before, as the newer came", twice, ttl + 5, 0, ""},
+		{"the one before, long after", twice, ttl + 5 + later, 0, "as evidence, but"},
+		{"none", twice, ttl + 5, -1, "as evidence, but"},
+		{"an answer that still holds", twice[:1], ttl - 5, 0, ""},
+		{"an answer that is too old", twice[:1], ttl + 10*time.Minute.Milliseconds(), 0, "robots.txt holds for 24h"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := archived(t, c.replies)
+			j.robotsTTL = 24 * time.Hour
+			q := asked{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: digest}
+			if c.of >= 0 {
+				f := j.files.byURL[originURL+"/robots.txt"][c.of]
+				q.File, q.Offset = f.capture.File, f.capture.Offset
+			}
+			if _, err := j.request(t.Context(), &q); err != nil {
+				t.Fatal(err)
+			}
+			found := j.summary().Violations
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
+				t.Errorf("found %+v, want %q", found, c.want)
+			}
+		})
+	}
 }
 
 func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
@@ -131,6 +183,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, c.replies)
+			j.names(&c.request)
 			if _, err := j.request(t.Context(), &c.request); err != nil {
 				t.Fatal(err)
 			}
@@ -143,6 +196,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", shut)}})
 	slow := asked{URL: originURL + "/c", Epoch: 1, Start: 9, DelayMS: 2999, Digest: digest(shut)}
+	j.names(&slow)
 	if limited, err := j.request(t.Context(), &slow); err != nil || !limited {
 		t.Errorf("limited %t, %v", limited, err)
 	}

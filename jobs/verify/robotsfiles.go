@@ -48,6 +48,14 @@ func (f *robotsAnswer) digest() string {
 // place is where its record lies.
 func (f *robotsAnswer) place() string { return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset) }
 
+// liesAt reports whether its record lies there; file is empty for one not stored.
+func (f *robotsAnswer) liesAt(file string, offset int32) bool {
+	if f.capture == nil {
+		return file == ""
+	}
+	return f.capture.File == file && f.capture.Offset == offset
+}
+
 func (f *robotsAnswer) String() string {
 	if f.capture == nil {
 		return fmt.Sprintf("%s (status %d)", f.URL, f.Status)
@@ -62,6 +70,11 @@ type robotsFiles struct {
 	round *round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsAnswer // in the order in which they came
+	// carried are the answers of rounds before that this round began with, by origin.
+	// lost are the origins of which such an answer cannot be had: that is reported once,
+	// and what it would have allowed or denied is not looked at.
+	carried map[string][]*robotsAnswer
+	lost    map[string]bool
 
 	key  string // of the open WARC file
 	open store.Object
@@ -72,7 +85,7 @@ func newRobotsFiles(a *audit, r *round) (*robotsFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &robotsFiles{audit: a, round: r, canon: canon, byURL: map[string][]*robotsAnswer{}}, nil
+	return &robotsFiles{audit: a, round: r, canon: canon, byURL: map[string][]*robotsAnswer{}, carried: map[string][]*robotsAnswer{}, lost: map[string]bool{}}, nil
 }
 
 func (s *robotsFiles) close() {
@@ -141,7 +154,7 @@ func (f *robotsAnswer) classify() robots.Class {
 
 // before lists the conclusive answers to an origin's robots.txt that came before a
 // request of an epoch, the newest first. Epochs follow one another, whatever the
-// clocks of their machines say.
+// clocks of their machines say; what was carried over from a round before is older.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsAnswer, error) {
 	var out []*robotsAnswer
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -156,7 +169,7 @@ func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, st
 			out = append(out, last)
 		}
 	}
-	return out, nil
+	return append(out, s.carried[origin]...), nil
 }
 
 // all lists all conclusive answers to an origin's robots.txt.

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -87,12 +88,13 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 }
 
 // loadPoliteness reads the newest revision of politeness, if there is one: what may
-// be in flight is the larger of it and the config, as rows do not record that.
+// be in flight, and how long a robots.txt holds, is the larger of it and the config,
+// as rows do not record that.
 func (a *audit) loadPoliteness(ctx context.Context) error {
 	if a.Config == nil {
 		return nil
 	}
-	a.inFlight = a.Config.Politeness.InFlightPerHost
+	a.inFlight, a.robotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
 	key := layout.Politeness(a.Crawl)
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || !ok {
@@ -102,8 +104,19 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 	if err != nil {
 		return a.fault(err, 0, documents, -1, key)
 	}
-	a.inFlight = max(a.inFlight, newest.InFlightPerHost)
+	a.inFlight = max(a.inFlight, mostInFlight(newest))
+	a.robotsTTL = max(a.robotsTTL, newest.RobotsTTL.Std())
 	return nil
+}
+
+// mostInFlight is how many requests to some host may be in flight: rows do not tell
+// which domain's exception held for them.
+func mostInFlight(p config.Politeness) int {
+	most := p.InFlightPerHost
+	for _, d := range p.Domains {
+		most = max(most, d.InFlightPerHost)
+	}
+	return most
 }
 
 // hasRound reports whether there is any object of a round.

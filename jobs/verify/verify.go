@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -86,7 +87,8 @@ const maxViolations = 20
 // audit is an audit under way. Checks call its methods concurrently.
 type audit struct {
 	Options
-	inFlight int // requests to a host that may be; 0: not known
+	inFlight  int           // requests to a host that may be; 0: not known
+	robotsTTL time.Duration // a robots.txt holds for so long; 0: not known
 
 	mu      sync.Mutex
 	found   map[list][]Violation // sorted, the least maxViolations of each

@@ -53,9 +53,8 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore gives the results of the fetch tasks of the round before that may
-// know hosts of a task's partition: those of its bucket, where both rounds have as
-// many.
+// roundBefore gives what the fetch tasks of the round before that may know hosts of
+// a task's partition say of hosts: those of its bucket, where both rounds have as many.
 func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -73,8 +72,10 @@ func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task
 		if err != nil {
 			return nil, err
 		}
-		if before != nil && len(before.Hosts) > 0 {
-			results = append(results, before)
+		if before != nil {
+			results = append(results, &manifest.Result{
+				Task: before.Task, Hosts: before.Hosts, CompletedAt: before.CompletedAt, Files: before.FilesOf(stages.FileRobots),
+			})
 		}
 	}
 	return results, nil
@@ -135,9 +136,11 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Politeness = Politeness(c)
 	f.Slots = c.Fetch.Slots
 	f.Timeouts = wire.Timeouts{Connect: c.Fetch.Timeout.Connect.Std(), FirstByte: c.Fetch.Timeout.FirstByte.Std(), Total: c.Fetch.Timeout.Total.Std()}
+	f.RobotsTimeout = c.Fetch.Timeout.Robots.Std()
 	f.MaxBody = int64(c.Fetch.MaxBody)
 	f.MaxRedirects = c.Fetch.MaxRedirects
 	f.Retries.Timeout, f.Retries.ServerError, f.Retries.RateLimited = c.Fetch.Retries.Timeout, c.Fetch.Retries.ServerError, c.Fetch.Retries.RateLimited
+	f.Retries.Robots = c.Fetch.Retries.Robots
 	f.Pauses.RateLimited, f.Pauses.Timeout = c.Fetch.Pauses.RateLimited.Std(), c.Fetch.Pauses.Timeout.Std()
 	f.Pauses.ServerError, f.Pauses.DNS = c.Fetch.Pauses.ServerError.Std(), c.Fetch.Pauses.DNS.Std()
 	f.Pauses.Breaker = c.Fetch.Pauses.Breaker.Std()
@@ -145,8 +148,8 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Checkpoint = fetch.Checkpoint{Every: c.Fetch.Checkpoint.Every.Std(), Bytes: int64(c.Fetch.Checkpoint.Bytes), Lease: c.Fetch.Checkpoint.Lease.Std()}
 	f.StripParams = c.Plan.StripParams
 	f.Proxy = c.Fetch.Proxy
+	f.Resolvers = c.Fetch.Resolvers
 	f.ConnectTo = c.Fetch.ConnectTo
-	f.NameServers = c.Fetch.NameServers
 	f.PaceConnectTo = c.Politeness.PerAddressDelay != nil
 	f.AllowPrivateNetworks = c.Fetch.AllowPrivateNetworks
 	return f
@@ -169,6 +172,7 @@ func Politeness(c *config.Config) polite.Config {
 	if d := c.Politeness.PerAddressDelay; d != nil {
 		p.PerAddressDelay = d.Std()
 	}
+	p.SlowFactor = c.Politeness.SlowFactor
 	p.RobotsTTL = c.Politeness.RobotsTTL.Std()
 	p.Classes, p.Domains = nil, nil
 	for name, d := range c.Politeness.Classes {
@@ -181,7 +185,7 @@ func Politeness(c *config.Config) polite.Config {
 		if p.Domains == nil {
 			p.Domains = map[string]polite.Domain{}
 		}
-		o := polite.Domain{Class: d.Class, Stop: d.Stop}
+		o := polite.Domain{Class: d.Class, InFlightPerHost: d.InFlightPerHost, Stop: d.Stop}
 		if d.Delay != nil {
 			delay := d.Delay.Std()
 			o.Delay = &delay
@@ -243,6 +247,6 @@ type Parser struct{ *parse.Parser }
 
 // Parse implements fetch.Parser.
 func (p *Parser) Parse(d *fetch.Document) (*fetch.Parsed, error) {
-	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body})
-	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, Page: r.Page, Text: r.Text, Links: r.Links}, nil
+	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body, Fetched: d.Fetched})
+	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Text: r.Text, Links: r.Links}, nil
 }

@@ -49,6 +49,15 @@ type Entry struct {
 	ContentDigest string
 	ETag          string
 	LastModified  string
+	Content       Content
+}
+
+// Content is where the content lies that ContentDigest is of. Its zero value: that
+// is not known.
+type Content struct {
+	At             int64 // when it was captured, in milliseconds
+	Filename       string
+	Offset, Length int32
 }
 
 // DefaultPriority is the priority of a URL that a source of the user names: the

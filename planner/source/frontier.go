@@ -80,6 +80,7 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	e := Entry{
 		URL: r.URL, File: FrontierName, Due: f.due(r), Spent: f.spent(r), Priority: r.Priority, Depth: r.Depth,
 		Fetches: r.Fetches, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
+		Content: Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
 	}
 	return !e.Due && !e.Spent || yield(e, nil)
 }

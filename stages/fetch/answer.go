@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -16,29 +18,32 @@ import (
 )
 
 // get spends a turn on the URL that a visit is at.
-func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, rule string) {
+func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForce, rule string) {
 	v.tries++
 	a := ask{
-		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robotsDigest: o.digest, attempt: v.tries,
+		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
+		onHead: func(x *wire.Exchange) bool { return !unwantedByName(x) },
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
 		},
 	}
-	switch {
-	case t.Kind == polite.Probe:
-		a.purpose = schema.ForProbe
-	case len(v.met) > 0:
+	if len(v.met) > 0 {
 		a.purpose = schema.ForRedirect
-	default:
+		if field := v.cookies.field(v.key.URL); field != "" {
+			a.header = wire.Header{{Name: "Cookie", Value: field}}
+		}
+	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
 	}
+	if t.Kind == polite.Probe {
+		a.purpose = schema.ForProbe
+	}
+	v.rules = known.rules
 	s := c.send(ctx, t, a)
 	defer s.x.Release()
 	v.note(s)
 	if s.aborted() {
-		if !s.at.IsZero() {
-			v.tries-- // the same try, once more
-		}
+		v.tries-- // the same try, once more
 		c.keep(v, time.Time{})
 		t.Done(polite.Result{Again: &polite.Item{ID: v.row}})
 		return
@@ -46,11 +51,15 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, o *origin, ru
 	switch {
 	case s.err != nil:
 		c.failed(t, v, s, classifyError(s.err), s.err.Error())
-	case redirects(s.x.Status):
+	case redirects(s.x):
 		c.redirect(t, v, s)
 	case s.x.Status >= 200 && s.x.Status <= 299:
 		t.Done(polite.Result{Class: polite.Success})
 		c.document(v, s)
+	case s.notModified():
+		c.capture(v, s, schema.SubsetDiagnostics)
+		t.Done(polite.Result{Class: polite.Success})
+		c.finish(v, schema.NotModified, "")
 	default:
 		c.capture(v, s, schema.SubsetDiagnostics)
 		_, said := s.x.Header.Lookup("Retry-After")
@@ -76,27 +85,57 @@ func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, fai
 	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Again.NotBefore
-		c.record(&bundle{requests: v.requests, captures: v.captures, settle: func() { c.keep(v, due) }})
-		v.requests, v.captures = nil, nil
+		c.record(v.evidence(func() { c.keepRecorded(v, due) }))
 		t.Done(r)
 		return
 	}
 	t.Done(r)
 	if verdict.outcome == schema.ProtocolError && failure == "" {
-		failure = fmt.Sprintf("HTTP status %d leads nowhere", s.x.Status)
+		failure = leadsNowhere(s.x.Status)
 	}
 	c.finish(v, verdict.outcome, failure)
+}
+
+// leadsNowhere is why a status is neither a document nor where to find one.
+func leadsNowhere(status int) string {
+	switch {
+	case status == http.StatusNotModified:
+		return "HTTP status 304, and nothing was said to be known"
+	case status == http.StatusMultipleChoices:
+		return "HTTP status 300 without a Location that it prefers"
+	case status == http.StatusUseProxy:
+		return "HTTP status 305 asks for a proxy that the server names, which nobody should use"
+	}
+	return fmt.Sprintf("HTTP status %d leads nowhere", status)
 }
 
 var errNoLocation = errors.New("redirect without a Location")
 
 // location is where a redirect leads, canonical.
 func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, error) {
-	loc, ok := x.Header.Lookup("Location")
-	if !ok || strings.TrimSpace(loc) == "" {
-		return urlkey.Key{}, errNoLocation
+	for loc := range x.Header.Values("Location") {
+		if strings.TrimSpace(loc) != "" {
+			return c.canon.Canonical(locationText(loc), base)
+		}
 	}
-	return c.canon.Canonical(wire.Text(loc), base)
+	return urlkey.Key{}, errNoLocation
+}
+
+// locationText makes a Location text: octets that are no UTF-8 are meant as they
+// stand, so they are percent-encoded one by one, as browsers do.
+func locationText(loc string) string {
+	if utf8.ValidString(loc) {
+		return loc
+	}
+	var b strings.Builder
+	for i := range len(loc) {
+		if c := loc[i]; c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // redirect takes a redirect: to its next hop, or to the visit's end.
@@ -118,20 +157,22 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	v.links = append(v.links, schema.Link{
 		SourceSURT: v.key.SURT, Source: strings.Clone(v.key.URL), Target: target.URL, Kind: schema.KindRedirect,
 	})
-	v.met = append(v.met, v.key.URL)
+	v.met = append(v.met, hop{v.key.URL, v.cookies.field(v.key.URL)})
+	v.cookies.take(v.key.URL, s.x.Header)
 	here, err := c.planned.Has(target.URL)
+	before, alike := v.asked(target.URL)
 	switch {
 	case err != nil:
 		t.Done(polite.Result{Class: polite.Success})
 		c.fail(err)
-	case slices.Contains(v.met, target.URL):
+	case alike:
 		end(schema.RedirectLimit, "redirect loop: "+target.URL)
-	case target.Domain != v.planned.Domain || here:
+	case target.Domain != v.planned.Domain || here && !before:
 		v.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, "")
 	case int(v.fetch.Redirects) >= c.cfg.MaxRedirects:
 		end(schema.RedirectLimit, fmt.Sprintf("more than %d redirects", c.cfg.MaxRedirects))
-	case !c.claim(target.URL):
+	case !before && !c.claim(target.URL):
 		v.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, "")
 	default:
@@ -162,7 +203,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	c.cpu <- struct{}{}
 	defer func() { <-c.cpu }()
 	doc := &Document{
-		URL: v.key.URL, ContentType: declared, Body: s.x.Body, Truncated: string(s.x.BodyTruncated),
+		URL: v.key.URL, ContentType: declared, Body: s.x.Body, Truncated: string(s.x.BodyTruncated), Fetched: s.at,
 		Header: func(name string) (values []string) {
 			for value := range s.x.Header.Values(name) {
 				values = append(values, wire.Text(value))
@@ -188,8 +229,12 @@ func (c *crawl) document(v *visit, s *sent) {
 
 	page := &parsed.Page
 	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
+	if cp.Revisit != "" { // a page points to its bytes
+		page.WARCFilename, page.WARCRecordOffset, page.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
+	}
 	page.PlannedURL, page.Depth, page.ContentBytes = v.planned.URL, v.planned.Depth, v.fetch.ContentBytes
 	page.ETag, page.LastModified = v.fetch.ETag, v.fetch.LastModified
+	page.ContentSignal = signals(v.rules.Signals(v.key.URL), page.ContentSignal)
 	if v.planned.ContentDigest != "" {
 		changed := v.planned.ContentDigest != cp.ContentDigest
 		page.Changed = &changed
@@ -199,6 +244,13 @@ func (c *crawl) document(v *visit, s *sent) {
 		b.page, b.text = page, &parsed.Text
 		b.links = append(b.links, parsed.Links...)
 	})
+}
+
+// signals are the content signals of robots.txt and those that a document's header
+// gives; no wins over yes.
+func signals(s directives.Signals, header string) string {
+	s.Add(header)
+	return s.String()
 }
 
 // parse runs the parser; a panic in it costs the document, not the task.
@@ -228,5 +280,8 @@ func (c *crawl) capture(v *visit, s *sent, subset string) {
 // point has the outcome's row point to the capture of the last answer.
 func (v *visit) point(cp capture) {
 	v.fetch.WARCFilename, v.fetch.WARCRecordOff, v.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
-	v.fetch.ContentDigest = cp.ContentDigest
+	v.fetch.ContentDigest, v.fetch.Revisit = cp.ContentDigest, cp.Revisit
+	if cp.Truncated == schema.TruncatedUnspecified {
+		v.fetch.Truncated = cp.Truncated
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -38,7 +39,14 @@ func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *Parsed) 
 	}()
 	cp, err := c.describeCapture(s, key, subset, parsed)
 	if err == nil {
-		err = c.compress(buf, s, &cp)
+		var earlier *payload
+		if cp.Truncated != schema.TruncatedUnspecified { // what is not kept refers to nothing either
+			var kind schema.Revisit
+			if kind, earlier = c.revisits(s, subset); earlier != nil {
+				cp.refersTo(kind, earlier)
+			}
+		}
+		err = c.compress(buf, s, &cp, earlier)
 	}
 	if errors.Is(err, errUnarchivable) || errors.Is(err, urlkey.ErrNotURL) {
 		c.log.Error("a response cannot be archived", "url", key.URL, "error", err)
@@ -67,10 +75,30 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 	if len(x.Body) > 0 {
 		cp.MimeDetected = c.parser.Sniff(contentType, x.Body[:min(len(x.Body), sniffLen)])
 	}
+	if c.withheld(x, subset, parsed) {
+		cp.Truncated = schema.TruncatedUnspecified
+	}
 	if parsed != nil {
 		cp.Charset, cp.Languages = parsed.Charset, parsed.Languages
 	}
 	return cp, nil
+}
+
+// withheld reports whether a response asks that no copy of it be kept (noarchive):
+// of a document its elements count too. A robots.txt is kept whatever it asks, as
+// the evidence of what was allowed.
+func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *Parsed) bool {
+	switch {
+	case subset == schema.SubsetRobots || len(x.Payload) == 0:
+		return false
+	case parsed != nil && parsed.NoArchive:
+		return true
+	}
+	var d directives.Robots
+	for v := range x.Header.Values("X-Robots-Tag") {
+		d.Field(v, c.token)
+	}
+	return d.NoArchive
 }
 
 // sniffLen is how much of a body is looked at for its media type, in bytes.
@@ -92,8 +120,9 @@ func columnsOf(key urlkey.Key) (schema.URLColumns, error) {
 }
 
 // compress makes the records of an exchange, the request first, has the sink
-// append them to its file, and completes the capture with where the response lies.
-func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
+// append them to its file, and completes the capture with where the response lies,
+// or the revisit of an earlier payload, if there is one.
+func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *payload) error {
 	w, err := warc.NewWriter(buf, warc.Options{})
 	if err != nil {
 		return err
@@ -107,14 +136,21 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
 	if x.Route == wire.RouteProxy {
 		response.IPAddress = netip.Addr{} // the proxy's is not the server's
 	}
-	for part := range x.RawParts {
-		response.Block = append(response.Block, part)
+	if cp.Truncated == schema.TruncatedUnspecified {
+		response.Truncated, response.Block = warc.TruncatedUnspecified, [][]byte{x.RawHead}
+	} else {
+		for part := range x.RawParts {
+			response.Block = append(response.Block, part)
+		}
 	}
 	request := &warc.Record{
 		Type: warc.Request, ID: w.NewID(), Date: s.at, TargetURI: cp.URL, IPAddress: response.IPAddress,
 		ConcurrentTo: []string{response.ID}, Block: [][]byte{x.RawRequest}, Protocols: response.Protocols,
 	}
 	response.ConcurrentTo = []string{request.ID}
+	if earlier != nil {
+		refer(response, cp.Revisit, earlier, x)
+	}
 	if _, err := w.Write(request); err != nil {
 		return fmt.Errorf("%w: %w", errUnarchivable, err) // to memory: it can be nothing else
 	}
@@ -124,7 +160,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
 	}
 	entry := &warc.Capture{
 		SURT: cp.SURT, Date: s.at, URL: cp.URL, MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
-		Digest: warc.Digest(x.PayloadDigest), Extent: at, Charset: cp.Charset, Languages: cp.Languages,
+		Digest: response.PayloadDigest, Revisit: earlier != nil, Extent: at, Charset: cp.Charset, Languages: cp.Languages,
 		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(cp.Truncated),
 	}
 	if err := c.sink.archive(buf.Bytes(), 2, entry); err != nil {
@@ -132,6 +168,12 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture) error {
 	}
 	cp.WARCFilename = entry.Filename
 	cp.WARCRecordOffset, cp.WARCRecordLength = int32(entry.Extent.Offset), int32(entry.Extent.Length)
+	if earlier == nil && entry.Filename != "" && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) >= minPayload && referable(x, cp.subset) {
+		c.payloads.add(payload{
+			digest: cp.ContentDigest, url: cp.URL, at: cp.FetchTime, id: response.ID,
+			file: entry.Filename, offset: cp.WARCRecordOffset, length: cp.WARCRecordLength,
+		})
+	}
 	return nil
 }
 

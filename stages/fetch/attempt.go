@@ -145,13 +145,16 @@ func (c *crawl) unfinished() []*bundle {
 	var out []*bundle
 	for _, row := range rows {
 		if v := c.visits[row]; len(v.requests) > 0 {
-			out = append(out, &bundle{requests: v.requests, captures: v.captures})
+			due := v.due
+			out = append(out, v.evidence(func() { c.keepRecorded(v, due) })) // the next attempt goes on from here
 		}
 	}
 	for _, o := range c.byID {
-		if o.state == robotsPending && len(o.asked.requests) > 0 {
-			asked := o.asked
-			out = append(out, &asked)
+		if o.download != nil && len(o.asked.requests) > 0 {
+			b := o.asked
+			host, due := o.nextAt, c.clock.Now()
+			b.settle = func() { c.keepOrigin(o, host, due) } // the next attempt goes on from here
+			out = append(out, &b)
 		}
 	}
 	return out
@@ -168,11 +171,15 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
+	// The next round waits for the configured delay of every host, and need not be
+	// told of that; what a Crawl-delay or a host's answers ask for it does not know.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
-		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= h.DelayMS
+		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= roundUp(a.crawl.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		d.Hosts[i].Breaker = nil // another round is another try
+		// Another round is another try: rounds are hours apart, most hosts are up
+		// again, and one that is not costs five tries of no answer.
+		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
 	return nil

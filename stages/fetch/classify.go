@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,7 @@ const (
 	afterServerError
 	afterLimit
 	afterDNS
+	forRobots // a robots.txt that could not be had by the others
 	retryClasses
 )
 
@@ -36,16 +38,18 @@ type verdictOf struct {
 func classifyError(err error) verdictOf {
 	switch {
 	case errors.Is(err, wire.ErrNXDomain):
-		return verdictOf{schema.DNSError, never, polite.Failure}
+		return verdictOf{schema.DNSError, never, polite.Unanswered}
 	case errors.Is(err, wire.ErrDNS):
-		return verdictOf{schema.DNSError, afterDNS, polite.Failure}
+		return verdictOf{schema.DNSError, afterDNS, polite.Unanswered}
 	case errors.Is(err, wire.ErrAddressBlocked):
 		return verdictOf{schema.AddressBlocked, never, polite.Unsent}
 	case errors.Is(err, wire.ErrTimeout):
-		return verdictOf{schema.Timeout, afterTimeout, polite.Failure}
+		return verdictOf{schema.Timeout, afterTimeout, polite.Unanswered}
 	case errors.Is(err, wire.ErrTLS):
 		return verdictOf{schema.TLSError, never, polite.Failure}
-	case errors.Is(err, wire.ErrConnect), errors.Is(err, wire.ErrDisconnect):
+	case errors.Is(err, wire.ErrConnect):
+		return verdictOf{schema.ConnectError, never, polite.Unanswered}
+	case errors.Is(err, wire.ErrDisconnect):
 		return verdictOf{schema.ConnectError, never, polite.Failure}
 	case errors.Is(err, wire.ErrProtocol):
 		return verdictOf{schema.ProtocolError, never, polite.Failure}
@@ -68,19 +72,20 @@ func classifyStatus(status int, retryAfter bool) verdictOf {
 		return verdictOf{schema.HTTP4xx, never, polite.ClientError}
 	case status >= 200 && status < 300:
 		return verdictOf{schema.OK, never, polite.Success}
-	case status == http.StatusNotModified:
-		return verdictOf{schema.NotModified, never, polite.Success}
 	case status >= 300 && status < 400:
 		return verdictOf{schema.ProtocolError, never, polite.Success} // a redirect to nowhere
 	}
 	return verdictOf{schema.ProtocolError, never, polite.Failure}
 }
 
-// redirects reports whether a status asks for another URL.
-func redirects(status int) bool {
-	switch status {
+// redirects reports whether an answer asks for another URL: by its status, or by a
+// choice of several with one that it prefers (RFC 9110, 15.4.1).
+func redirects(x *wire.Exchange) bool {
+	switch x.Status {
 	case 301, 302, 303, 307, 308:
 		return true
+	case http.StatusMultipleChoices:
+		return strings.TrimSpace(x.Header.Get("Location")) != ""
 	}
 	return false
 }
@@ -122,4 +127,29 @@ func wantedType(t string) bool {
 		return false
 	}
 	return sub == "xml" || sub == "xhtml" || strings.HasSuffix(sub, "+xml") && sub != "vnd.mozilla.xul+xml"
+}
+
+// smallBody is the length in bytes up to which a body is read though it is not
+// wanted, so that its connection can be used again.
+const smallBody = 4 << 10
+
+// unwantedByName reports whether the head of a 2xx answer tells that its body is not
+// wanted: it names a type that no sniffing changes (MIME Sniffing, 7). What servers
+// give to everything, and pictures that may be error pages, are looked into.
+func unwantedByName(x *wire.Exchange) bool {
+	if x.Status < 200 || x.Status > 299 {
+		return false
+	}
+	t := mediaType(x.Header.Get("Content-Type"))
+	main, sub, _ := strings.Cut(t, "/")
+	switch {
+	case t == "", wantedType(t), main == "text" && !unwanted[t]:
+		return false
+	case main == "application" && (sub == "octet-stream" || sub == "unknown" || sub == "x-unknown"):
+		return false
+	case main != "application" && main != "text" && main != "font" && main != "model" && main != "multipart" && main != "message":
+		return false
+	}
+	n, err := strconv.ParseInt(x.Header.Get("Content-Length"), 10, 64)
+	return err != nil || n > smallBody
 }

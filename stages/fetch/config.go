@@ -13,22 +13,26 @@ type Config struct {
 	UserAgent  string // its product token is what robots.txt is asked for
 	Politeness polite.Config
 
-	Slots        int           // concurrent fetches; default 200
-	Timeouts     wire.Timeouts // default 10s, 15s, 30s
-	MaxBody      int64         // bytes; default 5 MiB
-	MaxRedirects int           // default 5
-	Retries      Retries
-	Pauses       Pauses
-	Window       time.Duration // of the fetch stage; 0: endless; default 20h
-	Checkpoint   Checkpoint
-	StripParams  []string // query parameters that canonical URLs lack
+	Slots    int           // concurrent fetches; default 200
+	Timeouts wire.Timeouts // default 10s, 15s, 30s
+	// RobotsTimeout bounds a request for robots.txt: all URLs of the host wait for
+	// it. Default 15s; more than Timeouts.Total is as much as that.
+	RobotsTimeout time.Duration
+	MaxBody       int64 // bytes; default 5 MiB
+	MaxRedirects  int   // default 5
+	Retries       Retries
+	Pauses        Pauses
+	Window        time.Duration // of the fetch stage; 0: endless; default 20h
+	Checkpoint    Checkpoint
+	StripParams   []string // query parameters that canonical URLs lack
 
-	Proxy       string
-	ConnectTo   []string // HOST:PORT:ADDR:PORT
-	NameServers []string // ADDRESS:PORT, asked in turn; none: the system's
+	Proxy     string
+	Resolvers []string // name servers, ADDRESS[:PORT], in the place of the system's; each when those before it fail
+	ConnectTo []string // HOST:PORT:ADDR:PORT
 	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
 	PaceConnectTo bool
 
+	rules                int                             // in tests: bytes of robots.txt rules in memory
 	tune                 func(*wire.Config)              // in tests: where connections go
 	free                 func(dir string) (int64, error) // in tests: the room in scratch space
 	AllowPrivateNetworks bool
@@ -40,6 +44,7 @@ type Retries struct {
 	ServerError int // 5xx but 503; default 2
 	RateLimited int // 429 and 503; default 3
 	DNS         int // a name that could not be looked up; default 1
+	Robots      int // a robots.txt that none of these got, minutes later; default 2
 }
 
 // Pauses are the times before retries, before jitter.
@@ -62,15 +67,16 @@ type Checkpoint struct {
 // Default is the config where nothing is said.
 func Default() Config {
 	return Config{
-		Politeness:   polite.Default(),
-		Slots:        200,
-		Timeouts:     wire.Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second},
-		MaxBody:      5 << 20,
-		MaxRedirects: 5,
-		Retries:      Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1},
-		Pauses:       Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},
-		Window:       20 * time.Hour,
-		Checkpoint:   Checkpoint{Every: time.Minute, Bytes: 256 << 20, Lease: 3 * time.Minute},
+		Politeness:    polite.Default(),
+		Slots:         200,
+		Timeouts:      wire.Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second},
+		RobotsTimeout: 15 * time.Second,
+		MaxBody:       5 << 20,
+		MaxRedirects:  5,
+		Retries:       Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1, Robots: 2},
+		Pauses:        Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},
+		Window:        20 * time.Hour,
+		Checkpoint:    Checkpoint{Every: time.Minute, Bytes: 256 << 20, Lease: 3 * time.Minute},
 	}
 }
 
@@ -84,6 +90,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("fetch.slots: %d is less than 1", c.Slots)
 	case t.Connect <= 0 || t.FirstByte <= 0 || t.Total <= 0:
 		return fmt.Errorf("fetch.timeout: %v, %v, %v: each must be more than 0", t.Connect, t.FirstByte, t.Total)
+	case c.RobotsTimeout <= 0:
+		return fmt.Errorf("fetch.timeout.robots: %v must be more than 0", c.RobotsTimeout)
 	case c.MaxBody < 1 || c.MaxBody > 1<<30:
 		return fmt.Errorf("fetch.max_body: %d is not within 1 byte and 1 GiB", c.MaxBody)
 	case c.MaxRedirects < 0:

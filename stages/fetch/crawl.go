@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ type crawl struct {
 	cpu   chan struct{} // held by who compresses or parses
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
+	payloads payloads // that records of this attempt hold
+
 	// mayWrite says whether the task has the right to send a request at a time;
 	// admit waits until one may be begun; alone, if set, is told of each turn what it does.
 	mayWrite func(now time.Time) bool
@@ -65,6 +68,7 @@ type crawl struct {
 	byID    []*origin
 	pending map[string]int // downloads of robots.txt under way, by host
 	claims  map[uint64]struct{}
+	rules   rulebook
 
 	stop  context.CancelCauseFunc // of the loop
 	fatal atomic.Pointer[error]
@@ -87,10 +91,12 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 	connections := wire.Config{
 		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
-		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.InFlightPerHost,
+		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 	}
-	if len(cfg.NameServers) > 0 {
-		connections.Resolver = wire.NameServers(cfg.NameServers)
+	if len(cfg.Resolvers) > 0 {
+		if connections.Resolver, err = wire.NameServers(cfg.Resolvers...); err != nil {
+			return nil, fmt.Errorf("fetch.resolvers: %w", err)
+		}
 	}
 	if cfg.tune != nil {
 		cfg.tune(&connections)
@@ -107,14 +113,23 @@ func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) 
 		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out,
 		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
 		sched: polite.New(polite.Options{
-			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker,
+			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
 		}),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		mayWrite: func(time.Time) bool { return true },
 		admit:    func(ctx context.Context) error { return ctx.Err() },
 		slots:    make(chan struct{}, cfg.Slots),
 		visits:   map[int64]*visit{}, origins: map[string]*origin{}, pending: map[string]int{}, claims: map[uint64]struct{}{},
+		rules: rulebook{dir: env.Scratch, max: cmp.Or(cfg.rules, maxRules)},
 	}, nil
+}
+
+// close gives connections and scratch space back.
+func (c *crawl) close() {
+	c.client.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rules.close()
 }
 
 // fail ends the crawl with the first error that comes.
@@ -201,7 +216,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		return true
 	}
 	o := c.originOf(v.key)
-	switch state, rules := c.rulesOf(o); state {
+	switch state, known := c.rulesOf(o); state {
 	case robotsUnknown:
 		t.PutBack(t.Item)
 		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
@@ -217,7 +232,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		c.finish(v, o.outcome, o.failure)
 		return false
 	default:
-		verdict := rules.Verdict(v.key.URL)
+		verdict := known.rules.Verdict(v.key.URL)
 		failure := ""
 		if len(v.met) == 0 {
 			v.judge(verdict)
@@ -231,7 +246,7 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		if !c.announce(t, manifest.Trying{Row: v.row}) {
 			return true
 		}
-		c.get(ctx, t, v, o, verdict.Rule)
+		c.get(ctx, t, v, known, verdict.Rule)
 		return true
 	}
 }
@@ -264,7 +279,9 @@ func (c *crawl) drain(t *polite.Turn) {
 	}
 	for it, ok := t.Item, true; ok; it, ok = t.Another() {
 		if it.ID < 0 {
-			c.robotsFailed(c.originByID(it.ID), schema.RobotsUnreachable, "its host is "+string(outcome))
+			o := c.originByID(it.ID)
+			c.robotsFailed(o, schema.RobotsUnreachable, "its host is "+string(outcome))
+			c.recordRobots(o, nil) // another attempt is another try
 			continue
 		}
 		v, err := c.visit(it.ID)
@@ -287,6 +304,14 @@ func (c *crawl) reload(p polite.Config) {
 	c.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
+// A robots.txt that none of the retries of its failure got is asked for again later,
+// after 2 minutes by default, then after three times as long each.
+const (
+	laterPauses = 12 // of Pauses.ServerError
+	laterGrowth = 3
+	maxLater    = 5
+)
+
 // retry decides whether a failure of a class is tried again, and completes the
 // turn's result with the item.
 func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, it *polite.Item, r *polite.Result) bool {
@@ -302,6 +327,12 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 		limit = c.cfg.Retries.DNS
 		if counts[class] < limit {
 			r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
+		}
+	}
+	if class == forRobots {
+		limit, pause = c.cfg.Retries.Robots, laterPauses*c.cfg.Pauses.ServerError
+		for range min(counts[class], maxLater) {
+			pause *= laterGrowth
 		}
 	}
 	if counts[class] >= limit {

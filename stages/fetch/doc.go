@@ -15,6 +15,7 @@
 //	   │                └─ allowed ─► turn of its host ─► GET ─► answer
 //	   │                                  ▲                        ├─ 2xx, wanted ─► parsed ─► ok
 //	   │                                  │                        ├─ 2xx, other media type ─► mime_filtered
+//	   │                                  │                        ├─ 304, as was asked ─► not_modified
 //	   │                                  ├──── again, later ◄─────┤  429, 5xx, time-out: as often as allowed
 //	   │                                  └──── its next hop ◄─────┤  redirect inside the domain
 //	   │                                                           ├─ redirect elsewhere ─► redirected
@@ -23,6 +24,28 @@
 //
 // A wait (for a host's delay, a retry, robots.txt) holds no slot and no
 // goroutine: the URL goes back to the queue of its host (package polite).
+//
+// Hops of a redirect carry the cookies that the chain itself was given (RFC 6265),
+// and no request any other. A URL may be asked for twice in a chain if the site has
+// given it a cookie in between.
+//
+// # Where a payload lies
+//
+// Each response is a WARC record of its own, and its row of captures names that record.
+// It is a revisit, which holds the head alone, where the payload is stored already:
+//
+//   - the content that the plan says the URL had, when its bytes are the same or the
+//     server says so (304). A plan says where that content lies, and a request is
+//     made conditional only if it does and the content is at most 180 days old, so
+//     that what not_modified stands for can always be read, and that archives may be
+//     deleted after a year;
+//   - a payload of 1 KiB or more that this attempt stored before, under whatever URL
+//     (the newest 16,384 are remembered).
+//
+// payload_warc_* of captures names the record that holds the payload then, and
+// WARC-Refers-To-Target-URI and -Date say the same in the archive. The row of pages
+// points to its bytes, to that record. Bodies that were cut, those without a head
+// and robots.txt are always stored.
 //
 // # What counts
 //

@@ -125,7 +125,9 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.cfg.Window <= 0 {
 		return nil
 	}
-	if a.env.Clock.Sleep(ctx, a.cfg.Window-a.elapsed) != nil {
+	left := a.cfg.Window - a.elapsed
+	a.crawl.sched.CloseAt(a.env.Clock.Now().Add(left))
+	if a.env.Clock.Sleep(ctx, left) != nil {
 		return nil
 	}
 	a.env.Log.Info("the fetch window has closed", "left", a.crawl.sched.Left())

@@ -42,6 +42,7 @@ type lab struct {
 	parser Parser
 	runs   int
 	planID string
+	tune   func(*wire.Config) // where connections go; nil: to the web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels, which must
@@ -124,7 +125,9 @@ func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifes
 		in = &Input{}
 	}
 	in.Task, in.Plan = l.task, l.plan
-	l.cfg.tune = l.web.tune
+	if l.cfg.tune = l.tune; l.tune == nil {
+		l.cfg.tune = l.web.tune
+	}
 	return Run(ctx, l.env(bucket, scratch), in, l.cfg, l.parser)
 }
 
@@ -210,7 +213,8 @@ type web struct {
 	log    []hit
 	down   map[string]error // by host: what dialling or looking up gives
 	names  map[netip.Addr]string
-	shares map[string]string // by host: the one whose address it has too
+	addrs  map[string]netip.Addr // of hosts that have an address of their own
+	shares map[string]string     // by host: the one whose address it has too
 }
 
 type hit struct {
@@ -260,6 +264,9 @@ func (w *web) Lookup(_ context.Context, host string) (wire.Answer, error) {
 	defer w.mu.Unlock()
 	if err := w.down[host]; err != nil {
 		return wire.Answer{}, err
+	}
+	if a, ok := w.addrs[host]; ok {
+		return wire.Answer{Addrs: []netip.Addr{a}}, nil
 	}
 	if other, ok := w.shares[host]; ok {
 		host = other

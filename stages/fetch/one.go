@@ -41,6 +41,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err != nil {
 		return nil, err
 	}
+	cfg.Retries.Robots = 0 // somebody waits
 	p, err := onePlanned(env.Scratch, &schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain})
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err != nil {
 		return nil, err
 	}
-	defer c.client.Close()
+	defer c.close()
 	if err := c.sched.Add(key.Host, newQueue(p.hosts[0].ranges, nil)); err != nil {
 		return nil, err
 	}

@@ -25,20 +25,42 @@ type origin struct {
 	host string // what is paced
 
 	state   robotsState
-	rules   *robots.Group
-	digest  string
-	until   time.Time      // the rules hold
+	known   *inForce // where state is robotsKnown; its rules may be in the rulebook only
+	page    rulebookPage
+	until   time.Time      // it holds
 	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
 	failure string
 
-	next    string // URL to ask for: url, or where it redirects
+	*download // under way; nil: none is
+}
+
+// download is what is known of an origin's robots.txt while it is asked for.
+type download struct {
+	next    string // URL to ask for: the origin's, or where it redirects
+	nextAt  string // host of that
 	hops    int
 	tries   int32
 	retries [retryClasses]int
 	asked   bundle // what was sent and answered since it was last recorded: the hops of a redirect
+	answer  record // the last of them
 
-	kept *manifest.OriginRetry // what a checkpoint says of it; nil: it does not wait for another try
-	due  time.Time             // of that try
+	kept *manifest.OriginRetry // what a checkpoint says of it; nil: nothing
+	due  time.Time             // of its next try, where it waits for one
+}
+
+// inForce is what is known of an origin's robots.txt, with the evidence. It does not
+// change.
+type inForce struct {
+	rules  *robots.Group
+	digest string // of the file; "" if there is none
+	answer record
+}
+
+// record is where the answer to a request lies, and when that was written.
+type record struct {
+	file           string // "": it was not archived
+	offset, length int32
+	at             time.Time
 }
 
 type robotsState uint8
@@ -80,18 +102,27 @@ func (c *crawl) originByID(id int64) *origin {
 // rulesOf gives what is known of an origin's robots.txt. When that is nothing, or
 // has become too old, the caller gets robotsUnknown and the duty to ask for it;
 // its host is blocked until settleRobots.
-func (c *crawl) rulesOf(o *origin) (robotsState, *robots.Group) {
+func (c *crawl) rulesOf(o *origin) (robotsState, *inForce) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o.state == robotsKnown && now.After(o.until) {
-		o.state = robotsUnknown
+		o.state, o.known = robotsUnknown, nil
+		c.rules.drop(o)
 	}
-	if o.state != robotsUnknown {
-		return o.state, o.rules
+	switch o.state {
+	case robotsKnown:
+		known, err := c.rules.rules(o)
+		if err != nil {
+			c.fail(err)
+			return robotsPending, nil
+		}
+		return robotsKnown, known
+	case robotsPending, robotsFailed:
+		return o.state, nil
 	}
 	o.state = robotsPending
-	o.next, o.hops, o.tries, o.retries, o.asked = o.url, 0, 0, [retryClasses]int{}, bundle{}
+	o.download = &download{next: o.url, nextAt: o.host}
 	c.pending[o.host]++
 	c.sched.Block(o.host)
 	return robotsUnknown, nil
@@ -103,21 +134,33 @@ func (c *crawl) settleRobots(o *origin, set func(*origin)) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set(o)
-	if o.rules != nil {
-		if d, ok := o.rules.CrawlDelay(); ok {
-			c.sched.SetCrawlDelay(o.host, d)
-		}
+	row := o.row()
+	if o.state == robotsKnown {
+		c.keepRules(o)
+	} else {
+		c.rules.drop(o)
 	}
 	if c.pending[o.host]--; c.pending[o.host] == 0 {
 		delete(c.pending, o.host)
 		c.sched.Unblock(o.host)
 	}
-	return o.row()
+	return row
+}
+
+// keepRules has the rules of an origin that became known paced and kept. The caller
+// holds mu.
+func (c *crawl) keepRules(o *origin) {
+	if d, ok := o.known.rules.Delay(); ok {
+		c.sched.SetCrawlDelay(o.host, d)
+	}
+	if err := c.rules.put(o); err != nil {
+		c.fail(err)
+	}
 }
 
 func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) *schema.RobotsFile {
 	return c.settleRobots(o, func(o *origin) {
-		o.state, o.outcome, o.failure = robotsFailed, outcome, "robots.txt: "+failure
+		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, outcome, "robots.txt: "+failure
 	})
 }
 
@@ -131,21 +174,24 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 	}
 	again := &polite.Item{ID: o.id, Urgent: true}
 	if s.aborted() {
+		o.tries-- // the same try, once more
 		t.Done(polite.Result{Again: again})
 		return
 	}
+	o.answer = record{at: s.at}
 	if s.x.Status != 0 {
 		// A robots.txt that redirects lies under a URL that need not be canonical.
 		if key, err := c.canon.Canonical(o.next, ""); err == nil {
 			if cp, ok := c.archive(s, key, schema.SubsetRobots, nil); ok {
 				o.asked.captures = append(o.asked.captures, cp)
+				o.answer.file, o.answer.offset, o.answer.length = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 			}
 		}
 	}
-	if s.err == nil && redirects(s.x.Status) {
+	if s.err == nil && redirects(s.x) {
 		if target, err := c.location(s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
 			o.hops++
-			o.next = target.URL
+			o.next, o.nextAt = target.URL, target.Host
 			o.tries = 0
 			if target.Host == t.Host {
 				t.Done(polite.Result{Class: polite.Success, Again: again})
@@ -169,12 +215,14 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 	case robots.Rules:
 		rules := robots.Parse(s.x.Body).For(c.token)
 		digest := digestValue(s.x.PayloadDigest)
-		row := c.settleRobots(o, func(o *origin) { o.known(rules, digest, c.clock.Now().Add(c.robotsTTL())) })
+		row := c.settleRobots(o, func(o *origin) { o.know(&inForce{rules, digest, o.answer}, c.clock.Now().Add(c.robotsTTL())) })
 		row.Body = bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]) // the exchange is reused
 		c.recordRobots(o, row)
 		t.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
-		row := c.settleRobots(o, func(o *origin) { o.known(robots.AllowAll(), "", c.clock.Now().Add(c.robotsTTL())) })
+		row := c.settleRobots(o, func(o *origin) {
+			o.know(&inForce{robots.AllowAll(), "", o.answer}, c.clock.Now().Add(c.robotsTTL()))
+		})
 		c.recordRobots(o, row)
 		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
 	case robots.Unreachable:
@@ -194,7 +242,9 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			failure = fmt.Sprintf("HTTP status %d", s.x.Status)
 		}
 		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
-		if c.retry(&o.retries, v.retry, t.Host, again, &r) {
+		outcome := unreachable(s.err, v.outcome, t.Host == o.host)
+		if c.retry(&o.retries, v.retry, t.Host, again, &r) ||
+			outcome == schema.RobotsUnreachable && v.retry != never && c.retry(&o.retries, forRobots, t.Host, again, &r) {
 			b := o.asked
 			b.settle = func() { c.keepOrigin(o, t.Host, again.NotBefore) }
 			o.asked = bundle{}
@@ -202,7 +252,7 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			t.Done(r)
 			return
 		}
-		c.recordRobots(o, c.robotsFailed(o, unreachable(s.err, v.outcome), failure))
+		c.recordRobots(o, c.robotsFailed(o, outcome, failure))
 		if t.Host == o.host {
 			c.finishFailed(t)
 		}
@@ -210,16 +260,19 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 	}
 }
 
-// recordRobots records what became known of an origin, with what it was learned from.
+// recordRobots records what became known of an origin, nil if that is not to be
+// known to others, with what it was learned from. The download is over.
 func (c *crawl) recordRobots(o *origin, row *schema.RobotsFile) {
-	b := o.asked
+	d := o.download
+	b := d.asked
 	b.robots = row
 	b.settle = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o.kept = nil
+		if o.download == d {
+			o.download = nil
+		}
 	}
-	o.asked = bundle{}
 	c.record(&b)
 }
 
@@ -248,14 +301,17 @@ func (c *crawl) finishFailed(t *polite.Turn) {
 	}
 }
 
-// known takes the rules that hold until a time.
-func (o *origin) known(rules *robots.Group, digest string, until time.Time) {
-	o.state, o.rules, o.digest, o.until = robotsKnown, rules, digest, until
+// know takes what holds until a time.
+func (o *origin) know(known *inForce, until time.Time) {
+	o.state, o.known, o.until = robotsKnown, known, until
 }
 
 // unreachable is the outcome of URLs whose robots.txt could not be had: where not
-// even a connection could be made, they would have failed the same way.
-func unreachable(err error, class schema.Outcome) schema.Outcome {
+// even a connection could be made to their own host, they would have failed the same way.
+func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
+	if !own && class != schema.AddressBlocked {
+		return schema.RobotsUnreachable
+	}
 	switch class {
 	case schema.DNSError, schema.TLSError, schema.AddressBlocked, schema.InternalError:
 		return class

@@ -1,6 +1,10 @@
 package fetch
 
-import "crawlbatch.io/crawlbatch/formats/schema"
+import (
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
 
 // Parser reads documents. Any number of goroutines may use it at a time; it must
 // not keep a Document or its body.
@@ -24,6 +28,7 @@ type Document struct {
 	Body []byte
 	// Truncated says why the body ends early, "" if it does not.
 	Truncated string
+	Fetched   time.Time // when it was asked for
 }
 
 // Parsed is what a document holds. The columns that fetch knows better (URL and
@@ -32,6 +37,7 @@ type Document struct {
 type Parsed struct {
 	Charset   string // content_charset
 	Languages string // content_languages
+	NoArchive bool   // no copy of the response is to be kept
 	Page      schema.Page
 	Text      schema.Text
 	Links     []schema.Link

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // planned holds the URLs of the partition: their records in a scratch file, and
@@ -42,7 +43,10 @@ type hostRows struct {
 	ranges []rowRange
 }
 
-type rowRange struct{ from, to int32 }
+type rowRange struct {
+	from, to int32
+	band     polite.Band // of all its rows
+}
 
 // loadPlanned copies the rows of a partition file into the scratch directory.
 func loadPlanned(ctx context.Context, b store.Bucket, f manifest.File, scratch string) (*planned, error) {
@@ -111,10 +115,11 @@ func (p *planned) add(w io.Writer, place map[string]int, row *schema.PlannedURL)
 		p.hosts = append(p.hosts, hostRows{host: row.Host})
 	}
 	h := &p.hosts[i]
-	if k := len(h.ranges) - 1; k >= 0 && h.ranges[k].to == n {
+	band := polite.BandOf(row.Priority)
+	if k := len(h.ranges) - 1; k >= 0 && h.ranges[k].to == n && h.ranges[k].band == band {
 		h.ranges[k].to++
 	} else {
-		h.ranges = append(h.ranges, rowRange{n, n + 1})
+		h.ranges = append(h.ranges, rowRange{n, n + 1, band})
 	}
 	return nil
 }
@@ -179,6 +184,17 @@ func newQueue(ranges []rowRange, recorded *roaring.Bitmap) *queue {
 // Len is how many rows are left.
 func (q *queue) Len() int { return q.left }
 
+// Band is the band of the row that Pop gives next.
+func (q *queue) Band() polite.Band {
+	for len(q.ranges) > 1 && q.ranges[0].from == q.ranges[0].to {
+		q.ranges = q.ranges[1:]
+	}
+	if len(q.ranges) == 0 {
+		return polite.Batch
+	}
+	return q.ranges[0].band
+}
+
 // Pop takes the next row.
 func (q *queue) Pop() (int64, bool) {
 	for len(q.ranges) > 0 {
@@ -199,20 +215,20 @@ func (q *queue) Pop() (int64, bool) {
 
 // appendPlanned encodes a row for the scratch file.
 func appendPlanned(b []byte, r *schema.PlannedURL) []byte {
-	for _, s := range []string{r.URL, r.SURT, r.Host, r.Domain, r.ContentDigest, r.ETag, r.LastModified} {
+	for _, s := range []string{r.URL, r.SURT, r.Host, r.Domain, r.ContentDigest, r.ETag, r.LastModified, r.WARCFilename} {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
-	for _, n := range []int32{r.Priority, r.Depth, r.Fetches} {
+	for _, n := range []int32{r.Priority, r.Depth, r.Fetches, r.WARCRecordOff, r.WARCRecordLen} {
 		b = binary.AppendVarint(b, int64(n))
 	}
-	return b
+	return binary.AppendVarint(b, r.ContentAt)
 }
 
 var errScratch = errors.New("a scratch file is damaged")
 
 func decodePlanned(b []byte) (r schema.PlannedURL, err error) {
-	for _, s := range []*string{&r.URL, &r.SURT, &r.Host, &r.Domain, &r.ContentDigest, &r.ETag, &r.LastModified} {
+	for _, s := range []*string{&r.URL, &r.SURT, &r.Host, &r.Domain, &r.ContentDigest, &r.ETag, &r.LastModified, &r.WARCFilename} {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(b)-k) {
 			return r, errScratch
@@ -220,12 +236,17 @@ func decodePlanned(b []byte) (r schema.PlannedURL, err error) {
 		*s = string(b[k : k+int(n)])
 		b = b[k+int(n):]
 	}
-	for _, p := range []*int32{&r.Priority, &r.Depth, &r.Fetches} {
+	for _, p := range []*int32{&r.Priority, &r.Depth, &r.Fetches, &r.WARCRecordOff, &r.WARCRecordLen} {
 		n, k := binary.Varint(b)
 		if k <= 0 {
 			return r, errScratch
 		}
 		*p, b = int32(n), b[k:]
 	}
+	n, k := binary.Varint(b)
+	if k <= 0 {
+		return r, errScratch
+	}
+	r.ContentAt = n
 	return r, nil
 }

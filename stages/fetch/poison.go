@@ -105,7 +105,7 @@ func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
 	for _, killer := range found {
 		if killer.Origin != "" {
 			row := &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}
-			if err := c.restoreOrigin(row); err != nil {
+			if _, err := c.restoreOrigin(row); err != nil {
 				return fmt.Errorf("%q: %w", a.holder.key, err)
 			}
 			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)

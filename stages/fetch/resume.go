@@ -61,8 +61,15 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	c.admit = a.admit
 	// Attempts that ended before they fetched have left the hosts as they were.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
-	if first {
-		a.takeHosts()
+	if first && len(a.in.Before) > 0 {
+		planned := map[string]bool{}
+		for _, h := range c.planned.hosts {
+			planned[h.host] = true
+		}
+		a.takeHosts(planned)
+		if err := a.takeRobots(ctx, planned); err != nil {
+			return err
+		}
 	}
 	if before.exists {
 		if err := a.takeState(ctx, before, settled); err != nil {

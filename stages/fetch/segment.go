@@ -132,6 +132,7 @@ func (g *segment) add(b *bundle) error {
 		g.counts["pages"]++
 	}
 	if b.robots != nil {
+		g.bytes += int64(len(b.robots.Body))
 		if err := appendAll(g, &g.robots, stages.FileRobots, []schema.RobotsFile{*b.robots}); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -21,14 +24,16 @@ var (
 
 // ask is a request to make.
 type ask struct {
-	purpose      schema.Purpose
-	url          string
-	plannedURL   string
-	rule         string // of robots.txt, that allows it
-	robotsDigest string
-	attempt      int32
-	header       wire.Header
-	onPrefix     func(x *wire.Exchange, prefix []byte) bool
+	purpose    schema.Purpose
+	url        string
+	plannedURL string
+	rule       string   // of robots.txt, that allows it
+	robots     *inForce // nil: it is robots.txt that is asked for
+	attempt    int32
+	header     wire.Header
+	known      *payload // that the URL had; header asks for another, if any
+	onHead     func(x *wire.Exchange) bool
+	onPrefix   func(x *wire.Exchange, prefix []byte) bool
 }
 
 // sent is a request that was made, or tried. Release its exchange.
@@ -39,6 +44,13 @@ type sent struct {
 	row        schema.Request
 	retryAfter time.Duration // as the answer says; 0 if it does not
 	redirect   string        // canonical target, where it is a redirect
+	known      *payload      // that the URL had; nil: none that may be referred to
+	condition  bool          // the request asked for another payload than that alone
+}
+
+// notModified reports whether the answer is that the known payload still holds.
+func (s *sent) notModified() bool {
+	return s.err == nil && s.x.Status == http.StatusNotModified && s.condition && s.known != nil
 }
 
 // aborted reports whether the request ended for a reason of the task's own, so
@@ -47,13 +59,26 @@ func (s *sent) aborted() bool { return errors.Is(s.err, wire.ErrAborted) }
 
 // send makes one request within a turn. Pace and right are checked as it is written.
 func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
-	s := &sent{}
+	s := &sent{known: a.known, condition: a.known != nil && len(a.header) > 0}
 	row := &s.row
 	*row = schema.Request{
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
-		RobotsRule: a.rule, RobotsDigest: a.robotsDigest, Attempt: a.attempt, Epoch: int32(c.epoch),
+		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(c.epoch),
 	}
-	req := &wire.Request{URL: a.url, Header: a.header, OnPrefix: a.onPrefix}
+	if k := a.robots; k != nil {
+		row.RobotsDigest = k.digest
+		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
+	}
+	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix}
+	if a.purpose == schema.ForRobots {
+		// One octet more than is read tells a file that is longer.
+		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
+	}
+	if !c.meet(ctx, t, a.url, row) {
+		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: its address is not due", wire.ErrAborted)
+		return s
+	}
+	looked := row.DNSMS
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay
@@ -71,11 +96,15 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		if !c.mayWrite(now) {
 			return errLapsed
 		}
+		pace, err := t.Written(now, addr)
+		if err != nil {
+			return err
+		}
 		s.at = now
-		row.Start = now.UnixMilli()
+		row.Start, row.DelayMS = now.UnixMilli(), millis(pace.Delay)
 		row.QueueMS = millis(max(now.Sub(t.Due), 0))
-		if gap, known := t.Written(now, addr); known {
-			ms := millis(gap)
+		if !pace.First {
+			ms := millis(pace.Gap)
 			row.GapMS = &ms
 		}
 		return nil
@@ -85,7 +114,24 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	s.x, s.err = c.client.Do(ctx, req)
 	c.progress.Add(stages.CountFlights, -1)
 	c.describe(s)
+	row.DNSMS += looked
 	return s
+}
+
+// meet finds out, for a host whose address is not known yet, whether that is due: if
+// not, the turn is to be put back, so that hosts that share an address wait for it
+// without a slot and without a connection.
+func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string, row *schema.Request) bool {
+	if t.HasAddress() {
+		return true
+	}
+	began := c.clock.Now()
+	addrs, route, err := c.client.Locate(ctx, url)
+	row.DNSMS = millis(c.clock.Now().Sub(began))
+	if err != nil || len(addrs) == 0 {
+		return true // the request will fail in the same way, and say why
+	}
+	return t.Meet(c.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
 // pacedAddress is the address that a request is paced by: none for a target that

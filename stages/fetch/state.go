@@ -2,8 +2,6 @@ package fetch
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,12 +10,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
-	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // What an attempt hands on to the next beside rows: the pace and health of hosts
@@ -44,14 +38,13 @@ func (c *crawl) keepClocks(d *manifest.Checkpoint) {
 func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // waiting lists the URLs and the robots.txt files that were tried and wait for
-// another try. Of a URL whose redirects are being followed nothing is kept: its
-// chain is begun anew.
+// another try, or whose redirects are being followed, as far as that is recorded.
 func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.byID {
-		if o.kept == nil {
+		if o.download == nil || o.kept == nil {
 			continue
 		}
 		r := *o.kept
@@ -94,11 +87,7 @@ func (c *crawl) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fres
 // takeHosts has the hosts of the partition wait for as long as the round before
 // found that they want to be left alone. What the clocks of two machines may differ
 // by is waited for too.
-func (a *attempt) takeHosts() {
-	planned := map[string]bool{}
-	for _, h := range a.crawl.planned.hosts {
-		planned[h.host] = true
-	}
+func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))
 		if _, one := store.As[store.Locker](a.env.Bucket); !one {
@@ -128,10 +117,11 @@ func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap,
 		if err != nil {
 			return err
 		}
-		v.tries, v.fetch.Attempts = r.Attempts, r.Attempts
-		v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		if err := c.resume(v, &r); err != nil {
+			return err
+		}
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
-		c.keep(v, due)
+		c.keepRecorded(v, due)
 		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due})
 	}
 	return nil
@@ -154,8 +144,9 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 		if state, _ := c.rulesOf(o); state != robotsUnknown {
 			continue
 		}
-		o.next, o.hops, o.tries = r.Next, r.Hops, r.Tries
+		o.next, o.nextAt, o.hops, o.tries = r.Next, r.Host, r.Hops, r.Tries
 		o.retries[afterTimeout], o.retries[afterServerError], o.retries[afterLimit], o.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		o.retries[forRobots] = r.Later
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		c.keepOrigin(o, r.Host, due)
 		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due})
@@ -168,6 +159,7 @@ func (c *crawl) keepOrigin(o *origin, host string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries,
 		Timeouts: o.retries[afterTimeout], ServerErrors: o.retries[afterServerError], Limited: o.retries[afterLimit], DNS: o.retries[afterDNS],
+		Later: o.retries[forRobots],
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,79 +179,3 @@ func retried(d *manifest.Checkpoint) *roaring.Bitmap {
 
 // name is the origin's scheme, name and port.
 func (o *origin) name() string { return strings.TrimSuffix(o.url, robotsPath) }
-
-// row is what is known of the origin, for the next attempt, but for the text.
-func (o *origin) row() *schema.RobotsFile {
-	r := &schema.RobotsFile{Origin: o.name(), Host: o.host, Until: o.until.UnixMilli()}
-	if o.state == robotsFailed {
-		r.Outcome, r.Failure = o.outcome, bounded(o.failure)
-	} else {
-		r.Rules, r.Digest = o.digest != "", o.digest
-	}
-	return r
-}
-
-// restoreRobots reads what earlier attempts learned of robots.txt files. Those
-// that have become too old are asked for again. What was written last counts, so
-// files are read in the order in which they were: keys sort otherwise, as epochs
-// are not padded. Before each file it calls before.
-func (c *crawl) restoreRobots(ctx context.Context, b store.Bucket, files []manifest.File, before func() error) error {
-	var written []manifest.File
-	for _, f := range files {
-		if f.Dataset == stages.FileRobots {
-			written = append(written, f)
-		}
-	}
-	slices.SortFunc(written, func(a, b manifest.File) int { return inOrderWritten(a.Key, b.Key) })
-	for _, f := range written {
-		if err := before(); err != nil {
-			return err
-		}
-		r, err := table.Open[schema.RobotsFile](ctx, b, f.Key)
-		if err != nil {
-			return err
-		}
-		for row, err := range r.All(ctx) {
-			if err == nil {
-				err = c.restoreOrigin(&row)
-			}
-			if err != nil {
-				return errors.Join(fmt.Errorf("%q: %w", f.Key, err), r.Close())
-			}
-		}
-		if err := r.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *crawl) restoreOrigin(row *schema.RobotsFile) error {
-	key, err := c.canon.Canonical(row.Origin+"/", "")
-	if err != nil {
-		return fmt.Errorf("origin %q: %v: %w", row.Origin, err, table.ErrCorrupt)
-	}
-	o := c.originOf(key)
-	now := c.clock.Now()
-	// No longer than if it had come now, whatever the clock of the machine before.
-	until := time.UnixMilli(row.Until)
-	if latest := now.Add(c.robotsTTL()); until.After(latest) {
-		until = latest
-	}
-	switch {
-	case row.Outcome != "":
-		o.state, o.outcome, o.failure = robotsFailed, row.Outcome, row.Failure
-	case !until.After(now):
-		o.state = robotsUnknown
-	case row.Rules:
-		o.known(robots.Parse(row.Body).For(c.token), row.Digest, until)
-	default:
-		o.known(robots.AllowAll(), "", until)
-	}
-	if o.state == robotsKnown {
-		if d, ok := o.rules.CrawlDelay(); ok {
-			c.sched.SetCrawlDelay(o.host, d)
-		}
-	}
-	return nil
-}

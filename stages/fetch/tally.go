@@ -13,6 +13,7 @@ var retryCounts = [retryClasses]string{
 	afterServerError: stages.CountRetries + "server_error",
 	afterLimit:       stages.CountRetries + "rate_limited",
 	afterDNS:         stages.CountRetries + "dns",
+	forRobots:        stages.CountRetries + "robots",
 }
 
 // answerCount is the name that answers of a status are counted under.

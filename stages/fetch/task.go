@@ -24,7 +24,8 @@ type Input struct {
 	// Reload gives politeness that replaces the config's while the task runs; nil: none will.
 	Reload <-chan Revision
 	// Before are the results of the round before that may know hosts of the
-	// partition: how long these are still to be left alone.
+	// partition: how long these are still to be left alone, and what their robots.txt
+	// says. Of their files only the working files robots are looked at.
 	Before []*manifest.Result
 	// GiveUp has nothing fetched any more: URLs without an outcome are deferred.
 	GiveUp bool
@@ -93,7 +94,7 @@ func (a *attempt) work(ctx context.Context, before predecessor, rows manifest.Fi
 	if a.crawl, err = newCrawl(a.env, a.cfg, parser, p, a.rec); err != nil {
 		return a.handBack(ctx, before, err)
 	}
-	defer a.crawl.client.Close()
+	defer a.crawl.close()
 	a.crawl.epoch, a.crawl.segment = a.holder.doc.Epoch, layout.Part(a.in.Task.Partition)
 	defer func() { a.queue(-a.queued) }()
 	if err := a.resume(ctx, before); err != nil {

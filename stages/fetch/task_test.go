@@ -164,6 +164,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 		for i := range rows {
 			if strings.HasSuffix(rows[i].URL, "/same") {
 				rows[i].ETag, rows[i].Fetches = `"v1"`, 1
+				rows[i].ContentDigest, rows[i].ContentAt, rows[i].WARCFilename = "OLDSAME", time.Now().Add(-time.Hour).UnixMilli(), "warc/old.warc.gz"
 			}
 			if strings.HasSuffix(rows[i].URL, "/page") {
 				rows[i].ContentDigest = "OLD"
@@ -256,8 +257,8 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 		if err != nil || s.Block == warc.Differs || s.Payload == warc.Differs {
 			l.t.Errorf("%s: %+v, %v", c.URL, s, err)
 		}
-		if e.Type != warc.Response || e.TargetURI() != c.URL || warc.Digest(e.Header.Get(warc.FieldPayloadDigest)).Value() != c.ContentDigest {
-			l.t.Errorf("the record of %s is a %s of %s", c.URL, e.Type, e.TargetURI())
+		if want := typeOf(c); e.Type != want || e.TargetURI() != c.URL || warc.Digest(e.Header.Get(warc.FieldPayloadDigest)).Value() != c.ContentDigest {
+			l.t.Errorf("the record of %s is a %s of %s with digest %s, the row says %s", c.URL, e.Type, e.TargetURI(), e.Header.Get(warc.FieldPayloadDigest), c.ContentDigest)
 		}
 		if err := obj.Close(); err != nil {
 			l.t.Error(err)
@@ -272,6 +273,14 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 			l.t.Errorf("%s has no subset", f.Key)
 		}
 	}
+}
+
+// typeOf is the type of the record that a capture names.
+func typeOf(c schema.Capture) warc.Type {
+	if c.Revisit != "" {
+		return warc.Revisit
+	}
+	return warc.Response
 }
 
 func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
@@ -606,7 +615,8 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 }
 
 func TestPlannedRowsSurviveScratch(t *testing.T) {
-	want := schema.PlannedURL{URL: "u", SURT: "s", Host: "h", Domain: "d", Priority: -7, Depth: 3, ContentDigest: "c", ETag: `"é"`, LastModified: "", Fetches: 9}
+	want := schema.PlannedURL{URL: "u", SURT: "s", Host: "h", Domain: "d", Priority: -7, Depth: 3, ContentDigest: "c", ETag: `"é"`, LastModified: "", Fetches: 9,
+		ContentAt: -1, WARCFilename: "w", WARCRecordOff: 1 << 30, WARCRecordLen: 2}
 	b := appendPlanned(nil, &want)
 	got, err := decodePlanned(b)
 	if err != nil {

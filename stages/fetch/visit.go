@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -18,9 +19,11 @@ type visit struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
-	met     []string   // URLs of the chain before it
+	met     []hop      // of the chain before it
+	cookies cookies    // that the chain set
 	retries [retryClasses]int
-	tries   int32 // requests sent for the URL in key
+	tries   int32         // requests sent for the URL in key
+	rules   *robots.Group // that allowed the request under way
 
 	// Guarded by the crawl's mutex:
 	due  time.Time          // of its next try, where it waits for one
@@ -30,6 +33,21 @@ type visit struct {
 	requests []schema.Request
 	captures []capture
 	links    []schema.Link // redirects that were answered
+}
+
+// hop is a request of a chain of redirects.
+type hop struct{ url, cookies string }
+
+// asked reports whether the chain has asked for a URL before, and whether it would
+// do so with the same cookies again.
+func (v *visit) asked(url string) (before, alike bool) {
+	for _, h := range v.met {
+		if h.url == url {
+			before = true
+			alike = alike || h.cookies == v.cookies.field(url)
+		}
+	}
+	return before, alike
 }
 
 // capture is a row of captures with its subset.
@@ -78,17 +96,69 @@ func (c *crawl) visit(row int64) (*visit, error) {
 // keep remembers a visit that goes on at a later turn, at the given time; zero: at
 // its host's next.
 func (c *crawl) keep(v *visit, due time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v.due = due
+	c.visits[v.row] = v
+}
+
+// keepRecorded is keep for a visit of which everything sent and answered is recorded:
+// the next attempt goes on from here.
+func (c *crawl) keepRecorded(v *visit, due time.Time) {
 	var kept *manifest.URLRetry
-	if len(v.met) == 0 && v.retries != [retryClasses]int{} {
+	if v.resumable() {
 		kept = &manifest.URLRetry{
 			Row: v.row, Attempts: v.fetch.Attempts,
 			Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
+		}
+		if len(v.met) > 0 {
+			kept.Chain = &manifest.Chain{Next: v.key.URL, Tries: v.tries, Fetch: v.fetch}
+			for _, h := range v.met {
+				kept.Chain.Met = append(kept.Chain.Met, h.url)
+			}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v.kept, v.due = kept, due
 	c.visits[v.row] = v
+}
+
+// resume has a visit go on where a checkpoint says that it was.
+func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
+	v.tries, v.fetch.Attempts = r.Attempts, r.Attempts
+	v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+	if r.Chain == nil {
+		return nil
+	}
+	key, err := c.canon.Canonical(r.Chain.Next, "")
+	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
+		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
+	}
+	v.key, v.tries, v.fetch = key, r.Chain.Tries, r.Chain.Fetch
+	for i, url := range r.Chain.Met {
+		v.met = append(v.met, hop{url: url})
+		if i > 0 {
+			c.claim(url)
+		}
+	}
+	c.claim(key.URL)
+	return nil
+}
+
+// resumable reports whether the next attempt can go on where the visit is. Cookies
+// are not stored: a chain that has some is begun anew.
+func (v *visit) resumable() bool { return v.cookies.jar == nil }
+
+// evidence takes what was sent and answered since it was last recorded, to be
+// recorded before the visit ends.
+func (v *visit) evidence(settle func()) *bundle {
+	b := &bundle{requests: v.requests, captures: v.captures, settle: settle}
+	v.requests, v.captures = nil, nil
+	if v.resumable() { // else the links are met again
+		b.links, v.links = v.links, nil
+	}
+	return b
 }
 
 // finish gives a visit its outcome and records it.

@@ -89,6 +89,56 @@ func TestIntervalsStayInBounds(t *testing.T) {
 	}
 }
 
+// The next crawl asks on condition of what this one stored, and refers to where it
+// lies: only to what is whole and stored under the URL itself.
+func TestContentIsRememberedWhereItLies(t *testing.T) {
+	known := schema.URLRecord{
+		Fetches: 1, LastFetched: at - 1, NextDue: at, ContentDigest: "D", ETag: "e", LastModified: "m",
+		ContentAt: 7, WARCFilename: "old", WARCRecordOff: 8, WARCRecordLen: 9,
+	}
+	type content struct {
+		digest, etag, modified, file string
+		at                           int64
+		offset, length               int32
+	}
+	answer := func(change func(*outcome)) outcome {
+		o := outcome{
+			Outcome: schema.OK, FetchedAt: at, ContentDigest: "N", ETag: "f", LastModified: "n",
+			WARCFilename: "new", WARCRecordOff: 1, WARCRecordLen: 2,
+		}
+		change(&o)
+		return o
+	}
+	kept := content{"D", "e", "m", "old", 7, 8, 9}
+	for name, tc := range map[string]struct {
+		o    outcome
+		want content
+	}{
+		"content that is not kept":   {answer(func(o *outcome) { o.Truncated = schema.TruncatedUnspecified }), content{"N", "f", "n", "", 0, 0, 0}},
+		"another content":            {answer(func(*outcome) {}), content{"N", "f", "n", "new", at, 1, 2}},
+		"the same, stored once more": {answer(func(o *outcome) { o.ContentDigest = "D" }), content{"D", "f", "n", "new", at, 1, 2}},
+		"the same, not stored again": {answer(func(o *outcome) { o.ContentDigest, o.Revisit = "D", schema.RevisitIdentical }), content{"D", "f", "n", "old", 7, 8, 9}},
+		"that of another URL":        {answer(func(o *outcome) { o.Revisit = schema.RevisitIdentical }), content{digest: "N", etag: "f", modified: "n"}},
+		"cut by its length":          {answer(func(o *outcome) { o.Truncated = schema.TruncatedLength }), content{"N", "f", "n", "new", at, 1, 2}},
+		"broken off":                 {answer(func(o *outcome) { o.Truncated = schema.TruncatedDisconnect }), content{digest: "N"}},
+		"too slow to be whole":       {answer(func(o *outcome) { o.Truncated = schema.TruncatedTime }), content{digest: "N"}},
+		"304": {answer(func(o *outcome) {
+			o.Outcome, o.ContentDigest, o.Revisit, o.ETag, o.LastModified = schema.NotModified, "D", schema.RevisitNotModified, "", ""
+		}), kept},
+		"304 with another ETag": {answer(func(o *outcome) {
+			o.Outcome, o.ContentDigest, o.Revisit, o.ETag, o.LastModified = schema.NotModified, "D", schema.RevisitNotModified, "g", ""
+		}), content{"D", "g", "m", "old", 7, 8, 9}},
+		"a failure": {answer(func(o *outcome) { o.Outcome, o.ContentDigest = schema.HTTP5xx, "X" }), kept},
+	} {
+		cfg := Default()
+		r := cfg.after(known, &known, &tc.o, false)
+		got := content{r.ContentDigest, r.ETag, r.LastModified, r.WARCFilename, r.ContentAt, r.WARCRecordOff, r.WARCRecordLen}
+		if got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
 func TestBadConfigIsPermanent(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"follow": func(c *Config) { c.Follow = "all" }, "depth": func(c *Config) { c.MaxDepth = -1 }, "interval": func(c *Config) { c.MinInterval = 0 },

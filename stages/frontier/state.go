@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -24,6 +25,11 @@ type outcome struct {
 	FinalURL       string         `parquet:"final_url,optional"`
 	ETag           string         `parquet:"etag,optional"`
 	LastModified   string         `parquet:"last_modified,optional"`
+	Truncated      string         `parquet:"content_truncated,optional"`
+	Revisit        schema.Revisit `parquet:"revisit,optional"`
+	WARCFilename   string         `parquet:"warc_filename,optional"`
+	WARCRecordOff  int32          `parquet:"warc_record_offset,optional"`
+	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
 }
 
 // stateOf is where an outcome leaves a URL. moved says that another URL answered.
@@ -101,7 +107,34 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	if o.ContentDigest != "" && r.State == schema.StateFetched {
 		r.ContentDigest = o.ContentDigest
 	}
-	if o.Outcome == schema.OK && r.State == schema.StateFetched {
+	if r.State == schema.StateFetched {
+		content(r, prior, o)
+	}
+}
+
+// content notes what the next request may be made conditional on, and where the
+// content lies that it would stand for.
+func content(r, prior *schema.URLRecord, o *outcome) {
+	switch {
+	case o.Outcome == schema.NotModified:
+		// What a 304 says of the content replaces what was known (RFC 9111, 3.2).
+		r.ETag, r.LastModified = cmp.Or(o.ETag, r.ETag), cmp.Or(o.LastModified, r.LastModified)
+	case o.Truncated == schema.TruncatedTime || o.Truncated == schema.TruncatedDisconnect:
+		// The rest is still to be had.
+		r.ETag, r.LastModified = "", ""
+		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
+	case o.Truncated == schema.TruncatedUnspecified:
+		// It lies nowhere, as it asked.
 		r.ETag, r.LastModified = o.ETag, o.LastModified
+		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
+	case o.Revisit == "":
+		r.ETag, r.LastModified = o.ETag, o.LastModified
+		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = o.FetchedAt, o.WARCFilename, o.WARCRecordOff, o.WARCRecordLen
+	default:
+		r.ETag, r.LastModified = o.ETag, o.LastModified
+		if o.ContentDigest != prior.ContentDigest {
+			// Another URL's record holds it: the next time it is stored under this one.
+			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
+		}
 	}
 }

@@ -162,6 +162,7 @@ func (h *hosts) requested(q *schema.Request) {
 		}
 	}
 	s.lastPurpose = q.Purpose
+	s.asked = s.asked || q.RobotsFile != "" // if not in this round, in one before
 	if q.RobotsDigest != "" {
 		s.rules = true
 		s.inForce.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))

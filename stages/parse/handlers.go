@@ -167,7 +167,11 @@ func (s *state) finishMeta(p *Parser, r *Result, all string) {
 	pg.Title, pg.Description, pg.Keywords, pg.Author = m.title, m.description, m.keywords, m.author
 	pg.OGTitle, pg.OGDescription, pg.OGType = m.ogTitle, m.ogDescription, strings.ToLower(m.ogType)
 	pg.PublishedAt, pg.ModifiedAt = m.published.ms, m.modified.ms
-	pg.Robots, pg.Indexable, r.Nofollow = m.robots.String(), !m.robots.noindex, m.robots.nofollow
+	pg.Robots, r.Nofollow, r.NoArchive = m.robots.String(), m.robots.NoFollow, m.robots.NoArchive
+	if t := m.robots.UnavailableAfter; !t.IsZero() {
+		pg.Unavailable = t.UnixMilli()
+	}
+	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
 	if pg.Language == "" && m.lang != "" {
 		pg.Language = text.Declared(m.lang)
 		pg.Languages, r.Text.Language = pg.Language, pg.Language
@@ -175,7 +179,7 @@ func (s *state) finishMeta(p *Parser, r *Result, all string) {
 
 	base := l.baseURL(pg.URL)
 	res := &resolver{canon: p.cfg.Canonicalizer, doc: pg.URL, base: base, seen: l.seen}
-	r.Links, r.BadLinks = l.rows(res, pg.URL, pg.SURT, all, m.robots.nofollow)
+	r.Links, r.BadLinks = l.rows(res, pg.URL, pg.SURT, all, m.robots.NoFollow)
 	r.OverLinks = l.over
 	pg.Outlinks = int32(len(r.Links) + l.over)
 	if m.ogImage != "" {

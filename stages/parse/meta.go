@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/directives"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 )
 
@@ -18,13 +19,14 @@ type meta struct {
 	headerLang                              string // Content-Language field
 	refresh                                 string // content of a meta refresh
 	published, modified                     dated
-	robots                                  directives
+	robots                                  directives.Robots
+	signals                                 directives.Signals
+	tdm                                     directives.TDM
 }
 
 func (m *meta) reset() {
-	d := m.robots.list[:0]
-	*m = meta{agent: m.agent}
-	m.robots.list = d
+	m.robots.Reset()
+	*m = meta{agent: m.agent, robots: m.robots}
 }
 
 // dated is a date and how far its source is to be trusted: less is better.
@@ -117,10 +119,14 @@ func (m *meta) named(name, content []byte) {
 	case "dc.date.modified", "dcterms.modified", "last-modified", "lastmod", "datemodified", "article.updated", "revised":
 		m.modified.set(content, byMeta)
 	case "robots":
-		m.robots.add(string(content[:min(len(content), maxShort)]))
+		m.robots.Meta(string(content))
+	case "tdm-reservation":
+		m.tdm.Reservation(string(content[:min(len(content), maxShort)]))
+	case "tdm-policy":
+		m.tdm.PolicyAt(string(content[:min(len(content), maxHref)]))
 	default:
 		if m.agent != "" && string(name) == m.agent {
-			m.robots.add(string(content[:min(len(content), maxShort)]))
+			m.robots.Meta(string(content))
 		}
 	}
 }
@@ -178,57 +184,6 @@ func jsonString(script []byte, key string) []byte {
 	}
 	return p[:i]
 }
-
-// directives are the robots directives in force, in the order in which they are
-// given, each once.
-type directives struct {
-	list              []string
-	noindex, nofollow bool
-}
-
-// maxDirectives is how many are kept.
-const maxDirectives = 16
-
-// add takes a list as a meta element or an X-Robots-Tag field has it.
-func (d *directives) add(list string) {
-	for item := range strings.SplitSeq(list, ",") {
-		item = strings.ToLower(foldString(item, 64))
-		switch item {
-		case "":
-			continue
-		case "noindex":
-			d.noindex = true
-		case "nofollow":
-			d.nofollow = true
-		case "none":
-			d.noindex, d.nofollow = true, true
-		}
-		known := len(d.list) >= maxDirectives
-		for _, k := range d.list {
-			known = known || k == item
-		}
-		if !known {
-			d.list = append(d.list, item)
-		}
-	}
-}
-
-// header takes an X-Robots-Tag field. It may begin with the name of the robot that
-// it is for; agent is ours, lower case.
-func (d *directives) header(value, agent string) {
-	if name, rest, ok := strings.Cut(value, ":"); ok && !strings.Contains(name, ",") {
-		switch name = strings.ToLower(strings.TrimSpace(name)); name {
-		case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":
-		case "robots", "*", agent:
-			value = rest
-		default:
-			return // another robot's
-		}
-	}
-	d.add(cut(value, maxShort))
-}
-
-func (d *directives) String() string { return strings.Join(d.list, ",") }
 
 // parseRefresh takes a Refresh field, or a meta refresh, apart (HTML, 4.2.5.3):
 // "5; url=next.html". A refresh without a URL names the page itself.

@@ -13,7 +13,7 @@ import (
 // parsePage parses a page of https://example.com/dir/page.
 func parsePage(t *testing.T, body string, header map[string][]string) *Result {
 	t.Helper()
-	d := &Document{URL: "https://example.com/dir/page", ContentType: "text/html", Body: []byte(body),
+	d := &Document{URL: "https://example.com/dir/page", ContentType: "text/html", Body: []byte(body), Fetched: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC),
 		Header: func(name string) []string { return header[name] }}
 	p := newParser(t)
 	r := p.Parse(d)
@@ -39,6 +39,12 @@ func TestRobotsDirectives(t *testing.T) {
 		{"header for us", "", []string{"examplebot: noindex"}, "noindex", false, false},
 		{"header for another", "", []string{"otherbot: noindex", "noarchive"}, "noarchive", true, false},
 		{"header with a value", "", []string{"max-snippet: 20"}, "max-snippet: 20", true, false},
+		{"header for another, then for us", "", []string{"otherbot: noindex, ExampleBot: nofollow"}, "nofollow", true, true},
+		{"header and elements", "<meta name=robots content=nofollow>", []string{"examplebot: noindex"}, "noindex,nofollow", false, true},
+		{"a name that begins like ours", "<meta name=examplebot2 content=noindex><meta name=example content=noindex>", []string{"examplebots: noindex"}, "", true, false},
+		{"unavailable by now", "<meta name=robots content='unavailable_after: 20 Nov 2026 23:59:59 GMT'>", nil, "unavailable_after: 20 nov 2026 23:59:59 gmt", false, false},
+		{"unavailable later", "<meta name=robots content='unavailable_after: 2026-11-22'>", nil, "unavailable_after: 2026-11-22", true, false},
+		{"behind much else", "<meta name=robots content='" + strings.Repeat("x, ", 5000) + "noindex'>", nil, "x,noindex", false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := parsePage(t, tt.page+"<a href=x>x</a>", map[string][]string{"X-Robots-Tag": tt.header})
@@ -46,6 +52,43 @@ func TestRobotsDirectives(t *testing.T) {
 				t.Errorf("robots %q, indexable %v, nofollow %v, link nofollow %v", r.Page.Robots, r.Page.Indexable, r.Nofollow, r.Links[0].Nofollow)
 			}
 		})
+	}
+}
+
+func TestNoArchiveIsTold(t *testing.T) {
+	for _, tt := range []struct {
+		name, page string
+		header     []string
+		want       bool
+	}{
+		{"nothing", "", nil, false},
+		{"element", "<meta name=robots content='index, NoArchive'>", nil, true},
+		{"element for us", "<meta name=examplebot content=noarchive>", nil, true},
+		{"element for another", "<meta name=otherbot content=noarchive>", nil, false},
+		{"header", "", []string{"noindex", "NOARCHIVE"}, true},
+		{"header for another", "", []string{"otherbot: noarchive"}, false},
+		{"none leaves it", "<meta name=robots content=none>", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsePage(t, tt.page+"words", map[string][]string{"X-Robots-Tag": tt.header})
+			if r.NoArchive != tt.want || r.Text.Full != "words" {
+				t.Errorf("noarchive %t, text %q", r.NoArchive, r.Text.Full)
+			}
+		})
+	}
+}
+
+func TestRightsAreRecorded(t *testing.T) {
+	r := parsePage(t, "<meta name=tdm-reservation content=1><meta name=TDM-Policy content='https://example.com/policy.json'>", map[string][]string{
+		"Content-Signal": {"search=yes, ai-train=no"}, "TDM-Reservation": {"0"}})
+	if p := r.Page; p.ContentSignal != "ai-train=no,search=yes" || p.TDMReserved == nil || !*p.TDMReserved || p.TDMPolicy != "https://example.com/policy.json" {
+		t.Errorf("signals %q, reserved %v, policy %q", p.ContentSignal, p.TDMReserved, p.TDMPolicy)
+	}
+	if p := parsePage(t, "", map[string][]string{"TDM-Reservation": {"0"}, "TDM-Policy": {"https://example.com/p"}}).Page; p.TDMReserved == nil || *p.TDMReserved || p.TDMPolicy == "" {
+		t.Errorf("of the header: reserved %v, policy %q", p.TDMReserved, p.TDMPolicy)
+	}
+	if p := parsePage(t, "", nil).Page; p.TDMReserved != nil || p.ContentSignal != "" {
+		t.Errorf("nothing was said: %+v", p)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
@@ -50,10 +51,13 @@ type Document struct {
 	URL         string // canonical URL that answered; links are relative to it
 	ContentType string // Content-Type field, "" if there was none
 	// Header returns the values of a response header field, in order; nil for no header.
-	// Link, X-Robots-Tag, Content-Language and Refresh are asked for.
+	// Link, X-Robots-Tag, Content-Language, Refresh, Content-Signal, TDM-Reservation and
+	// TDM-Policy are asked for.
 	Header func(name string) []string
 	Body   []byte // without transfer and content encodings; only read
 	Depth  int32  // links from the nearest source URL
+	// Fetched is when it was: an unavailable_after counts once its time has come.
+	Fetched time.Time
 }
 
 // Kind is what a document was read as.
@@ -79,6 +83,7 @@ type Result struct {
 	Charset      string // as in Page
 	Refresh      string // canonical target of a Refresh field or meta refresh, "" if there is none
 	Nofollow     bool   // the page asks that none of its links be followed
+	NoArchive    bool   // the page asks that no copy of it be kept; its text may be indexed, noindex is what forbids that
 
 	BadLinks  int  // links without a canonical target: another scheme, no URL
 	OverLinks int  // links beyond Config.MaxLinks
@@ -125,7 +130,6 @@ func (p *Parser) Parse(d *Document) *Result {
 		key = urlkey.Key{URL: d.URL}
 	}
 	r.Page.URLColumns = columns(key)
-	r.Page.Indexable = true
 	r.Page.Depth = d.Depth
 	r.Page.ContentBytes = int64(len(d.Body))
 	r.Page.MimeType = cut(mediaType(d.ContentType), 127)
@@ -143,6 +147,7 @@ func (p *Parser) Parse(d *Document) *Result {
 	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
 	s.header(d, p.cfg.Agent)
 	handlerOf(r.MimeDetected)(p, s, d, body, r)
+	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
 	if len(s.lowered) <= maxKept && s.html.small() {
 		p.pool.Put(s)
 	}
@@ -155,7 +160,16 @@ func (s *state) header(d *Document, agent string) {
 		return
 	}
 	for _, v := range d.Header("X-Robots-Tag") {
-		s.html.meta.robots.header(v, agent)
+		s.html.meta.robots.Field(v, agent)
+	}
+	for _, v := range d.Header("Content-Signal") {
+		s.html.meta.signals.Add(v)
+	}
+	for _, v := range d.Header("TDM-Reservation") {
+		s.html.meta.tdm.Reservation(v)
+	}
+	for _, v := range d.Header("TDM-Policy") {
+		s.html.meta.tdm.PolicyAt(v)
 	}
 	for _, v := range d.Header("Link") {
 		s.html.links.addHeader(v)

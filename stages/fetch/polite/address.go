@@ -33,6 +33,7 @@ func (s *Scheduler) addressOf(a netip.Addr) *address {
 
 // meet notes the address that a host's request goes to.
 func (s *Scheduler) meet(h *host, addr *address) {
+	h.met = true
 	if h.addr == addr {
 		return
 	}

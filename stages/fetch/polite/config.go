@@ -19,6 +19,14 @@ type Config struct {
 	// PerAddressDelay is the least time between two requests to one IP address,
 	// whatever the host. Default 200ms.
 	PerAddressDelay time.Duration
+	// SlowFactor says how a slow host is spared: by this times what its recent
+	// answers took longer than its delay (and 1s), the delay grows, to 30s at most.
+	// The recent time is the mean of the last few answers or the last one, whichever
+	// is shorter. 0: not at all. Default 2: a host that takes 5s at a delay of 2s is
+	// asked every 8s, and is idle for a third of the time at least. A host that keeps
+	// to its delay loses nothing, which a plain multiple of the time that its answers
+	// take would not grant: 2 × 1.5s is more than the usual 2s.
+	SlowFactor float64
 	// RobotsTTL is how long a robots.txt holds before it is asked for again. Default 24h.
 	RobotsTTL time.Duration
 	// Classes are delays by kind of site. Default ecommerce 5s, news 3s.
@@ -32,6 +40,8 @@ type Domain struct {
 	Class string         // one of Config.Classes
 	Delay *time.Duration // beats the class
 	Stop  string         // a reason: nothing is fetched from it any more
+	// InFlightPerHost, unless 0, replaces Config's.
+	InFlightPerHost int
 }
 
 // Default is the config where nothing is said.
@@ -40,13 +50,17 @@ func Default() Config {
 		Delay:           2 * time.Second,
 		InFlightPerHost: 1,
 		PerAddressDelay: 200 * time.Millisecond,
+		SlowFactor:      2,
 		RobotsTTL:       24 * time.Hour,
 		Classes:         map[string]time.Duration{"ecommerce": 5 * time.Second, "news": 3 * time.Second},
 	}
 }
 
-// maxDelay bounds configured delays: more would be a typing error.
-const maxDelay = 24 * time.Hour
+const (
+	maxDelay      = 24 * time.Hour // bounds configured delays: more would be a typing error
+	maxInFlight   = 64
+	maxSlowFactor = 10
+)
 
 // Validate checks the config; an error names the field, its value and what is allowed.
 func (c Config) Validate() error {
@@ -56,8 +70,11 @@ func (c Config) Validate() error {
 	if err := checkDelay("per_address_delay", c.PerAddressDelay); err != nil {
 		return err
 	}
-	if c.InFlightPerHost < 1 || c.InFlightPerHost > 64 {
-		return fmt.Errorf("politeness.in_flight_per_host: %d is not within 1 and 64", c.InFlightPerHost)
+	if c.InFlightPerHost < 1 || c.InFlightPerHost > maxInFlight {
+		return fmt.Errorf("politeness.in_flight_per_host: %d is not within 1 and %d", c.InFlightPerHost, maxInFlight)
+	}
+	if !(c.SlowFactor >= 0 && c.SlowFactor <= maxSlowFactor) { // NaN is refused too
+		return fmt.Errorf("politeness.slow_factor: %v is not within 0 and %d", c.SlowFactor, maxSlowFactor)
 	}
 	if c.RobotsTTL < time.Minute {
 		return fmt.Errorf("politeness.robots_ttl: %v is less than 1m", c.RobotsTTL)
@@ -78,6 +95,9 @@ func (c Config) Validate() error {
 				return err
 			}
 		}
+		if d.InFlightPerHost < 0 || d.InFlightPerHost > maxInFlight {
+			return fmt.Errorf("politeness.%s.in_flight_per_host: %d is not within 1 and %d", field, d.InFlightPerHost, maxInFlight)
+		}
 		if _, ok := c.Classes[d.Class]; d.Class != "" && !ok {
 			return fmt.Errorf("politeness.%s.class: %q is not one of politeness.classes (%s)",
 				field, d.Class, strings.Join(slices.Sorted(maps.Keys(c.Classes)), ", "))
@@ -93,29 +113,36 @@ func checkDelay(field string, d time.Duration) error {
 	return nil
 }
 
-// of gives the delay that is configured for a host, and the reason for which its
-// domain is stopped, if it is. A host's port does not matter.
-func (c *Config) of(host string) (delay time.Duration, stop string) {
+// terms are what is configured for a host.
+type terms struct {
+	delay    time.Duration
+	inFlight int
+	stop     string // the reason for which its domain is stopped, "" if it is not
+}
+
+// of gives the terms of a host. Its port does not matter. A stop of a parent domain
+// stops what is below it; of other exceptions the one of the longest name counts.
+func (c *Config) of(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
 		name = name[:i]
 	}
-	delay = c.Delay
-	found := false
+	t := terms{delay: c.Delay}
+	paced := false
 	for name != "" {
 		if d, ok := c.Domains[name]; ok {
-			// A stop of a parent domain stops what is below it; other exceptions
-			// are taken from the longest name only.
-			if stop == "" {
-				stop = d.Stop
+			if t.stop == "" {
+				t.stop = d.Stop
 			}
-			if !found && (d.Delay != nil || d.Class != "") {
-				found = true
-				if d.Delay != nil {
-					delay = *d.Delay
-				} else {
-					delay = c.Classes[d.Class]
-				}
+			if t.inFlight == 0 {
+				t.inFlight = d.InFlightPerHost
+			}
+			switch {
+			case paced:
+			case d.Delay != nil:
+				t.delay, paced = *d.Delay, true
+			case d.Class != "":
+				t.delay, paced = c.Classes[d.Class], true
 			}
 		}
 		_, parent, ok := strings.Cut(name, ".")
@@ -124,5 +151,21 @@ func (c *Config) of(host string) (delay time.Duration, stop string) {
 		}
 		name = parent
 	}
-	return delay, stop
+	if t.inFlight == 0 {
+		t.inFlight = c.InFlightPerHost
+	}
+	return t
 }
+
+// MostInFlight is how many requests to some host may be in flight.
+func (c *Config) MostInFlight() int {
+	most := c.InFlightPerHost
+	for _, d := range c.Domains {
+		most = max(most, d.InFlightPerHost)
+	}
+	return most
+}
+
+// DelayOf is the delay that the config has for a host, which its robots.txt and its
+// own answers may lengthen.
+func (c *Config) DelayOf(host string) time.Duration { return c.of(host).delay }

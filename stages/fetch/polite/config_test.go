@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,44 +18,50 @@ func TestConfigOfHost(t *testing.T) {
 		"zero.org":        {Delay: ptr(0)},
 		"example.net":     {Stop: "asked"},
 		"b.example.net":   {Delay: ptr(time.Second)},
+		"wide.org":        {InFlightPerHost: 4},
+		"a.wide.org":      {Delay: ptr(time.Second)},
 	}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		host  string
-		delay time.Duration
-		stop  string
+		host string
+		want terms
 	}{
-		{"other.com", 2 * time.Second, ""},
-		{"amazon.com", 5 * time.Second, ""},
-		{"www.amazon.com", 5 * time.Second, ""},
-		{"a.news.amazon.com", 3 * time.Second, ""},
-		{"notamazon.com", 2 * time.Second, ""},
-		{"example.org:8080", 500 * time.Millisecond, ""},
-		{"zero.org", 0, ""},
-		{"b.example.net", time.Second, "asked"},
-		{"c.example.net", 2 * time.Second, "asked"},
-		{"[::1]:80", 2 * time.Second, ""},
-		{"192.0.2.1", 2 * time.Second, ""},
-		{"", 2 * time.Second, ""},
+		{"other.com", terms{2 * time.Second, 1, ""}},
+		{"amazon.com", terms{5 * time.Second, 1, ""}},
+		{"www.amazon.com", terms{5 * time.Second, 1, ""}},
+		{"a.news.amazon.com", terms{3 * time.Second, 1, ""}},
+		{"notamazon.com", terms{2 * time.Second, 1, ""}},
+		{"example.org:8080", terms{500 * time.Millisecond, 1, ""}},
+		{"zero.org", terms{0, 1, ""}},
+		{"b.example.net", terms{time.Second, 1, "asked"}},
+		{"c.example.net", terms{2 * time.Second, 1, "asked"}},
+		{"[::1]:80", terms{2 * time.Second, 1, ""}},
+		{"192.0.2.1", terms{2 * time.Second, 1, ""}},
+		{"", terms{2 * time.Second, 1, ""}},
+		{"www.wide.org", terms{2 * time.Second, 4, ""}},
+		{"b.a.wide.org", terms{time.Second, 4, ""}},
 	} {
-		if delay, stop := c.of(tt.host); delay != tt.delay || stop != tt.stop {
-			t.Errorf("%q: %v, %q; want %v, %q", tt.host, delay, stop, tt.delay, tt.stop)
+		if got := c.of(tt.host); got != tt.want {
+			t.Errorf("%q: %+v, want %+v", tt.host, got, tt.want)
 		}
 	}
 }
 
 func TestValidateNamesTheField(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"politeness.delay: -1s":                      func(c *Config) { c.Delay = -time.Second },
-		"politeness.per_address_delay: 48h":          func(c *Config) { c.PerAddressDelay = 48 * time.Hour },
-		"politeness.in_flight_per_host: 0":           func(c *Config) { c.InFlightPerHost = 0 },
-		"politeness.robots_ttl: 1s":                  func(c *Config) { c.RobotsTTL = time.Second },
-		"politeness.classes.x: -1s":                  func(c *Config) { c.Classes = map[string]time.Duration{"x": -time.Second} },
-		`politeness.domains.a.class: "b" is not one`: func(c *Config) { c.Domains = map[string]Domain{"a": {Class: "b"}} },
-		"politeness.domains.a.delay: -1s":            func(c *Config) { c.Domains = map[string]Domain{"a": {Delay: ptr(-time.Second)}} },
-		`"https://a" is no domain`:                   func(c *Config) { c.Domains = map[string]Domain{"https://a": {}} },
+		"politeness.delay: -1s":                       func(c *Config) { c.Delay = -time.Second },
+		"politeness.per_address_delay: 48h":           func(c *Config) { c.PerAddressDelay = 48 * time.Hour },
+		"politeness.in_flight_per_host: 0":            func(c *Config) { c.InFlightPerHost = 0 },
+		"politeness.robots_ttl: 1s":                   func(c *Config) { c.RobotsTTL = time.Second },
+		"politeness.classes.x: -1s":                   func(c *Config) { c.Classes = map[string]time.Duration{"x": -time.Second} },
+		`politeness.domains.a.class: "b" is not one`:  func(c *Config) { c.Domains = map[string]Domain{"a": {Class: "b"}} },
+		"politeness.domains.a.delay: -1s":             func(c *Config) { c.Domains = map[string]Domain{"a": {Delay: ptr(-time.Second)}} },
+		"politeness.domains.a.in_flight_per_host: 65": func(c *Config) { c.Domains = map[string]Domain{"a": {InFlightPerHost: 65}} },
+		"politeness.slow_factor: NaN":                 func(c *Config) { c.SlowFactor = math.NaN() },
+		"politeness.slow_factor: 11":                  func(c *Config) { c.SlowFactor = 11 },
+		`"https://a" is no domain`:                    func(c *Config) { c.Domains = map[string]Domain{"https://a": {}} },
 	} {
 		c := Default()
 		change(&c)

@@ -45,20 +45,17 @@ const (
 	parked
 )
 
-// byWork is a heap of hosts: those to be drained first, then those with the most
-// predicted work left, then those added first.
+// byWork is a heap of hosts: those with the most predicted work left first, of equal
+// ones those added first.
 type byWork []*host
 
 func (q byWork) Len() int { return len(q) }
 func (q byWork) Less(i, j int) bool {
 	a, b := q[i], q[j]
-	if a.drain != b.drain {
-		return a.drain != Fetch
-	}
 	if a.work != b.work {
 		return a.work > b.work
 	}
-	return a.order < b.order
+	return a.wait.order < b.wait.order
 }
 func (q byWork) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]

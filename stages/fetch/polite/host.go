@@ -8,11 +8,15 @@ import (
 // How a host's own answers slow it down.
 const (
 	limitedPause    = 30 * time.Second // Options.LimitedPause where nothing is said
-	maxLimitedPause = 2 * time.Hour    // bounds that pause and Retry-After
+	maxLimitedPause = 2 * time.Hour    // bounds that pause; a Retry-After is obeyed up to maxDelay
 	minRaisedDelay  = time.Second      // or the pause, where that is shorter
 	maxRaisedDelay  = 2 * time.Minute
 	maxDoublings    = 4  // of pause and delay, so that a task that is interrupted often gets to ask again
 	calmAfter       = 10 // answers in a row without 429 or 503 that halve a raised delay
+
+	slowFrom     = time.Second      // a host that takes no longer is not slow, however short its delay
+	maxSlowDelay = 30 * time.Second // bounds the delay of a slow host
+	newestWeight = 0.2              // of the last response in the mean
 )
 
 // guessedService is the time of a request to a host that has answered none, in
@@ -26,13 +30,13 @@ const (
 // The methods are called under the scheduler's lock and must be quick.
 type Rows interface {
 	Len() int
+	Band() Band // of the item that Pop gives next; not asked when there is none
 	Pop() (id int64, ok bool)
 }
 
 // host is the state of one host.
 type host struct {
 	name  string
-	order int64
 	rows  Rows
 	extra items // pushed
 
@@ -41,9 +45,11 @@ type host struct {
 
 	base       time.Duration // configured
 	stop       string        // configured
+	allowed    int           // configured: requests in flight
 	crawlDelay time.Duration
 	stored     time.Duration // what an earlier attempt kept to, until a newer config comes
 	raised     time.Duration // by its own answers, 0 if not
+	slowed     time.Duration // as its answers take long, 0 if not
 	limited    int           // 429 and 503 in a row
 	calm       int           // other answers in a row since the delay was raised
 	jitters    uint64
@@ -51,21 +57,30 @@ type host struct {
 	notBefore time.Time // of the next request, beside the delay
 	paced     time.Time // from when the delay counts: the last request or try of one; zero: none
 	written   time.Time // when the last request was written; zero: none
-	service   float64   // mean seconds of a request
+	service   float64   // mean seconds of a turn, from when it was given
+	response  float64   // mean seconds from a request to the end of its answer; 0: none yet
+	recent    float64   // the smaller of that and the last: one slow answer makes no slow host
+	silent    int       // requests in a row that got no answer
 	inFlight  int
+	met       bool // its address is known: addr, or that it is exempt
 	held      bool // by a turn that may yet write, or that drains
 	br        breaker
 	addr      *address
 
 	drain Kind // Fetch, or why it is to be drained
 	place place
-	index int     // in the ready heap or in that of its address
+	band  Band    // of its rows
+	queue *byWork // that it is in, while ready
+	index int     // in that heap or in that of its address
 	work  float64 // predicted seconds of work when it was put there
 	wait  waiter
 }
 
+// asked is the delay that the config and the host's robots.txt ask for.
+func (h *host) asked() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
+
 // delay is the delay in force.
-func (h *host) delay() time.Duration { return max(h.base, h.crawlDelay, h.stored, h.raised) }
+func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed) }
 
 // remaining is how many items the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
@@ -127,19 +142,44 @@ func (h *host) push(it Item) {
 }
 
 // predict is how long the rest of the host takes at least, in seconds.
-func (h *host) predict(inFlight int) float64 {
-	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(inFlight))
+func (h *host) predict() float64 {
+	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
 
 // slowDown takes a 429 or 503.
 func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.limited++
-	pause := s.pause << min(h.limited-1, maxDoublings)
-	pause = max(s.jitter(h, min(pause, maxLimitedPause)), min(retryAfter, maxLimitedPause))
-	h.notBefore = later(h.notBefore, now.Add(pause))
+	pause := min(s.pause<<min(h.limited-1, maxDoublings), maxLimitedPause)
+	h.notBefore = later(h.notBefore, now.Add(s.jitter(h, max(pause, min(retryAfter, maxDelay)))))
 	least := min(minRaisedDelay, s.pause)
-	h.raised = min(max(2*h.delay(), least), maxRaisedDelay, max(least, max(h.base, h.crawlDelay, h.stored)<<maxDoublings))
+	most := min(h.asked(), maxRaisedDelay) << maxDoublings
+	h.raised = min(max(2*h.delay(), least), maxRaisedDelay, max(least, most))
 	h.calm = 0
+}
+
+// slacken sets what a slow host's delay grows to: by factor times what its answers
+// take longer than the delay, so that such a host rests more the slower it is.
+func (h *host) slacken(factor float64) {
+	h.slowed = 0
+	from := max(h.asked(), slowFrom)
+	over := h.recent - from.Seconds()
+	if factor <= 0 || over <= 0 {
+		return
+	}
+	over = min(factor*over, maxSlowDelay.Seconds())
+	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
+}
+
+// answered takes how long the answer to a request took, and slackens the host's pace.
+func (h *host) answered(d time.Duration, factor float64) {
+	last := d.Seconds()
+	if h.response == 0 {
+		h.response = last
+	} else {
+		h.response += newestWeight * (last - h.response)
+	}
+	h.recent = min(last, h.response)
+	h.slacken(factor)
 }
 
 // speedUp takes an answer that is neither 429 nor 503.
@@ -150,7 +190,7 @@ func (h *host) speedUp() {
 	}
 	if h.calm++; h.calm >= calmAfter {
 		h.calm = 0
-		if h.raised /= 2; h.raised <= max(h.base, h.crawlDelay, h.stored) {
+		if h.raised /= 2; h.raised <= h.asked() {
 			h.raised = 0
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -26,6 +27,9 @@ type Options struct {
 	// LimitedPause is how long a host is left alone after a first 429 or 503,
 	// before jitter; doubled for each in a row. Zero: 30s.
 	LimitedPause time.Duration
+	// Slots is how many turns the caller may have out: hosts that did not answer
+	// their last request get an eighth of them, at least one. Zero: there is no bound.
+	Slots int
 }
 
 // Scheduler gives turns. Its methods may be called by several goroutines at a
@@ -43,14 +47,23 @@ type Scheduler struct {
 	inOrder   []*host // as added
 	addresses map[netip.Addr]*address
 	timed     byTime
-	ready     byWork
+	drains    byWork // hosts that are ready to be drained
+	lanes     [lanes]lane
+	paid      float64 // of the lane that had the last turn, before that turn
 	seq       int64
 	turns     int // not done
 	left      int // items in queues
 	closed    bool
+	sent      bool               // some request was written
+	closesAt  time.Time          // when Close will be called; zero: not known
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero: neither was
 	wholly    bool               // it was HoldAll
 	wakeup    context.CancelFunc // of a Next that sleeps
+
+	slots         int     // 0: not known
+	service       float64 // mean seconds of the last hundred turns or so
+	doubtfulTurns int     // turns that are out to hosts that did not answer before
+	doubtfulMax   int
 }
 
 // New makes a Scheduler without hosts.
@@ -58,6 +71,7 @@ func New(opt Options) *Scheduler {
 	s := &Scheduler{
 		clock: opt.Clock, log: opt.Log, seed: opt.Seed, brk: opt.Breaker, cfg: opt.Config,
 		hosts: make(map[string]*host), addresses: make(map[netip.Addr]*address),
+		slots: opt.Slots, service: guessedService,
 	}
 	if s.clock == nil {
 		s.clock = stages.SystemClock{}
@@ -71,6 +85,10 @@ func New(opt Options) *Scheduler {
 	if s.brk == (Breaker{}) {
 		s.brk = DefaultBreaker()
 	}
+	if s.doubtfulMax = max(1, opt.Slots/doubtfulPart); opt.Slots == 0 {
+		s.doubtfulMax = math.MaxInt
+	}
+	s.makeLanes()
 	return s
 }
 
@@ -87,9 +105,9 @@ func (s *Scheduler) Add(name string, rows Rows) error {
 
 func (s *Scheduler) add(name string, rows Rows) *host {
 	s.seq++
-	h := &host{name: name, order: s.seq, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
+	h := &host{name: name, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
 	h.wait.host = h
-	h.base, h.stop = s.cfg.of(name)
+	h.adopt(s.cfg.of(name))
 	s.hold(h)
 	s.hosts[name] = h
 	s.inOrder = append(s.inOrder, h)
@@ -98,9 +116,13 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	return h
 }
 
+// adopt takes over what is configured for the host.
+func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
+
 type noRows struct{}
 
 func (noRows) Len() int           { return 0 }
+func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
 // Push adds an item to a host: a redirect's next hop, a retry. It comes before
@@ -138,48 +160,6 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 		s.settle(h)
 		s.wake1()
 	}
-}
-
-// SetCrawlDelay takes the Crawl-delay of a host's robots.txt, a floor under the
-// configured delay. Of several (http and https are one host) the longest holds.
-// An unknown host is added.
-func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.hosts[name]
-	if h == nil {
-		h = s.add(name, noRows{})
-	}
-	if d > h.crawlDelay {
-		h.crawlDelay = d
-		s.settle(h)
-	}
-}
-
-// Reload replaces the config at once. Hosts of a domain that is stopped now get
-// turns that say so.
-func (s *Scheduler) Reload(cfg Config) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cfg = cfg
-	for _, h := range s.inOrder {
-		h.base, h.stop = cfg.of(h.name)
-		h.stored = 0
-		s.settle(h)
-	}
-	s.wake1()
-}
-
-// Close ends fetching: all items left get turns that say Closed (Suspended where
-// the breaker is open). Turns that were given before go on.
-func (s *Scheduler) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for _, h := range s.inOrder {
-		s.settle(h)
-	}
-	s.wake1()
 }
 
 // Next waits for the next turn. It gives io.EOF when there is nothing left and
@@ -221,8 +201,11 @@ func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool)
 			s.makeReady(w.host)
 		}
 	}
-	for len(s.ready) > 0 {
-		h := heap.Pop(&s.ready).(*host)
+	for {
+		h, from := s.dequeue()
+		if h == nil {
+			break
+		}
 		h.place = nowhere
 		if h.drain == Fetch {
 			if h.due().After(now) {
@@ -234,18 +217,25 @@ func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool)
 				continue
 			}
 		}
-		if t := s.give(h, now); t != nil {
+		if t := s.give(h, now, from); t != nil {
 			return t, 0, true
 		}
 	}
-	if len(s.timed) > 0 {
-		return nil, s.timed[0].at.Sub(now), true
+	if len(s.timed) == 0 {
+		return nil, idle, s.turns > 0
 	}
-	return nil, idle, s.turns > 0
+	// A task that has sent nothing waits for the window to close: the next round
+	// would be in the same position, and the one after it.
+	if first := s.timed[0].at; s.turns > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
+		return nil, first.Sub(now), true
+	}
+	s.log.Info("nothing that is left can be fetched before the window closes", "left", s.left)
+	s.close()
+	return s.pick(now)
 }
 
-// give makes the turn of a host.
-func (s *Scheduler) give(h *host, now time.Time) *Turn {
+// give makes the turn of a host that was in a lane; nil: it was to be drained.
+func (s *Scheduler) give(h *host, now time.Time, from *lane) *Turn {
 	due := h.due()
 	it, ok := h.take(now, h.drain != Fetch)
 	if !ok {
@@ -260,7 +250,12 @@ func (s *Scheduler) give(h *host, now time.Time) *Turn {
 		t.Reason = h.stop
 		return t
 	}
+	s.charge(from, h)
 	h.inFlight++
+	if h.silent > 0 {
+		t.doubtful = true
+		s.doubtfulTurns++
+	}
 	if h.br.open {
 		t.Kind = Probe
 	}
@@ -287,7 +282,7 @@ func (s *Scheduler) settle(h *host) {
 		return
 	}
 	h.drain = Fetch
-	if h.inFlight >= s.cfg.InFlightPerHost || h.br.open && h.inFlight > 0 {
+	if h.inFlight >= h.allowed || h.br.open && h.inFlight > 0 {
 		s.remove(h)
 		return
 	}
@@ -313,8 +308,8 @@ func (s *Scheduler) drainKind(h *host) Kind {
 
 func (s *Scheduler) makeReady(h *host) {
 	h.place = ready
-	h.work = h.predict(s.cfg.InFlightPerHost)
-	heap.Push(&s.ready, h)
+	h.work = h.predict()
+	s.enqueue(h)
 }
 
 // remove takes a host out of whatever heap it is in.
@@ -323,7 +318,7 @@ func (s *Scheduler) remove(h *host) {
 	case timed:
 		heap.Remove(&s.timed, h.wait.index)
 	case ready:
-		heap.Remove(&s.ready, h.index)
+		heap.Remove(h.queue, h.index)
 	case parked:
 		heap.Remove(&h.addr.parked, h.index)
 	}
@@ -345,7 +340,7 @@ func (s *Scheduler) Left() int {
 	return s.left
 }
 
-// Jitter lengthens a pause by up to a quarter, so that what failed together does
+// Jitter lengthens a pause by up to a quarter (half an hour at most), so that what failed together does
 // not come back together.
 func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 	s.mu.Lock()
@@ -359,5 +354,5 @@ func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 func (s *Scheduler) jitter(h *host, d time.Duration) time.Duration {
 	h.jitters++
 	r := rand.New(rand.NewPCG(s.seed^xxh3.HashString(h.name), h.jitters))
-	return d + time.Duration(r.Int64N(int64(d)/4+1))
+	return d + time.Duration(r.Int64N(int64(min(d, maxLimitedPause))/4+1))
 }

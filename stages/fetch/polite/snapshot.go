@@ -38,7 +38,7 @@ func (s *Scheduler) Snapshot() []Clock {
 	var out []Clock
 	for _, h := range s.inOrder {
 		c := Clock{
-			Host: h.name, Delay: h.delay(), Base: max(h.base, h.crawlDelay, h.stored), Raised: h.raised, Limited: h.limited,
+			Host: h.name, Delay: h.delay(), Base: h.asked(), Raised: h.raised, Limited: h.limited,
 			Wait: max(h.pace().Sub(now), 0), Breaker: h.br.clock(now),
 		}
 		if h.held && h.inFlight > 0 {
@@ -63,11 +63,8 @@ func (h *host) pace() time.Time {
 }
 
 func (b *breaker) clock(now time.Time) BreakerClock {
-	c := BreakerClock{Open: b.open, GaveUp: b.gaveUp, Probes: b.probes, Opened: b.opened}
-	for _, part := range b.counts {
-		c.OK += int(part.ok)
-		c.Failed += int(part.failed)
-	}
+	c := BreakerClock{Open: b.open, GaveUp: b.gaveUp, Probes: int(b.probes), Opened: int(b.opened)}
+	c.OK, c.Failed = b.record.sum()
 	if b.open {
 		c.Probe, c.Pause = max(b.probeAt.Sub(now), 0), b.pause
 	}
@@ -101,9 +98,10 @@ func (s *Scheduler) Restore(clocks []Clock, fresh bool) {
 
 // restore takes a record over as if its requests had just ended.
 func (b *breaker) restore(cfg *Breaker, now time.Time, c BreakerClock) {
-	b.newest = now.UnixNano() / int64(cfg.Window/windowParts)
-	b.counts[b.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
-	b.open, b.gaveUp, b.probes, b.opened = c.Open, c.GaveUp, c.Probes, c.Opened
+	r := &record{newest: now.UnixNano() / int64(cfg.Window/windowParts)}
+	r.counts[r.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
+	b.record = r
+	b.open, b.gaveUp, b.probes, b.opened = c.Open, c.GaveUp, int32(c.Probes), int32(c.Opened)
 	if c.Open {
 		b.pause, b.probeAt = c.Pause, now.Add(c.Probe)
 	}

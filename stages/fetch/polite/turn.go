@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 )
@@ -29,11 +30,24 @@ type Turn struct {
 	Due    time.Time     // when the host was due: what came later is time in the queue
 	Delay  time.Duration // in force for this request
 
-	s       *Scheduler
-	h       *host
-	given   time.Time
-	written bool
-	done    bool
+	s        *Scheduler
+	h        *host
+	given    time.Time
+	at       time.Time // when the request was written; zero: it was not
+	doubtful bool
+	done     bool
+}
+
+// ErrNotDue: the turn's request must not be written now. Since the turn was given the
+// host's domain was stopped, or what was asked of it became more. The item is to be
+// put back.
+var ErrNotDue = errors.New("the host is not due any more")
+
+// Pace is what a request kept to as it was written.
+type Pace struct {
+	Delay time.Duration // in force
+	Gap   time.Duration // since the host's request before
+	First bool          // there was none
 }
 
 // Another takes a further item of the host into the turn, in place of one that
@@ -53,14 +67,47 @@ func (t *Turn) Another() (Item, bool) {
 // PutBack returns an item that was not used, to come first when the host is due again.
 func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, it) }
 
-// Written says when the turn's request was written, and gives the time since the
-// host's previous one; false if there was none.
-func (t *Turn) Written(at time.Time, a netip.Addr) (gap time.Duration, known bool) {
+// HasAddress reports whether the host's address is known, or that it is exempt from
+// pace. If it is not, who can find it out tells it with Meet before connecting.
+func (t *Turn) HasAddress() bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.h.met
+}
+
+// Meet tells the address that the turn's request would go to, and reports whether a
+// request may be made to it now. If not, the item is put back and the turn ended: the
+// host waits for its address without a slot.
+func (t *Turn) Meet(a netip.Addr) bool {
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	addr := s.addressOf(a)
+	s.meet(t.h, addr)
+	if addr == nil {
+		return true
+	}
+	now := s.clock.Now()
+	if addr.due.After(now) {
+		return false
+	}
+	addr.due = now.Add(s.cfg.PerAddressDelay)
+	s.arm(addr)
+	return true
+}
+
+// Written says when the turn's request is written, right before it is, and gives the
+// pace that it keeps. On ErrNotDue it must not be written.
+func (t *Turn) Written(at time.Time, a netip.Addr) (Pace, error) {
 	s, h := t.s, t.h
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !h.written.IsZero() {
-		gap, known = at.Sub(h.written), true
+	if h.stop != "" || at.Before(h.pace()) {
+		return Pace{}, ErrNotDue
+	}
+	p := Pace{Delay: h.delay(), First: h.written.IsZero()}
+	if !p.First {
+		p.Gap = at.Sub(h.written)
 	}
 	h.written, h.paced = at, later(h.paced, at)
 	s.meet(h, s.addressOf(a))
@@ -68,10 +115,10 @@ func (t *Turn) Written(at time.Time, a netip.Addr) (gap time.Duration, known boo
 		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
-	t.written, h.held = true, false
+	t.at, t.Delay, h.held, s.sent = at, p.Delay, false, true
 	s.settle(h)
 	s.wake1()
-	return gap, known
+	return p, nil
 }
 
 // Sent tells that the request that Written announced has left at the given time.
@@ -97,8 +144,9 @@ const (
 	Unsent      Class = iota // no request was tried: it says nothing
 	Success                  // any answer that is not one of the following
 	ClientError              // 4xx but 429: the host's word, no failure
-	Failure                  // 5xx, or no answer
+	Failure                  // 5xx, or an answer that is none
 	RateLimited              // 429, or 503
+	Unanswered               // no connection, or silence: the host cost a slot its time-out
 )
 
 // Result is how a turn ended.
@@ -122,8 +170,11 @@ func (t *Turn) Done(r Result) {
 	t.done = true
 	now := s.clock.Now()
 	s.turns--
-	if !t.written {
+	if t.at.IsZero() {
 		h.held = false
+	}
+	if t.doubtful {
+		s.doubtfulTurns--
 	}
 	if t.Kind <= Probe {
 		h.inFlight--
@@ -139,6 +190,9 @@ func (t *Turn) Done(r Result) {
 		h.push(it)
 		s.left++
 	}
+	if h.inFlight == 0 && h.remaining() == 0 {
+		h.br.forget()
+	}
 	s.settle(h)
 	s.wake1()
 }
@@ -149,16 +203,29 @@ func (t *Turn) account(r Result, now time.Time) {
 	if r.Class == Unsent {
 		return
 	}
-	if !t.written {
+	if t.at.IsZero() {
 		h.paced = later(h.paced, now) // a try to connect is paced like a request
+	} else {
+		h.answered(now.Sub(t.at), s.cfg.SlowFactor)
 	}
-	h.served(now.Sub(t.given))
-	if r.Class == RateLimited {
+	took := now.Sub(t.given)
+	h.served(took)
+	s.service += serviceWeight / 20 * (took.Seconds() - s.service)
+	failed := false
+	switch r.Class {
+	case RateLimited:
 		h.slowDown(s, now, r.RetryAfter)
-	} else if r.Class != Failure {
+		failed = true
+	case Failure, Unanswered:
+		failed = true
+	default:
 		h.speedUp()
 	}
-	failed := r.Class == Failure || r.Class == RateLimited
+	if r.Class == Unanswered {
+		h.silent++
+	} else {
+		h.silent = 0
+	}
 	switch {
 	case t.Kind == Probe:
 		h.br.probed(&s.brk, now, failed)
@@ -169,7 +236,7 @@ func (t *Turn) account(r Result, now time.Time) {
 			s.log.Info("host resumed", "host", h.name)
 		}
 	case h.br.open: // of a request that was in flight when the breaker opened
-	case h.br.record(&s.brk, now, failed):
-		s.log.Warn("host suspended: over half of its requests failed", "host", h.name, "probe_in", h.br.pause)
+	case h.br.count(&s.brk, now, failed, h.silent):
+		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}
 }

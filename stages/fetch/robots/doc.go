@@ -3,7 +3,8 @@
 //
 // In: the bytes a host answered for /robots.txt, as hostile as the web makes
 // them, and the product token of a crawler. Out: for a URL whether it may be
-// requested and the line that decided; the Crawl-delay; the sitemaps.
+// requested and the line that decided, and its content signals; the pause that
+// Crawl-delay and Request-rate ask for; the sitemaps.
 //
 // It promises: no panic and time linear in the file for any bytes; verdicts
 // equal to those of Google's open-source parser, its tolerance for typos and
@@ -15,5 +16,5 @@
 // temoto/robotstxt from text that this package has cleaned, since that library
 // gives up a whole file over one bad line.
 //
-// It imports the standard library and temoto/robotstxt.
+// It imports the standard library, package directives and temoto/robotstxt.
 package robots

@@ -61,8 +61,18 @@ func FuzzParse(f *testing.F) {
 		if !utf8.ValidString(v.Rule) {
 			t.Errorf("rule %q is no valid UTF-8", v.Rule)
 		}
-		if d, _ := g.CrawlDelay(); d < 0 {
+		if d, _ := g.Delay(); d < 0 {
 			t.Errorf("delay %v", d)
+		}
+		stored, err := g.AppendBinary(nil)
+		var again Group
+		if err == nil {
+			err = again.UnmarshalBinary(stored)
+		}
+		d, has := g.Delay()
+		d2, has2 := again.Delay()
+		if err != nil || again.Verdict(url) != v || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
+			t.Errorf("stored and read: %+v (%v), before it %+v", again.Verdict(url), err, v)
 		}
 		for _, s := range file.Sitemaps() {
 			if !strings.HasPrefix(strings.ToLower(s), "http") {
@@ -72,6 +82,19 @@ func FuzzParse(f *testing.F) {
 		if p := pathOf(url); p[0] != '/' {
 			t.Errorf("path %q of %q", p, url)
 		}
+	})
+}
+
+func FuzzUnmarshalGroup(f *testing.F) {
+	b, _ := Parse([]byte("User-agent: *\nAllow: /a/index.html\nDisallow: /*b$\nCrawl-delay: 1\nContent-Signal: /a ai-train=no\n")).For("x").AppendBinary(nil)
+	f.Add(b)
+	f.Add([]byte{1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var g Group
+		if err := g.UnmarshalBinary(b); err != nil && len(g.rules)+len(g.signals) > 0 {
+			t.Error("what could not be read left rules")
+		}
+		g.Verdict("http://h/a")
 	})
 }
 

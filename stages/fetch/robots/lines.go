@@ -26,6 +26,8 @@ const (
 	keyDisallow
 	keySitemap
 	keyCrawlDelay
+	keyRequestRate
+	keyContentSignal
 )
 
 // keyPrefixes lists how each key may begin, lower case: the standard name first,
@@ -39,6 +41,8 @@ var keyPrefixes = []struct {
 	{keyDisallow, []string{"disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"}},
 	{keySitemap, []string{"sitemap", "site-map"}},
 	{keyCrawlDelay, []string{"crawl-delay", "crawldelay"}},
+	{keyRequestRate, []string{"request-rate", "requestrate"}},
+	{keyContentSignal, []string{"content-signal"}},
 }
 
 // line is one "key: value" line that was understood.

@@ -10,8 +10,10 @@ type pattern struct {
 	wild     bool   // contains '*'
 }
 
-func compile(value string) pattern {
-	text := normalise(value)
+func compile(value string) pattern { return compiled(normalise(value)) }
+
+// compiled is compile of what is normalised.
+func compiled(text string) pattern {
 	return pattern{
 		text:     text,
 		anchored: strings.HasSuffix(text, "$"),

@@ -3,7 +3,6 @@ package robots
 import (
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,10 +12,6 @@ import (
 // maxRuleText bounds the text of a rule that a verdict carries, in bytes.
 const maxRuleText = 1 << 10
 
-// maxCrawlDelay bounds a Crawl-delay, in seconds, so that it fits a Duration.
-// What it means for pacing is for the pacer to bound.
-const maxCrawlDelay = 1e9
-
 // File is a robots.txt that was read. It does not change.
 type File struct {
 	groups   []group
@@ -25,9 +20,10 @@ type File struct {
 
 // group is one or more User-agent lines and the rules that follow them.
 type group struct {
-	agents []string // product tokens as reduced, or "*"
-	rules  []rule
-	delays []delay
+	agents  []string // product tokens as reduced, or "*"
+	rules   []rule
+	delays  []delay
+	signals []signalLine
 }
 
 // named gives the place of a token among the group's agents, -1 if it is not there.
@@ -35,9 +31,11 @@ func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay line, which holds for the agents named before it.
+// delay is a Crawl-delay or Request-rate line, which holds for the agents named
+// before it.
 type delay struct {
 	seconds float64
+	rate    bool // it is a Request-rate
 	agents  int
 }
 
@@ -80,8 +78,22 @@ func Parse(body []byte) *File {
 			}
 			g := &f.groups[len(f.groups)-1]
 			if s, ok := parseSeconds(l.value); ok {
-				g.delays = append(g.delays, delay{s, len(g.agents)})
+				g.delays = append(g.delays, delay{s, false, len(g.agents)})
 			}
+		case keyRequestRate:
+			if len(f.groups) == 0 {
+				return
+			}
+			g := &f.groups[len(f.groups)-1]
+			if s, ok := parseRate(l.value); ok {
+				g.delays = append(g.delays, delay{s, true, len(g.agents)})
+			}
+		case keyContentSignal:
+			if len(f.groups) == 0 {
+				return
+			}
+			g := &f.groups[len(f.groups)-1]
+			g.signals = append(g.signals, newSignalLine(l.value, len(g.agents)))
 		case keySitemap:
 			if isAbsolute(l.value) {
 				sitemaps = append(sitemaps, l.value)
@@ -137,12 +149,12 @@ func (f *File) Sitemaps() []string { return slices.Clone(f.sitemaps) }
 // its product token (without regard to case, and the whole token), or when none
 // does, of all groups for "*". The answer does not keep the File in memory.
 func (f *File) For(productToken string) *Group {
-	g := &Group{agent: productToken}
+	g := new(Group)
 	token := productToken
 	if !slices.ContainsFunc(f.groups, func(gr group) bool { return gr.named(token) >= 0 }) {
 		token = "*"
 	}
-	seconds := -1.0
+	seconds, rate := -1.0, -1.0
 	for _, gr := range f.groups {
 		named := gr.named(token)
 		if named < 0 {
@@ -154,13 +166,25 @@ func (f *File) For(productToken string) *Group {
 			}
 		}
 		for _, d := range gr.delays {
-			if named < d.agents {
+			switch {
+			case named >= d.agents:
+			case d.rate:
+				rate = max(rate, d.seconds)
+			default:
 				seconds = max(seconds, d.seconds)
+			}
+		}
+		for _, s := range gr.signals {
+			if named < s.agents && len(g.signals) < maxSignalLines {
+				g.signals = append(g.signals, s)
 			}
 		}
 	}
 	if seconds >= 0 {
 		g.delay, g.hasDelay = readDelay(seconds), true
+	}
+	if rate >= 0 {
+		g.rate, g.hasRate = time.Duration(rate*float64(time.Second)), true
 	}
 	return g
 }
@@ -170,10 +194,12 @@ func AllowAll() *Group { return new(Group) }
 
 // Group is what a robots.txt asks of one crawler. It does not change.
 type Group struct {
-	agent    string
 	rules    []rule
+	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
+	rate     time.Duration // between two requests, by Request-rate
+	hasRate  bool
 }
 
 // Verdict is the answer for one URL.
@@ -217,34 +243,12 @@ func (r *rule) priority(path string) int {
 	return 0
 }
 
-// CrawlDelay is the least pause between two requests that the group asks for,
-// and whether it asks for one. Of several lines the longest pause holds.
-func (g *Group) CrawlDelay() (time.Duration, bool) { return g.delay, g.hasDelay }
-
-func parseSeconds(value string) (float64, bool) {
-	s, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(s >= 0) { // NaN is not ≥ 0
-		return 0, false
-	}
-	return min(s, maxCrawlDelay), true
-}
-
 func isAbsolute(value string) bool {
 	if strings.ContainsAny(value, " \t") {
 		return false
 	}
 	u, err := url.Parse(value)
 	return err == nil && u.Host != "" && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https"))
-}
-
-// readDelay has the library read a Crawl-delay from a clean file of that line.
-func readDelay(seconds float64) time.Duration {
-	clean := "User-agent: *\nCrawl-delay: " + strconv.FormatFloat(seconds, 'f', -1, 64) + "\n"
-	data, err := robotstxt.FromString(clean)
-	if err != nil {
-		return time.Duration(seconds * float64(time.Second))
-	}
-	return data.FindGroup("*").CrawlDelay
 }
 
 // readSitemaps has the library read Sitemap lines that were found sound.

@@ -243,3 +243,65 @@ func TestFetchClass(t *testing.T) {
 		t.Errorf("AllowAll: %+v", v)
 	}
 }
+
+func TestRequestRate(t *testing.T) {
+	tests := []struct {
+		name, robots string
+		want         time.Duration
+		ok           bool
+	}{
+		{"seconds", "User-agent: *\nRequest-rate: 1/5", 5 * time.Second, true},
+		{"several documents a minute", "User-agent: *\nRequest-rate: 30/1m", 2 * time.Second, true},
+		{"units", "User-agent: *\nRequest-rate: 1/10s", 10 * time.Second, true},
+		{"an hour", "User-agent: *\nRequest-rate: 60/1H", time.Minute, true},
+		{"a day", "User-agent: *\nRequest-rate: 1/1d", 24 * time.Hour, true},
+		{"space", "User-agent: *\nrequest-rate : 1 / 10 s", 10 * time.Second, true},
+		{"hours of the day are kept at all hours", "User-agent: *\nRequest-rate: 1/10m 1300-1659", 10 * time.Minute, true},
+		{"hours without a unit", "User-agent: *\nRequest-rate: 1/10 1300-1659", 10 * time.Second, true},
+		{"fractions", "User-agent: *\nRequest-rate: 0.5/1.5", 3 * time.Second, true},
+		{"the slowest of several", "User-agent: *\nRequest-rate: 1/5 0600-0845\nRequest-rate: 1/30 0845-0600", 30 * time.Second, true},
+		{"the slower of rate and delay", "User-agent: *\nCrawl-delay: 9\nRequest-rate: 1/5", 9 * time.Second, true},
+		{"a rate below a delay", "User-agent: *\nCrawl-delay: 2\nRequest-rate: 1/5", 5 * time.Second, true},
+		{"its own, not the star's", "User-agent: *\nRequest-rate: 1/9\nDisallow:\nUser-agent: foobot\nRequest-rate: 1/2", 2 * time.Second, true},
+		{"for those named before it", "User-agent: a\nRequest-rate: 1/9\nUser-agent: foobot\nDisallow:", 0, false},
+		{"no end", "User-agent: *\nRequest-rate: 1/1e300", 0, false},
+		{"long, and bounded", "User-agent: *\nRequest-rate: 1/99999999999999", maxCrawlDelay * time.Second, true},
+		{"nothing in an hour", "User-agent: *\nRequest-rate: 0/1h", 0, false},
+		{"negative", "User-agent: *\nRequest-rate: -1/5", 0, false},
+		{"no rate", "User-agent: *\nRequest-rate: 5", 0, false},
+		{"another unit", "User-agent: *\nRequest-rate: 1/5y", 0, false},
+		{"words", "User-agent: *\nRequest-rate: one/five", 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := Parse([]byte(tt.robots)).For("foobot")
+			if got, ok := g.Delay(); got != tt.want || ok != tt.ok {
+				t.Errorf("got %v, %t; want %v, %t", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+func TestContentSignals(t *testing.T) {
+	tests := []struct{ name, robots, url, want string }{
+		{"of all", "User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n", "http://h/a", "ai-train=no,search=yes"},
+		{"its own, not the star's", "User-agent: *\nContent-Signal: search=yes\nDisallow:\nUser-agent: foobot\nContent-signal: ai-input=no", "http://h/a", "ai-input=no"},
+		{"its own group without one", "User-agent: *\nContent-Signal: search=no\nDisallow:\nUser-agent: foobot\nDisallow: /b", "http://h/a", ""},
+		{"it does not split a group", "User-agent: a\nContent-Signal: search=no\nUser-agent: foobot\nContent-Signal: ai-train=no", "http://h/a", "ai-train=no"},
+		{"of a path", "User-agent: *\nContent-Signal: /b ai-train=no", "http://h/bc", "ai-train=no"},
+		{"of another path", "User-agent: *\nContent-Signal: /b ai-train=no", "http://h/a", ""},
+		{"the longest path decides", "User-agent: *\nContent-Signal: /a/ ai-train=yes\nContent-Signal: ai-train=no, search=yes", "http://h/a/b", "ai-train=yes,search=yes"},
+		{"of two as long, no", "User-agent: *\nContent-Signal: /a ai-train=no\nContent-Signal: /* ai-train=yes", "http://h/a", "ai-train=no"},
+		{"wildcards", "User-agent: *\nContent-Signal: *.pdf$ ai-train=no", "http://h/a.pdf", "ai-train=no"},
+		{"groups of an agent are one", "User-agent: foobot\nContent-Signal: ai-train=yes\nDisallow: /x\nUser-agent: foobot\nContent-Signal: ai-train=no", "http://h/a", "ai-train=no"},
+		{"before any agent", "Content-Signal: ai-train=no\nUser-agent: *\nAllow: /", "http://h/a", ""},
+		{"a path alone", "User-agent: *\nContent-Signal: /a", "http://h/a", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Parse([]byte(tt.robots)).For("foobot").Signals(tt.url).String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

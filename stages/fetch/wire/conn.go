@@ -2,8 +2,11 @@ package wire
 
 import (
 	"container/list"
+	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 )
@@ -48,11 +51,21 @@ func (c *conn) limit(t time.Time) {
 }
 
 // alive reports whether an idle connection can still serve a request: neither
-// closed by the peer nor spoken on out of turn. It does not wait.
+// closed by the peer nor spoken on out of turn, since what is there before a request
+// is sent would be taken for its answer. It does not wait.
 func (c *conn) alive() bool {
-	nc := c.Conn
-	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		nc = t.NetConn()
+	if c.source.buffered() > 0 {
+		return false
 	}
-	return c.source.buffered() == 0 && quiet(nc)
+	t, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return quiet(c.Conn)
+	}
+	// TLS may have read more from the socket than it has given out: whole records
+	// are delivered even after the deadline, and there must be none.
+	t.SetReadDeadline(past)
+	var b [1]byte
+	n, err := t.Read(b[:])
+	t.SetReadDeadline(time.Time{})
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && quiet(t.NetConn())
 }

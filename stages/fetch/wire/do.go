@@ -31,7 +31,8 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 	if err := req.validate(); err != nil {
 		return &Error{Kind: ErrInvalid, Phase: PhaseRequest, Host: t.origin(), Err: err}
 	}
-	e := &exchanger{client: c, req: req, target: t, x: x, deadline: time.Now().Add(c.cfg.Timeouts.Total)}
+	timeout, maxBody := req.within(&c.cfg)
+	e := &exchanger{client: c, req: req, target: t, x: x, deadline: time.Now().Add(timeout), maxBody: maxBody}
 	k := c.idle.take(t.origin())
 	if k != nil {
 		k.reused = true
@@ -59,6 +60,7 @@ type exchanger struct {
 	target   target
 	x        *Exchange
 	deadline time.Time // of the whole, on the system's clock
+	maxBody  int64
 	retry    bool
 }
 
@@ -157,10 +159,10 @@ func (e *exchanger) write(k *conn, b []byte) (int, error) {
 func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error) {
 	c, x := e.client, e.x
 	x.hold = &holding{room: c.room}
-	d := decoder{maxBody: c.cfg.MaxBody, maxRatio: c.cfg.MaxRatio}
+	d := decoder{maxBody: e.maxBody, maxRatio: c.cfg.MaxRatio}
 	m := &message{
 		source: k.source, x: x, method: e.req.method(), https: e.target.https,
-		maxHeader: c.cfg.MaxHeader, maxBody: c.cfg.MaxBody,
+		maxHeader: c.cfg.MaxHeader, maxBody: e.maxBody,
 		deadline: e.deadline, grow: func(bytes int64) error { return e.grow(ctx, bytes) },
 		wait: func(d time.Duration) {
 			if d == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -144,6 +145,69 @@ func FuzzTarget(f *testing.F) {
 		again, err := parseTarget(g.scheme() + "://" + g.authority() + g.path)
 		if err != nil || again != g {
 			t.Errorf("%q is %+v, and again %+v, %v", s, g, again, err)
+		}
+	})
+}
+
+// FuzzHeaders holds that header lines become fields that no line break, NUL or
+// colon can turn into others, and that what is written from them is read back the same.
+func FuzzHeaders(f *testing.F) {
+	for _, s := range []string{
+		"Content-Type: text/html\r\nSet-Cookie: a=b\r\n\r\n", "A: b\r\n c\r\n\td\r\n\r\n", "no colon\r\n: no name\r\nA : b\r\n\r\n",
+		"X: a\x00b\rc\r\n\r\n", "A: b\nC: d\n\n", "Location: //\xe9%\r\nLocation: \\x\r\n\r\n", "A: b\r\nB",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, head string) {
+		parse := func(head string) *Exchange {
+			x := &Exchange{Status: 302}
+			m := &message{x: x}
+			m.parseFields(head)
+			x.checkLocation()
+			return x
+		}
+		x := parse(head)
+		if len(x.Header) > maxFields || len(x.Warnings) > maxWarnings {
+			t.Fatalf("%d fields, %d warnings", len(x.Header), len(x.Warnings))
+		}
+		var again strings.Builder
+		for _, h := range x.Header {
+			if h.Name == "" || strings.ContainsAny(h.Name, ":\r\n\x00") || strings.ContainsAny(h.Value, "\r\n\x00") || h.Name != strings.Trim(h.Name, " \t") {
+				t.Fatalf("field %q: %q", h.Name, h.Value)
+			}
+			again.WriteString(h.Name + ": " + h.Value + "\r\n")
+		}
+		again.WriteString("\r\n")
+		y := parse(again.String())
+		if !slices.Equal(x.Header, y.Header) {
+			t.Fatalf("%q\nbecame %q\nand then %q", head, x.Header, y.Header)
+		}
+		for _, w := range y.Warnings {
+			if !strings.HasPrefix(w, WarnLocation) {
+				t.Errorf("what was made clean has the warning %q", w)
+			}
+		}
+	})
+}
+
+// FuzzReplay holds a response that was kept to being read again as it was: that is
+// how documents are parsed from their archive.
+func FuzzReplay(f *testing.F) {
+	for _, r := range badResponses {
+		if r.kind == nil && len(r.raw) < 4<<10 {
+			f.Add([]byte(r.raw))
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		x, err := Replay(in, false, fuzzMaxBody)
+		defer x.Release()
+		if err != nil {
+			return
+		}
+		y, err := Replay([]byte(raw(t, x)), false, fuzzMaxBody)
+		defer y.Release()
+		if err != nil || x.Status != y.Status || !slices.Equal(x.Header, y.Header) || x.PayloadDigest != y.PayloadDigest || !bytes.Equal(x.Body, y.Body) {
+			t.Errorf("%v: status %d and %d, payload %q and %q", err, x.Status, y.Status, x.Payload, y.Payload)
 		}
 	})
 }

@@ -27,6 +27,9 @@ func (m *message) parseHead(head string, kind headKind) error {
 		x.Protocol, x.Status, m.minor = "HTTP/0.9", 200, 0
 	}
 	m.parseFields(head)
+	if x.Status/100 == 3 {
+		x.checkLocation()
+	}
 	if kind == headerLine {
 		// The head of a CGI script that its server passed on as it was.
 		if v, ok := x.Header.Lookup("Status"); ok && len(v) >= 3 {
@@ -159,4 +162,41 @@ func (x *Exchange) cleanLine(line string) string {
 		line = strings.ReplaceAll(line, "\r", " ")
 	}
 	return line
+}
+
+// checkLocation notes what is odd about where a redirect leads (RFC 9110, 10.2.2).
+func (x *Exchange) checkLocation() {
+	first := ""
+	for v := range x.Header.Values("Location") {
+		switch {
+		case v == "":
+		case first == "":
+			first = v
+		case v != first:
+			x.warnf(WarnLocationConflict, "%.60q and %.60q", first, v)
+		}
+	}
+	if !isReference(first) {
+		x.warnf(WarnLocation, "%.120q", first)
+	}
+}
+
+// isReference reports whether s has only what a URI reference may have (RFC 3986,
+// appendix A), brackets left aside.
+func isReference(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0:
+			return false
+		case c == '%':
+			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }

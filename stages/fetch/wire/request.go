@@ -19,6 +19,11 @@ type Request struct {
 	// Accept-Encoding, which each are left out if given here. Line breaks and
 	// NULs in values become spaces.
 	Header Header
+	// Timeout bounds the whole, where it is shorter than Config.Timeouts.Total; 0: that does.
+	Timeout time.Duration
+	// MaxBody bounds payload and decoded body, in bytes, where it is less than
+	// Config.MaxBody; 0: that does.
+	MaxBody int64
 
 	// OnWrite, if not nil, is called right before the first byte of the request
 	// is written, once per write: a second time only if a kept connection died
@@ -57,6 +62,18 @@ func (r *Request) method() string {
 		return http.MethodGet
 	}
 	return r.Method
+}
+
+// within gives the bounds of the request on a client.
+func (r *Request) within(c *Config) (timeout time.Duration, maxBody int64) {
+	timeout, maxBody = c.Timeouts.Total, c.MaxBody
+	if r.Timeout > 0 {
+		timeout = min(timeout, r.Timeout)
+	}
+	if r.MaxBody > 0 {
+		maxBody = min(maxBody, r.MaxBody)
+	}
+	return timeout, maxBody
 }
 
 // validate refuses what cannot be written as a request.

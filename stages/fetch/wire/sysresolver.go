@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"net"
 	"sync"
 	"time"
@@ -16,32 +15,6 @@ import (
 // must not find a cluster's services. The TTL is that of the answer's records,
 // or of the zone's SOA if there are none (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
-
-// NameServers is SystemResolver for other name servers: addresses with ports. The
-// next one is asked where one fails, or cannot say whether the name exists.
-func NameServers(addrs []string) Resolver {
-	var all inTurn
-	for _, a := range addrs {
-		all = append(all, newSystemResolver(a))
-	}
-	return all
-}
-
-// inTurn asks resolvers one after the other until one knows.
-type inTurn []Resolver
-
-// Lookup implements Resolver.
-func (all inTurn) Lookup(ctx context.Context, host string) (a Answer, err error) {
-	for _, r := range all {
-		if a, err = r.Lookup(ctx, host); err == nil || ctx.Err() != nil {
-			return a, err
-		}
-		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-			return a, err
-		}
-	}
-	return a, err
-}
 
 // newSystemResolver sends every query to server, if that is not empty.
 func newSystemResolver(server string) *systemResolver {

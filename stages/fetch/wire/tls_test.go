@@ -155,6 +155,84 @@ func TestTLSConnectionsAndSessionsAreReused(t *testing.T) {
 	}
 }
 
+// heldBack holds back what is written until it is flushed.
+type heldBack struct {
+	net.Conn
+	held []byte
+	hold bool
+}
+
+func (h *heldBack) Write(b []byte) (int, error) {
+	if !h.hold {
+		return h.Conn.Write(b)
+	}
+	h.held = append(h.held, b...)
+	return len(b), nil
+}
+
+// What a server says before it was asked is nobody's answer, even where TLS has read
+// it from the socket together with the answer before it.
+func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
+	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
+	const smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+	for name, late := range map[string]bool{"with the answer": false, "after it": true} {
+		for scheme, secure := range map[string]bool{"http": false, "https": true} {
+			t.Run(scheme+" "+name, func(t *testing.T) {
+				said := make(chan struct{}, 9)
+				addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {
+					h := &heldBack{Conn: c}
+					var out io.Writer = h
+					if secure {
+						tc := tls.Server(h, &tls.Config{Certificates: []tls.Certificate{cert}})
+						out, r = tc, bufio.NewReader(tc)
+					}
+					readRequest(r)
+					h.hold = true
+					io.WriteString(out, okHead+page)
+					if nth == 0 && !late {
+						io.WriteString(out, smuggled)
+					}
+					c.Write(h.held)
+					h.hold = false
+					if nth == 0 && late {
+						io.WriteString(out, smuggled)
+					}
+					said <- struct{}{}
+					readRequest(r)
+				})
+				c := clientTo(t, addr, func(c *Config) { c.TLS = &tls.Config{RootCAs: pool} })
+				if x, err := get(t, c, scheme+"://host.test/"); err != nil || string(x.Body) != page {
+					t.Fatal(err)
+				}
+				<-said
+				// Over loopback the bytes are there a moment after they were written.
+				origin := parsed(t, scheme+"://host.test/").origin()
+				for deadline := time.Now().Add(5 * time.Second); c.idle.len() > 0; {
+					if k := c.idle.take(origin); k != nil {
+						c.idle.put(k, time.Minute)
+					}
+					if time.Now().After(deadline) {
+						t.Fatal("the connection is still kept")
+					}
+				}
+				x, err := get(t, c, scheme+"://host.test/")
+				if err != nil || string(x.Body) != page || x.Reused {
+					t.Errorf("%v: body %q, reused %t", err, x.Body, x.Reused)
+				}
+			})
+		}
+	}
+}
+
+func parsed(t *testing.T, url string) target {
+	t.Helper()
+	to, err := parseTarget(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
 func TestHeadCutOverTLSIsAnError(t *testing.T) {
 	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
 	addr := rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) {

@@ -7,6 +7,8 @@ import (
 
 // The codes of Exchange.Warnings: what was malformed, and how it was taken.
 const (
+	WarnLocation          = "location"                // not as a URL may be written: taken as browsers do
+	WarnLocationConflict  = "location-conflict"       // several that differ: the first that is not empty counts
 	WarnLeadingBytes      = "leading-bytes"           // up to four bytes or empty lines before the status line: skipped
 	WarnNoStatusLine      = "no-status-line"          // HTTP/0.9, or header lines at once: taken as 200
 	WarnICY               = "icy-status-line"         // "ICY 200 OK": taken as HTTP/1.0

@@ -1,0 +1,200 @@
+// Package directives reads what a document's server and author ask of robots
+// beside robots.txt: meta robots and X-Robots-Tag, Content-Signal, and the
+// reservation of text and data mining (TDMRep).
+//
+// In: values of header fields and of meta elements, as hostile as the web makes
+// them. Out: what they ask of one robot, and texts that a column may hold, of
+// bounded length and number. Whatever the bytes are, it gives an answer in time
+// linear in them. Where two of a document's wishes differ, the one that allows
+// less counts. It imports the standard library only.
+package directives
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Robots are the directives of meta robots and X-Robots-Tag that are in force for
+// one robot, in the order in which they are given. The zero value says nothing.
+type Robots struct {
+	NoIndex   bool // nothing of the document may be shown
+	NoFollow  bool // its links are not to be followed
+	NoArchive bool // no copy of it is to be kept
+	// UnavailableAfter is from when on it may not be shown; zero: nothing is said.
+	UnavailableAfter time.Time
+
+	list []string
+}
+
+// Reset makes d say nothing. It keeps memory.
+func (d *Robots) Reset() { *d = Robots{list: d.list[:0]} }
+
+// Indexable reports whether the document may be shown, as far as this is known at a time.
+func (d *Robots) Indexable(at time.Time) bool {
+	return !d.NoIndex && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter))
+}
+
+// String lists the directives in lower case, each once, separated by commas.
+func (d *Robots) String() string { return strings.Join(d.list, ",") }
+
+const (
+	maxOthers = 16 // directives that mean nothing here are listed up to this number
+	maxItem   = 64 // bytes of a directive that are listed
+)
+
+// Meta takes the content of a meta element whose name is "robots" or the robot's.
+func (d *Robots) Meta(content string) { d.each(content, "", false) }
+
+// Field takes a value of X-Robots-Tag. Within it "name:" says whose the directives
+// after it are, up to the next name: `otherbot: noindex, ourbot: nofollow` asks
+// ourbot not to follow links. agent is the robot's product token; letter case
+// does not matter.
+func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
+
+func (d *Robots) each(list, agent string, scoped bool) {
+	ours := true
+	for list != "" {
+		var item string
+		item, list = cutItem(list)
+		name, value, colon := strings.Cut(item, ":")
+		for colon && scoped && !hasValue(name) {
+			ours = isFor(name, agent)
+			item = trim(value)
+			name, value, colon = strings.Cut(item, ":")
+		}
+		if !ours {
+			continue
+		}
+		if colon && fold(name) == "unavailable_after" {
+			// Dates may hold the comma that ends an item.
+			at, ok := parseDate(trim(value))
+			if !ok && list != "" {
+				next, rest := cutItem(list)
+				if at, ok = parseDate(trim(value) + ", " + next); ok {
+					item, list = item+", "+next, rest
+				}
+			}
+			if ok && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter)) {
+				d.UnavailableAfter = at
+			}
+		}
+		d.add(item)
+	}
+}
+
+// cutItem takes the first item of a list.
+func cutItem(list string) (item, rest string) {
+	i := strings.IndexAny(list, ",;")
+	if i < 0 {
+		return trim(list), ""
+	}
+	return trim(list[:i]), list[i+1:]
+}
+
+// hasValue reports whether a name before a colon is a directive's, not a robot's.
+func hasValue(name string) bool {
+	name = fold(name)
+	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
+}
+
+// isFor reports whether directives for a name are for the robot.
+func isFor(name, agent string) bool {
+	name = fold(name)
+	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
+}
+
+// add takes one directive, or several that only white space separates.
+func (d *Robots) add(item string) {
+	if strings.ContainsAny(item, space) && isWords(item) {
+		for w := range strings.FieldsSeq(item) {
+			d.one(fold(w), true)
+		}
+		return
+	}
+	item = fold(item)
+	d.one(item, isWord(item))
+}
+
+// words are the directives without a value that mean something here.
+var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "index", "follow", "all", "archive"}
+
+func isWord(folded string) bool { return slices.Contains(words[:], folded) }
+
+func isWords(item string) bool {
+	for w := range strings.FieldsSeq(item) {
+		if !isWord(fold(w)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Robots) one(item string, known bool) {
+	switch item {
+	case "":
+		return
+	case "noindex":
+		d.NoIndex = true
+	case "nofollow":
+		d.NoFollow = true
+	case "none":
+		d.NoIndex, d.NoFollow = true, true
+	case "noarchive", "nocache": // the second is what another search engine calls it
+		d.NoArchive = true
+	}
+	if !slices.Contains(d.list, item) && (known || len(d.list) < maxOthers) {
+		d.list = append(d.list, item)
+	}
+}
+
+// dateLayouts are the forms of dates that are taken: RFC 822, RFC 850, ISO 8601 and
+// what is written for them.
+var dateLayouts = [...]string{
+	"2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05", "2 Jan 2006 15:04", "2 Jan 2006", "2-Jan-2006 15:04:05", "2-Jan-2006", "2-Jan-06 15:04:05",
+	"2 Jan 06 15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05",
+	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02",
+}
+
+// zones are the names of time zones that RFC 822 gives a meaning, in hours.
+var zones = map[string]int{
+	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+}
+
+// parseDate reads a date; without a zone it is UTC.
+func parseDate(s string) (time.Time, bool) {
+	if len(s) > maxItem {
+		return time.Time{}, false
+	}
+	if day, rest, ok := strings.Cut(s, ","); ok && !strings.ContainsAny(day, "0123456789") {
+		s = trim(rest)
+	}
+	offset := 0
+	if i := strings.LastIndexByte(s, ' '); i >= 0 {
+		if hours, ok := zones[strings.ToUpper(s[i+1:])]; ok {
+			s, offset = trim(s[:i]), hours
+		}
+	}
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.Add(-time.Duration(offset) * time.Hour).UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+const space = " \t\n\f\r\v"
+
+func trim(s string) string { return strings.Trim(s, space) }
+
+// fold gives a text as it is listed: lower case, white space folded, valid, bounded.
+func fold(s string) string {
+	s = trim(s)
+	if len(s) > maxItem {
+		s = s[:maxItem]
+	}
+	if !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '!' || c > '~' || 'A' <= c && c <= 'Z' }) {
+		return s
+	}
+	return strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(s, "\uFFFD"))), " ")
+}

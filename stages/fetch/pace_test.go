@@ -1,0 +1,217 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
+	lively := func(silent bool) (last time.Duration, r map[string]schema.Fetch, tries map[string]int) {
+		bubble(t, func(t *testing.T) {
+			began := time.Now()
+			var list []string
+			for i := range 20 {
+				list = append(list, urls(fmt.Sprintf("lively%02d.com", i), 40)...)
+			}
+			for i := range 10 {
+				if silent {
+					list = append(list, urls(fmt.Sprintf("silent%02d.com", i), 40)...)
+				}
+			}
+			tries = map[string]int{}
+			l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+				if r.Host[0] == 's' && time.Since(began) > 10*time.Second {
+					<-r.Context().Done()
+					return
+				}
+				time.Sleep(time.Second)
+				page(w, r)
+			}), list...)
+			l.cfg.Slots = 16
+			result, err := l.run(t.Context(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = l.outcomes(result)
+			for _, h := range l.web.hits() {
+				if h.host[0] == 'l' {
+					last = h.at.Sub(began)
+				} else if h.at.Sub(began) > 10*time.Second {
+					tries[h.host]++
+				}
+			}
+		})
+		return last, r, tries
+	}
+	alone, _, _ := lively(false)
+	beside, outcomes, tries := lively(true)
+	// Each of the ten gets one try before it is known to be silent.
+	if most := alone + 10*15*time.Second/16 + 5*time.Second; beside > most {
+		t.Errorf("the others took %v, %v alone; want at most %v", beside, alone, most)
+	}
+	got := map[schema.Outcome]int{}
+	for _, f := range outcomes {
+		if f.Host[0] == 's' {
+			got[f.Outcome]++
+		}
+	}
+	if got[schema.HostSuspended] < 10*30 || got[schema.Timeout] > 10*5 {
+		t.Errorf("of 400 URLs of silent hosts: %v; want nearly all host_suspended, to be tried again in the next round", got)
+	}
+	for host, n := range tries {
+		if n > 9 {
+			t.Errorf("%s was asked %d times after it had gone silent, want about five and three probes", host, n)
+		}
+	}
+}
+
+// Hosts that share an address wait for it without a slot and without a connection.
+func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		list := urls("alone.com", 20)
+		const crowd = 60
+		for i := range crowd {
+			list = append(list, fmt.Sprintf("http://h%02d.com/", i))
+		}
+		l := newLab(t, noRobots(page), list...)
+		l.cfg.Slots, l.cfg.Politeness.PerAddressDelay = 4, 5*time.Second
+		l.web.shares = map[string]string{}
+		for i := range crowd {
+			l.web.shares[fmt.Sprintf("h%02d.com", i)] = "crowd.com"
+		}
+		dials := 0
+		l.tune = func(c *wire.Config) {
+			l.web.tune(c)
+			dial := c.Dial
+			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+				dials++
+				return dial(ctx, a)
+			}
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.outcomes(r)
+		var alone, shared []time.Time
+		for _, h := range l.web.hits() {
+			if h.host == "alone.com" {
+				alone = append(alone, h.at)
+			} else {
+				shared = append(shared, h.at)
+			}
+		}
+		if len(alone) != 21 || len(shared) != 2*crowd {
+			t.Fatalf("%d and %d requests", len(alone), len(shared))
+		}
+		for i := 1; i < len(alone); i++ {
+			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // its own address has that delay too
+				t.Errorf("the host beside them is asked after %v", gap)
+			}
+		}
+		slices.SortFunc(shared, time.Time.Compare)
+		for i := 1; i < len(shared); i++ {
+			if gap := shared[i].Sub(shared[i-1]); gap < 5*time.Second || gap > 6*time.Second {
+				t.Errorf("the address is asked after %v", gap)
+			}
+		}
+		if dials > len(alone)+len(shared) {
+			t.Errorf("%d connections for %d requests", dials, len(alone)+len(shared))
+		}
+	})
+}
+
+// What a Crawl-delay asks for holds between two rounds too.
+func TestALongCrawlDelayIsSpreadOverWindowsAndRounds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				fmt.Fprint(w, "User-agent: *\nCrawl-delay: 3600\n")
+				return
+			}
+			page(w, r)
+		}, urls("hermit.com", 8)...)
+		l.cfg.Window = 200 * time.Minute
+		began := time.Now()
+		first, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[schema.Outcome]int{}
+		for _, f := range l.outcomes(first) {
+			got[f.Outcome]++
+		}
+		if diff := cmp.Diff(map[schema.Outcome]int{schema.OK: 3, schema.Deferred: 5}, got); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took > 181*time.Minute {
+			t.Errorf("took %v: nothing could be fetched in the last of the window's 200m", took)
+		}
+		l.task.Round = 1
+		l.setPlanAt(planRows(t, urls("hermit.com", 2)), "p2")
+		if _, err := l.run(t.Context(), nil, &Input{Before: []*manifest.Result{first}}); err != nil {
+			t.Fatal(err)
+		}
+		hits := l.web.hits()
+		if len(hits) != 4+3 {
+			t.Fatalf("%d requests in two rounds, want robots.txt and pages: 1 + 3, 1 + 2", len(hits))
+		}
+		for i := 1; i < len(hits); i++ {
+			if gap := hits[i].at.Sub(hits[i-1].at); gap < time.Hour {
+				t.Errorf("%s came %v after %s", hits[i].path, gap, hits[i-1].path)
+			}
+		}
+	})
+}
+
+// A domain that is stopped gets no request any more, not even one whose turn was
+// given before.
+func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 5)...)
+		began := time.Now()
+		l.tune = func(c *wire.Config) {
+			l.web.tune(c)
+			dial := c.Dial
+			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+				time.Sleep(3 * time.Second) // connects slowly
+				return dial(ctx, a)
+			}
+		}
+		reload := make(chan Revision)
+		time.AfterFunc(time.Second, func() {
+			p := l.cfg.Politeness
+			p.Domains = map[string]polite.Domain{"a.com": {Stop: "ticket 17"}}
+			reload <- Revision{1, p}
+		})
+		r, err := l.run(t.Context(), nil, &Input{Reload: reload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u, f := range l.outcomes(r) {
+			if f.Outcome != schema.Stopped {
+				t.Errorf("%s: %s", u, f.Outcome)
+			}
+		}
+		if hits := l.web.hits(); len(hits) != 0 {
+			t.Errorf("%d requests after %v", len(hits), hits[0].at.Sub(began))
+		}
+		if n := len(rowsOf[schema.Request](l, r, stages.FileRequests)); n != 0 {
+			t.Errorf("%d requests are recorded", n)
+		}
+	})
+}

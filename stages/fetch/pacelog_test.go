@@ -1,0 +1,398 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// mixture is a synthetic web of 1,000 hosts whose settings differ in every way that
+// the config, robots.txt, DNS and the hosts' own behaviour allow. What it expects of
+// a crawler is written down here, not asked of the code under test.
+type mixture struct {
+	web     *simweb.Web
+	server  *simweb.Server
+	domains map[string]int // in the order of their hosts
+
+	mu    sync.Mutex
+	slept map[string][]bool // by host, for each request in order: whether the answer took slowAnswer
+	busy  map[string]int    // requests being answered
+	most  map[string]int
+}
+
+const (
+	mixedHosts   = 1000
+	slowAnswer   = 6 * time.Second
+	hermitDelay  = time.Hour
+	crawlDelay   = 4 * time.Second
+	addressDelay = 200 * time.Millisecond
+)
+
+func newMixture(t *testing.T, record *simweb.Log) (m *mixture, urls []string) {
+	t.Helper()
+	cfg := simweb.Default()
+	cfg.Hosts, cfg.PagesPerHost, cfg.FaultShare, cfg.SeedShare = mixedHosts, 4, 0.2, 1
+	cfg.Faults = simweb.Quick | simweb.Retried | simweb.Slow
+	cfg.CrawlDelay, cfg.RetryAfter, cfg.LargeBody = crawlDelay, 40*time.Second, 16<<10
+	w, err := simweb.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for u := range w.Seeds() {
+		if !seen[u] {
+			seen[u] = true
+			urls = append(urls, u)
+		}
+	}
+	m = &mixture{
+		web: w, server: simweb.NewServer(w, record), domains: map[string]int{},
+		slept: map[string][]bool{}, busy: map[string]int{}, most: map[string]int{},
+	}
+	for i := range mixedHosts {
+		if _, ok := m.domains[w.Domain(i)]; !ok {
+			m.domains[w.Domain(i)] = len(m.domains)
+		}
+	}
+	return m, urls
+}
+
+// What the config says, by the number of a domain, before and after its reload.
+func (m *mixture) politeness(reloaded bool) polite.Config {
+	p := polite.Default()
+	p.Delay, p.PerAddressDelay = 2*time.Second, addressDelay
+	p.Domains = map[string]polite.Domain{}
+	if reloaded {
+		p.Delay, p.Classes["news"] = 3*time.Second, 4*time.Second
+	}
+	for name, k := range m.domains {
+		d, of := m.wanted(k, reloaded), polite.Domain{}
+		switch k % 7 {
+		case 0:
+			of.Class = "news"
+		case 1:
+			of.Class = "ecommerce"
+		case 2, 3:
+			of.Delay = &d
+		case 4:
+			of.Delay, of.InFlightPerHost = &d, 2
+		}
+		if reloaded && stopped(k) {
+			of.Stop = "asked by the owner"
+		}
+		p.Domains[name] = of
+	}
+	return p
+}
+
+func (m *mixture) wanted(k int, reloaded bool) time.Duration {
+	before := [7]time.Duration{3 * time.Second, 5 * time.Second, 500 * time.Millisecond, 7 * time.Second, 300 * time.Millisecond, 2 * time.Second, 2 * time.Second}
+	after := [7]time.Duration{4 * time.Second, 5 * time.Second, time.Second, 2 * time.Second, 300 * time.Millisecond, 3 * time.Second, 3 * time.Second}
+	if reloaded {
+		return after[k%7]
+	}
+	return before[k%7]
+}
+
+func stopped(k int) bool { return k%11 == 5 }
+
+// The behaviour of hosts, by their number.
+func dead(i int) bool    { return i%50 == 7 }  // takes no connection
+func unnamed(i int) bool { return i%50 == 17 } // has no address
+func slow(i int) bool    { return i%25 == 9 }  // takes slowAnswer for each answer
+func crowded(i int) bool { return i%25 == 4 }  // shares one address with all of these
+func (m *mixture) hermit(i int) bool { // asks for an hour between requests
+	return i%10 == 1 && m.web.Profile(i) == simweb.RobotsAllow
+}
+func (m *mixture) odd(i int) string { // a Crawl-delay that means nothing, or never
+	if i%10 == 3 && m.web.Profile(i) == simweb.RobotsAllow {
+		return []string{"-5", "NaN", "1e9"}[i/10%3]
+	}
+	return ""
+}
+
+// Lookup gives each host an address of its own, but some.
+func (m *mixture) Lookup(_ context.Context, name string) (wire.Answer, error) {
+	i, ok := m.web.HostIndex(name)
+	if !ok || unnamed(i) {
+		return wire.Answer{}, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+	if crowded(i) {
+		i = 4
+	}
+	return wire.Answer{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})}}, nil
+}
+
+// address is which hosts are one for the delay of an address.
+func (m *mixture) address(host string) string {
+	if i, _ := m.web.HostIndex(host); crowded(i) {
+		return "the crowd's"
+	}
+	return host
+}
+
+func (m *mixture) tune(dial func(context.Context, netip.AddrPort) (net.Conn, error)) func(*wire.Config) {
+	return func(c *wire.Config) {
+		c.Resolver = m
+		c.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+			if a := addr.Addr().As4(); dead(int(a[2])<<8 | int(a[3])) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return dial(ctx, addr)
+		}
+	}
+}
+
+// ServeHTTP has the synthetic web answer, in a time that differs.
+func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	host := r.Host
+	i, ok := m.web.HostIndex(host)
+	h := fnv.New32()
+	_, _ = fmt.Fprint(h, host, r.RequestURI)
+	takes := time.Duration(h.Sum32()%1200) * time.Millisecond
+	if ok && slow(i) {
+		takes = slowAnswer
+	}
+	m.mu.Lock()
+	n := len(m.slept[host])
+	m.slept[host] = append(m.slept[host], false)
+	m.busy[host]++
+	m.most[host] = max(m.most[host], m.busy[host])
+	m.mu.Unlock()
+	answered := sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.busy[host]--
+	})
+	defer answered()
+	out := &delayed{ResponseWriter: rw, hijacked: answered, wait: func() {
+		select {
+		case <-time.After(takes):
+		case <-r.Context().Done(): // the client has gone
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.slept[host][n] = ok && slow(i)
+	}}
+	rules := ""
+	switch {
+	case !ok || r.URL.Path != "/robots.txt":
+	case m.hermit(i):
+		rules = "3600"
+	default:
+		rules = m.odd(i)
+	}
+	if rules == "" {
+		m.server.ServeHTTP(out, r)
+		return
+	}
+	m.server.ServeHTTP(httptest.NewRecorder(), r) // for the log
+	out.WriteHeader(http.StatusOK)
+	_, _ = fmt.Fprintf(out, "User-agent: *\nDisallow:\nCrawl-delay: %s\n", rules)
+}
+
+// delayed waits before the head of an answer.
+type delayed struct {
+	http.ResponseWriter
+	wait     func()
+	hijacked func()
+}
+
+func (d *delayed) WriteHeader(status int) {
+	d.wait()
+	d.ResponseWriter.WriteHeader(status)
+}
+
+// Hijack is asked for by faults of the wire, which may outlast their client.
+func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	d.hijacked()
+	return http.NewResponseController(d.ResponseWriter).Hijack()
+}
+
+// check audits the server's log. The config was reloaded at a time. It returns how
+// many gaps were held to each rule.
+func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
+	t.Helper()
+	floor := func(host string) time.Duration {
+		k := m.number(host)
+		return min(m.wanted(k, false), m.wanted(k, true))
+	}
+	for _, v := range m.web.CheckLog(entries, simweb.Pace{DelayOf: floor}) {
+		t.Error(v)
+	}
+	rules := map[string]int{}
+	byHost, byAddress := map[string][]simweb.Entry{}, map[string]simweb.Entry{}
+	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return a.Time.Compare(b.Time) })
+	for _, e := range entries {
+		if before, ok := byAddress[m.address(e.Host)]; ok {
+			rules["address"]++
+			if gap := e.Time.Sub(before.Time); gap < addressDelay {
+				t.Errorf("%v: http://%s%s came %v after http://%s%s, which has the same address", e.Time, e.Host, e.Path, gap, before.Host, before.Path)
+			}
+		}
+		byAddress[m.address(e.Host)] = e
+		if all := byHost[e.Host]; len(all) > 0 {
+			rule, least := m.least(all, e, reloaded)
+			rules[rule]++
+			before := all[len(all)-1]
+			if gap := e.Time.Sub(before.Time); gap < least {
+				t.Errorf("%v: http://%s%s came %v after %s (%d), by %s it may come after %v", e.Time, e.Host, e.Path, gap, before.Path, before.Status, rule, least)
+			}
+		}
+		if stopped(m.number(e.Host)) && e.Time.After(reloaded) {
+			t.Errorf("http://%s%s was asked for at %v, its domain was stopped at %v", e.Host, e.Path, e.Time, reloaded)
+		}
+		byHost[e.Host] = append(byHost[e.Host], e)
+	}
+	return rules
+}
+
+func (m *mixture) number(host string) int {
+	i, _ := m.web.HostIndex(host)
+	return m.domains[m.web.Domain(i)]
+}
+
+// least is the gap that e had to keep to the request before it, and the rule that is
+// the strictest.
+func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
+	take := func(r string, d time.Duration) {
+		if d > least {
+			rule, least = r, d
+		}
+	}
+	i, _ := m.web.HostIndex(e.Host)
+	k := m.number(e.Host)
+	last := before[len(before)-1]
+	take([]string{"news", "ecommerce", "domain", "domain", "two in flight", "default", "default"}[k%7], m.wanted(k, !e.Time.Before(reloaded)))
+	if m.web.CrawlDelay(i) > 0 && before[0].Status == 200 {
+		take("Crawl-delay", m.web.CrawlDelay(i))
+	}
+	switch {
+	case m.hermit(i):
+		take("Crawl-delay of an hour", hermitDelay)
+	case m.odd(i) == "1e9":
+		take("Crawl-delay for ever", 1<<62)
+	}
+	if k%7 == 4 {
+		return rule, least // the one in flight beside it may have been sent before
+	}
+	switch last.Status {
+	case http.StatusTooManyRequests:
+		take("429", 40*time.Second)
+	case http.StatusServiceUnavailable:
+		take("503", 30*time.Second)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if from := max(least, time.Second); slow(i) && from < slowAnswer && !slices.Contains(m.slept[e.Host][:len(before)], false) {
+		take("slow", from+2*(slowAnswer-from))
+	}
+	return rule, least
+}
+
+// bareParser finds nothing in a document.
+type bareParser struct{ plainParser }
+
+func (bareParser) Parse(*Document) (*Parsed, error) { return &Parsed{}, nil }
+
+// TestTheServersOwnLogProvesPaceAndRobots crawls, in virtual time, 1,000 hosts with
+// all settings mixed; the politeness is reloaded on the way, and the task stopped and
+// gone on with. What the server logged is held to what it asked for.
+func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		record := simweb.NewLog(1<<20, nil)
+		m, urls := newMixture(t, record)
+		l := newLab(t, m.ServeHTTP, urls...)
+		l.parser, l.cfg.Slots, l.cfg.Window = bareParser{}, 200, 3*time.Hour
+		l.cfg.Politeness = m.politeness(false)
+		l.tune = m.tune(l.web.dial)
+
+		began := time.Now()
+		var reloaded time.Time
+		reload := make(chan Revision)
+		time.AfterFunc(time.Minute+123456*time.Microsecond, func() {
+			reload <- Revision{1, m.politeness(true)}
+			reloaded = time.Now()
+		})
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer stop()
+		if _, err := l.run(ctx, nil, &Input{Reload: reload}); !errors.Is(err, stages.ErrInterrupted) {
+			t.Fatalf("got %v, want the attempt interrupted", err)
+		}
+		l.cfg.Politeness = m.politeness(true)
+		r, err := l.run(t.Context(), nil, &Input{Politeness: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(began)
+
+		entries := record.Entries()
+		rules := m.check(t, entries, reloaded)
+		for _, rule := range []string{
+			"address", "news", "ecommerce", "domain", "two in flight", "default", "Crawl-delay", "Crawl-delay of an hour", "429", "503", "slow",
+		} {
+			if rules[rule] < 10 {
+				t.Errorf("only %d gaps were held to the rule %q", rules[rule], rule)
+			}
+		}
+		wide := 0
+		for host, n := range m.most {
+			may := 1
+			if m.number(host)%7 == 4 {
+				may = 2
+			}
+			if n > may {
+				t.Errorf("%d requests to %s were answered at a time, %d may be", n, host, may)
+			}
+			if n == 2 {
+				wide++
+			}
+		}
+		if wide < 10 {
+			t.Errorf("only %d hosts had two requests in flight", wide)
+		}
+		outcomes := map[schema.Outcome]int{}
+		hosts := map[string]bool{}
+		for _, f := range l.outcomes(r) {
+			outcomes[f.Outcome]++
+			if i, _ := m.web.HostIndex(f.Host); f.Outcome == schema.Deferred && !m.hermit(i) && m.odd(i) != "1e9" {
+				t.Errorf("%s is deferred, its host had time enough", f.URL)
+			}
+		}
+		for _, e := range entries {
+			hosts[e.Host] = true
+		}
+		for _, o := range []schema.Outcome{
+			schema.OK, schema.RobotsDenied, schema.RobotsUnreachable, schema.ConnectError, schema.DNSError, schema.Timeout, schema.RateLimited,
+			schema.Deferred, schema.Stopped,
+		} {
+			if outcomes[o] == 0 {
+				t.Errorf("no URL ended as %s", o)
+			}
+		}
+		if len(hosts) < mixedHosts*9/10 {
+			t.Errorf("only %d hosts were asked anything", len(hosts))
+		}
+		if took > 3*time.Hour {
+			t.Errorf("took %v, the window is 3h", took)
+		}
+		t.Logf("%d requests to %d hosts in %v; gaps by rule %v; outcomes %v", len(entries), len(hosts), took, rules, outcomes)
+	})
+}

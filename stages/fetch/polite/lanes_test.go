@@ -1,0 +1,359 @@
+package polite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBandOf(t *testing.T) {
+	for priority, want := range map[int32]Band{
+		-5: Batch, 0: Batch, 199: Batch, 200: Low, 400: Medium, 599: Medium, 600: High, 799: High, 800: Critical, 1000: Critical, math.MaxInt32: Critical,
+	} {
+		if got := BandOf(priority); got != want {
+			t.Errorf("priority %d is in band %d, want %d", priority, got, want)
+		}
+	}
+}
+
+// flight is a request that was written.
+type flight struct {
+	ends   time.Time
+	turn   *Turn
+	result Result
+}
+
+// fly runs turns on slots in virtual time, until there are none or the time has come.
+// send says how long a request takes and how it ends.
+func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(turn *Turn, inFlight []flight) (time.Duration, Result)) {
+	t.Helper()
+	var out []flight
+	for !clock.now.After(until) {
+		if len(out) < slots {
+			turn, wait, more := s.pick(clock.now)
+			switch {
+			case turn != nil && turn.Kind > Probe:
+				drainAll(turn)
+				continue
+			case turn != nil:
+				if _, err := turn.Written(clock.now, noAddr); err != nil {
+					t.Fatal(err)
+				}
+				takes, r := send(turn, out)
+				out = append(out, flight{clock.now.Add(takes), turn, r})
+				continue
+			case len(out) == 0 && !more:
+				return
+			case len(out) == 0 || clock.now.Add(wait).Before(first(out).ends):
+				clock.add(wait)
+				continue
+			}
+		}
+		f := first(out)
+		clock.now = f.ends
+		f.turn.Done(f.result)
+		out = slices.DeleteFunc(out, func(g flight) bool { return g.turn == f.turn })
+	}
+}
+
+func first(out []flight) flight {
+	return slices.MinFunc(out, func(a, b flight) int { return a.ends.Compare(b.ends) })
+}
+
+func one(b Band, n int) *banded { return &banded{*rows(0, n), slices.Repeat([]Band{b}, n)} }
+
+func TestBandsShareTheSlotsByWeight(t *testing.T) {
+	clock := newClock()
+	s := New(Options{Config: testConfig(0, 1), Clock: clock, Slots: 10})
+	bandOf := map[string]Band{}
+	for b := range bands {
+		for i := range 40 {
+			name := fmt.Sprint("h", b, "-", i)
+			bandOf[name] = b
+			s.Add(name, one(b, 1000))
+		}
+	}
+	var got [bands]int
+	fly(t, s, clock, 10, clock.now.Add(930*time.Second), func(turn *Turn, _ []flight) (time.Duration, Result) {
+		got[bandOf[turn.Host]]++
+		return 1500 * time.Millisecond, Result{Class: Success}
+	})
+	for b, want := range [bands]int{3200, 1600, 800, 400, 200} {
+		if n := got[b]; n < want*9/10 || n > want*11/10 {
+			t.Errorf("band %d had %d turns, want about %d: all had %v", b, n, want, got)
+		}
+	}
+}
+
+func TestPriorityWithinAHostIsTheOrderOfItsRows(t *testing.T) {
+	clock := newClock()
+	s := New(Options{Config: testConfig(time.Second, 1), Clock: clock, Slots: 1})
+	s.Add("a", &banded{*rows(0, 3), []Band{Critical, Low, Batch}})
+	s.Add("b", &banded{*rows(10, 3), []Band{High, High, Batch}})
+	got := map[string][]int64{}
+	fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Turn, _ []flight) (time.Duration, Result) {
+		got[turn.Host] = append(got[turn.Host], turn.Item.ID)
+		return time.Millisecond, Result{Class: Success}
+	})
+	if diff := cmp.Diff(map[string][]int64{"a": {0, 1, 2}, "b": {10, 11, 12}}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestASlowHostRestsLonger(t *testing.T) {
+	tests := []struct {
+		name   string
+		factor float64
+		delay  time.Duration
+		takes  []time.Duration // of the answers, in order
+		want   []time.Duration // gaps
+	}{
+		{"within the delay", 2, 2 * time.Second, []time.Duration{1500 * time.Millisecond, 2 * time.Second, 0}, []time.Duration{2 * time.Second, 2 * time.Second}},
+		{"beyond it", 2, 2 * time.Second, []time.Duration{5 * time.Second, 5 * time.Second, 0}, []time.Duration{8 * time.Second, 8 * time.Second}},
+		{"one slow answer among others", 2, 2 * time.Second, []time.Duration{time.Second, 9 * time.Second, time.Second, 0},
+			[]time.Duration{2 * time.Second, 9 * time.Second, 2 * time.Second}},
+		{"no more than the bound", 2, 2 * time.Second, []time.Duration{25 * time.Second, 0}, []time.Duration{30 * time.Second}},
+		{"a delay beyond the bound", 2, 40 * time.Second, []time.Duration{50 * time.Second, 0}, []time.Duration{50 * time.Second}},
+		{"a delay of nothing", 2, 0, []time.Duration{900 * time.Millisecond, 3 * time.Second, 3 * time.Second, 0}, []time.Duration{900 * time.Millisecond, 3 * time.Second, 3 * time.Second}},
+		{"switched off", 0, 2 * time.Second, []time.Duration{5 * time.Second, 0}, []time.Duration{5 * time.Second}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			clock := newClock()
+			cfg := testConfig(tt.delay, 1)
+			cfg.SlowFactor = tt.factor
+			s := newScheduler(t, clock, cfg)
+			s.Add("a", rows(0, len(tt.takes)))
+			var got []time.Duration
+			var last time.Time
+			fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Turn, _ []flight) (time.Duration, Result) {
+				if !last.IsZero() {
+					got = append(got, clock.now.Sub(last))
+				}
+				last = clock.now
+				return tt.takes[turn.Item.ID], Result{Class: Success}
+			})
+			for i := range got { // means are fractions
+				got[i] = got[i].Round(time.Millisecond)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("gaps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHostsThatDoNotAnswerHaveFewSlotsAndAreSuspendedSoon(t *testing.T) {
+	clock := newClock()
+	s := New(Options{Config: testConfig(time.Second, 1), Clock: clock, Slots: 16})
+	for i := range 40 {
+		s.Add(fmt.Sprint("silent", i), rows(0, 50))
+		s.Add(fmt.Sprint("lively", i), rows(0, 500))
+	}
+	tries := map[string]int{}
+	most := 0
+	fly(t, s, clock, 16, clock.now.Add(20*time.Minute), func(turn *Turn, out []flight) (time.Duration, Result) {
+		if turn.Host[0] == 'l' {
+			return 500 * time.Millisecond, Result{Class: Success}
+		}
+		if tries[turn.Host]++; tries[turn.Host] > 1 {
+			again := 1
+			for _, f := range out {
+				if f.turn.Host[0] == 's' && tries[f.turn.Host] > 1 {
+					again++
+				}
+			}
+			most = max(most, again)
+		}
+		if n := tries[turn.Host]; (turn.Kind == Probe) != (n > 5) {
+			t.Errorf("try %d of %s is of kind %d", n, turn.Host, turn.Kind)
+		}
+		return 10 * time.Second, Result{Class: Unanswered}
+	})
+	if most != 2 {
+		t.Errorf("%d slots stood still for hosts that had not answered before, want an eighth of 16", most)
+	}
+	for host, n := range tries {
+		if n > 8 {
+			t.Errorf("%s was tried %d times, want five and three probes", host, n)
+		}
+	}
+}
+
+func TestWhatCannotBeDueBeforeTheWindowClosesIsGivenBack(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(time.Second, 1))
+	start := clock.now
+	s.CloseAt(start.Add(150 * time.Minute))
+	s.Add("hermit", rows(0, 5))
+	s.Add("closed for the day", rows(10, 5))
+	s.SetCrawlDelay("hermit", time.Hour)
+	at := map[string][]time.Duration{}
+	var kinds []Kind
+	for {
+		turn, wait, more := s.pick(clock.now)
+		if turn == nil && !more {
+			break
+		}
+		if turn == nil {
+			clock.add(wait)
+			continue
+		}
+		at[turn.Host] = append(at[turn.Host], clock.now.Sub(start))
+		if turn.Kind > Probe {
+			kinds = append(kinds, turn.Kind)
+			drainAll(turn)
+			continue
+		}
+		turn.Written(clock.now, noAddr)
+		r := Result{Class: Success}
+		if turn.Host != "hermit" {
+			r = Result{Class: RateLimited, RetryAfter: 20 * time.Hour}
+		}
+		turn.Done(r)
+	}
+	want := map[string][]time.Duration{
+		"hermit":             {0, time.Hour, 2 * time.Hour, 2 * time.Hour},
+		"closed for the day": {0, 2 * time.Hour},
+	}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Kind{Closed, Closed}, kinds); diff != "" {
+		t.Errorf("last turns (-want +got):\n%s", diff)
+	}
+	for _, c := range s.Snapshot() {
+		if c.Host != "hermit" && c.Wait < 18*time.Hour {
+			t.Errorf("the next round learns of a wait of %v, want what is left of 20h", c.Wait)
+		}
+	}
+}
+
+func TestADelayForEverIsNotShortenedByArithmetic(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(time.Second, 1))
+	s.Add("a", rows(0, 5))
+	const ever = 1e9 * time.Second
+	s.SetCrawlDelay("a", ever)
+	turn := next(t, s, clock)
+	turn.Written(clock.now, noAddr)
+	turn.Done(Result{Class: RateLimited, RetryAfter: 1 << 62})
+	start := clock.now
+	if turn := next(t, s, clock); clock.now.Sub(start) < ever || turn.Delay != ever {
+		t.Errorf("next turn after %v with delay %v, want %v", clock.now.Sub(start), turn.Delay, ever)
+	}
+}
+
+func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
+	slower := testConfig(5*time.Second, 2)
+	stopped := testConfig(time.Second, 2)
+	stopped.Domains = map[string]Domain{"a": {Stop: "asked"}}
+	for name, change := range map[string]func(s *Scheduler, other *Turn){
+		"its domain was stopped":       func(s *Scheduler, _ *Turn) { s.Reload(stopped) },
+		"its delay was raised":         func(s *Scheduler, _ *Turn) { s.Reload(slower) },
+		"its robots.txt asks for more": func(s *Scheduler, _ *Turn) { s.SetCrawlDelay("a", time.Minute) },
+		"another answer was 429":       func(_ *Scheduler, other *Turn) { other.Done(Result{Class: RateLimited}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := newClock()
+			s := newScheduler(t, clock, testConfig(time.Second, 2))
+			s.Add("a", rows(0, 5))
+			other := next(t, s, clock)
+			other.Written(clock.now, noAddr)
+			turn := next(t, s, clock) // connecting
+			change(s, other)
+			if _, err := turn.Written(clock.now, noAddr); !errors.Is(err, ErrNotDue) {
+				t.Errorf("got %v, want the write refused", err)
+			}
+			turn.PutBack(turn.Item)
+			turn.Done(Result{})
+			other.Done(Result{Class: Success})
+			if turn, _, _ := s.pick(clock.now); turn != nil && turn.Kind == Fetch {
+				t.Error("another turn at once")
+			}
+		})
+	}
+}
+
+// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address beside one that is
+// alone: who shares waits without a slot.
+func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
+	clock := newClock()
+	cfg := testConfig(2*time.Second, 1)
+	cfg.PerAddressDelay = 200 * time.Millisecond
+	s := New(Options{Config: cfg, Clock: clock, Slots: 4})
+	const crowd = 100_000
+	for i := range crowd {
+		s.Add(fmt.Sprint("h", i), rows(2*i, 2))
+	}
+	s.Add("alone", rows(0, 30))
+	shared, own := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	start := clock.now
+	var last, lastAlone time.Time
+	alone, many, looked := 0, 0, 0
+	for clock.now.Sub(start) < 2*time.Minute {
+		turn, wait, more := s.pick(clock.now)
+		if turn == nil {
+			if !more {
+				t.Fatal("no more turns")
+			}
+			clock.add(wait)
+			continue
+		}
+		a := shared
+		if turn.Host == "alone" {
+			a = own
+		}
+		if !turn.HasAddress() {
+			looked++
+			if !turn.Meet(a) {
+				turn.PutBack(turn.Item)
+				turn.Done(Result{})
+				continue
+			}
+		}
+		if wait := turn.Clear(a); wait > 0 {
+			t.Fatalf("a slot waits for %v", wait)
+		}
+		if _, err := turn.Written(clock.now, a); err != nil {
+			t.Fatal(err)
+		}
+		if a == own {
+			if alone++; alone > 1 && clock.now.Sub(lastAlone) != 2*time.Second {
+				t.Errorf("the host beside them is asked after %v", clock.now.Sub(lastAlone))
+			}
+			lastAlone = clock.now
+		} else {
+			if many++; many > 1 && clock.now.Sub(last) != 200*time.Millisecond {
+				t.Errorf("the address is asked after %v", clock.now.Sub(last))
+			}
+			last = clock.now
+		}
+		turn.Done(Result{Class: Success})
+	}
+	if alone != 30 || many != 600 || looked != crowd+1 {
+		t.Errorf("%d and %d requests, %d look-ups; want 30, 600 and one a host", alone, many, looked)
+	}
+}
+
+// A round in which nothing could be sent must not end at once: another would begin.
+func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(time.Second, 1))
+	s.CloseAt(clock.now.Add(time.Hour))
+	s.Add("a", rows(0, 2))
+	s.Restore([]Clock{{Host: "a", Wait: 20 * time.Hour}}, true)
+	if turn, wait, more := s.pick(clock.now); turn != nil || wait != 20*time.Hour || !more {
+		t.Errorf("turn %+v, wait %v, more %t; want none until Close is called", turn, wait, more)
+	}
+	s.Close()
+	if turn, _, _ := s.pick(clock.now); turn == nil || turn.Kind != Closed {
+		t.Errorf("turn %+v after Close", turn)
+	}
+}

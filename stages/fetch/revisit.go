@@ -1,0 +1,127 @@
+package fetch
+
+import (
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+const (
+	// minPayload is from how many bytes on a payload is stored once for all URLs
+	// of a task that have it: a revisit takes a few hundred bytes more to say so.
+	minPayload = 1 << 10
+	// maxPayloads bounds how many payloads of a task are remembered by digest: a few MiB.
+	maxPayloads = 1 << 14
+	// maxPayloadAge is for how long a payload is referred to. An older one is asked
+	// for and stored once more, so that archives may be deleted after a year.
+	maxPayloadAge = 180 * 24 * time.Hour
+)
+
+// payload is a response's payload in the record that holds it.
+type payload struct {
+	digest string // as cc-index has it
+	url    string // WARC-Target-URI of the record
+	at     int64  // its WARC-Date, in milliseconds
+	id     string // its record ID; "" if not known
+
+	file           string
+	offset, length int32
+}
+
+// knownPayload is the payload that a planned URL had, where it may be referred to;
+// nil if it may not: then the URL is asked for without condition, and stored whole.
+func knownPayload(p *schema.PlannedURL, now time.Time) *payload {
+	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > maxPayloadAge {
+		return nil
+	}
+	return &payload{
+		digest: p.ContentDigest, url: p.URL, at: p.ContentAt,
+		file: p.WARCFilename, offset: p.WARCRecordOff, length: p.WARCRecordLen,
+	}
+}
+
+// revisits says whether an exchange is to be stored as a revisit, and of which payload.
+func (c *crawl) revisits(s *sent, subset string) (schema.Revisit, *payload) {
+	x := s.x
+	switch {
+	case s.notModified():
+		return schema.RevisitNotModified, s.known
+	case !referable(x, subset):
+		return "", nil
+	}
+	digest := digestValue(x.PayloadDigest)
+	if s.known != nil && s.known.digest == digest {
+		return schema.RevisitIdentical, s.known
+	}
+	if p, ok := c.payloads.find(digest); ok && len(x.Payload) >= minPayload {
+		return schema.RevisitIdentical, &p
+	}
+	return "", nil
+}
+
+// referable reports whether a payload is one that others refer to or that refers to
+// others: there is one, whole, behind a head. What robots.txt said is kept as evidence
+// with each answer.
+func referable(x *wire.Exchange, subset string) bool {
+	return subset != schema.SubsetRobots && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == wire.Complete
+}
+
+// refersTo completes the row of a revisit.
+func (cp *capture) refersTo(kind schema.Revisit, p *payload) {
+	cp.Revisit, cp.ContentDigest = kind, p.digest
+	cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen = p.file, p.offset, p.length
+}
+
+// refer makes a record of a response a revisit of p (WARC 1.1, section 6.7): the head
+// alone, and where the payload is.
+func refer(rec *warc.Record, kind schema.Revisit, p *payload, x *wire.Exchange) {
+	rec.Type = warc.Revisit
+	rec.Block = [][]byte{x.RawHead}
+	rec.PayloadDigest = warc.Digest("sha1:" + p.digest)
+	rec.RefersTo, rec.RefersToURI, rec.RefersToDate = p.id, p.url, time.UnixMilli(p.at)
+	if kind == schema.RevisitNotModified {
+		rec.Profile = warc.ProfileNotModified
+		return
+	}
+	rec.Profile, rec.Truncated = warc.ProfileIdenticalPayload, warc.TruncatedLength
+}
+
+// payloads remembers where the payloads of a task lie, the newest maxPayloads of
+// them. Any number of goroutines may use it.
+type payloads struct {
+	mu       sync.Mutex
+	byDigest map[string]payload
+	ring     []string // digests, from the oldest on once it is full
+	next     int
+}
+
+// find gives the record that holds a payload.
+func (m *payloads) find(digest string) (payload, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.byDigest[digest]
+	return p, ok
+}
+
+// add remembers a payload; the first that is known of a digest stays.
+func (m *payloads) add(p payload) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.byDigest[p.digest]; ok {
+		return
+	}
+	if m.byDigest == nil {
+		m.byDigest = map[string]payload{}
+	}
+	if len(m.ring) < maxPayloads {
+		m.ring = append(m.ring, p.digest)
+	} else {
+		delete(m.byDigest, m.ring[m.next])
+		m.ring[m.next] = p.digest
+		m.next = (m.next + 1) % maxPayloads
+	}
+	m.byDigest[p.digest] = p
+}

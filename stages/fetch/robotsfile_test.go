@@ -1,0 +1,169 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// rulesEverywhere is a web in which every host has a robots.txt, but none.com, which has
+// none, broken.com, whose server fails, and moved.com, whose lies elsewhere.
+func rulesEverywhere(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/robots.txt" {
+		page(w, r)
+		return
+	}
+	switch r.Host {
+	case "none.com":
+		http.NotFound(w, r)
+	case "broken.com":
+		w.WriteHeader(500)
+	case "moved.com":
+		http.Redirect(w, r, "http://other.net/robots.txt", http.StatusMovedPermanently)
+	default:
+		fmt.Fprintf(w, "User-agent: *\nDisallow: /private\nCrawl-delay: 7\n# of %s\n", r.Host)
+	}
+}
+
+func (w *web) askedRobots() map[string]int {
+	n := map[string]int{}
+	for _, h := range w.hits() {
+		if h.path == "/robots.txt" {
+			n[h.host]++
+		}
+	}
+	return n
+}
+
+func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
+	round0 := []string{"http://a.com/1", "http://none.com/1", "http://broken.com/1", "http://moved.com/1", "http://gone.com/1"}
+	round1 := []string{"http://a.com/2", "http://a.com/private", "http://none.com/2", "http://broken.com/2", "http://moved.com/private", "http://moved.com/2", "http://new.com/2"}
+	for _, c := range []struct {
+		name   string
+		later  time.Duration // than the end of round 0
+		ttl    time.Duration // in round 1
+		killed bool          // round 1's first attempt is, after a checkpoint
+		again  map[string]int
+	}{
+		{"at once", 0, 24 * time.Hour, false, map[string]int{"broken.com": 5, "new.com": 1}},
+		{"at once, by two attempts", 0, 24 * time.Hour, true, map[string]int{"broken.com": 5, "new.com": 1}},
+		{"when they have become too old", 25 * time.Hour, 24 * time.Hour, false,
+			map[string]int{"a.com": 1, "none.com": 1, "moved.com": 1, "other.net": 1, "broken.com": 5, "new.com": 1}},
+		{"when they are too old by now", time.Hour, time.Minute, false,
+			map[string]int{"a.com": 1, "none.com": 1, "moved.com": 1, "other.net": 1, "broken.com": 5, "new.com": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLab(t, rulesEverywhere, round0...)
+				first, err := l.run(t.Context(), nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := l.web.askedRobots()
+				time.Sleep(c.later)
+				l.task.Round = 1
+				l.cfg.Politeness.RobotsTTL = c.ttl
+				l.setPlanAt(planRows(t, round1), "p2")
+				in := &Input{Before: []*manifest.Result{first}}
+				if c.killed {
+					l.cfg.Checkpoint.Every = time.Second
+					if _, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(9 * time.Second)}, in); !errors.Is(err, errKilled) {
+						t.Fatalf("got %v, want the bucket's error", err)
+					}
+					in = &Input{Before: []*manifest.Result{first}}
+				}
+				second, err := l.run(t.Context(), nil, in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for host, n := range l.web.askedRobots() {
+					if n -= before[host]; n != c.again[host] && !(c.killed && c.again[host] > 0 && n > 0) {
+						t.Errorf("%s: robots.txt is asked for %d times, want %d", host, n, c.again[host])
+					}
+				}
+				got := l.outcomes(second)
+				for u, want := range map[string]schema.Outcome{
+					"http://a.com/2": schema.OK, "http://a.com/private": schema.RobotsDenied, "http://none.com/2": schema.OK,
+					"http://broken.com/2": schema.RobotsUnreachable, "http://moved.com/2": schema.OK, "http://moved.com/private": schema.RobotsDenied,
+				} {
+					if got[u].Outcome != want {
+						t.Errorf("%s: %s %q, want %s", u, got[u].Outcome, got[u].Error, want)
+					}
+				}
+				l.checkEvidence(second)
+				// Whoever comes next finds all that holds in this round's files.
+				known := map[string]schema.RobotsFile{}
+				for _, f := range rowsOf[schema.RobotsFile](l, second, stages.FileRobots) {
+					if f.Outcome == "" {
+						known[f.Origin] = f
+					}
+				}
+				for _, origin := range []string{"http://a.com", "http://none.com", "http://moved.com", "http://new.com"} {
+					f, ok := known[origin]
+					if !ok || f.WARCFile == "" || f.FetchedAt == 0 || f.Rules != (len(f.Body) > 0) || f.Rules == (origin == "http://none.com") {
+						t.Errorf("%s: known %t, %+v", origin, ok, f)
+					}
+				}
+				if _, ok := known["http://gone.com"]; ok {
+					t.Error("the robots.txt of a host that is not planned is carried on")
+				}
+			})
+		})
+	}
+}
+
+// checkEvidence checks that each request that robots.txt speaks of has its evidence:
+// a record of an answer with the digest, and delay and gap.
+func (l *lab) checkEvidence(r *manifest.Result) {
+	l.t.Helper()
+	met := map[string]bool{} // host and epoch: nobody knows when the attempt before sent its last request
+	for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+		if met[fmt.Sprint(q.Host, q.Epoch)] && q.GapMS == nil {
+			l.t.Errorf("%s %s: no gap", q.Purpose, q.URL)
+		}
+		met[fmt.Sprint(q.Host, q.Epoch)] = true
+		if q.DelayMS < l.cfg.Politeness.Delay.Milliseconds() {
+			l.t.Errorf("%s %s: delay %d ms", q.Purpose, q.URL, q.DelayMS)
+		}
+		if q.Purpose == schema.ForRobots {
+			if q.RobotsFile != "" || q.RobotsDigest != "" || q.RobotsRule != "" {
+				l.t.Errorf("a request of robots.txt names one: %+v", q)
+			}
+			continue
+		}
+		if q.RobotsFile == "" {
+			l.t.Errorf("%s %s: no evidence", q.Purpose, q.URL)
+			continue
+		}
+		e, _, _ := l.record(&schema.CaptureColumns{WARCFilename: q.RobotsFile, WARCRecordOffset: q.RobotsOffset, WARCRecordLength: q.RobotsLength})
+		digest := e.Header.Get("WARC-Payload-Digest")
+		if q.RobotsDigest != "" && digest != "sha1:"+q.RobotsDigest {
+			l.t.Errorf("%s %s: its evidence is of %s, its digest %s", q.Purpose, q.URL, digest, q.RobotsDigest)
+		}
+	}
+}
+
+func TestEveryRequestHasItsEvidence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, misbehave(), "http://a.com/page", "http://a.com/moved", "http://a.com/to-www", "http://a.com/limited-once", "http://a.com/wrong-once",
+			"http://norobots.com/", "http://broken.com/", "http://moved.com/a", "http://a.com/missing")
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.checkEvidence(r)
+		purposes := map[schema.Purpose]int{}
+		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+			purposes[q.Purpose]++
+		}
+		if purposes[schema.ForPage] == 0 || purposes[schema.ForRedirect] == 0 || purposes[schema.ForRobots] == 0 {
+			t.Errorf("too little was asked: %v", purposes)
+		}
+	})
+}
