@@ -307,10 +307,17 @@ type URLRetry struct {
 // Chain is a chain of redirects that is being followed, as far as its answers are
 // recorded.
 type Chain struct {
-	Met   []string     `json:"met"`             // URLs that redirected, the planned one first
+	Met   []Hop        `json:"met"`             // requests that were redirected, that for the planned URL first
 	Next  string       `json:"next"`            // URL to ask for
 	Tries int32        `json:"tries,omitempty"` // requests sent for that
 	Fetch schema.Fetch `json:"fetch"`           // the row, as far as it is known
+}
+
+// Hop is a request that was redirected.
+type Hop struct {
+	URL    string   `json:"url"`
+	Cookie string   `json:"cookie,omitempty"` // that it carried
+	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of its answer that count for the rest of the chain
 }
 
 // OriginRetry is an origin whose robots.txt could not be had yet and waits to be

@@ -20,7 +20,7 @@ type Fetch struct {
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the content was cut: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
+	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
 	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`

@@ -135,7 +135,8 @@ const (
 )
 
 // Why a body was cut (content_truncated), as Common Crawl and WARC name it.
-// TruncatedUnspecified is that of what says noarchive: no byte of it is kept.
+// TruncatedUnspecified is that of a document that says noarchive: it was read, and no
+// byte of it is kept.
 const (
 	TruncatedLength     = "length"
 	TruncatedTime       = "time"

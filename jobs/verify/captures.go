@@ -33,8 +33,8 @@ type located struct {
 	Digest  string         `parquet:"content_digest"`
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 
-	Truncated string `parquet:"content_truncated"`
-	Robots    string `parquet:"robots"` // of pages only
+	Truncated string `parquet:"content_truncated,optional"`
+	Robots    string `parquet:"robots,optional"` // of pages only
 }
 
 // emptyDigest is the digest of a payload without a byte.

@@ -48,7 +48,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 		m := mention{located: c.row}
 		m.URL, m.Offset, m.Length = "http://a.test/", int32(extents[i].Offset), int32(extents[i].Length)
 		r, problem, err := a.record(&m)
-		if err == nil && problem == "" {
+		if problem == "" && err == nil {
 			problem = describes(r, &m)
 		}
 		if err != nil || (c.want == "") != (problem == "") || !strings.Contains(problem, c.want) {
@@ -75,7 +75,7 @@ func TestAPageSaysWhyItsContentIsNotKept(t *testing.T) {
 		{"not kept without its word", row("unspecified", "noindex"), row("unspecified", ""), "does not say noarchive"},
 	} {
 		a := archive{audit: newAudit(Options{Bucket: noStore{}, Config: config.Default()}), round: &round{}}
-		a.point(&mention{located: c.page, Kind: ofPage, Table: "pages"}, &atPlace{capture: mention{located: c.capture, Kind: ofCapture, Table: "captures"}})
+		a.point(&mention{c.page, ofPage, "pages"}, &atPlace{capture: mention{c.capture, ofCapture, "captures"}})
 		found := a.summary().Violations
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
 			t.Errorf("%s: %+v, want %q", c.name, found, c.want)

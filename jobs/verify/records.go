@@ -53,10 +53,10 @@ func describes(r whole, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record is of %s, the row of %s", r.TargetURI(), m.URL)
 	}
-	switch {
-	case m.Revisit == "" && m.withheld():
-		return withholds(r, m.Digest)
-	case m.Revisit == "":
+	if m.Revisit == "" {
+		if m.withheld() {
+			return withholds(r, m.Digest)
+		}
 		return holds(r, m.Digest)
 	}
 	switch {
@@ -81,8 +81,8 @@ func holds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-// withholds says why a record is not that of a response whose payload, with a digest,
-// was not kept (noarchive).
+// withholds says why a record is not one whose content is not kept (noarchive): its
+// digest is of what was sent.
 func withholds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:

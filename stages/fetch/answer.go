@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -35,10 +36,10 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
 	}
+	v.rules = known.rules
 	if t.Kind == polite.Probe {
 		a.purpose = schema.ForProbe
 	}
-	v.rules = known.rules
 	s := c.send(ctx, t, a)
 	defer s.x.Release()
 	v.note(s)
@@ -157,8 +158,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	v.links = append(v.links, schema.Link{
 		SourceSURT: v.key.SURT, Source: strings.Clone(v.key.URL), Target: target.URL, Kind: schema.KindRedirect,
 	})
-	v.met = append(v.met, hop{v.key.URL, v.cookies.field(v.key.URL)})
-	v.cookies.take(v.key.URL, s.x.Header)
+	v.met = append(v.met, manifest.Hop{URL: v.key.URL, Cookie: v.cookies.field(v.key.URL), Set: v.cookies.take(v.key.URL, s.x.Header)})
 	here, err := c.planned.Has(target.URL)
 	before, alike := v.asked(target.URL)
 	switch {

@@ -39,12 +39,9 @@ func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *Parsed) 
 	}()
 	cp, err := c.describeCapture(s, key, subset, parsed)
 	if err == nil {
-		var earlier *payload
-		if cp.Truncated != schema.TruncatedUnspecified { // what is not kept refers to nothing either
-			var kind schema.Revisit
-			if kind, earlier = c.revisits(s, subset); earlier != nil {
-				cp.refersTo(kind, earlier)
-			}
+		kind, earlier := c.revisits(s, &cp)
+		if earlier != nil {
+			cp.refersTo(kind, earlier)
 		}
 		err = c.compress(buf, s, &cp, earlier)
 	}
@@ -168,7 +165,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *paylo
 	}
 	cp.WARCFilename = entry.Filename
 	cp.WARCRecordOffset, cp.WARCRecordLength = int32(entry.Extent.Offset), int32(entry.Extent.Length)
-	if earlier == nil && entry.Filename != "" && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) >= minPayload && referable(x, cp.subset) {
+	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && referable(x, cp) {
 		c.payloads.add(payload{
 			digest: cp.ContentDigest, url: cp.URL, at: cp.FetchTime, id: response.ID,
 			file: entry.Filename, offset: cp.WARCRecordOffset, length: cp.WARCRecordLength,

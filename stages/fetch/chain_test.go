@@ -30,6 +30,7 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 				l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 					switch r.URL.Path {
 					case "/hop1":
+						w.Header().Set("Set-Cookie", "been=here; Domain=a.com")
 						http.Redirect(w, r, "/hop2", http.StatusFound)
 					case "/hop2":
 						http.Redirect(w, r, "http://www.a.com/hop3", http.StatusFound)
@@ -40,6 +41,9 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 						if tried++; c.killed && tried == 1 {
 							w.WriteHeader(500)
 							return
+						}
+						if k, err := r.Cookie("been"); err != nil || k.Value != "here" {
+							t.Errorf("the chain goes on without its cookie: %v", err)
 						}
 						http.Redirect(w, r, "/page", http.StatusFound)
 					default:

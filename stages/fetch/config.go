@@ -16,7 +16,7 @@ type Config struct {
 	Slots    int           // concurrent fetches; default 200
 	Timeouts wire.Timeouts // default 10s, 15s, 30s
 	// RobotsTimeout bounds a request for robots.txt: all URLs of the host wait for
-	// it. Default 15s; more than Timeouts.Total is as much as that.
+	// it. Default 15s; 0, or more than Timeouts.Total, is as much as that.
 	RobotsTimeout time.Duration
 	MaxBody       int64 // bytes; default 5 MiB
 	MaxRedirects  int   // default 5
@@ -90,8 +90,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("fetch.slots: %d is less than 1", c.Slots)
 	case t.Connect <= 0 || t.FirstByte <= 0 || t.Total <= 0:
 		return fmt.Errorf("fetch.timeout: %v, %v, %v: each must be more than 0", t.Connect, t.FirstByte, t.Total)
-	case c.RobotsTimeout <= 0:
-		return fmt.Errorf("fetch.timeout.robots: %v must be more than 0", c.RobotsTimeout)
+	case c.RobotsTimeout < 0:
+		return fmt.Errorf("fetch.timeout.robots: %v is less than 0", c.RobotsTimeout)
 	case c.MaxBody < 1 || c.MaxBody > 1<<30:
 		return fmt.Errorf("fetch.max_body: %d is not within 1 byte and 1 GiB", c.MaxBody)
 	case c.MaxRedirects < 0:

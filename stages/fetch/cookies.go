@@ -26,16 +26,27 @@ const (
 // The zero value has none.
 type cookies struct{ jar *cookiejar.Jar }
 
-// take keeps what an answer to rawURL sets.
-func (c *cookies) take(rawURL string, h wire.Header) {
-	var set []*http.Cookie
+// take keeps what an answer to rawURL sets, and returns the fields that do.
+func (c *cookies) take(rawURL string, h wire.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
-		if len(set) == maxCookies {
+		if len(lines) == maxCookies {
 			break
 		}
 		if len(line) > maxCookie {
 			continue
 		}
+		if _, err := http.ParseSetCookie(line); err == nil {
+			lines = append(lines, strings.Clone(line))
+		}
+	}
+	c.set(rawURL, lines)
+	return lines
+}
+
+// set keeps what Set-Cookie fields of an answer to rawURL say.
+func (c *cookies) set(rawURL string, lines []string) {
+	var set []*http.Cookie
+	for _, line := range lines {
 		if cookie, err := http.ParseSetCookie(line); err == nil {
 			set = append(set, cookie)
 		}

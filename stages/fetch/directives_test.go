@@ -121,8 +121,12 @@ func TestOfWhatSaysNoarchiveNoByteIsKept(t *testing.T) {
 			}
 		}
 		for u, f := range l.outcomes(r) {
-			if (f.Truncated == schema.TruncatedUnspecified) != withheld[strings.TrimPrefix(u, "http://a.com")] || f.ContentDigest == "" {
-				t.Errorf("%s: content_truncated %q, digest %q", u, f.Truncated, f.ContentDigest)
+			want := ""
+			if withheld[strings.TrimPrefix(u, "http://a.com")] {
+				want = schema.TruncatedUnspecified
+			}
+			if f.Truncated != want || f.ContentDigest == "" {
+				t.Errorf("%s: content_truncated %q, want %q; digest %q", u, f.Truncated, want, f.ContentDigest)
 			}
 		}
 	})

@@ -44,12 +44,12 @@ func knownPayload(p *schema.PlannedURL, now time.Time) *payload {
 }
 
 // revisits says whether an exchange is to be stored as a revisit, and of which payload.
-func (c *crawl) revisits(s *sent, subset string) (schema.Revisit, *payload) {
+func (c *crawl) revisits(s *sent, cp *capture) (schema.Revisit, *payload) {
 	x := s.x
 	switch {
 	case s.notModified():
 		return schema.RevisitNotModified, s.known
-	case !referable(x, subset):
+	case !referable(x, cp):
 		return "", nil
 	}
 	digest := digestValue(x.PayloadDigest)
@@ -63,10 +63,10 @@ func (c *crawl) revisits(s *sent, subset string) (schema.Revisit, *payload) {
 }
 
 // referable reports whether a payload is one that others refer to or that refers to
-// others: there is one, whole, behind a head. What robots.txt said is kept as evidence
-// with each answer.
-func referable(x *wire.Exchange, subset string) bool {
-	return subset != schema.SubsetRobots && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == wire.Complete
+// others: there is one, whole, behind a head, and it may be kept. What robots.txt said
+// is kept as evidence with each answer.
+func referable(x *wire.Exchange, cp *capture) bool {
+	return cp.subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == wire.Complete
 }
 
 // refersTo completes the row of a revisit.

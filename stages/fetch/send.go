@@ -69,16 +69,16 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		row.RobotsDigest = k.digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
 	}
-	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix}
-	if a.purpose == schema.ForRobots {
-		// One octet more than is read tells a file that is longer.
-		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
-	}
 	if !c.meet(ctx, t, a.url, row) {
 		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: its address is not due", wire.ErrAborted)
 		return s
 	}
 	looked := row.DNSMS
+	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix}
+	if a.purpose == schema.ForRobots {
+		// One octet more than is read tells a file that is longer.
+		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
+	}
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -18,9 +19,9 @@ import (
 type visit struct {
 	row     int64
 	planned schema.PlannedURL
-	key     urlkey.Key // of the URL to ask for next: the planned one, or a redirect's target
-	met     []hop      // of the chain before it
-	cookies cookies    // that the chain set
+	key     urlkey.Key     // of the URL to ask for next: the planned one, or a redirect's target
+	met     []manifest.Hop // of the chain before it
+	cookies cookies        // that the chain set
 	retries [retryClasses]int
 	tries   int32         // requests sent for the URL in key
 	rules   *robots.Group // that allowed the request under way
@@ -35,16 +36,13 @@ type visit struct {
 	links    []schema.Link // redirects that were answered
 }
 
-// hop is a request of a chain of redirects.
-type hop struct{ url, cookies string }
-
 // asked reports whether the chain has asked for a URL before, and whether it would
 // do so with the same cookies again.
 func (v *visit) asked(url string) (before, alike bool) {
 	for _, h := range v.met {
-		if h.url == url {
+		if h.URL == url {
 			before = true
-			alike = alike || h.cookies == v.cookies.field(url)
+			alike = alike || h.Cookie == v.cookies.field(url)
 		}
 	}
 	return before, alike
@@ -105,18 +103,12 @@ func (c *crawl) keep(v *visit, due time.Time) {
 // keepRecorded is keep for a visit of which everything sent and answered is recorded:
 // the next attempt goes on from here.
 func (c *crawl) keepRecorded(v *visit, due time.Time) {
-	var kept *manifest.URLRetry
-	if v.resumable() {
-		kept = &manifest.URLRetry{
-			Row: v.row, Attempts: v.fetch.Attempts,
-			Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
-		}
-		if len(v.met) > 0 {
-			kept.Chain = &manifest.Chain{Next: v.key.URL, Tries: v.tries, Fetch: v.fetch}
-			for _, h := range v.met {
-				kept.Chain.Met = append(kept.Chain.Met, h.url)
-			}
-		}
+	kept := &manifest.URLRetry{
+		Row: v.row, Attempts: v.fetch.Attempts,
+		Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
+	}
+	if len(v.met) > 0 {
+		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: v.key.URL, Tries: v.tries, Fetch: v.fetch}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,29 +127,22 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
 		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
-	v.key, v.tries, v.fetch = key, r.Chain.Tries, r.Chain.Fetch
-	for i, url := range r.Chain.Met {
-		v.met = append(v.met, hop{url: url})
+	v.key, v.met, v.tries, v.fetch = key, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
+	for i, h := range v.met {
+		v.cookies.set(h.URL, h.Set)
 		if i > 0 {
-			c.claim(url)
+			c.claim(h.URL)
 		}
 	}
 	c.claim(key.URL)
 	return nil
 }
 
-// resumable reports whether the next attempt can go on where the visit is. Cookies
-// are not stored: a chain that has some is begun anew.
-func (v *visit) resumable() bool { return v.cookies.jar == nil }
-
 // evidence takes what was sent and answered since it was last recorded, to be
 // recorded before the visit ends.
 func (v *visit) evidence(settle func()) *bundle {
-	b := &bundle{requests: v.requests, captures: v.captures, settle: settle}
-	v.requests, v.captures = nil, nil
-	if v.resumable() { // else the links are met again
-		b.links, v.links = v.links, nil
-	}
+	b := &bundle{requests: v.requests, captures: v.captures, links: v.links, settle: settle}
+	v.requests, v.captures, v.links = nil, nil, nil
 	return b
 }
 

@@ -28,7 +28,7 @@
 //
 //	waiting ─(due)─► ready ─(picked)─► writing ─(Written)─► in flight ─(Done)─► waiting …
 //	                   └─(its address is not due)─► parked ─(address due)─► ready
-//	waiting ─(more than half of its requests failed)─► open ─(pause)─► probe ─► waiting, or given up
+//	waiting ─(too many of its requests failed: Breaker)─► open ─(pause)─► probe ─► waiting, or given up
 //
 // It imports package stages for the clock and a hash; nothing else of crawlbatch.
 package polite

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// patience is how long a name server is waited for when another can be asked.
-const patience = 3 * time.Second
+// serverPatience is how long a name server is waited for when another can be asked.
+const serverPatience = 3 * time.Second
 
 // NameServers is a Resolver that asks the given servers, "ADDRESS" or
 // "ADDRESS:PORT", in the place of the system's: the first, and each other one when
@@ -43,7 +43,7 @@ func (rs inTurn) Lookup(ctx context.Context, host string) (Answer, error) {
 	for i, r := range rs {
 		limited, cancel := ctx, context.CancelFunc(func() {})
 		if i < len(rs)-1 {
-			limited, cancel = context.WithTimeout(ctx, patience)
+			limited, cancel = context.WithTimeout(ctx, serverPatience)
 		}
 		a, err := r.Lookup(limited, host)
 		cancel()

@@ -46,8 +46,8 @@ func TestAnotherNameServerIsAskedWhenOneFails(t *testing.T) {
 	}{
 		"the first answers":          {[]func(context.Context) (Answer, error){good, broken}, 1, 0, ""},
 		"the first fails":            {[]func(context.Context) (Answer, error){broken, good}, 2, 0, ""},
-		"the first is silent":        {[]func(context.Context) (Answer, error){silent, good}, 2, patience, ""},
-		"two are silent":             {[]func(context.Context) (Answer, error){silent, silent, good}, 3, 2 * patience, ""},
+		"the first is silent":        {[]func(context.Context) (Answer, error){silent, good}, 2, serverPatience, ""},
+		"two are silent":             {[]func(context.Context) (Answer, error){silent, silent, good}, 3, 2 * serverPatience, ""},
 		"a name that does not exist": {[]func(context.Context) (Answer, error){none, good}, 1, 0, "no such host"},
 		"all fail":                   {[]func(context.Context) (Answer, error){broken, silent}, 2, 10 * time.Second, "misbehaving"},
 	} {
