@@ -16,8 +16,8 @@ const (
 	// to hold room, and has held it for slowAfter, is cut off when others wait.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
-	// patience is how long an exchange waits for room until it looks for such.
-	patience = 2 * time.Second
+	// hurryAfter is how long an exchange waits for room until it looks for such.
+	hurryAfter = 2 * time.Second
 )
 
 // errNoRoom: other exchanges held the memory for as long as this one had time.
@@ -73,7 +73,7 @@ func (r *room) grow(ctx context.Context, h *holding, bytes int64, until time.Tim
 	}
 	ended := time.NewTimer(time.Until(until))
 	defer ended.Stop()
-	look := time.NewTicker(patience)
+	look := time.NewTicker(hurryAfter)
 	defer look.Stop()
 	for {
 		select {
