@@ -60,7 +60,7 @@ func traps() []trap {
 			for p := range 20 {
 				fmt.Fprintf(&links, `<a href="/page%d?sid=%x">page</a> `, p, len(x.r.URL.RequestURI())*1_000_003+x.nth+p*7919+number(x, "n"))
 			}
-			x.page(links.String())
+			x.page("<p>Welcome to our shop, which knows you by a number of your own in each and every link of it.</p>" + links.String())
 		}),
 		made("trap-growing", 6, []schema.SkipReason{schema.SkipTrap}, func(x exchange) {
 			x.page(fmt.Sprintf(`<a href="/?q=%s">on</a>`, strings.Repeat("q", 20*len(x.r.URL.RawQuery)+9)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -42,11 +43,19 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	}
 	s := c.send(ctx, t, a)
 	defer s.x.Release()
+	was := v.fetch
 	v.note(s)
 	if s.aborted() {
 		v.tries-- // the same try, once more
-		c.keep(v, time.Time{})
-		t.Done(polite.Result{Again: &polite.Item{ID: v.row}})
+		was.Attempts, was.WireBytes = v.fetch.Attempts, v.fetch.WireBytes
+		v.fetch = was
+		due := c.afterAbort(s)
+		if due.IsZero() {
+			c.keep(v, due)
+		} else {
+			c.record(v.evidence(func() { c.keepRecorded(v, due) }))
+		}
+		t.Done(polite.Result{Again: &polite.Item{ID: v.row, NotBefore: due}})
 		return
 	}
 	switch {
@@ -67,6 +76,20 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 		c.failed(t, v, s, classifyStatus(s.x.Status, said), "")
 	}
 }
+
+// afterAbort is when to ask again for what was aborted: at the host's next turn, or,
+// where there was no memory for it, a while later; else the host would send again what
+// there is no memory for still.
+func (c *crawl) afterAbort(s *sent) time.Time {
+	if !errors.Is(s.err, wire.ErrNoRoom) {
+		return time.Time{}
+	}
+	return c.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
+}
+
+// noRoomPause is how long a document for which there was no memory waits at least; at
+// most twice as long.
+const noRoomPause = 30 * time.Second
 
 // conditions are the header fields that ask whether a document has changed.
 func conditions(p *schema.PlannedURL) wire.Header {

@@ -165,7 +165,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *paylo
 	}
 	cp.WARCFilename = entry.Filename
 	cp.WARCRecordOffset, cp.WARCRecordLength = int32(entry.Extent.Offset), int32(entry.Extent.Length)
-	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && referable(x, cp) {
+	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && len(cp.URL) <= maxPayloadURL && referable(x, cp) {
 		c.payloads.add(payload{
 			digest: cp.ContentDigest, url: cp.URL, at: cp.FetchTime, id: response.ID,
 			file: entry.Filename, offset: cp.WARCRecordOffset, length: cp.WARCRecordLength,

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -18,13 +19,19 @@ const (
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
+	// maxKept bounds the Set-Cookie fields of a chain that count, in bytes: while it
+	// is followed they are in memory and in checkpoints.
+	maxKept = 8 << 10
 )
 
 // cookies are those of one chain of redirects (RFC 6265): sites set one and ask
 // for the same or another URL with it. The chain begins without any and they are
 // forgotten at its end, so no URL is fetched as somebody who was elsewhere before.
 // The zero value has none.
-type cookies struct{ jar *cookiejar.Jar }
+type cookies struct {
+	jar  *cookiejar.Jar
+	kept int // bytes of fields
+}
 
 // take keeps what an answer to rawURL sets, and returns the fields that do.
 func (c *cookies) take(rawURL string, h wire.Header) (lines []string) {
@@ -35,12 +42,21 @@ func (c *cookies) take(rawURL string, h wire.Header) (lines []string) {
 		if len(line) > maxCookie {
 			continue
 		}
-		if _, err := http.ParseSetCookie(line); err == nil {
+		if _, err := http.ParseSetCookie(line); err == nil && c.kept+len(line) <= maxKept {
+			c.kept += len(line)
 			lines = append(lines, strings.Clone(line))
 		}
 	}
 	c.set(rawURL, lines)
 	return lines
+}
+
+// resume takes over what a hop that was recorded set.
+func (c *cookies) resume(h manifest.Hop) {
+	for _, line := range h.Set {
+		c.kept += len(line)
+	}
+	c.set(h.URL, h.Set)
 }
 
 // set keeps what Set-Cookie fields of an answer to rawURL say.

@@ -175,6 +175,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 	again := &polite.Item{ID: o.id, Urgent: true}
 	if s.aborted() {
 		o.tries-- // the same try, once more
+		again.NotBefore = c.afterAbort(s)
 		t.Done(polite.Result{Again: again})
 		return
 	}

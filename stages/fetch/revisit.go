@@ -15,6 +15,8 @@ const (
 	minPayload = 1 << 10
 	// maxPayloads bounds how many payloads of a task are remembered by digest: a few MiB.
 	maxPayloads = 1 << 14
+	// maxPayloadURL bounds the URLs of those, in bytes.
+	maxPayloadURL = 512
 	// maxPayloadAge is for how long a payload is referred to. An older one is asked
 	// for and stored once more, so that archives may be deleted after a year.
 	maxPayloadAge = 180 * 24 * time.Hour

@@ -61,7 +61,33 @@ func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRet
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b manifest.URLRetry) int { return cmp.Compare(a.Row, b.Row) })
+	forget(out)
 	return out, origins
+}
+
+// maxChains bounds what a checkpoint says of chains of redirects, in bytes. A site
+// with many hosts can have many of them wait, and a checkpoint must not outgrow what
+// is read back (JSON may escape each byte by six); chains beyond it are begun anew by the next attempt.
+const maxChains = 4 << 20
+
+func forget(waiting []manifest.URLRetry) {
+	total := 0
+	for i := range waiting {
+		k := waiting[i].Chain
+		if k == nil {
+			continue
+		}
+		total += 2<<10 + len(k.Next) + 3*len(k.Fetch.URL) + len(k.Fetch.Error)
+		for _, h := range k.Met {
+			total += len(h.URL) + len(h.Cookie)
+			for _, line := range h.Set {
+				total += len(line)
+			}
+		}
+		if total > maxChains {
+			waiting[i].Chain = nil
+		}
+	}
 }
 
 // restoreClocks takes the state of hosts over from a checkpoint that was first

@@ -3,6 +3,7 @@ package fetch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -129,7 +130,7 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	}
 	v.key, v.met, v.tries, v.fetch = key, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
 	for i, h := range v.met {
-		v.cookies.set(h.URL, h.Set)
+		v.cookies.resume(h)
 		if i > 0 {
 			c.claim(h.URL)
 		}
@@ -192,7 +193,7 @@ func (v *visit) note(s *sent) {
 	}
 	v.fetch.HTTPStatus = int16(s.x.Status)
 	v.fetch.FinalURL = v.key.URL
-	v.fetch.MimeType = mediaType(s.x.Header.Get("Content-Type"))
+	v.fetch.MimeType = strings.Clone(mediaType(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
 	v.fetch.ETag, v.fetch.LastModified = validators(s.x)
 	v.fetch.Truncated = truncation(s.x)
 	v.fetch.RetryAfterMS = s.retryAfter.Milliseconds()
@@ -204,10 +205,10 @@ const maxValidator = 512
 
 func validators(x *wire.Exchange) (etag, modified string) {
 	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
-		etag = wire.Text(v)
+		etag = strings.Clone(wire.Text(v))
 	}
 	if v := x.Header.Get("Last-Modified"); len(v) <= maxValidator {
-		modified = wire.Text(v)
+		modified = strings.Clone(wire.Text(v))
 	}
 	return etag, modified
 }

@@ -19,6 +19,7 @@ const (
 	alikePercent  = 95        // of the pages of a pattern have the text of the one before
 	alikeDistance = 3         // bits between fingerprints of the same text
 	alikeWords    = 20        // texts of fewer words have the same text or none
+	fewWords      = 10        // and of fewer than these tell nothing: pages made by scripts, galleries
 	maxPatterns   = 50_000    // of one host that are counted
 	maxNames      = 32        // of a query's parameters that tell patterns apart
 	patternNumber = "0"       // stands for what varies in a pattern
@@ -89,7 +90,10 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 
 // like tells whether two pages have the same text, or nearly.
 func (a *sampled) like(b *sampled) bool {
-	if a.TextDigest == b.TextDigest {
+	switch {
+	case a.WordCount < fewWords || b.WordCount < fewWords:
+		return false
+	case a.TextDigest == b.TextDigest:
 		return true
 	}
 	return a.WordCount >= alikeWords && b.WordCount >= alikeWords && bits.OnesCount64(uint64(a.SimHash)^uint64(b.SimHash)) <= alikeDistance

@@ -30,13 +30,13 @@ func TestPatternsLeaveOutWhatVaries(t *testing.T) {
 
 // alikeWorld has pages of one pattern whose texts differ as the digests say, and a
 // link to another URL of that pattern.
-func alikeWorld(t *testing.T, pages int, digest func(n int) string) world {
+func alikeWorld(t *testing.T, pages int, words int32, digest func(n int) string) world {
 	var w world
 	for n := range pages {
 		u := fmt.Sprintf("http://a.com/cal/%04d", n)
 		w.fetches = append(w.fetches, fetch(t, u, schema.OK, nil))
 		k := key(t, u)
-		w.pages = append(w.pages, schema.Page{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: digest(n), WordCount: 10})
+		w.pages = append(w.pages, schema.Page{URLColumns: schema.URLColumns{SURT: k.SURT, URL: k.URL}, TextDigest: digest(n), WordCount: words})
 	}
 	w.inlinks = []schema.Inlink{link(t, "http://a.com/cal/9999", nil), link(t, "http://a.com/other", nil)}
 	return w
@@ -46,18 +46,20 @@ func TestSimilarURLsWhosePagesAreTheSameAreATrap(t *testing.T) {
 	same := func(int) string { return "D" }
 	for name, tt := range map[string]struct {
 		pages  int
+		words  int32
 		digest func(int) string
 		trap   bool
 	}{
-		"the same":             {50, same, true},
-		"the same, but few":    {49, same, false},
-		"each its own":         {60, func(n int) string { return fmt.Sprint(n) }, false},
-		"one in forty its own": {80, func(n int) string { return fmt.Sprint("D", n%40/39*n) }, true},
-		"one in ten its own":   {80, func(n int) string { return fmt.Sprint("D", n%10/9*n) }, false},
+		"the same":                     {50, 10, same, true},
+		"the same, which says nothing": {50, 9, same, false},
+		"the same, but few":            {49, 10, same, false},
+		"each its own":                 {60, 10, func(n int) string { return fmt.Sprint(n) }, false},
+		"one in forty its own":         {80, 10, func(n int) string { return fmt.Sprint("D", n%40/39*n) }, true},
+		"one in ten its own":           {80, 10, func(n int) string { return fmt.Sprint("D", n%10/9*n) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Default()
-			urls, skips, _ := run(t, bucket(t), cfg, alikeWorld(t, tt.pages, tt.digest))
+			urls, skips, _ := run(t, bucket(t), cfg, alikeWorld(t, tt.pages, tt.words, tt.digest))
 			found := map[string]schema.URLState{}
 			for _, u := range urls {
 				found[u.URL] = u.State

@@ -281,6 +281,9 @@ func (s *Scheduler) settle(h *host) {
 		}
 		return
 	}
+	if h.place == ready && h.drain != Fetch {
+		s.remove(h) // it is not to be drained after all: a stop was lifted
+	}
 	h.drain = Fetch
 	if h.inFlight >= h.allowed || h.br.open && h.inFlight > 0 {
 		s.remove(h)

@@ -771,3 +771,18 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 		}
 	}
 }
+
+// A stop that is lifted before its hosts were drained leaves them as they were.
+func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
+	clock := newClock()
+	cfg := testConfig(2*time.Second, 1)
+	s := newScheduler(t, clock, cfg)
+	s.Add("a.org", rows(0, 3))
+	stopped := cfg
+	stopped.Domains = map[string]Domain{"a.org": {Stop: "asked by the owner"}}
+	s.Reload(stopped)
+	s.Reload(cfg)
+	if turn := next(t, s, clock); turn.Kind != Fetch || turn.Host != "a.org" {
+		t.Errorf("%+v", turn)
+	}
+}

@@ -165,6 +165,9 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 		maxHeader: c.cfg.MaxHeader, maxBody: e.maxBody,
 		deadline: e.deadline, grow: func(bytes int64) error { return e.grow(ctx, bytes) },
 		wait: func(d time.Duration) {
+			if wasCut, _ := x.hold.state(); wasCut {
+				return
+			}
 			if d == 0 {
 				k.limit(e.deadline)
 			} else {
@@ -209,8 +212,14 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 	if ctx.Err() != nil {
 		return false, e.fail(k, ErrAborted, PhaseBody, context.Cause(ctx))
 	}
-	if errors.Is(err, errNoRoom) {
+	if errors.Is(err, ErrNoRoom) {
 		return false, e.fail(k, ErrAborted, PhaseBody, err)
+	}
+	switch wasCut, waited := x.hold.state(); {
+	case wasCut && !m.definite && x.Truncated == Complete:
+		x.Truncated = TruncTime // what looks like its end is ours
+	case !wasCut && waited > noWait && x.Truncated == TruncTime:
+		return false, e.fail(k, ErrAborted, PhaseBody, ErrNoRoom) // the peer had less than all the time
 	}
 	x.PayloadDigest = digest(x.Payload)
 	if x.Filtered {

@@ -167,3 +167,52 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 		})
 	}
 }
+
+// A server that has no IPv6 address for a name and fails at the question for the
+// other has not said that there is no such name: the next one is asked.
+func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Close()
+	go func() {
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := pc.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buf[:n]) != nil {
+				continue
+			}
+			m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+			if m.Questions[0].Type == dnsmessage.TypeA {
+				m.RCode = dnsmessage.RCodeServerFailure
+			}
+			if reply, err := m.Pack(); err == nil {
+				pc.WriteTo(reply, from)
+			}
+		}
+	}()
+	healthy := dnsServer(t, false, func(q dnsmessage.Question, b *dnsmessage.Builder) {
+		if q.Type == dnsmessage.TypeA {
+			b.StartAnswers()
+			b.AResource(dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}, dnsmessage.AResource{A: [4]byte{93, 184, 216, 34}})
+		}
+	})
+	r, err := NameServers(pc.LocalAddr().String(), healthy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := r.Lookup(t.Context(), "host.test"); err != nil || len(a.Addrs) != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if r, err = NameServers(pc.LocalAddr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Lookup(t.Context(), "host.test"); err == nil || notFound(err) {
+		t.Errorf("%v: nobody said that there is no such name", err)
+	}
+}

@@ -18,10 +18,13 @@ const (
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits for room until it looks for such.
 	hurryAfter = 2 * time.Second
+	// noWait is how long an exchange may have stood in line and yet have run out of
+	// time for its peer's slowness.
+	noWait = time.Second
 )
 
-// errNoRoom: other exchanges held the memory for as long as this one had time.
-var errNoRoom = errors.New("no memory for the body within the time limit, others hold it")
+// ErrNoRoom, an ErrAborted: other exchanges held the memory for as long as this one had time.
+var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
 // room is memory that exchanges share for what of their responses is beyond
 // ownBytes. Each takes it as its body grows. Who finds none waits in line, and
@@ -33,6 +36,7 @@ type room struct {
 	mu      sync.Mutex
 	free    int64
 	through *holding // who is through the gate; nil: nobody
+	cutting *holding // who was cut off and has not given back yet; nil: nobody
 	line    []*want  // the first comes first
 	holders map[*holding]struct{}
 }
@@ -43,8 +47,12 @@ type holding struct {
 	room    *room
 	bytes   int64
 	through bool
-	since   time.Time // when it took its first byte
-	cut     func()    // ends its reading; nil while it does not read
+	reached int64         // the most it asked for and was given, through the gate too
+	since   time.Time     // when it took its first byte
+	waiting time.Time     // since when it stands in line; zero: it does not
+	waited  time.Duration // in line before that
+	cut     func()        // ends its reading; nil while it does not read
+	wasCut  bool
 }
 
 type want struct {
@@ -59,9 +67,12 @@ func newRoom(bytes int64) *room { return &room{free: bytes, holders: make(map[*h
 func (r *room) grow(ctx context.Context, h *holding, bytes int64, until time.Time) error {
 	r.mu.Lock()
 	if bytes <= h.bytes || h.through {
+		h.reached = max(h.reached, bytes)
 		r.mu.Unlock()
 		return nil
 	}
+	h.waiting = time.Now()
+	defer h.goOn()
 	w := &want{hold: h, bytes: bytes, given: make(chan struct{})}
 	r.line = append(r.line, w)
 	r.serve()
@@ -80,9 +91,9 @@ func (r *room) grow(ctx context.Context, h *holding, bytes int64, until time.Tim
 		case <-w.given:
 			return nil
 		case <-look.C:
-			r.hurry()
+			r.hurry(w)
 		case <-ended.C:
-			return r.leave(w, errNoRoom)
+			return r.leave(w, ErrNoRoom)
 		case <-ctx.Done():
 			return r.leave(w, context.Cause(ctx))
 		}
@@ -108,6 +119,7 @@ func (r *room) serve() {
 			r.holders[w.hold] = struct{}{}
 			w.hold.since = time.Now()
 		}
+		w.hold.reached = max(w.hold.reached, w.bytes)
 		close(w.given)
 		r.line = slices.Delete(r.line, 0, 1)
 	}
@@ -126,24 +138,44 @@ func (r *room) leave(w *want, err error) error {
 	return err
 }
 
-// hurry cuts off, of the bodies that come too slowly, the one that holds most.
-func (r *room) hurry() {
+// hurry cuts off, of the bodies that come too slowly, the one that holds most. It is
+// the first in line who does so, one body at a time: more than w needs may come back.
+func (r *room) hurry(w *want) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.cutting != nil || len(r.line) == 0 || r.line[0] != w {
+		return
+	}
 	var worst *holding
 	for h := range r.holders {
-		age := time.Since(h.since)
-		if h.cut == nil || age < slowAfter || float64(h.bytes) >= slowest*age.Seconds() {
+		age := time.Since(h.since) - h.waited
+		if h.cut == nil || !h.waiting.IsZero() || age < slowAfter || float64(h.reached) >= slowest*age.Seconds() {
 			continue
 		}
-		if worst == nil || h.bytes > worst.bytes || h.bytes == worst.bytes && h.since.Before(worst.since) {
+		if worst == nil || h.reached > worst.reached || h.reached == worst.reached && h.since.Before(worst.since) {
 			worst = h
 		}
 	}
 	if worst != nil {
+		r.cutting, worst.wasCut = worst, true
 		worst.cut()
 		worst.cut = nil
 	}
+}
+
+// goOn ends h's waiting in line, which does not count as its peer being slow.
+func (h *holding) goOn() {
+	h.room.mu.Lock()
+	defer h.room.mu.Unlock()
+	h.waited += time.Since(h.waiting)
+	h.waiting = time.Time{}
+}
+
+// state says whether h was cut off, and how long it has stood in line.
+func (h *holding) state() (wasCut bool, waited time.Duration) {
+	h.room.mu.Lock()
+	defer h.room.mu.Unlock()
+	return h.wasCut, h.waited
 }
 
 // reads says how the reading of h can be ended; nil when it has.
@@ -174,6 +206,9 @@ func (h *holding) release() {
 	h.bytes, h.cut = 0, nil
 	if h.through {
 		r.through, h.through = nil, false
+	}
+	if r.cutting == h {
+		r.cutting = nil
 	}
 	delete(r.holders, h)
 	r.serve()

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -33,6 +34,10 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	var ttl ttlRecorder
 	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
 	if err != nil {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
+			// Go tells the last of two questions; the other got no answer.
+			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
+		}
 		return Answer{TTL: ttl.negative()}, err
 	}
 	for i := range addrs {
@@ -104,6 +109,18 @@ type ttlKey struct{}
 type ttlRecorder struct {
 	mu               sync.Mutex
 	answers, nothing uint32 // seconds; 0 is none seen
+
+	heard       bool // any message
+	noName      bool // the name does not exist
+	noA, noAAAA bool // it exists, and has no such records
+}
+
+// certain reports whether the messages say that a name has no address at all. Where
+// there were none, as for names of the hosts file, Go's word counts.
+func (r *ttlRecorder) certain() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.heard || r.noName || r.noA && r.noAAAA
 }
 
 func (r *ttlRecorder) positive() time.Duration {
@@ -122,25 +139,38 @@ func (r *ttlRecorder) negative() time.Duration {
 // to complain about.
 func (r *ttlRecorder) note(msg []byte) {
 	var p dnsmessage.Parser
-	if h, err := p.Start(msg); err != nil || !h.Response {
+	head, err := p.Start(msg)
+	if err != nil || !head.Response {
 		return
 	}
-	if p.SkipAllQuestions() != nil {
+	asked, err := p.Question()
+	if err != nil || p.SkipAllQuestions() != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	answered := false
+	r.heard = true
+	answered, found := false, false
 	for {
 		h, err := p.AnswerHeader()
 		if err != nil {
 			break
 		}
 		answered = true
+		found = found || h.Type == asked.Type
 		least(&r.answers, h.TTL)
 		if p.SkipAnswer() != nil {
 			return
 		}
+	}
+	switch {
+	case head.RCode == dnsmessage.RCodeNameError:
+		r.noName = true
+	case head.RCode != dnsmessage.RCodeSuccess || found:
+	case asked.Type == dnsmessage.TypeA:
+		r.noA = true
+	case asked.Type == dnsmessage.TypeAAAA:
+		r.noAAAA = true
 	}
 	for !answered {
 		h, err := p.AuthorityHeader()
