@@ -76,6 +76,13 @@ lint: ## gofmt, go vet, staticcheck
 vuln: ## look up known vulnerabilities in what the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
 	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
+FUZZTIME ?= 15s
+
+fuzz: ## run every fuzz target for a while (FUZZTIME=15s)
+	@for dir in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir || exit 1; done; done
+
 bench: ## print the figures that matter, each beside its floor where it has one
 	$(GO) test -run '^$$' -skip one_template -bench 'Map|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher' ./...
 

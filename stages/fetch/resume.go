@@ -76,6 +76,9 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 			return err
 		}
 	}
+	if before.exists {
+		c.sched.Resumed()
+	}
 	switch {
 	case before.exists && !before.released || first && a.in.Task.Round > 0:
 		// The attempt before may have sent requests after its last checkpoint, the

@@ -57,6 +57,14 @@ func (s *Scheduler) close() {
 	}
 }
 
+// Resumed says that an earlier attempt has sent requests: what it left may be what
+// cannot be due before the window closes, which nobody has to wait for then.
+func (s *Scheduler) Resumed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = true
+}
+
 // CloseAt says when Close will be called, so that nobody waits for it: what cannot
 // be due before is given back as soon as nothing else is left, if anything was sent.
 // Zero: not known.

@@ -786,3 +786,21 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 		t.Errorf("%+v", turn)
 	}
 }
+
+// What an attempt before could not fetch, and cannot be due before the window closes,
+// is given back at once; a task that has sent nothing yet waits.
+func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		clock := newClock()
+		s := newScheduler(t, clock, testConfig(2*time.Second, 1))
+		s.Push("a.org", Item{ID: 1, NotBefore: clock.now.Add(2 * time.Hour)})
+		s.CloseAt(clock.now.Add(time.Hour))
+		if resumed {
+			s.Resumed()
+		}
+		turn, wait, _ := s.pick(clock.now)
+		if given := turn != nil && turn.Kind == Closed; given != resumed || !given && wait != 2*time.Hour {
+			t.Errorf("resumed %t: turn %+v, wait %v", resumed, turn, wait)
+		}
+	}
+}
