@@ -105,16 +105,31 @@ func serveBenchPages() {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		body := documents[n%len(documents)]
+		body, tail := documents[n%len(documents)], benchTail(r.URL.Path, false)
 		if strings.HasPrefix(r.URL.Path, "/z") {
-			body = compressed[n%len(documents)]
+			body, tail = compressed[n%len(documents)], benchTail(r.URL.Path, true)
 			w.Header().Set("Content-Encoding", "gzip")
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)+len(tail)))
 		w.Write(body)
+		w.Write(tail)
 	}))
 	io.Copy(io.Discard, os.Stdin)
+}
+
+// benchTail ends a document in a way of its own, in a gzip member of its own if it is
+// compressed: what is the same as before is not stored once more.
+func benchTail(path string, compressed bool) []byte {
+	tail := []byte("<!-- " + path + " -->")
+	if !compressed {
+		return tail
+	}
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, _ = w.Write(tail) // to memory
+	_ = w.Close()
+	return z.Bytes()
 }
 
 // cpu is what this process has used, user and system.

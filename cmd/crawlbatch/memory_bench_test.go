@@ -110,7 +110,7 @@ func serveMemoryPages() {
 	}
 	fmt.Println(ln.Addr())
 	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // it ends with the process
-		body := small
+		body, tail := small, benchTail(r.URL.Path, false)
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/large"))
 		switch {
 		case r.URL.Path == "/robots.txt":
@@ -118,13 +118,14 @@ func serveMemoryPages() {
 			return
 		case err == nil && n%2 == 1:
 			w.Header().Set("Content-Encoding", "gzip")
-			body = z.Bytes()
+			body, tail = z.Bytes(), benchTail(r.URL.Path, true)
 		case err == nil:
 			body = large
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)+len(tail)))
 		_, _ = w.Write(body) // a client that went away is none of ours
+		_, _ = w.Write(tail)
 	}))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
