@@ -47,7 +47,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 		}
 	}
 	if taken > 0 {
-		a.env.Log.Info("robots.txt files of the round before still hold", "files", taken)
+		a.env.Log.Debug("robots.txt files of the round before still hold", "files", taken)
 	}
 	return nil
 }
