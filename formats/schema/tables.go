@@ -71,40 +71,56 @@ type Request struct {
 type Page struct {
 	URLColumns
 	CaptureColumns
-	Title         string   `parquet:"title,optional" doc:"text of the title element"`
-	Description   string   `parquet:"description,optional" doc:"meta description"`
-	Keywords      string   `parquet:"keywords,optional" doc:"meta keywords"`
-	Author        string   `parquet:"author,optional" doc:"meta author"`
-	Language      string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
-	CanonicalURL  string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares"`
-	OGTitle       string   `parquet:"og_title,optional" doc:"Open Graph title"`
-	OGDescription string   `parquet:"og_description,optional" doc:"Open Graph description"`
-	OGImage       string   `parquet:"og_image,optional" doc:"Open Graph image"`
-	OGType        string   `parquet:"og_type,optional,dict" doc:"Open Graph type"`
-	PublishedAt   int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states"`
-	ModifiedAt    int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states"`
-	Robots        string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
-	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
-	Unavailable   int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
-	ContentSignal string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
-	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
-	TDMPolicy     string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
-	WordCount     int32    `parquet:"word_count" doc:"words of the main text"`
-	Topics        []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
-	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
-	SimHash       int64    `parquet:"simhash" doc:"64-bit SimHash of the main text"`
-	DuplicateOf   string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
-	DuplicateKind string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
-	ClusterSize   int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`
-	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
-	Outlinks      int32    `parquet:"outlinks" doc:"links that the page holds"`
-	Rank          float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
-	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
-	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
-	PlannedURL    string   `parquet:"planned_url" doc:"planned URL that led here"`
-	ContentBytes  int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
-	ETag          string   `parquet:"etag,optional" doc:"ETag of the response"`
-	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
+	Title              string   `parquet:"title,optional" doc:"text of the title element"`
+	Description        string   `parquet:"description,optional" doc:"meta description"`
+	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
+	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: of meta author, else JSON-LD, another meta element, itemprop author, a link with rel author"`
+	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
+	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"what says language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected, or a declaration that the text's script refutes)"`
+	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: of its link element, else of a Link field"`
+	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: of a Refresh field, else of meta http-equiv"`
+	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
+	OGDescription      string   `parquet:"og_description,optional" doc:"Open Graph description"`
+	OGImage            string   `parquet:"og_image,optional" doc:"Open Graph image, the first: canonical URL"`
+	OGType             string   `parquet:"og_type,optional,dict" doc:"Open Graph type, lower case"`
+	OGURL              string   `parquet:"og_url,optional" doc:"Open Graph url: canonical URL"`
+	OGSiteName         string   `parquet:"og_site_name,optional,dict" doc:"Open Graph site_name"`
+	OGLocale           string   `parquet:"og_locale,optional,dict" doc:"Open Graph locale, as given: en_US"`
+	TwitterCard        string   `parquet:"twitter_card,optional,dict" doc:"Twitter card type, lower case: summary, summary_large_image, app, player"`
+	TwitterTitle       string   `parquet:"twitter_title,optional" doc:"Twitter card title; where it is null, og_title stands for it"`
+	TwitterDescription string   `parquet:"twitter_description,optional" doc:"Twitter card description; where it is null, og_description stands for it"`
+	TwitterImage       string   `parquet:"twitter_image,optional" doc:"Twitter card image: canonical URL; where it is null, og_image stands for it"`
+	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, as given: @example"`
+	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, as given"`
+	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
+	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, UTC where it names no zone"`
+	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"what says published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`
+	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, UTC where it names no zone; Last-Modified, a date of the file, is a column of its own"`
+	ModifiedSource     string   `parquet:"modified_source,optional,dict" doc:"what says modified_at, best first: open_graph, json_ld, microdata, meta, time (element); feed for a feed's own"`
+	Favicon            string   `parquet:"favicon,optional,dict" doc:"canonical URL of the icon that the page names: rel icon, else apple-touch-icon, else apple-touch-icon-precomposed; the first of equals"`
+	Generator          string   `parquet:"generator,optional,dict" doc:"meta generator: the software that made the page"`
+	Robots             string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
+	Indexable          bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
+	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
+	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
+	TDMReserved        *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
+	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
+	WordCount          int32    `parquet:"word_count" doc:"words of the main text"`
+	Topics             []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
+	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
+	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the main text"`
+	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
+	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
+	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`
+	Inlinks            int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
+	Outlinks           int32    `parquet:"outlinks" doc:"links that the page holds"`
+	Rank               float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
+	Depth              int32    `parquet:"depth" doc:"links from the nearest source URL"`
+	Changed            *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
+	PlannedURL         string   `parquet:"planned_url" doc:"planned URL that led here"`
+	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
+	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
+	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
 }
 
 // Text is a row of text: what a document says.
@@ -126,6 +142,7 @@ type Link struct {
 	Kind       LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
 	Nofollow   bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow, ugc or sponsored"`
 	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
+	Hreflang   string   `parquet:"hreflang,optional,dict" doc:"language of the target that the link states: a BCP 47 tag in its usual letter case, or x-default"`
 	Ordinal    int32    `parquet:"ordinal" doc:"place among the page's links, from 0"`
 }
 

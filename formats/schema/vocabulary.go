@@ -88,8 +88,12 @@ const (
 	KindSitemap   LinkKind = "sitemap" // an entry of a sitemap or of a feed
 )
 
-// DefaultFollowed lists the kinds whose targets may become planned URLs; it is the
-// meaning of "a followed kind" in the invariants.
+// LinkKinds lists every kind.
+var LinkKinds = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindForm, KindImg, KindScript, KindMedia, KindLink,
+	KindCanonical, KindHreflang, KindFeed, KindRefresh, KindHeader, KindRedirect, KindSitemap}
+
+// DefaultFollowed lists the kinds whose targets may become planned URLs unless config
+// (frontier.kinds) names others; it is the meaning of "a followed kind" in the invariants.
 var DefaultFollowed = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindCanonical, KindHreflang, KindRefresh,
 	KindRedirect, KindSitemap}
 

@@ -134,9 +134,10 @@ type Dedup struct {
 	MinWords    int `yaml:"min_words"`
 }
 
-// Frontier says which links are followed: none, host, domain (of planned domains) or any.
+// Frontier says which links are followed.
 type Frontier struct {
-	Follow string `yaml:"follow"`
+	Follow string   `yaml:"follow"` // none, host, domain (of planned domains) or any
+	Kinds  []string `yaml:"kinds"`  // kinds of links whose targets may be planned, as links.kind names them
 }
 
 // Store says how S3 objects are stored.
@@ -169,7 +170,7 @@ func Default() *Config {
 			StripParams: []string{"utm_*", "fbclid", "gclid", "ref"},
 		},
 		Dedup:      Dedup{MaxDistance: 3, MinWords: 50},
-		Frontier:   Frontier{Follow: "domain"},
+		Frontier:   Frontier{Follow: "domain", Kinds: kindNames(schema.DefaultFollowed)},
 		Kubernetes: defaultKubernetes(),
 	}
 }
@@ -186,4 +187,18 @@ func (c *Config) Public() bool {
 }
 
 // FollowedKinds are the link kinds whose targets may be planned.
-func (c *Config) FollowedKinds() []schema.LinkKind { return schema.DefaultFollowed }
+func (c *Config) FollowedKinds() []schema.LinkKind {
+	kinds := make([]schema.LinkKind, len(c.Frontier.Kinds))
+	for i, name := range c.Frontier.Kinds {
+		kinds[i] = schema.LinkKind(name)
+	}
+	return kinds
+}
+
+func kindNames(kinds []schema.LinkKind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return names
+}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // fieldError says which field is wrong and what is allowed.
@@ -102,6 +104,13 @@ func (c *Config) Validate() error {
 	check.positive("dedup.min_words", c.Dedup.MinWords, 0, 1_000_000)
 	if follow := []string{"none", "host", "domain", "any"}; !slices.Contains(follow, c.Frontier.Follow) {
 		check.fail("frontier.follow", fmt.Sprintf("is %q: it may be %s", c.Frontier.Follow, strings.Join(follow, ", ")))
+	}
+	for i, kind := range c.Frontier.Kinds {
+		if !slices.Contains(schema.LinkKinds, schema.LinkKind(kind)) {
+			check.fail("frontier.kinds", fmt.Sprintf("holds %q, which is no kind of link: it may hold %s", kind, strings.Join(kindNames(schema.LinkKinds), ", ")))
+		} else if slices.Contains(c.Frontier.Kinds[:i], kind) {
+			check.fail("frontier.kinds", fmt.Sprintf("holds %q twice", kind))
+		}
 	}
 	c.Kubernetes.validate(check)
 	return check.err
