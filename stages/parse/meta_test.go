@@ -164,7 +164,7 @@ func TestLinks(t *testing.T) {
 			<link rel="shortcut icon" href=/i><link rel=next href=/n><link href=/none><link rel=icon href="">`, nil,
 			[]string{"canonical /c | canonical", "hreflang /de | alternate", "feed /f | alternate", "link /i | shortcut icon", "link /n | next"}, 0},
 		{"Link fields", "", map[string][]string{"Link": {`</c>; rel="canonical", </de>; rel=alternate; hreflang="de", </a,b>; rel=preload;as=x`, `<//h/>; title="a, <b>"; rel=up`, "junk", "<x"}},
-			[]string{"canonical /c | canonical", "hreflang /de | alternate", "header /a,b | preload", "header https://h/ | up"}, 0},
+			[]string{"canonical /c | canonical", "hreflang /de | alternate", "header /a,b | preload", "header https://h/ | a, <b> | up"}, 0},
 		{"a base element counts before it too, but not for header fields", "<a href=x>x</a><base href=/base/><base href=/late/>",
 			map[string][]string{"Link": {"<y>; rel=next"}}, []string{"header /dir/y | next", "a /base/x | x"}, 0},
 		{"a base that is no http URL is none", "<base href='data:x'><a href=x>x</a>", nil, []string{"a /dir/x | x"}, 0},
