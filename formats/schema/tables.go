@@ -90,8 +90,8 @@ type Page struct {
 	TwitterTitle       string   `parquet:"twitter_title,optional" doc:"Twitter card title; where it is null, og_title stands for it"`
 	TwitterDescription string   `parquet:"twitter_description,optional" doc:"Twitter card description; where it is null, og_description stands for it"`
 	TwitterImage       string   `parquet:"twitter_image,optional" doc:"Twitter card image: canonical URL; where it is null, og_image stands for it"`
-	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, as given: @example"`
-	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, as given"`
+	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, as @example"`
+	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, as @example"`
 	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
 	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, UTC where it names no zone"`
 	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"what says published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`

@@ -21,13 +21,14 @@ const (
 	byJSONLD                // JSON-LD: datePublished
 	byItemprop              // microdata: itemprop=datePublished
 	byMeta                  // other meta elements: dc.date, pubdate …
+	byCreated               // JSON-LD: dateCreated or uploadDate, which may be that of a video on the page
 	byTime                  // a time element that says so
 	byURL                   // the path of the URL: /2026/11/21/
 )
 
 // dateSources are the names of the ranks, as published_source has them.
 var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD: "json_ld", byItemprop: "microdata",
-	byMeta: "meta", byTime: "time", byURL: "url"}
+	byMeta: "meta", byCreated: "json_ld", byTime: "time", byURL: "url"}
 
 // source names what says the date, "" if there is none.
 func (d dated) source() string {
@@ -53,6 +54,12 @@ func (d *dated) setBytes(value []byte, rank uint8) {
 	if len(value) != 0 && (d.rank == 0 || d.rank > rank) {
 		d.set(fold(upTo(value, 256), 64), rank)
 	}
+}
+
+// isDate reports whether a text can be read as a date.
+func isDate(s string) bool {
+	_, ok := sitemap.ParseTime(s)
+	return ok
 }
 
 // dateOfPath is the date in a URL's path, as 2026-11-21: that of a page below a

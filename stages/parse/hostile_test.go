@@ -7,20 +7,18 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"github.com/google/go-cmp/cmp"
 )
 
 // check holds the promises that every result keeps.
 func check(t *testing.T, p *Parser, d *Document, r *Result) {
 	t.Helper()
-	for name, s := range map[string]string{"title": r.Page.Title, "description": r.Page.Description, "author": r.Page.Author,
-		"main": r.Text.Main, "full": r.Text.Full, "robots": r.Page.Robots, "topics": strings.Join(r.Page.Topics, " ")} {
+	checkMeta(t, r)
+	for name, s := range map[string]string{"main": r.Text.Main, "full": r.Text.Full, "topics": strings.Join(r.Page.Topics, " ")} {
 		if !utf8.ValidString(s) {
 			t.Errorf("%s is not UTF-8: %.80q", name, s)
 		}
-	}
-	if n := len(r.Page.Title); n > maxTitle {
-		t.Errorf("title of %d bytes", n)
 	}
 	if n := len(r.Text.Full); n > p.cfg.MaxText {
 		t.Errorf("text of %d bytes", n)
@@ -34,7 +32,7 @@ func check(t *testing.T, p *Parser, d *Document, r *Result) {
 	for i := range r.Links {
 		l := &r.Links[i]
 		if int(l.Ordinal) != i || len(l.Anchor) > maxAnchor || len(l.Rel) > maxRel || !utf8.ValidString(l.Anchor) || !utf8.ValidString(l.Rel) ||
-			!strings.HasPrefix(l.Target, "http") {
+			!strings.HasPrefix(l.Target, "http") || len(l.Hreflang) > maxLanguageTag || len(r.Links) > max(p.cfg.MaxLinks, 2*sitemap.MaxEntries) {
 			t.Errorf("link %d: %+v", i, *l)
 		}
 	}

@@ -111,11 +111,11 @@ func (l *jsonLD) node(z *jsonScanner, depth int, nested bool) {
 		case "name":
 			l.first(&n.name, z, maxShort)
 		case "datePublished":
-			l.first(&n.published, z, maxLDDate)
+			l.date(&n.published, z)
 		case "dateModified":
-			l.first(&n.changed, z, maxLDDate)
+			l.date(&n.changed, z)
 		case "dateCreated", "uploadDate":
-			l.first(&n.created, z, maxLDDate)
+			l.date(&n.created, z)
 		case "author":
 			n.authors = l.names(z, n.authors)
 		case "creator":
@@ -167,6 +167,17 @@ func (l *jsonLD) first(s *string, z *jsonScanner, max int) {
 		return
 	}
 	*s = l.keep(z.text(max))
+}
+
+// date reads a date into s, unless it has one. What cannot be read as a date is none.
+func (l *jsonLD) date(s *string, z *jsonScanner) {
+	if *s != "" {
+		z.skip()
+		return
+	}
+	if d := z.text(maxLDDate); isDate(d) {
+		*s = l.keep(d)
+	}
 }
 
 // typesOf reads a type, or a list of them.

@@ -47,13 +47,14 @@ func btoi(b bool) int {
 }
 
 // says reports whether a node says something of the page. The questions and answers
-// of a page that lists some, and references to what is said elsewhere, do not.
+// of a page that lists some do not, nor do pictures without a name and references to
+// what is said elsewhere.
 func (n *ldNode) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
 	}
 	more := n.headline != "" || n.name != "" || n.published != "" || n.changed != "" || n.authors != nil || n.crumbs != nil
-	return more || n.types != nil && !n.nested
+	return more || n.types != nil && !n.nested && !n.is("ImageObject", "Organization", "Person")
 }
 
 func (n *ldNode) is(types ...string) bool {
@@ -179,7 +180,7 @@ func (l *jsonLD) dates(published, modified *dated) {
 		modified.set(n.changed, byJSONLD)
 	}
 	for n := range l.ofPage {
-		published.set(n.created, byJSONLD)
+		published.set(n.created, byCreated)
 	}
 }
 

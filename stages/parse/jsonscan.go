@@ -19,9 +19,9 @@ type jsonScanner struct {
 }
 
 var (
-	commentEnd  = []byte("*/")
-	lineMarks   = [...][]byte{[]byte("<![CDATA["), []byte("]]>"), []byte("<!--"), []byte("-->")}
-	literalsFor = [...][]byte{[]byte("true"), []byte("false"), []byte("null")}
+	commentEnd = []byte("*/")
+	lineMarks  = [...][]byte{[]byte("<![CDATA["), []byte("]]>"), []byte("<!--"), []byte("-->")}
+	literals   = [...][]byte{[]byte("true"), []byte("false"), []byte("null")}
 )
 
 // blank is where white space that begins at i ends; lines: it holds a line feed.
@@ -201,11 +201,16 @@ func (z *jsonScanner) ends(i int, colon bool) bool {
 			if c >= '0' && c <= '9' {
 				return true
 			}
-			for _, l := range literalsFor {
+			for _, l := range literals {
 				if bytes.HasPrefix(z.src[i:], l) {
 					return true
 				}
 			}
+			end := i
+			for end < min(len(z.src), i+32) && (isWordByte(z.src[end]) || z.src[end] == '@') {
+				end++
+			}
+			return end > i && end < len(z.src) && z.src[end] == ':' // a key without quotes
 		}
 	}
 	return false

@@ -125,9 +125,9 @@ func (m *meta) named(name, content []byte) {
 	case "twitter:image", "twitter:image:src":
 		first(&m.twitter.image, content, maxHref)
 	case "twitter:site":
-		first(&m.twitter.site, content, 64)
+		setAccount(&m.twitter.site, content)
 	case "twitter:creator":
-		first(&m.twitter.creator, content, 64)
+		setAccount(&m.twitter.creator, content)
 	case "language", "dc.language", "dcterms.language":
 		first(&m.metaLang, content, 64)
 	case "article:published_time", "og:article:published_time":
@@ -152,6 +152,31 @@ func (m *meta) named(name, content []byte) {
 		if m.agent != "" && string(name) == m.agent {
 			m.robots.Meta(string(content))
 		}
+	}
+}
+
+// setAccount takes the name of a Twitter account, with its @ or without, or the URL of
+// its page, and writes it as @example. Such names have at most 15 letters, digits and
+// underscores.
+func setAccount(s *string, content []byte) {
+	if *s != "" {
+		return
+	}
+	name := strings.TrimRight(fold(content, 128), "/")
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		if !strings.Contains(name, "twitter.com/") {
+			return
+		}
+		name = name[i+1:]
+	}
+	name, _, _ = strings.Cut(strings.TrimLeft(name, "@ "), "?")
+	for i := range len(name) {
+		if !isWordByte(name[i]) || name[i] == '-' || i >= 15 {
+			return
+		}
+	}
+	if name != "" {
+		*s = "@" + name
 	}
 }
 
