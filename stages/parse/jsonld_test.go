@@ -269,3 +269,32 @@ func FuzzJSONLD(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkJSONLD is what JSON-LD costs of a page: its scripts alone, from bytes to the column.
+func BenchmarkJSONLD(b *testing.B) {
+	docs, n := benchPages(b)
+	var pages [][][]byte
+	for i := range docs {
+		var scripts [][]byte
+		z := html.NewTokenizer(bytes.NewReader(docs[i].Body))
+		for z.Next() != html.ErrorToken {
+			if t := z.Token(); t.DataAtom == atom.Script && t.Type == html.StartTagToken && strings.Contains(t.String(), "ld+json") {
+				z.Next()
+				scripts = append(scripts, bytes.Clone(z.Raw()))
+			}
+		}
+		pages = append(pages, scripts)
+	}
+	b.SetBytes(n)
+	b.ReportAllocs()
+	var l jsonLD
+	for b.Loop() {
+		for _, scripts := range pages {
+			l.reset()
+			for _, s := range scripts {
+				l.read(s)
+			}
+			l.appendJSON(func(ref string) string { return ref })
+		}
+	}
+}

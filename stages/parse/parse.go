@@ -16,7 +16,9 @@ import (
 // differ though the document is the same.
 //
 //	1: the first.
-const Version = 1
+//	2: cards, JSON-LD, refresh_url, favicon, generator, where dates and languages come from, authors from more
+//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links.
+const Version = 2
 
 // Config is what a parser is made of. Zero values mean the defaults.
 type Config struct {
