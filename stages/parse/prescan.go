@@ -13,8 +13,8 @@ const prescanned = 16 << 10
 
 // prescan finds the label of a known encoding that a document declares (HTML,
 // 13.2.3.2, "prescan a byte stream to determine its encoding"); "" if it declares none.
-// It reads tokens, so that what looks like a meta element in a script, a comment or
-// an attribute is none.
+// As there, what looks like a meta element in a script or a style is one, in a comment or
+// an attribute it is none.
 func prescan(body []byte) string {
 	head := body[:min(len(body), prescanned)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
@@ -23,14 +23,9 @@ func prescan(body []byte) string {
 	for z := (lexer{src: head}); ; {
 		switch z.next() {
 		case endOfFile:
-			if z.pos > 0 || len(head) > 0 {
-				return xmlEncoding(head)
-			}
-			return ""
+			return xmlEncoding(head)
 		case startTag:
-			if z.name == atom.Noscript {
-				z.raw = 0
-			}
+			z.raw = 0
 			if z.name != atom.Meta {
 				continue
 			}
