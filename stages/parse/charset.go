@@ -20,10 +20,11 @@ const maxDecoded = 64 << 20
 // it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body, and
 // returns body itself where it is valid UTF-8.
 func decode(body []byte, contentType string) ([]byte, string) {
-	e, name := encodingOf(body, contentType)
+	u := undecoded{body: body}
+	e, name := u.encoding(contentType)
 	if name == "utf-8" {
 		body = bytes.TrimPrefix(body, utf8BOM)
-		if utf8.Valid(body) {
+		if u.utf8() {
 			return body, "UTF-8"
 		}
 		e = unicode.UTF8 // its decoder puts U+FFFD for what is malformed
@@ -33,6 +34,9 @@ func decode(body []byte, contentType string) ([]byte, string) {
 
 // transcode is what a decoder makes of body, at most maxDecoded bytes of it.
 func transcode(e encoding.Encoding, body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
 	decoder := e.NewDecoder().Transformer
 	out := make([]byte, 0, min(len(body)+len(body)/8+64, maxDecoded))
 	for done := 0; ; {
@@ -69,15 +73,29 @@ func displayName(name string) string {
 
 var utf8BOM = []byte("\xEF\xBB\xBF")
 
-// encodingOf is the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
+// undecoded are bytes of which the encoding is looked for.
+type undecoded struct {
+	body           []byte
+	checked, valid bool // whether the body is UTF-8
+}
+
+// utf8 reports whether the body is well-formed UTF-8; it looks once.
+func (u *undecoded) utf8() bool {
+	if !u.checked {
+		u.checked, u.valid = true, utf8.Valid(u.body)
+	}
+	return u.valid
+}
+
+// encoding is the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
 // Content-Type, meta element or XML declaration, then what the bytes look like.
 //
 // Beyond the standard, a declaration that the bytes contradict counts for nothing: one
 // of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), and
 // one of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers
 // mean) over bytes that are all well-formed UTF-8.
-func encodingOf(body []byte, contentType string) (encoding.Encoding, string) {
-	switch {
+func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
+	switch body := u.body; {
 	case bytes.HasPrefix(body, utf8BOM):
 		return unicode.UTF8, "utf-8"
 	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
@@ -86,10 +104,10 @@ func encodingOf(body []byte, contentType string) (encoding.Encoding, string) {
 		return charset.Lookup("utf-16le")
 	}
 	e, name := charset.Lookup(headerCharset(contentType))
-	if e != nil && !contradicted(name, body) {
+	if e != nil && !u.contradicts(name) {
 		return e, name
 	}
-	if label := prescan(body); label != "" {
+	if label := prescan(u.body); label != "" {
 		// A meta element that can be read is not in UTF-16, nor in what only scripts ask for.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
@@ -97,11 +115,11 @@ func encodingOf(body []byte, contentType string) (encoding.Encoding, string) {
 		} else if name == "x-user-defined" {
 			e, name = charset.Lookup("windows-1252")
 		}
-		if e != nil && !contradicted(name, body) {
+		if e != nil && !u.contradicts(name) {
 			return e, name
 		}
 	}
-	return charset.Lookup(guess(body))
+	return charset.Lookup(u.guess())
 }
 
 // headerCharset is the charset parameter of a Content-Type field, as it stands. Fields
@@ -125,17 +143,36 @@ func headerCharset(contentType string) string {
 	}
 }
 
-// contradicted reports whether a declared encoding cannot be that of the bytes.
-func contradicted(name string, body []byte) bool {
+// contradicts reports whether the bytes cannot be in a declared encoding.
+func (u *undecoded) contradicts(name string) bool {
 	switch name {
 	case "utf-8":
-		return mostlyNotUTF8(body)
+		if u.utf8() {
+			return false
+		}
+		well, ill := countUTF8(u.fromFirst())
+		return ill >= 8 && ill > well
 	case "windows-1252":
-		return !ascii(body) && utf8.Valid(body)
+		return u.utf8() && !ascii(u.body)
 	}
 	return false
 }
 
+// fromFirst is the body from before the first byte on that is not ASCII, as much of it
+// as is looked at.
+func (u *undecoded) fromFirst() []byte {
+	i := 0
+	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {
+		i += 256
+	}
+	for i < len(u.body) && u.body[i] < utf8.RuneSelf {
+		i++
+	}
+	i = max(0, i-1)
+	return u.body[i:min(len(u.body), i+guessed)]
+}
+
+// ascii reports whether p is ASCII.
 func ascii(p []byte) bool {
 	for len(p) >= 8 {
 		if (p[0]|p[1]|p[2]|p[3]|p[4]|p[5]|p[6]|p[7])&0x80 != 0 {
@@ -149,16 +186,6 @@ func ascii(p []byte) bool {
 		}
 	}
 	return true
-}
-
-// mostlyNotUTF8 reports whether a document has more bytes that are malformed in UTF-8
-// than characters of several bytes that are well formed, and of them enough to tell.
-func mostlyNotUTF8(p []byte) bool {
-	if utf8.Valid(p) {
-		return false
-	}
-	well, ill := countUTF8(p[:min(len(p), guessed)])
-	return ill >= 8 && ill > well
 }
 
 // countUTF8 counts the characters of several bytes, and the bytes that belong to none.

@@ -19,26 +19,25 @@ const guessed = 64 << 10
 // encodings of East Asia by the frequent characters that its pairs of bytes are, and
 // those of one byte by how well its letters fit a language. It is windows-1252 where
 // nothing fits better.
-func guess(body []byte) string {
-	head := body[:min(len(body), guessed)]
+func (u *undecoded) guess() string {
+	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
 		return name
 	}
-	if ascii(head) && isISO2022JP(head) {
+	if isISO2022JP(head) {
 		return "iso-2022-jp"
 	}
-	if utf8.Valid(body) {
+	if u.utf8() {
 		return "utf-8"
 	}
-	first := bytes.IndexFunc(body, func(r rune) bool { return r >= utf8.RuneSelf })
-	head = body[max(0, first-1):min(len(body), first+guessed)]
-	if well, ill := countUTF8(head); well > 8*ill {
+	sample := u.fromFirst()
+	if well, ill := countUTF8(sample); well > 8*ill {
 		return "utf-8" // with a few bytes of something else
 	}
-	if name := guessPairs(head); name != "" {
+	if name := guessPairs(sample); name != "" {
 		return name
 	}
-	return guessLetters(head)
+	return guessLetters(sample)
 }
 
 // guessUTF16 tells UTF-16 without a mark by the zeros of its ASCII characters, of which
@@ -53,16 +52,19 @@ func guessUTF16(p []byte) string {
 	units := len(p) / 2
 	switch {
 	case units < 8:
-	case zeros[1] > units/4 && zeros[0] < zeros[1]/16:
+	case zeros[1] > units/4 && zeros[0] <= zeros[1]/16:
 		return "utf-16le"
-	case zeros[0] > units/4 && zeros[1] < zeros[0]/16:
+	case zeros[0] > units/4 && zeros[1] <= zeros[0]/16:
 		return "utf-16be"
 	}
 	return ""
 }
 
-// isISO2022JP reports whether ASCII bytes shift to JIS X 0208 and back.
+// isISO2022JP reports whether bytes that are all ASCII shift to JIS X 0208 and back.
 func isISO2022JP(p []byte) bool {
+	if bytes.IndexByte(p, 0x1B) < 0 || !ascii(p) {
+		return false
+	}
 	for _, in := range [...]string{"\x1B$B", "\x1B$@"} {
 		if i := bytes.Index(p, []byte(in)); i >= 0 {
 			rest := p[i+len(in):]

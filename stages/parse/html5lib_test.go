@@ -147,7 +147,7 @@ func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
 }
 
 // TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests: wherever x/net/html/charset
-// finds what the test expects, so does encodingOf. Where a test expects windows-1252 for
+// finds what the test expects, so does decode. Where a test expects windows-1252 for
 // ASCII that declares nothing, it is UTF-8 here, which is the same. One wants a declaration
 // found that a script writes.
 func TestEncodingTestsOfHTML5Lib(t *testing.T) {
@@ -170,7 +170,7 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 			all++
 			_, want := lookup(t, string(bytes.TrimSpace(label)))
 			_, x, _ := charset.DetermineEncoding(data, "")
-			_, got := encodingOf(data, "")
+			_, got := (&undecoded{body: data}).encoding("")
 			if got == "utf-8" && ascii(data) && want == "windows-1252" {
 				got = want
 			}
@@ -195,7 +195,7 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := guess(big5); got != "big5" {
+	if got := (&undecoded{body: big5}).guess(); got != "big5" {
 		t.Errorf("a text in Big5 is taken for %s", got)
 	}
 }
