@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bytes"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
@@ -82,7 +83,7 @@ func (h *htmlPass) reset(maxText, maxLinks int) {
 
 // small reports whether the memory that the pass has grown to is worth keeping.
 func (h *htmlPass) small() bool {
-	return h.out.Len() <= maxKept && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= maxKept
+	return h.out.Len() <= maxKept && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= maxKept && cap(h.unescaped) <= maxKept
 }
 
 // run reads the document, which is UTF-8.
@@ -118,7 +119,7 @@ func (h *htmlPass) text(z *lexer) {
 	}
 	p := z.text
 	if z.refs && bytes.IndexByte(p, '&') >= 0 {
-		h.unescaped = unescape(h.unescaped[:0], p, false)
+		h.unescaped = unescape(slices.Grow(h.unescaped[:0], len(p)), p, false)
 		p = h.unescaped
 	}
 	switch {
