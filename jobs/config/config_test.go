@@ -46,6 +46,8 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"in flight of a domain", "politeness:\n  domains:\n    a.com: {in_flight_per_host: 65}\n", `crawlbatch.yaml:3: politeness.domains.a.com.in_flight_per_host is 65: it may be 0 to 64`},
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it may be none, host, domain, any`},
+		{"a media range that is none", "fetch:\n  types:\n    store: [image/*, pdf]\n", `crawlbatch.yaml:3: fetch.types.store holds "pdf", which is no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case`},
+		{"a media range both ways", "fetch:\n  types:\n    store: [image/*]\n    skip: [text/csv, image/*]\n", `crawlbatch.yaml:4: fetch.types.skip holds "image/*", as fetch.types.store does: keep one`},
 		{"twice", "plan:\n  max_depth: 1\n  max_depth: 2\n", `crawlbatch.yaml:3: mapping key "max_depth" already defined at [2:3]`},
 		{"a name server by name", "fetch:\n  resolvers: [192.0.2.1, dns.example]\n", `crawlbatch.yaml:2: fetch.resolvers holds "dns.example", which is no name server: write ADDRESS or ADDRESS:PORT`},
 		{"unset variable", "user_agent: a\nfetch:\n  proxy: ${NOPE}\n", `crawlbatch.yaml:3: ${NOPE} is not set in the environment: set it or remove it`},

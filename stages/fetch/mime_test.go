@@ -90,7 +90,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 		if tt.length != "" {
 			x.Header = append(x.Header, wire.Field{Name: "Content-Length", Value: tt.length})
 		}
-		if got := unwantedByName(x); got != tt.unwanted {
+		if got := (&crawl{parser: plainParser{}}).unwantedByName(x); got != tt.unwanted {
 			t.Errorf("%q of %q bytes with status %d: %t", tt.contentType, tt.length, tt.status, got)
 		}
 	}

@@ -16,7 +16,9 @@ import (
 // differ though the document is the same.
 //
 //	1: the first.
-const Version = 1
+//	2: sitemaps and feeds: what entries say of their targets, images, videos, files, links of the feed, summaries as
+//	   text, kind sitemapindex; every text type is read as plain text; document_kind.
+const Version = 2
 
 // Config is what a parser is made of. Zero values mean the defaults.
 type Config struct {
@@ -31,6 +33,10 @@ type Config struct {
 	MaxText int
 	// MaxBody is how many bytes of a body are read. Default 50 MiB.
 	MaxBody int
+	// Store and Skip are media ranges (see package mediatype) of documents that are to
+	// be stored, or not, whatever the handlers want; the most specific range decides.
+	// They are what Wants goes by: Parse reads whatever it is given.
+	Store, Skip []string
 	// Topics is how many topics a page has at most. Default 15.
 	Topics int
 }
@@ -92,8 +98,9 @@ type Result struct {
 
 // Parser parses documents. It is safe for concurrent use.
 type Parser struct {
-	cfg  Config
-	pool sync.Pool // *state
+	cfg      Config
+	registry *registry
+	pool     sync.Pool // *state
 }
 
 // New returns a Parser.
@@ -103,7 +110,11 @@ func New(cfg Config) (*Parser, error) {
 	}
 	cfg.Agent = strings.ToLower(cfg.Agent)
 	cfg.setDefaults()
-	p := &Parser{cfg: cfg}
+	r, err := newRegistry(handlers(), cfg.Store, cfg.Skip)
+	if err != nil {
+		return nil, fmt.Errorf("parse: media types: %w", err)
+	}
+	p := &Parser{cfg: cfg, registry: r}
 	p.pool.New = func() any { return new(state) }
 	return p, nil
 }
@@ -146,7 +157,8 @@ func (p *Parser) Parse(d *Document) *Result {
 	s.html.meta.agent = p.cfg.Agent
 	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
 	s.header(d, p.cfg.Agent)
-	handlerOf(r.MimeDetected)(p, s, d, body, r)
+	p.registry.of(r.MimeDetected).handle(&job{p: p, s: s, d: d, body: body, r: r})
+	r.Page.DocumentKind = string(r.Kind)
 	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
 	if len(s.lowered) <= maxKept && s.html.small() {
 		p.pool.Put(s)

@@ -39,6 +39,11 @@ func Sniff(contentType string, prefix []byte) string {
 			return t
 		}
 		return essence
+	case "application/json", "text/json":
+		if isJSONFeed(prefix) {
+			return "application/feed+json"
+		}
+		return essence
 	}
 	if strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/") {
 		if t := magic(prefix); t != "" {
@@ -49,6 +54,24 @@ func Sniff(contentType string, prefix []byte) string {
 		}
 	}
 	return essence
+}
+
+// sniffed reports whether Sniff looks at the bytes of a document that is declared to be
+// of a type.
+func sniffed(essence string) bool {
+	switch essence {
+	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown",
+		"text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
+		return true
+	}
+	return strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/")
+}
+
+// isJSONFeed reports whether JSON names the version of JSON Feed, which comes first.
+func isJSONFeed(prefix []byte) bool {
+	head := bytes.TrimLeft(bytes.TrimPrefix(prefix, utf8BOM), " \t\r\n")
+	return len(head) > 0 && head[0] == '{' &&
+		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
 // mediaType is the essence of a Content-Type field, lower case; "" if it is none.
