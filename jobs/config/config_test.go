@@ -151,6 +151,8 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 		"plan: {max_depth: 4}\n":                                                      "plan.max_depth",
 		"plan: {max_depth: 3, strip_params: [x]}\n":                                   "plan.strip_params",
 		"plan: {max_depth: 3}\nfetch: {max_body: 1MiB}\n":                             "fetch.max_body",
+		"plan: {max_depth: 3}\nfetch: {types: {store: [image/*]}}\n":                  "fetch.types.store",
+		"plan: {max_depth: 3}\nfetch: {types: {skip: [text/csv]}}\n":                  "fetch.types.skip",
 		"plan: {max_depth: 3}\nuser_agent: \"other/1.0 (+https://example.org)\"\n":    "user_agent",
 		"plan: {max_depth: 3}\ndedup: {max_distance: 2}\nfetch: {slots: 5}\n":         "dedup.max_distance",
 		"plan: {max_depth: 3}\npoliteness: {domains: {a.com: {stop: owner asked}}}\n": "",

@@ -153,10 +153,21 @@ func binary(p []byte) bool {
 func looksLikeHTML(p []byte) bool { return mediaType(http.DetectContentType(p)) == "text/html" }
 
 // rootType is the type that an XML document's root element tells, "" if it is not XML
-// or the root tells nothing.
+// or the root tells nothing. Of a sitemap the root may come late, after a warning of
+// the program that makes it.
 func rootType(p []byte) string {
+	if t := firstRoot(p); t != "" {
+		return t
+	}
+	if bytes.Contains(p, []byte("<urlset")) || bytes.Contains(p, []byte("<sitemapindex")) {
+		return "application/xml"
+	}
+	return ""
+}
+
+func firstRoot(p []byte) string {
 	p = bytes.TrimPrefix(p, utf8BOM)
-	xml := false
+	xml, html := false, false
 	for {
 		p = bytes.TrimLeft(p, " \t\r\n\f")
 		end := ""
@@ -167,9 +178,14 @@ func rootType(p []byte) string {
 		case bytes.HasPrefix(p, []byte("<!--")):
 			end = "-->"
 		case bytes.HasPrefix(p, []byte("<!")):
+			html = html || bytes.EqualFold(p[:min(len(p), len(htmlDoctype))], htmlDoctype)
 			end = ">"
 		case bytes.HasPrefix(p, []byte("<")):
-			return byRoot(p[1:], xml)
+			t := byRoot(p[1:], xml)
+			if html && (t == "" || t == "text/xml") {
+				t = "text/html" // the root element may be left out
+			}
+			return t
 		default:
 			return ""
 		}
@@ -183,6 +199,8 @@ func rootType(p []byte) string {
 		p = p[i+len(end):]
 	}
 }
+
+var htmlDoctype = []byte("<!doctype html")
 
 func byRoot(tag []byte, xml bool) string {
 	i := bytes.IndexAny(tag, " \t\r\n\f/>")
