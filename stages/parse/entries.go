@@ -173,13 +173,13 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 		t.over++
 		return nil
 	}
-	key, err := t.canon.Canonical(ref, base)
+	target, err := t.canon.URL(ref, base)
 	if err != nil {
 		t.bad++
 		return nil
 	}
 	*room--
-	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: key.URL, Kind: kind, Nofollow: t.nofollow})
+	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target, Kind: kind, Nofollow: t.nofollow})
 	return &t.rows[len(t.rows)-1]
 }
 
