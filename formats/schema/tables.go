@@ -22,6 +22,7 @@ type Fetch struct {
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
 	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
+	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type of a 2xx answer as sniffed from what was read of it, of a mime_filtered one too"`
 	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
 	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL that answered last"`
@@ -71,6 +72,7 @@ type Request struct {
 type Page struct {
 	URLColumns
 	CaptureColumns
+	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"what it was read as: html, text, sitemap, feed; other: nothing but its type is known"`
 	Title              string   `parquet:"title,optional" doc:"text of the title element"`
 	Description        string   `parquet:"description,optional" doc:"meta description"`
 	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
@@ -144,6 +146,9 @@ type Link struct {
 	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
 	Hreflang   string   `parquet:"hreflang,optional,dict" doc:"language of the target that the link states: a BCP 47 tag in its usual letter case, or x-default"`
 	Ordinal    int32    `parquet:"ordinal" doc:"place among the page's links, from 0"`
+	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, as the sitemap or feed says; UTC where it names no zone"`
+	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, as the sitemap says: always, hourly, daily, weekly, monthly, yearly, never"`
+	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target among those of its site, as the sitemap says, 0 to 1; null: nothing is said"`
 }
 
 // Duplicate is a row of duplicates: a member of a cluster, its representative included.

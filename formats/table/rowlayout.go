@@ -32,6 +32,7 @@ const (
 	kindBytes   // []byte
 	kindPtrBool
 	kindPtrInt
+	kindPtrFloat
 )
 
 var errSpill = errors.New("damaged spill file")
@@ -86,6 +87,8 @@ func kindOf(t reflect.Type) (fieldKind, bool) {
 			return kindPtrBool, true
 		case reflect.Int16, reflect.Int32, reflect.Int64:
 			return kindPtrInt, true
+		case reflect.Float64:
+			return kindPtrFloat, true
 		}
 	}
 	return 0, false
@@ -103,7 +106,7 @@ func (l *rowLayout) textBytes(v reflect.Value) int {
 			for j := range s.Len() {
 				n += 16 + s.Index(j).Len()
 			}
-		case kindPtrBool, kindPtrInt:
+		case kindPtrBool, kindPtrInt, kindPtrFloat:
 			n += 8
 		}
 	}
@@ -151,6 +154,12 @@ func (l *rowLayout) encode(buf []byte, v reflect.Value) []byte {
 				buf = append(buf, 0)
 			} else {
 				buf = binary.AppendVarint(append(buf, 1), f.Elem().Int())
+			}
+		case kindPtrFloat:
+			if f.IsNil() {
+				buf = append(buf, 0)
+			} else {
+				buf = binary.LittleEndian.AppendUint64(append(buf, 1), math.Float64bits(f.Elem().Float()))
 			}
 		}
 	}
@@ -206,6 +215,11 @@ func (l *rowLayout) decode(data string, v reflect.Value) error {
 			if d.byte() == 1 {
 				f.Set(reflect.New(f.Type().Elem()))
 				f.Elem().SetInt(d.varint())
+			}
+		case kindPtrFloat:
+			if d.byte() == 1 {
+				f.Set(reflect.New(f.Type().Elem()))
+				f.Elem().SetFloat(d.float())
 			}
 		}
 	}

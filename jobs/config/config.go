@@ -57,6 +57,7 @@ type Fetch struct {
 	Timeout              Timeout    `yaml:"timeout"`
 	MaxBody              Bytes      `yaml:"max_body"` // longer bodies are cut
 	MaxRedirects         int        `yaml:"max_redirects"`
+	Types                Types      `yaml:"types"`
 	Retries              Retries    `yaml:"retries"`
 	Pauses               Pauses     `yaml:"pauses"`
 	Window               Duration   `yaml:"window"`              // of a round's fetch stage
@@ -66,6 +67,15 @@ type Fetch struct {
 	Checkpoint           Checkpoint `yaml:"checkpoint"`
 	ConnectTo            []string   `yaml:"connect_to,omitempty"` // HOST:PORT:ADDR:PORT as curl's
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
+}
+
+// Types say which documents are stored, by media type as detected: beyond what the
+// parse stage can read, and text. They are media ranges, such as application/pdf, image/*,
+// application/*+xml or */*; of all that a type is in the most specific decides.
+// Documents that are not stored are recorded with their type (outcome mime_filtered).
+type Types struct {
+	Store []string `yaml:"store,omitempty"` // stored too
+	Skip  []string `yaml:"skip,omitempty"`  // not stored
 }
 
 // Timeout bounds one request.

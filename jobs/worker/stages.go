@@ -235,6 +235,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 	}
 	p, err := parse.New(parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
+		Store: c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
 	})
 	if err != nil {
 		return nil, err

@@ -136,7 +136,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"text", "text/html", fill("<p>", "word and word "), 32},
 		{"paragraphs", "text/html", fill("", "<p>A word and a word.</p>\n"), 96},
 		{"links", "text/html", fill("", "<a href=/x?y=z>A word</a> "), 32},
-		{"nesting", "text/html", fill("", "<div><section><ul><li>"), 16},
+		{"nesting", "text/html", fill("", "<div><section><ul><li>"), 64},
 		{"attributes", "text/html", attrs, 16},
 		{"an attribute's references", "text/html", fill("<a href='", "&amp;"), 64},
 		{"references", "text/html", fill("", "&lt;&nosuch;&#x1F600; "), 160},

@@ -83,13 +83,17 @@ func (m *meta) declaredLanguage() (code, source string) {
 	return "", ""
 }
 
-// languageSource is what says a page's language: its text, unless the page declares it.
-func languageSource(lang, declared, source string) string {
-	switch {
-	case lang == "":
-		return ""
-	case lang == declared:
-		return source
+// language decides between what the document declares and what its text says (see
+// text.Language), and notes which it was.
+func (r *Result) language(declared, source, sample string) string {
+	lang := text.Language(declared, sample)
+	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
+	switch lang {
+	case "":
+	case declared:
+		r.Page.LanguageSource = source
+	default:
+		r.Page.LanguageSource = "text"
 	}
-	return "text"
+	return lang
 }

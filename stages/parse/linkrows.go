@@ -31,19 +31,19 @@ func (l *linkList) baseURL(docURL string) string {
 // or no URL. A reference of the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) string {
 	if header && r.doc != r.base {
-		key, err := r.canon.Canonical(string(ref), r.doc)
+		t, err := r.canon.URL(string(ref), r.doc)
 		if err != nil {
 			return ""
 		}
-		return key.URL
+		return t
 	}
 	if t, ok := r.seen[string(ref)]; ok {
 		return t
 	}
 	raw := string(ref)
-	t := ""
-	if key, err := r.canon.Canonical(raw, r.base); err == nil {
-		t = key.URL
+	t, err := r.canon.URL(raw, r.base)
+	if err != nil {
+		t = ""
 	}
 	r.seen[raw] = t
 	return t

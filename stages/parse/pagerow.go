@@ -2,8 +2,6 @@ package parse
 
 import (
 	"strings"
-
-	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
 // finishMeta writes what the page says of itself, and its links. all is the outline's text.
@@ -19,17 +17,6 @@ func (s *state) finishMeta(p *Parser, r *Result, all string) {
 		pg.Unavailable = t.UnixMilli()
 	}
 	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
-	if pg.Language == "" && m.lang != "" {
-		pg.Language = text.Declared(m.lang)
-		pg.Languages, r.Text.Language = pg.Language, pg.Language
-		if pg.LanguageSource = ""; pg.Language != "" {
-			pg.LanguageSource = "html"
-			if r.Kind == Feed {
-				pg.LanguageSource = "feed"
-			}
-		}
-	}
-
 	res := &resolver{canon: p.cfg.Canonicalizer, doc: pg.URL, base: l.baseURL(pg.URL), seen: l.seen}
 	r.Links, r.BadLinks = l.rows(res, pg.URL, pg.SURT, all, m.robots.NoFollow)
 	r.OverLinks = l.over

@@ -17,7 +17,8 @@ import (
 //
 //	1: the first.
 //	2: cards, JSON-LD, refresh_url, favicon, generator, where dates and languages come from, authors from more
-//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links.
+//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links. Sitemaps and feeds: what entries say of their targets, images, videos, files, links of the feed, summaries as
+//	   text, kind sitemapindex; every text type is read as plain text; document_kind.
 const Version = 2
 
 // Config is what a parser is made of. Zero values mean the defaults.
@@ -33,6 +34,10 @@ type Config struct {
 	MaxText int
 	// MaxBody is how many bytes of a body are read. Default 50 MiB.
 	MaxBody int
+	// Store and Skip are media ranges (see package mediatype) of documents that are to
+	// be stored, or not, whatever the handlers want; the most specific range decides.
+	// They are what Wants goes by: Parse reads whatever it is given.
+	Store, Skip []string
 	// Topics is how many topics a page has at most. Default 15.
 	Topics int
 }
@@ -94,8 +99,9 @@ type Result struct {
 
 // Parser parses documents. It is safe for concurrent use.
 type Parser struct {
-	cfg  Config
-	pool sync.Pool // *state
+	cfg      Config
+	registry *registry
+	pool     sync.Pool // *state
 }
 
 // New returns a Parser.
@@ -105,7 +111,11 @@ func New(cfg Config) (*Parser, error) {
 	}
 	cfg.Agent = strings.ToLower(cfg.Agent)
 	cfg.setDefaults()
-	p := &Parser{cfg: cfg}
+	r, err := newRegistry(handlers(), cfg.Store, cfg.Skip)
+	if err != nil {
+		return nil, fmt.Errorf("parse: media types: %w", err)
+	}
+	p := &Parser{cfg: cfg, registry: r}
 	p.pool.New = func() any { return new(state) }
 	return p, nil
 }
@@ -148,7 +158,8 @@ func (p *Parser) Parse(d *Document) *Result {
 	s.html.meta.agent = p.cfg.Agent
 	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
 	s.header(d, p.cfg.Agent)
-	handlerOf(r.MimeDetected)(p, s, d, body, r)
+	p.registry.of(r.MimeDetected).handle(&job{p: p, s: s, d: d, body: body, r: r})
+	r.Page.DocumentKind = string(r.Kind)
 	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
 	if len(s.lowered) <= maxKept && s.html.small() {
 		p.pool.Put(s)
