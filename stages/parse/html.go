@@ -212,8 +212,11 @@ func isJSONLD(t []byte) bool {
 
 // embed adds where an element's content comes from, and what a script will put there.
 func (h *htmlPass) embed(kind schema.LinkKind) {
-	h.links.add(kind, h.lex.attrs.get(attrSrc), h.top.part)
-	h.links.add(kind, h.lex.attrs.get(attrDataSrc), h.top.part)
+	src, later := h.lex.attrs.get(attrSrc), h.lex.attrs.get(attrDataSrc)
+	h.links.add(kind, src, h.top.part)
+	if !bytes.Equal(src, later) {
+		h.links.add(kind, later, h.top.part)
+	}
 }
 
 var (
@@ -243,8 +246,7 @@ func (h *htmlPass) voidTag(a atom.Atom, e element) {
 		h.links.addLink(&h.lex.attrs, h.top.part)
 	case atom.Source:
 		if h.lex.attrs.set(attrSrcset) || h.lex.attrs.set(attrDataSrcset) {
-			h.links.addSrcset(h.lex.attrs.get(attrSrcset), h.top.part)
-			h.links.addSrcset(h.lex.attrs.get(attrDataSrcset), h.top.part)
+			h.links.addVariants(&h.lex.attrs, h.top.part)
 		} else {
 			h.embed(schema.KindMedia)
 		}

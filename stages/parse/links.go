@@ -162,13 +162,25 @@ func (l *linkList) addImage(t *tagAttrs, in part) {
 	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
 		l.raw[l.opened].alt = l.keep(alt)
 	}
-	for _, a := range [...]attr{attrSrc, attrDataSrc} {
-		if r := l.add(schema.KindImg, t.get(a), in); r != nil && len(alt) > 0 {
+	src, later := t.get(attrSrc), t.get(attrDataSrc)
+	if bytes.Equal(src, later) {
+		later = nil
+	}
+	for _, ref := range [...][]byte{src, later} {
+		if r := l.add(schema.KindImg, ref, in); r != nil && len(alt) > 0 {
 			r.alt = l.keep(alt)
 		}
 	}
-	l.addSrcset(t.get(attrSrcset), in)
-	l.addSrcset(t.get(attrDataSrcset), in)
+	l.addVariants(t, in)
+}
+
+// addVariants adds an image's variants, and those that a script will put in their place.
+func (l *linkList) addVariants(t *tagAttrs, in part) {
+	set, later := t.get(attrSrcset), t.get(attrDataSrcset)
+	l.addSrcset(set, in)
+	if !bytes.Equal(set, later) {
+		l.addSrcset(later, in)
+	}
 }
 
 // addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs hold no

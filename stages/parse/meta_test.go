@@ -195,6 +195,7 @@ func TestLinks(t *testing.T) {
 			[]string{"img /dir/real.jpg", "iframe /player"}, 0},
 		{"what scripts put in their places", "<img src=/blank.gif data-src=1 data-srcset='2 1x, 3 2x'><img data-lazy-src=4 alt=four><img data-original=5><picture><source data-srcset='6 1x'></picture><video data-src=7><source data-src=8></video>", nil,
 			[]string{"img /blank.gif", "img /dir/1", "img /dir/2", "img /dir/3", "img /dir/4 | four", "img /dir/5", "img /dir/6", "media /dir/7", "media /dir/8"}, 0},
+		{"what stands there already", "<img src=1 data-src=1 srcset='2 1x' data-srcset='2 1x'><iframe src=3 data-src=3></iframe>", nil, []string{"img /dir/1", "img /dir/2", "iframe /dir/3"}, 0},
 		{"pictures of other elements", "<body background=1><input type=IMAGE src=2 alt=go><input type=text src=no><table background=3><td background=4></table><video poster=5></video><svg><image href=6 /><image xlink:href=7 /><a xlink:href=8>s</a></svg><image src=9>", nil,
 			[]string{"img /dir/1", "img /dir/2 | go", "img /dir/3", "img /dir/4", "img /dir/5", "img /dir/6", "img /dir/7", "a /dir/8", "img /dir/9"}, 0},
 		{"what is embedded as data is no link", "<img srcset='data:image/gif;base64,R0 1x, a 2x'><script src=data:,x></script><object data=data:,y></object><embed src=data:,z>", nil, []string{"img /dir/a"}, 0},
