@@ -193,7 +193,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 	}
 	for _, a := range e.Alternates {
 		if l := t.add(schema.KindHreflang, a.Href, base, &t.extras); l != nil {
-			l.Rel, l.Hreflang = "alternate", cut(a.Lang, 64)
+			l.Rel, l.Hreflang = "alternate", languageTag([]byte(a.Lang))
 		}
 	}
 	t.refs(schema.KindImg, "", e.Images, base)

@@ -1,8 +1,6 @@
 package parse
 
-import (
-	"crawlbatch.io/crawlbatch/stages/parse/text"
-)
+import "crawlbatch.io/crawlbatch/stages/parse/text"
 
 // maxLanguageTag is how long a language tag may be, bytes: RFC 5646, 4.4.1, asks for 35.
 const maxLanguageTag = 35

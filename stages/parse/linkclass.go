@@ -28,7 +28,8 @@ func classOf(k schema.LinkKind) class {
 		return classRefresh
 	case schema.KindHreflang, schema.KindFeed:
 		return classDeclared
-	case schema.KindA, schema.KindArea, schema.KindIframe, schema.KindFrame, schema.KindForm, schema.KindSitemap, schema.KindRedirect:
+	case schema.KindA, schema.KindArea, schema.KindIframe, schema.KindFrame, schema.KindForm, schema.KindSitemap,
+		schema.KindSitemapIndex, schema.KindRedirect:
 		return classHyperlink
 	}
 	return classEmbedded

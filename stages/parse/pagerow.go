@@ -1,8 +1,6 @@
 package parse
 
-import (
-	"strings"
-)
+import "strings"
 
 // finishMeta writes what the page says of itself, and its links. all is the outline's text.
 func (s *state) finishMeta(p *Parser, r *Result, all string) {
