@@ -133,14 +133,14 @@ func TestLinksSayWhatEntriesSay(t *testing.T) {
 	}{
 		{name: "a sitemap", contentType: "application/xml", body: `<urlset>
 			<url><loc>/a?utm_source=x</loc><lastmod>2024-03-05T08:30+01:00</lastmod><changefreq>Hourly</changefreq><priority>0.0</priority>
-			<xhtml:link rel="alternate" hreflang="de" href="//example.de/a"/><image:image><image:loc>i.png</image:loc><image:caption>An image</image:caption></image:image>
+			<xhtml:link rel="alternate" hreflang="DE_at" href="//example.de/a"/><image:image><image:loc>i.png</image:loc><image:caption>An image</image:caption></image:image>
 			<video:video><video:content_loc>/v.mp4</video:content_loc></video:video></url>
 			<url><loc>mailto:x@example.com</loc></url><url><loc>https://other.example.org/</loc><priority>1</priority><news:news><news:title>News</news:title><news:publication_date>2024-01-01</news:publication_date></news:news></url></urlset>`,
 			header: map[string][]string{"Link": {`</s2.xml>; rel="next"`}},
 			want: []string{
 				"header https://example.com/s2.xml rel=next",
 				"sitemap https://example.com/a lastmod=2024-03-05T07:30 hourly priority=0",
-				"hreflang https://example.de/a rel=alternate hreflang=de",
+				"hreflang https://example.de/a rel=alternate hreflang=de-AT",
 				"img https://example.com/dir/i.png | An image",
 				"media https://example.com/v.mp4",
 				"sitemap https://other.example.org/ lastmod=2024-01-01T00:00 priority=1 | News",
