@@ -69,9 +69,14 @@ func TestToldLanguagesAreLanguages(t *testing.T) {
 			t.Errorf("%s has letters but no words", lang)
 		}
 	}
-	for i := 1; i < len(scriptRanges); i++ {
-		if scriptRanges[i].from <= scriptRanges[i-1].to {
-			t.Errorf("the range from U+%04X is out of order", scriptRanges[i].from)
+	for w, lang := range writingLanguages {
+		if base, err := language.ParseBase(lang); lang != "" && (err != nil || base.ISO3() != lang) || lang == "" && writing(w) > inDevanagari {
+			t.Errorf("%q is no code of ISO 639-3", lang)
+		}
+	}
+	for i := 1; i < len(writingRanges); i++ {
+		if writingRanges[i].from <= writingRanges[i-1].to {
+			t.Errorf("the range from U+%04X is out of order", writingRanges[i].from)
 		}
 	}
 }
