@@ -116,7 +116,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	size := 50 << 20
 	if raceDetector { // which is slow, and drops what is pooled now and then
-		size = 10 << 20
+		size = 4 << 20
 	}
 	fill := func(head, part string) []byte {
 		b := append(make([]byte, 0, size), head...)
