@@ -91,9 +91,10 @@ func (u *undecoded) utf8() bool {
 // Content-Type, meta element or XML declaration, then what the bytes look like.
 //
 // Beyond the standard, a declaration that the bytes contradict counts for nothing: one
-// of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), and
-// one of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers
-// mean) over bytes that are all well-formed UTF-8.
+// of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), one
+// of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers mean)
+// over bytes that are all well-formed UTF-8, and one of another encoding of one byte a
+// character over such bytes where they are too many for an accident.
 func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, utf8BOM):
@@ -155,8 +156,16 @@ func (u *undecoded) contradicts(name string) bool {
 	case "windows-1252":
 		return u.utf8() && !ascii(u.body)
 	}
-	return false
+	if !u.utf8() || !strings.HasPrefix(name, "windows-") && !strings.HasPrefix(name, "iso-8859-") && !strings.HasPrefix(name, "koi8-") {
+		return false
+	}
+	well, _ := countUTF8(u.fromFirst())
+	return well >= proof
 }
+
+// proof is how many characters of several bytes, and nothing malformed, are no accident
+// in an encoding of one byte a character.
+const proof = 16
 
 // fromFirst is the body from before the first byte on that is not ASCII, as much of it
 // as is looked at.

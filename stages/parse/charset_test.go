@@ -45,6 +45,8 @@ func TestDecode(t *testing.T) {
 		{"the header says UTF-8, the meta element what it is", "text/html; charset=utf-8", "<meta charset=windows-1251>\xCF\xF0\xE8\xE2\xE5\xF2 \xEC\xE8\xF0",
 			"<meta charset=windows-1251>Привет мир", "windows-1251"},
 		{"the header says ISO-8859-1 of UTF-8", "text/html; charset=iso-8859-1", "größe", "größe", "UTF-8"},
+		{"the header says windows-1251 of UTF-8", "text/html; charset=windows-1251", "Привет, мир, и вот ещё слова", "Привет, мир, и вот ещё слова", "UTF-8"},
+		{"two characters may be an accident", "text/html; charset=gbk", "\xC1\xAA\xCD\xA8", "联通", "GBK"},
 		{"UTF-8 with a byte of another", "text/html", "größe größe größe größe gr\xF6\xDF größe größe größe größe größe größe größe größe größe",
 			"größe größe größe größe gr\uFFFD\uFFFD größe größe größe größe größe größe größe größe größe", "UTF-8"},
 		{"a meta element in a comment is none", "", "<!-- <meta charset=koi8-r> --><meta charset=iso-8859-2>\xB1", "<!-- <meta charset=koi8-r> --><meta charset=iso-8859-2>ą", "ISO-8859-2"},

@@ -217,31 +217,41 @@ func TestTheHeaderDeclaresACharset(t *testing.T) {
 	}
 }
 
+// accuracy is how many guesses are right.
+type accuracy struct{ right, all int }
+
+func (a *accuracy) count(right bool) {
+	a.all++
+	if right {
+		a.right++
+	}
+}
+
+func (a accuracy) share() float64 { return float64(a.right) / float64(a.all) }
+
 // guessCharsets decodes every page of the corpus as though it declared nothing, and
 // counts those that become what they should. Those in UTF-8, which is its own proof,
 // are left out.
-func guessCharsets(tb testing.TB) (right, all int) {
+func guessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses accuracy) {
 	for _, c := range corpus(tb) {
 		if c.charset == "UTF-8" {
 			continue
 		}
 		c.body = mute(c.body)
 		got, name := decode(c.body, "text/html")
-		all++
-		if bytes.Equal(got, c.text(tb)) {
-			right++
-		} else {
+		ok := bytes.Equal(got, c.text(tb))
+		if guesses.count(ok); !ok && testing.Verbose() {
 			tb.Logf("%s: guessed %s", c.name, name)
 		}
 	}
-	return right, all
+	return guesses
 }
 
 func TestGuessedCharsets(t *testing.T) {
-	right, all := guessCharsets(t)
-	t.Logf("%d of %d", right, all)
-	if all < 50 || right < all-2 {
-		t.Errorf("guessed %d of %d", right, all)
+	g := guessCharsets(t, decode)
+	t.Logf("%d of %d", g.right, g.all)
+	if g.all < 50 || g.right < g.all-2 {
+		t.Errorf("guessed %d of %d", g.right, g.all)
 	}
 }
 
@@ -264,33 +274,26 @@ func shortTexts(s string) (out []string) {
 	return out
 }
 
-// accuracy is how many guesses of a language are right.
-type accuracy struct{ right, all int }
-
-func (a *accuracy) count(right bool) {
-	a.all++
-	if right {
-		a.right++
-	}
-}
-
-func (a accuracy) share() float64 { return float64(a.right) / float64(a.all) }
-
 // detectLanguages guesses the language of every page of the corpus from its text
 // alone, and of pieces of its main content.
-func detectLanguages(tb testing.TB) (pages, short accuracy) {
+func detectLanguages(tb testing.TB, detect func(string) string) (pages, short accuracy) {
 	p := newParser(tb)
 	for _, c := range corpus(tb) {
 		if c.charset != "UTF-8" {
 			continue // the same text once more
 		}
 		r := p.Parse(corpusDocument(&c, mute(c.body), "text/html; charset=utf-8"))
-		ok := sameLanguage(r.Page.Language, c.language)
-		if pages.count(ok); !ok {
-			tb.Logf("%s: %s, truly %s", c.name, r.Page.Language, c.language)
+		sample := r.Text.Main
+		if len(sample) < 200 {
+			sample = r.Text.Full
+		}
+		got := detect(sample)
+		ok := sameLanguage(got, c.language)
+		if pages.count(ok); !ok && testing.Verbose() {
+			tb.Logf("%s: %s, truly %s", c.name, got, c.language)
 		}
 		for _, s := range shortTexts(r.Text.Main) {
-			got := text.Detect(s)
+			got := detect(s)
 			ok := sameLanguage(got, c.language)
 			if short.count(ok); !ok && testing.Verbose() {
 				tb.Logf("  %s: %s, truly %s: %.60s", c.name, got, c.language, s)
@@ -303,7 +306,7 @@ func detectLanguages(tb testing.TB) (pages, short accuracy) {
 // TestDetectedLanguages holds what is reached, less a little: of the pieces some are in
 // English whatever the page is in.
 func TestDetectedLanguages(t *testing.T) {
-	pages, short := detectLanguages(t)
+	pages, short := detectLanguages(t, text.Detect)
 	t.Logf("pages %d of %d, texts of 100 to 200 characters %d of %d", pages.right, pages.all, short.right, short.all)
 	if pages.share() < 0.97 || short.share() < 0.93 || pages.all < 80 || short.all < 600 {
 		t.Errorf("detected %.3f of %d pages, %.3f of %d short texts", pages.share(), pages.all, short.share(), short.all)

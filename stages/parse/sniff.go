@@ -2,8 +2,6 @@ package parse
 
 import (
 	"bytes"
-	"mime"
-	"net/http"
 	"strings"
 )
 
@@ -12,10 +10,15 @@ const SniffLen = 1445
 
 // Sniff returns the media type of a document, without parameters, from its
 // Content-Type field ("" if it has none) and its first bytes, as WHATWG MIME Sniffing
-// does: a declared type holds unless it is missing, unknown, or one of those that
-// servers give to everything. Beyond the standard it tells feeds, sitemaps and XHTML
-// apart by their root element, and what is declared as text but begins as an archive
-// or a document with a magic number.
+// does (section 7): a declared type holds unless it is missing, unknown, or one of
+// those that servers give to everything.
+//
+// Beyond the standard it tells feeds, sitemaps and XHTML apart by their root element,
+// takes what is declared as text but has a format's mark, or as a picture but is a page,
+// for what it is, knows some more formats, and treats application/octet-stream as
+// unknown. X-Content-Type-Options: nosniff is not asked for: it keeps browsers from
+// running what was not declared as a script, while here nothing runs, the declared type
+// is stored beside this one, and servers send it with every response, wrong or right.
 func Sniff(contentType string, prefix []byte) string {
 	if len(prefix) > SniffLen {
 		prefix = prefix[:SniffLen]
@@ -100,48 +103,55 @@ func token(s string) bool {
 // plainOrNot tells text from binary where a server says text/plain (7.2): older
 // servers say so of whatever they do not know.
 func plainOrNot(contentType string, prefix []byte) string {
-	if t := magic(prefix); t != "" {
-		return t
-	}
-	if hasBOM(prefix) || !binary(prefix) {
+	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
 		return "text/plain"
 	}
-	if _, params, err := mime.ParseMediaType(contentType); err == nil && strings.HasPrefix(strings.ToLower(params["charset"]), "utf-16") {
+	if t := signed(prefix); t != "" {
+		return t
+	}
+	if strings.HasPrefix(strings.ToLower(headerCharset(contentType)), "utf-16") {
 		return "text/plain"
 	}
 	return "application/octet-stream"
 }
+
+var pdfMark = []byte("%PDF-")
 
 // unknown sniffs what nobody has named (7.1).
 func unknown(prefix []byte) string {
 	if t := rootType(prefix); t != "" {
 		return t
 	}
-	if looksLikeHTML(prefix) {
+	switch {
+	case looksLikeHTML(prefix):
 		return "text/html"
+	case hasBOM(prefix):
+		return "text/plain"
 	}
-	return mediaType(http.DetectContentType(prefix))
-}
-
-// magic is the type of a format that begins with a number of its own, "" if none.
-func magic(prefix []byte) string {
-	if len(prefix) == 0 || hasBOM(prefix) {
-		return ""
-	}
-	switch t := mediaType(http.DetectContentType(prefix)); t {
-	case "text/html", "text/plain", "text/xml", "application/octet-stream":
-		return ""
-	default:
+	if t := signed(prefix); t != "" {
 		return t
 	}
+	if binaryData(prefix) {
+		return "application/octet-stream"
+	}
+	return "text/plain"
+}
+
+// magic is the type of a format that a document which is said to be another has the
+// mark of, "" if none.
+func magic(prefix []byte) string {
+	if hasBOM(prefix) {
+		return ""
+	}
+	return signed(prefix)
 }
 
 func hasBOM(p []byte) bool {
 	return bytes.HasPrefix(p, utf8BOM) || bytes.HasPrefix(p, []byte{0xFE, 0xFF}) || bytes.HasPrefix(p, []byte{0xFF, 0xFE})
 }
 
-// binary reports whether p has a byte that text does not have (3, "binary data byte").
-func binary(p []byte) bool {
+// binaryData reports whether p has a byte that text does not have (3, "binary data byte").
+func binaryData(p []byte) bool {
 	for _, c := range p {
 		if c <= 8 || c == 0x0B || c >= 0x0E && c <= 0x1A || c >= 0x1C && c <= 0x1F {
 			return true
@@ -150,7 +160,27 @@ func binary(p []byte) bool {
 	return false
 }
 
-func looksLikeHTML(p []byte) bool { return mediaType(http.DetectContentType(p)) == "text/html" }
+// scriptable are the tags that a document which nobody has named begins with if it is
+// HTML (7.1), in lower case; "!--" needs nothing after it.
+var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
+
+// looksLikeHTML reports whether a document begins as HTML does (7.1).
+func looksLikeHTML(p []byte) bool {
+	p = bytes.TrimLeft(p, " \t\r\n\f")
+	if len(p) < 2 || p[0] != '<' {
+		return false
+	}
+	p = p[1:]
+	if bytes.HasPrefix(p, commentOpen) {
+		return true
+	}
+	for _, tag := range scriptable {
+		if n := len(tag); len(p) > n && (p[n] == ' ' || p[n] == '>') && strings.EqualFold(string(p[:n]), tag) {
+			return true
+		}
+	}
+	return false
+}
 
 // rootType is the type that an XML document's root element tells, "" if it is not XML
 // or the root tells nothing. Of a sitemap the root may come late, after a warning of

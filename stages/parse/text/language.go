@@ -52,7 +52,7 @@ func Detect(s string) string {
 	if len(s) < leastText {
 		return ""
 	}
-	if _, language := scriptOf(s); language != "" {
+	if _, language := writtenIn(s); language != "" {
 		return language
 	}
 	t := tellers()

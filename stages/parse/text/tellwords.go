@@ -39,7 +39,7 @@ var tellWords = map[string]string{
 	"aze": "və üçün ilə kimi qədər nə hər isə deyil tərəfindən yox ki edir olur ən də bir bu daha çox olan sonra olaraq ancaq",
 	"uzb": "va bir bu uchun bilan ham esa edi deb emas kerak lekin yoki bo'lgan qilish o'z uning keyin har kabi barcha",
 	"ind": "yang dan di ini itu dengan untuk dari dalam tidak akan pada juga ke karena bisa ada mereka oleh adalah sebagai saya atau lebih dapat sudah telah anda kita berkas seperti jika bahwa hanya saat kami namun tersebut perangkat",
-	"msa": "yang dan di ini itu dengan untuk dari dalam tidak akan pada juga ke kerana boleh ada mereka oleh adalah sebagai saya atau lebih dapat sudah telah anda kita fail seperti jika bahawa hanya semasa kami ialah tersebut kepada iaitu daripada ralat sila",
+	"msa": "yang dan di ini itu dengan untuk dari dalam tidak akan pada juga ke kerana boleh ada mereka oleh adalah sebagai saya atau lebih dapat sudah telah anda kita fail seperti jika bahawa hanya semasa kami ialah tersebut iaitu ralat sila awak hendaklah kepadanya",
 	"vie": "và của là có được cho các trong không với một người khi này để những đã từ về ra như cũng vào đến sẽ nếu hay bạn tại phải theo trên thì mà năm nhiều hoặc bởi tập tin",
 	"tgl": "ang ng sa na mga at ay ito para hindi kung siya may isang nang ni pa niya mula bilang mo lang o kanyang ko dahil rin",
 	"swa": "ya na wa kwa katika ni la za kuwa cha hii kama au hiyo yake lakini huu sana watu hiyo baada pia ambao bila wakati",
