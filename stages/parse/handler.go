@@ -95,6 +95,19 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 	return p.registry.of(mediaType).wants(prefix)
 }
 
+// IsSitemap reports whether a document of a media type, as Sniff gives it, that begins
+// with prefix is a sitemap or an index of them, not compressed: it may be as long as
+// sitemaps.org allows.
+func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
+	switch mediaType {
+	case "application/xml", "text/xml":
+		return containsFold(prefix, []byte("urlset")) || containsFold(prefix, []byte("sitemapindex"))
+	case "text/plain":
+		return urlList(prefix)
+	}
+	return false
+}
+
 // Refuses reports whether a Content-Type field alone tells that a document is not to
 // be stored: it names a type that no sniffing changes, and no document of it is wanted.
 func (p *Parser) Refuses(contentType string) bool {
