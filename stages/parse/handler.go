@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"bytes"
 	"fmt"
 
 	"crawlbatch.io/crawlbatch/formats/mediatype"
@@ -101,7 +102,8 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":
-		return containsFold(prefix, []byte("urlset")) || containsFold(prefix, []byte("sitemapindex"))
+		head := bytes.ToLower(prefix[:min(len(prefix), SniffLen)])
+		return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
 	case "text/plain":
 		return urlList(prefix)
 	}

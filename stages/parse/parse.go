@@ -18,8 +18,9 @@ import (
 //
 //	1: the first.
 //	2: cards, JSON-LD, refresh_url, favicon, generator, where dates and languages come from, authors from more
-//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links. Sitemaps and feeds: what entries say of their targets, images, videos, files, links of the feed, summaries as
-//	   text, kind sitemapindex; every text type is read as plain text; document_kind.
+//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links. Sitemaps
+//	   and feeds: what entries say of their targets, images, videos, files, links of the feed, summaries as text,
+//	   kind sitemapindex; every text type is read as plain text; document_kind.
 const Version = 2
 
 // Config is what a parser is made of. Zero values mean the defaults.
