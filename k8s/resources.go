@@ -20,7 +20,7 @@ import (
 const (
 	baseMemory     = 256 << 20 // the process and its buffers; a reduce task's sorts hold as much again before they spill
 	slotMemory     = 2 << 20   // a fetch in flight
-	parseFactor    = 80        // bodies' worth of memory that parsing the largest ones at once takes
+	parseFactor    = 80        // bodies' worth of memory that parsing the largest ones at once takes; a sitemap of 50 MiB takes less
 	rowMemory      = 1 << 10   // a planned URL of a fetch task
 	mergeRowMemory = 4 << 10   // a document that merge or publish joins: 3.5 kB were measured in merge
 	edgeRowMemory  = 2 << 10   // a URL of a bucket of rank or frontier

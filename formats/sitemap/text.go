@@ -112,28 +112,69 @@ func plain(p []byte, max int) string {
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
 		return cut(strings.Join(strings.Fields(words(p)), " "), max)
 	}
-	z := html.NewTokenizer(strings.NewReader(words(p)))
-	var b strings.Builder
-	skip := false
-	for b.Len() <= 2*max {
-		tt := z.Next()
-		if tt == html.ErrorToken {
+	out := make([]byte, 0, min(len(p), 2*max+maxEntity))
+	skipped := ""
+	for len(p) > 0 && len(out) <= 2*max {
+		i := bytes.IndexByte(p, '<')
+		if i < 0 {
+			i = len(p)
+		}
+		if skipped == "" {
+			out = unescape(out, p[:i])
+		}
+		if p = p[i:]; len(p) < 2 {
 			break
 		}
-		switch tt {
-		case html.TextToken:
-			if !skip {
-				b.Write(z.Text())
+		c := p[1] | 0x20
+		switch {
+		case bytes.HasPrefix(p, []byte("<!--")):
+			_, p, _ = bytes.Cut(p, []byte("-->"))
+			continue
+		case (c < 'a' || c > 'z') && p[1] != '/' && p[1] != '!' && p[1] != '?': // "a < b"
+			out, p = append(out, '<'), p[1:]
+			continue
+		}
+		name := bytes.ToLower(tagName(p[1:]))
+		if !inline(name) {
+			out = append(out, ' ')
+		}
+		switch closing := p[1] == '/'; {
+		case closing && string(name) == skipped:
+			skipped = ""
+		case !closing && skipped == "" && (string(name) == "script" || string(name) == "style"):
+			skipped = string(name)
+		}
+		p = p[tagEnd(p):]
+	}
+	return cut(strings.Join(strings.Fields(words(out)), " "), max)
+}
+
+// tagName is the name that a tag begins with, behind its < and with or without a slash.
+func tagName(p []byte) []byte {
+	p = bytes.TrimPrefix(p, []byte("/"))
+	n := 0
+	for n < len(p) && n < maxEntity && (p[n]|0x20 >= 'a' && p[n]|0x20 <= 'z' || p[n] >= '0' && p[n] <= '9') {
+		n++
+	}
+	return p[:n]
+}
+
+// tagEnd is where the tag ends that p begins with; a > in quotes does not end it.
+func tagEnd(p []byte) int {
+	quote := byte(0)
+	for i, c := range p {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
 			}
-		case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
-			name, _ := z.TagName()
-			skip = tt == html.StartTagToken && (string(name) == "script" || string(name) == "style")
-			if !inline(name) {
-				b.WriteByte(' ')
-			}
+		case (c == '"' || c == '\'') && p[i-1] == '=':
+			quote = c
+		case c == '>':
+			return i + 1
 		}
 	}
-	return cut(strings.Join(strings.Fields(strings.ToValidUTF8(b.String(), "\uFFFD")), " "), max)
+	return len(p)
 }
 
 // inline reports whether an element of HTML may begin or end within a word.

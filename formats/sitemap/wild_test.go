@@ -167,7 +167,7 @@ func TestFeedsOfAllKinds(t *testing.T) {
 			<language>de-at</language><managingEditor>ann@example.com (Ann)</managingEditor><lastBuildDate>Tue, 05 Mar 2024 08:30:00 GMT</lastBuildDate>
 			<atom:link href="/feed.xml" rel="self" type="application/rss+xml"/><atom:link rel="hub" href="https://hub.example.com/"/>
 			<image><url>/logo.png</url><title>Logo</title><link>/logo</link></image>
-			<item><title>One &amp;amp; only</title><link>1.html</link><description><![CDATA[<p>Hello, <b>wor</b>ld.</p><script>no()</script><p>Bye&nbsp;bye</p>]]></description>
+			<item><title>One &amp;amp; only</title><link>1.html</link><description><![CDATA[<p>Hello, <b>wor</b>ld.</p><script>no("<p>")</script><!-- no --><p title="a>b" class=it's>Bye&nbsp;bye</p>]]></description>
 			<content:encoded><![CDATA[<p>All of it</p>]]></content:encoded><media:title>no</media:title>
 			<enclosure url="/1.mp3" length="7" type="audio/mpeg"/><media:content url="/1.jpg" medium="image"/><media:content url="/1.mp4" type="video/mp4"/>
 			<comments>/1.html#comments</comments><slash:comments>7</slash:comments><category>x</category><source url="/other.xml"><title>no</title><link>/no</link></source></item>

@@ -55,7 +55,8 @@ type Domain struct {
 type Fetch struct {
 	Slots                int        `yaml:"slots"` // concurrent fetches of one task
 	Timeout              Timeout    `yaml:"timeout"`
-	MaxBody              Bytes      `yaml:"max_body"` // longer bodies are cut
+	MaxBody              Bytes      `yaml:"max_body"`    // longer bodies are cut
+	MaxSitemap           Bytes      `yaml:"max_sitemap"` // longer sitemaps are cut, where this is more than max_body
 	MaxRedirects         int        `yaml:"max_redirects"`
 	Types                Types      `yaml:"types"`
 	Retries              Retries    `yaml:"retries"`
@@ -167,7 +168,7 @@ func Default() *Config {
 		Fetch: Fetch{
 			Slots:   200,
 			Timeout: Timeout{Connect: Duration(10 * time.Second), FirstByte: Duration(15 * time.Second), Total: Duration(30 * time.Second), Robots: Duration(15 * time.Second)},
-			MaxBody: 5 << 20, MaxRedirects: 5,
+			MaxBody: 5 << 20, MaxSitemap: 50 << 20, MaxRedirects: 5,
 			Retries: Retries{Timeout: 1, ServerError: 2, RateLimited: 3, Robots: 2},
 			Pauses: Pauses{RateLimited: Duration(30 * time.Second), Timeout: Duration(15 * time.Second),
 				ServerError: Duration(10 * time.Second), DNS: Duration(time.Minute), Breaker: Duration(2 * time.Minute)},

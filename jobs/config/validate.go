@@ -57,6 +57,7 @@ func (c *Config) Validate() error {
 	check.duration("fetch.timeout.total", c.Fetch.Timeout.Total, time.Millisecond, time.Hour)
 	check.duration("fetch.timeout.robots", c.Fetch.Timeout.Robots, time.Millisecond, time.Hour)
 	check.size("fetch.max_body", c.Fetch.MaxBody, 1<<10, 1<<30)
+	check.size("fetch.max_sitemap", c.Fetch.MaxSitemap, 0, 1<<30)
 	check.positive("fetch.max_redirects", c.Fetch.MaxRedirects, 0, 20)
 	check.types(c.Fetch.Types)
 	check.positive("fetch.retries.timeout", c.Fetch.Retries.Timeout, 0, 10)

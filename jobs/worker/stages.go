@@ -138,6 +138,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Timeouts = wire.Timeouts{Connect: c.Fetch.Timeout.Connect.Std(), FirstByte: c.Fetch.Timeout.FirstByte.Std(), Total: c.Fetch.Timeout.Total.Std()}
 	f.RobotsTimeout = c.Fetch.Timeout.Robots.Std()
 	f.MaxBody = int64(c.Fetch.MaxBody)
+	f.MaxSitemap = int64(c.Fetch.MaxSitemap)
 	f.MaxRedirects = c.Fetch.MaxRedirects
 	f.Retries.Timeout, f.Retries.ServerError, f.Retries.RateLimited = c.Fetch.Retries.Timeout, c.Fetch.Retries.ServerError, c.Fetch.Retries.RateLimited
 	f.Retries.Robots = c.Fetch.Retries.Robots
@@ -235,7 +236,8 @@ func NewParser(c *config.Config) (*Parser, error) {
 	}
 	p, err := parse.New(parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
-		Store: c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
+		MaxSitemap: max(int(c.Fetch.MaxSitemap), 1),
+		Store:      c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
 	})
 	if err != nil {
 		return nil, err

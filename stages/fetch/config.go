@@ -19,6 +19,7 @@ type Config struct {
 	// it. Default 15s; 0, or more than Timeouts.Total, is as much as that.
 	RobotsTimeout time.Duration
 	MaxBody       int64 // bytes; default 5 MiB
+	MaxSitemap    int64 // bytes of a sitemap, where that is more; default 50 MiB
 	MaxRedirects  int   // default 5
 	Retries       Retries
 	Pauses        Pauses
@@ -72,6 +73,7 @@ func Default() Config {
 		Timeouts:      wire.Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second},
 		RobotsTimeout: 15 * time.Second,
 		MaxBody:       5 << 20,
+		MaxSitemap:    50 << 20,
 		MaxRedirects:  5,
 		Retries:       Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1, Robots: 2},
 		Pauses:        Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},
@@ -94,6 +96,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("fetch.timeout.robots: %v is less than 0", c.RobotsTimeout)
 	case c.MaxBody < 1 || c.MaxBody > 1<<30:
 		return fmt.Errorf("fetch.max_body: %d is not within 1 byte and 1 GiB", c.MaxBody)
+	case c.MaxSitemap < 0 || c.MaxSitemap > 1<<30:
+		return fmt.Errorf("fetch.max_sitemap: %d is not within 0 and 1 GiB", c.MaxSitemap)
 	case c.MaxRedirects < 0:
 		return fmt.Errorf("fetch.max_redirects: %d is less than 0", c.MaxRedirects)
 	case c.Checkpoint.Every <= 0 || c.Checkpoint.Bytes <= 0:

@@ -336,6 +336,10 @@ func (plainParser) Wants(mediaType string, _ []byte) bool {
 	return strings.HasPrefix(mediaType, "text/") && mediaType != "text/css" || strings.HasSuffix(mediaType, "xml")
 }
 
+func (plainParser) IsSitemap(_ string, prefix []byte) bool {
+	return bytes.Contains(prefix, []byte("<urlset"))
+}
+
 func (p plainParser) Refuses(contentType string) bool {
 	t := mediaType(contentType)
 	main, _, _ := strings.Cut(t, "/")

@@ -96,6 +96,27 @@ func TestWhatIsStoredTheParserSays(t *testing.T) {
 	})
 }
 
+// A sitemap may be as long as sitemaps.org allows, whatever bounds other documents.
+func TestSitemapsHaveABoundOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/xml")
+			fmt.Fprint(w, map[string]string{"/s": "<urlset>", "/x": "<other>"}[r.URL.Path], strings.Repeat("x", 90<<10))
+		}), "http://a.com/s", "http://a.com/x")
+		l.cfg.MaxBody, l.cfg.MaxSitemap = 20<<10, 60<<10
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetches := l.outcomes(r)
+		for path, want := range map[string]int64{"s": 60 << 10, "x": 20 << 10} {
+			if f := fetches["http://a.com/"+path]; f.Outcome != schema.OK || f.ContentBytes != want || f.Truncated != schema.TruncatedLength {
+				t.Errorf("%s: %s, %d bytes, truncated %q; want %d", path, f.Outcome, f.ContentBytes, f.Truncated, want)
+			}
+		}
+	})
+}
+
 func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 	for _, tt := range []struct {
 		contentType, length string

@@ -18,6 +18,9 @@ type Parser interface {
 	// Refuses reports whether a Content-Type alone tells that its document is not to be
 	// stored, whatever the bytes are.
 	Refuses(contentType string) bool
+	// IsSitemap reports whether a document of a media type that Sniff gave for these
+	// first bytes is a sitemap, which may be longer than others.
+	IsSitemap(mediaType string, prefix []byte) bool
 	// Parse gives what a document holds. An error means that the parser failed,
 	// not that the document is odd: the URL ends as internal_error.
 	Parse(doc *Document) (*Parsed, error)

@@ -34,6 +34,7 @@ type ask struct {
 	known      *payload // that the URL had; header asks for another, if any
 	onHead     func(x *wire.Exchange) bool
 	onPrefix   func(x *wire.Exchange, prefix []byte) bool
+	allow      func(x *wire.Exchange, prefix []byte) int64
 }
 
 // sent is a request that was made, or tried. Release its exchange.
@@ -74,7 +75,7 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		return s
 	}
 	looked := row.DNSMS
-	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix}
+	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix, Allow: a.allow}
 	if a.purpose == schema.ForRobots {
 		// One octet more than is read tells a file that is longer.
 		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1

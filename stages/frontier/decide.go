@@ -102,11 +102,15 @@ func (d *decider) tried(g *group, k *urlkey.Key, o *outcome, other bool) error {
 	if !other {
 		r.LastPlanned = d.round
 	}
-	return d.url(d.cfg.after(r, &prior, o, !other && moved(o)))
+	r = d.cfg.after(r, &prior, o, !other && moved(o))
+	if g.inlink != nil {
+		d.cfg.announced(&r, g.inlink.LastMod)
+	}
+	return d.url(r)
 }
 
 // again looks at a known URL that was not requested: if it still waits, it may have
-// come nearer or gained weight.
+// come nearer or gained weight; if it was fetched, it may have changed.
 func (d *decider) again(g *group, k *urlkey.Key) error {
 	p := g.prior
 	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
@@ -122,6 +126,11 @@ func (d *decider) again(g *group, k *urlkey.Key) error {
 	}
 	if waits {
 		d.waiting++
+	}
+	if g.inlink != nil && g.inlink.LastMod > p.LastFetched {
+		if r := d.record(g, k, p.Depth); d.cfg.announced(&r, g.inlink.LastMod) {
+			return d.url(r)
+		}
 	}
 	return nil
 }

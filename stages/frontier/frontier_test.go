@@ -467,6 +467,54 @@ func TestKnownURLs(t *testing.T) {
 	}
 }
 
+// A page is due sooner where its host's sitemap says that it has changed since it was
+// fetched; how often many sitemaps say so is bounded.
+func TestSitemapsBringPagesForward(t *testing.T) {
+	b := bucket(t)
+	day := 24 * time.Hour.Milliseconds()
+	const then = 100 // of the earlier fetch, in days
+	was := func(s schema.URLState) func(*schema.URLRecord) {
+		return func(r *schema.URLRecord) {
+			r.LastFetched, r.NextDue, r.Fetches, r.LastPlanned = then*day, (then+30)*day, 2, "2026-10.0"
+		}
+	}
+	said := func(days int64) func(*schema.Inlink) { return func(l *schema.Inlink) { l.LastMod = days * day } }
+	names := []string{"changed", "changed-at-once", "changed-before", "will-change", "will-change-late", "not-said", "gone"}
+	var known []schema.URLRecord
+	for _, n := range names {
+		s := schema.StateFetched
+		if n == "gone" {
+			s = schema.StateGone
+		}
+		known = append(known, state(t, "http://a.example/"+n, s, was(s)))
+	}
+	urls, _, _ := run(t, b, Default(), world{
+		fetches: []schema.Fetch{fetch(t, "http://a.example/now", schema.OK, nil)},
+		inlinks: []schema.Inlink{
+			link(t, "http://a.example/changed", said(then+7)), link(t, "http://a.example/changed-at-once", func(l *schema.Inlink) { l.LastMod = then*day + 1 }),
+			link(t, "http://a.example/changed-before", said(then)), link(t, "http://a.example/will-change", said(then+29)),
+			link(t, "http://a.example/will-change-late", said(then+31)), link(t, "http://a.example/not-said", nil), link(t, "http://a.example/gone", said(then+7)),
+			link(t, "http://a.example/now", func(l *schema.Inlink) { l.LastMod = at + 3*day }),
+		},
+	}, seal(t, b, "2026-10", 0, 1, known...))
+	got := map[string]int64{}
+	for _, u := range urls {
+		got[u.URL] = u.NextDue
+		if u.State != schema.StateFetched || u.LastPlanned == "" {
+			t.Errorf("%+v", u)
+		}
+	}
+	want := map[string]int64{
+		"http://a.example/changed":         (then + 7) * day,
+		"http://a.example/changed-at-once": (then + 1) * day,
+		"http://a.example/will-change":     (then + 29) * day,
+		"http://a.example/now":             at + 3*day,
+	}
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Errorf("due (-want +got):\n%s", d)
+	}
+}
+
 // Invariant 6, on a tangle of links, and that the number of buckets decides nothing.
 func TestNoTargetIsLost(t *testing.T) {
 	var w world

@@ -112,6 +112,22 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
+// announced brings the next fetch of a URL forward where a sitemap of its host says that
+// it has changed since the last one: to that change (a date to come is waited for), but
+// no sooner after the last fetch than the least interval, since many sitemaps always say
+// now. It reports whether the time has moved.
+func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
+	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
+		return false
+	}
+	due := max(lastmod, r.LastFetched+c.MinInterval.Milliseconds())
+	if due >= r.NextDue {
+		return false
+	}
+	r.NextDue = due
+	return true
+}
+
 // content notes what the next request may be made conditional on, and where the
 // content lies that it would stand for.
 func content(r, prior *schema.URLRecord, o *outcome) {

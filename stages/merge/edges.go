@@ -83,6 +83,9 @@ func (e *edges) add(l *schema.Link) error {
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
 	row.TargetSURT, row.Target = k.SURT, l.Target
 	row.Kind, row.Nofollow, row.Anchor, row.Ordinal = l.Kind, l.Nofollow, l.Anchor, l.Ordinal
+	if row.LastMod = 0; k.Host == e.source.SourceHost { // another host's word on it is no reason to ask again
+		row.LastMod = l.LastMod
+	}
 	return e.edges.Add(&row)
 }
 

@@ -366,6 +366,29 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 	}
 }
 
+// What a sitemap says of when a page changed counts for pages of its own host.
+func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
+	one, other := link(t, a, a+"2", schema.KindSitemap, 0), link(t, a, x, schema.KindSitemap, 1)
+	one.LastMod, other.LastMod = 7_000, 8_000
+	w := newWorld(t, []string{a}, segment{
+		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{page(t, a, a, "", 2)}, text: []schema.Text{text(t, a, "")},
+		links: []schema.Link{one, other},
+	})
+	r := w.mustMerge()
+	got := map[string]int64{}
+	for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
+		got[e.Target] = e.LastMod
+	}
+	if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0}, got); d != "" {
+		t.Errorf("edges (-want +got):\n%s", d)
+	}
+	for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
+		if l.LastMod == 0 {
+			t.Errorf("%+v has lost its date", l)
+		}
+	}
+}
+
 func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 	denied := fetch(t, b, schema.RobotsUnreachable, 0)
 	robots := schema.Capture{URLColumns: schema.URLColumns{SURT: keyOf(t, a+"robots.txt").SURT, URL: a + "robots.txt", Path: "/robots.txt", Protocol: "https"},

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"bytes"
 	"fmt"
 
 	"crawlbatch.io/crawlbatch/formats/mediatype"
@@ -93,6 +94,20 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 		return stored
 	}
 	return p.registry.of(mediaType).wants(prefix)
+}
+
+// IsSitemap reports whether a document of a media type, as Sniff gives it, that begins
+// with prefix is a sitemap or an index of them, not compressed: it may be as long as
+// sitemaps.org allows.
+func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
+	switch mediaType {
+	case "application/xml", "text/xml":
+		head := bytes.ToLower(prefix[:min(len(prefix), SniffLen)])
+		return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
+	case "text/plain":
+		return urlList(prefix)
+	}
+	return false
 }
 
 // Refuses reports whether a Content-Type field alone tells that a document is not to

@@ -219,6 +219,18 @@ func TestASitemapKeepsAllItsPages(t *testing.T) {
 	}
 }
 
+func TestASitemapIsReadToItsOwnBound(t *testing.T) {
+	p := newParser(t)
+	p.cfg.MaxBody, p.cfg.MaxSitemap = 10<<10, 30<<10
+	body := strings.Repeat("<url><loc>/a</loc></url>", 4000)
+	for head, want := range map[string]int{"<urlset>": (30<<10 - 8) / 24, "<rss><item><link>/f</link></item>": 1} {
+		r := p.Parse(&Document{URL: "https://example.com/s.xml", ContentType: "application/xml", Body: []byte(head + body)})
+		if !r.Cut || len(r.Links) != want {
+			t.Errorf("%s: %d links, cut %t; want %d", head, len(r.Links), r.Cut, want)
+		}
+	}
+}
+
 // TestRealSitemaps reads the files of the test data as a server would send them.
 func TestRealSitemaps(t *testing.T) {
 	const dir = "../../../shared/data/sitemaps"

@@ -149,6 +149,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"malformed UTF-8", "text/html; charset=utf-8", fill("ü", "\xE2\x82 ü ü "), 192},
 		{"malformed bytes that become three each", "text/html; charset=euc-jp", fill("", "\xFF"), 192},
 		{"plain text", "text/plain", fill("", "A line of text.\n"), 96},
+		{"a sitemap", "text/xml", fill("<urlset>", "<url><loc>/a</loc><priority>0.5</priority></url>"), 64},
+		{"a sitemap of one entry's images", "text/xml", fill("<urlset><url><loc>/a</loc>", "<image:image><image:loc>/i</image:loc></image:image>"), 16},
+		{"a feed", "application/rss+xml", fill("<rss>", "<item><title>A title</title><link>/a</link><description>A &lt;b&gt; word</description></item>"), 64},
+		{"a feed's unended text", "application/rss+xml", fill("<rss><item><description>", "&lt;p>A<p> word"), 32},
+		{"a JSON feed", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[`, `{"url":"/a","title":"A title"},`), 128},
 		{"NULs", "text/html", fill("", "\x00"), 64},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

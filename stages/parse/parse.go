@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
+	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
@@ -37,6 +38,8 @@ type Config struct {
 	MaxText int
 	// MaxBody is how many bytes of a body are read. Default 50 MiB.
 	MaxBody int
+	// MaxSitemap is how many bytes of a sitemap are read, where that is more. Default 50 MiB.
+	MaxSitemap int
 	// Store and Skip are media ranges (see package mediatype) of documents that are to
 	// be stored, or not, whatever the handlers want; the most specific range decides.
 	// They are what Wants goes by: Parse reads whatever it is given.
@@ -49,7 +52,7 @@ func (c *Config) setDefaults() {
 	for _, d := range [...]struct {
 		v   *int
 		def int
-	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.Topics, 15}} {
+	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.MaxSitemap, sitemap.MaxBytes}, {&c.Topics, 15}} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
@@ -151,10 +154,14 @@ func (p *Parser) Parse(d *Document) *Result {
 	r.Text.SURT, r.Text.URL = key.SURT, key.URL
 
 	body := d.Body
-	if len(body) > p.cfg.MaxBody {
-		body, r.Cut = body[:p.cfg.MaxBody], true
+	r.MimeDetected = Sniff(d.ContentType, body[:min(len(body), p.cfg.MaxBody)])
+	most := p.cfg.MaxBody
+	if p.IsSitemap(r.MimeDetected, body[:min(len(body), SniffLen)]) {
+		most = max(most, p.cfg.MaxSitemap)
 	}
-	r.MimeDetected = Sniff(d.ContentType, body)
+	if len(body) > most {
+		body, r.Cut = body[:most], true
+	}
 	r.Page.MimeDetected = r.MimeDetected
 
 	s := p.pool.Get().(*state)

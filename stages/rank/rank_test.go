@@ -31,6 +31,7 @@ type edge struct {
 	kind     schema.LinkKind
 	nofollow bool
 	anchor   string
+	lastmod  int64
 }
 
 // world writes what merge would have written of edges, with hosts dealt to
@@ -60,7 +61,7 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 		to := key(e.to)
 		rows[p] = append(rows[p], schema.Edge{
 			TargetBucket: int32(urlkey.Bucket(to.Domain, buckets)), TargetSURT: to.SURT, Target: to.URL, Source: key(e.from).URL,
-			SourceHost: host(e.from), SourceDepth: e.depth, Kind: cmp.Or(e.kind, schema.KindA), Nofollow: e.nofollow, Anchor: e.anchor, Ordinal: int32(i),
+			SourceHost: host(e.from), SourceDepth: e.depth, Kind: cmp.Or(e.kind, schema.KindA), Nofollow: e.nofollow, Anchor: e.anchor, Ordinal: int32(i), LastMod: e.lastmod,
 		})
 		hosts[p][host(e.from)] = true
 		if host(e.from) != host(e.to) {
@@ -145,7 +146,8 @@ func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
 		{from: "a/1", to: "b/x", depth: 2, anchor: "one"},
 		{from: "a/1", to: "b/x", depth: 2, anchor: "two"},
 		{from: "a/2", to: "b/x", depth: 1, anchor: "two", nofollow: true},
-		{from: "c/1", to: "b/x", depth: 3, anchor: "two"},
+		{from: "c/1", to: "b/x", depth: 3, anchor: "two", lastmod: 7_000},
+		{from: "c/2", to: "b/x", depth: 3, anchor: "two", lastmod: 5_000},
 		{from: "b/x", to: "b/x", depth: 0},
 		{from: "a/1", to: "b/n", depth: 2, nofollow: true},
 		{from: "a/2", to: "b/n", depth: 1, nofollow: true},
@@ -154,7 +156,7 @@ func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
 	want := []schema.Inlink{
 		{URL: "http://b.test/img", SURT: "test,b)/img", Inlinks: 1, InlinkHosts: 1, SourceDepth: 2, FirstSource: "http://a.test/1", Anchors: []string{}},
 		{URL: "http://b.test/n", SURT: "test,b)/n", Inlinks: 2, InlinkHosts: 1, FollowKind: true, SourceDepth: 1, FirstSource: "http://a.test/2", Anchors: []string{}},
-		{URL: "http://b.test/x", SURT: "test,b)/x", Inlinks: 3, InlinkHosts: 2, Followed: true, FollowKind: true, SourceDepth: 0, FirstSource: "http://b.test/x", Anchors: []string{"two", "one"}},
+		{URL: "http://b.test/x", SURT: "test,b)/x", LastMod: 7_000, Inlinks: 4, InlinkHosts: 2, Followed: true, FollowKind: true, SourceDepth: 0, FirstSource: "http://b.test/x", Anchors: []string{"two", "one"}},
 	}
 	empty := gocmp.Transformer("nil", func(s []string) string { return strings.Join(s, "|") })
 	if d := gocmp.Diff(want, inlinks, empty); d != "" {

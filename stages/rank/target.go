@@ -71,6 +71,7 @@ func (t *target) add(e *schema.Edge) {
 			t.anchors[e.Anchor]++
 		}
 	}
+	t.row.LastMod = max(t.row.LastMod, e.LastMod)
 	kind := t.followed[e.Kind]
 	counts := kind && !e.Nofollow
 	t.row.FollowKind = t.row.FollowKind || kind

@@ -373,6 +373,39 @@ func TestFiltersStopTheBody(t *testing.T) {
 	x.Release()
 }
 
+func TestTheBeginningMayAllowALongerBody(t *testing.T) {
+	body := "<urlset>" + noise(300_000)
+	chunks := ""
+	for rest := body; rest != ""; {
+		n := min(len(rest), 7_000)
+		chunks += fmt.Sprintf("%x\r\n%s\r\n", n, rest[:n])
+		rest = rest[n:]
+	}
+	for name, raw := range map[string]string{
+		"length": "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\n\r\n" + body,
+		"chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n",
+		"end":    "HTTP/1.1 200 OK\r\n\r\n" + body,
+		"gzip":   "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gz(body),
+	} {
+		for _, allowed := range []int64{0, 50_000, 200_000, 1 << 20} {
+			c := clientTo(t, rawServer(t, answer(raw)), func(c *Config) { c.MaxBody = 100_000 })
+			x, err := c.Do(context.Background(), &Request{URL: "http://host.test/",
+				OnPrefix: func(*Exchange, []byte) bool { return true },
+				Allow: func(_ *Exchange, b []byte) int64 {
+					if !strings.HasPrefix(string(b), "<urlset>") {
+						t.Errorf("%s: began with %.20q", name, b)
+					}
+					return allowed
+				}})
+			want := min(len(body), int(max(allowed, 100_000)))
+			if err != nil || string(x.Body) != body[:want] || (x.BodyTruncated == TruncLength) != (want < len(body)) {
+				t.Errorf("%s, %d allowed: %d bytes, want %d, truncated %q, %v", name, allowed, len(x.Body), want, x.BodyTruncated, err)
+			}
+			x.Release()
+		}
+	}
+}
+
 func TestBodyIsCutAtTheLimit(t *testing.T) {
 	const limit = 100_000
 	exact, over := strings.Repeat("x", limit), strings.Repeat("x", limit+1)

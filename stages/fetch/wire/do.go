@@ -180,7 +180,12 @@ func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error)
 			c.decode <- struct{}{}
 			b, owned := d.prefix(x)
 			<-c.decode
-			ok := e.req.OnPrefix(x, b[:min(len(b), prefixLen)])
+			first := b[:min(len(b), prefixLen)]
+			ok := e.req.OnPrefix(x, first)
+			if ok && e.req.Allow != nil {
+				m.maxBody = max(m.maxBody, e.req.Allow(x, first))
+				d.maxBody = m.maxBody
+			}
 			if owned {
 				putBuffer(b)
 			}

@@ -45,6 +45,10 @@ type Request struct {
 	// sniffing looks at). If it returns false no more is read: Filtered. The
 	// slice is valid during the call.
 	OnPrefix func(x *Exchange, prefix []byte) bool
+	// Allow, if not nil, is called after OnPrefix, if that returns true, with the same
+	// bytes, and may allow payload and decoded body of this response to be longer than
+	// MaxBody: so many bytes. Less changes nothing.
+	Allow func(x *Exchange, prefix []byte) int64
 }
 
 // Write describes a request that is about to be written.
