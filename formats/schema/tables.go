@@ -90,7 +90,7 @@ type Page struct {
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
 	TDMPolicy     string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
 	WordCount     int32    `parquet:"word_count" doc:"words of the main text"`
-	Topics        []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
+	Topics        []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
 	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash       int64    `parquet:"simhash" doc:"64-bit SimHash of the main text"`
 	DuplicateOf   string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`

@@ -29,9 +29,11 @@ const (
 	kindBool
 	kindFloat
 	kindStrings // []string
+	kindInts    // []int32
 	kindBytes   // []byte
 	kindPtrBool
 	kindPtrInt
+	kindPtrFloat
 )
 
 var errSpill = errors.New("damaged spill file")
@@ -77,6 +79,8 @@ func kindOf(t reflect.Type) (fieldKind, bool) {
 		switch t.Elem().Kind() {
 		case reflect.String:
 			return kindStrings, true
+		case reflect.Int32:
+			return kindInts, true
 		case reflect.Uint8:
 			return kindBytes, true
 		}
@@ -86,6 +90,8 @@ func kindOf(t reflect.Type) (fieldKind, bool) {
 			return kindPtrBool, true
 		case reflect.Int16, reflect.Int32, reflect.Int64:
 			return kindPtrInt, true
+		case reflect.Float64:
+			return kindPtrFloat, true
 		}
 	}
 	return 0, false
@@ -103,7 +109,9 @@ func (l *rowLayout) textBytes(v reflect.Value) int {
 			for j := range s.Len() {
 				n += 16 + s.Index(j).Len()
 			}
-		case kindPtrBool, kindPtrInt:
+		case kindInts:
+			n += 4 * v.FieldByIndex(f.index).Len()
+		case kindPtrBool, kindPtrInt, kindPtrFloat:
 			n += 8
 		}
 	}
@@ -133,6 +141,15 @@ func (l *rowLayout) encode(buf []byte, v reflect.Value) []byte {
 			for j := range f.Len() {
 				buf = appendText(buf, f.Index(j).String())
 			}
+		case kindInts:
+			if f.IsNil() {
+				buf = append(buf, 0)
+				break
+			}
+			buf = binary.AppendUvarint(buf, uint64(f.Len())+1)
+			for j := range f.Len() {
+				buf = binary.AppendVarint(buf, f.Index(j).Int())
+			}
 		case kindBytes:
 			if f.IsNil() {
 				buf = append(buf, 0)
@@ -151,6 +168,12 @@ func (l *rowLayout) encode(buf []byte, v reflect.Value) []byte {
 				buf = append(buf, 0)
 			} else {
 				buf = binary.AppendVarint(append(buf, 1), f.Elem().Int())
+			}
+		case kindPtrFloat:
+			if f.IsNil() {
+				buf = append(buf, 0)
+			} else {
+				buf = binary.LittleEndian.AppendUint64(append(buf, 1), math.Float64bits(f.Elem().Float()))
 			}
 		}
 	}
@@ -193,6 +216,16 @@ func (l *rowLayout) decode(data string, v reflect.Value) error {
 				s.Index(j).SetString(d.text())
 			}
 			f.Set(s)
+		case kindInts:
+			n, ok := d.length()
+			if !ok {
+				break
+			}
+			s := reflect.MakeSlice(f.Type(), n, n)
+			for j := range n {
+				s.Index(j).SetInt(d.varint())
+			}
+			f.Set(s)
 		case kindBytes:
 			if n, ok := d.length(); ok {
 				f.SetBytes([]byte(d.take(n)))
@@ -206,6 +239,11 @@ func (l *rowLayout) decode(data string, v reflect.Value) error {
 			if d.byte() == 1 {
 				f.Set(reflect.New(f.Type().Elem()))
 				f.Elem().SetInt(d.varint())
+			}
+		case kindPtrFloat:
+			if d.byte() == 1 {
+				f.Set(reflect.New(f.Type().Elem()))
+				f.Elem().SetFloat(d.float())
 			}
 		}
 	}
