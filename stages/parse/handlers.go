@@ -151,13 +151,20 @@ func (s *state) finishText(p *Parser, r *Result) {
 	lang := text.Language(declared, sample)
 	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
 
-	s.lowered = text.Lower(s.lowered[:0], r.Text.Main)
-	r.Page.TextDigest = text.Digest(s.lowered)
-	r.Page.SimHash = int64(s.hasher.Of(r.Text.Main))
-	r.Page.WordCount = s.terms.Count(s.lowered, lang)
-	for _, t := range s.terms.Top(p.cfg.Topics) {
-		r.Page.Topics = append(r.Page.Topics, t.Text)
+	s.normal.Of(r.Text.Main)
+	r.Page.TextDigest = text.Digest(s.normal.Bytes)
+	r.Page.SimHash = int64(s.hasher.Of(string(s.normal.Bytes)))
+	r.Page.WordCount = s.terms.Count(&s.normal, lang)
+	top := s.terms.Top(p.cfg.Terms)
+	if len(top) == 0 {
+		return
 	}
+	r.Terms = schema.TermCounts{Terms: make([]string, len(top)), Counts: make([]int32, len(top))}
+	for i, t := range top {
+		r.Terms.Terms[i], r.Terms.Counts[i] = t.Text, t.Count
+	}
+	n := min(len(top), p.cfg.Topics)
+	r.Page.Topics = r.Terms.Terms[:n:n]
 }
 
 // finishMeta writes what the page says of itself, and its links. all is the outline's text.

@@ -31,7 +31,9 @@ type Config struct {
 	MaxText int
 	// MaxBody is how many bytes of a body are read. Default 50 MiB.
 	MaxBody int
-	// Topics is how many topics a page has at most. Default 15.
+	// Terms is how many terms of a page are kept with their counts. Default 50.
+	Terms int
+	// Topics is how many topics a page has at most: the first of its terms. Default 15.
 	Topics int
 }
 
@@ -39,7 +41,7 @@ func (c *Config) setDefaults() {
 	for _, d := range [...]struct {
 		v   *int
 		def int
-	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.Topics, 15}} {
+	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.Terms, 50}, {&c.Topics, 15}} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
@@ -75,7 +77,8 @@ const (
 // Result is what a document says. It shares no memory with the document's body.
 type Result struct {
 	Kind  Kind
-	Page  schema.Page // the columns that the document decides
+	Page  schema.Page       // the columns that the document decides
+	Terms schema.TermCounts // of the main content
 	Text  schema.Text
 	Links []schema.Link
 
@@ -113,10 +116,10 @@ func (p *Parser) Sniff(contentType string, prefix []byte) string { return Sniff(
 
 // state is the memory of one parse, reused.
 type state struct {
-	html    htmlPass
-	hasher  simhash.Hasher
-	terms   text.Terms
-	lowered []byte
+	html   htmlPass
+	hasher simhash.Hasher
+	terms  text.Terms
+	normal text.Normal
 }
 
 // maxKept is how much memory a state may keep between documents, bytes of text.
@@ -148,7 +151,7 @@ func (p *Parser) Parse(d *Document) *Result {
 	s.header(d, p.cfg.Agent)
 	handlerOf(r.MimeDetected)(p, s, d, body, r)
 	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
-	if len(s.lowered) <= maxKept && s.html.small() {
+	if len(s.normal.Bytes) <= maxKept && s.html.small() {
 		p.pool.Put(s)
 	}
 	return r
