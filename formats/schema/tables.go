@@ -89,10 +89,16 @@ type Page struct {
 	ContentSignal string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
 	TDMPolicy     string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
-	WordCount     int32    `parquet:"word_count" doc:"words of the main text"`
+	WordCount     int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
+	Scripts       []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
+	ScriptWords   []int32  `parquet:"script_words,list" doc:"how many words are of each of scripts"`
+	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	PageHint      PageHint `parquet:"page_hint,optional,dict" doc:"what the page looks like that answers instead of content: soft_404, parked, default_page, under_construction, blocked; null: like content"`
 	Topics        []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
 	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
-	SimHash       int64    `parquet:"simhash" doc:"64-bit SimHash of the main text"`
+	SimHash       int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
 	DuplicateOf   string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
 	DuplicateKind string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
 	ClusterSize   int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`

@@ -248,5 +248,5 @@ type Parser struct{ *parse.Parser }
 // Parse implements fetch.Parser.
 func (p *Parser) Parse(d *fetch.Document) (*fetch.Parsed, error) {
 	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body, Fetched: d.Fetched})
-	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Text: r.Text, Links: r.Links}, nil
+	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Terms: r.Terms, Text: r.Text, Links: r.Links}, nil
 }

@@ -61,6 +61,7 @@ func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
 	}
 	r.Cut = r.Cut || h.out.Cut()
 	s.finishText(p, r)
+	s.signals(r, doc)
 	s.finishMeta(p, r, all)
 }
 
@@ -148,23 +149,12 @@ func (s *state) finishText(p *Parser, r *Result) {
 	if len(sample) < 200 {
 		sample = r.Text.Full
 	}
-	lang := text.Language(declared, sample)
-	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
-
 	s.normal.Of(r.Text.Main)
+	lang := s.language(declared, sample)
+	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
 	r.Page.TextDigest = text.Digest(s.normal.Bytes)
 	r.Page.SimHash = int64(s.hasher.Of(string(s.normal.Bytes)))
-	r.Page.WordCount = s.terms.Count(&s.normal, lang)
-	top := s.terms.Top(p.cfg.Terms)
-	if len(top) == 0 {
-		return
-	}
-	r.Terms = schema.TermCounts{Terms: make([]string, len(top)), Counts: make([]int32, len(top))}
-	for i, t := range top {
-		r.Terms.Terms[i], r.Terms.Counts[i] = t.Text, t.Count
-	}
-	n := min(len(top), p.cfg.Topics)
-	r.Page.Topics = r.Terms.Terms[:n:n]
+	s.counts(p, r)
 }
 
 // finishMeta writes what the page says of itself, and its links. all is the outline's text.

@@ -16,7 +16,12 @@ import (
 // differ though the document is the same.
 //
 //	1: the first.
-const Version = 1
+//	2: the normal form of texts (and so text_digest and simhash) is composed and without
+//	   soft hyphens, words are those of package text (and so word_count and topics),
+//	   scripts, signals of quality, page_hint and term counts.
+//
+// It counts the definition of the fingerprint (simhash.Version, now 1) as well.
+const Version = 2
 
 // Config is what a parser is made of. Zero values mean the defaults.
 type Config struct {

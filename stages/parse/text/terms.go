@@ -306,6 +306,9 @@ func (t *Terms) appendName(dst []byte, id int32) []byte {
 	return append(dst, t.text[b.start:b.end]...)
 }
 
+// Words is the number of words of the text.
+func (t *Terms) Words() int32 { return t.words }
+
 // StopRatio is the share of stop words among the words of letters and ideographs that
 // were looked at; false where the language has no list or the text no such words.
 func (t *Terms) StopRatio() (float64, bool) {
