@@ -46,6 +46,7 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"in flight of a domain", "politeness:\n  domains:\n    a.com: {in_flight_per_host: 65}\n", `crawlbatch.yaml:3: politeness.domains.a.com.in_flight_per_host is 65: it may be 0 to 64`},
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it may be none, host, domain, any`},
+		{"an extractor there is not", "parse:\n  main_text: best\n", `crawlbatch.yaml:2: parse.main_text is "best": it may be fast, trafilatura`},
 		{"twice", "plan:\n  max_depth: 1\n  max_depth: 2\n", `crawlbatch.yaml:3: mapping key "max_depth" already defined at [2:3]`},
 		{"a name server by name", "fetch:\n  resolvers: [192.0.2.1, dns.example]\n", `crawlbatch.yaml:2: fetch.resolvers holds "dns.example", which is no name server: write ADDRESS or ADDRESS:PORT`},
 		{"unset variable", "user_agent: a\nfetch:\n  proxy: ${NOPE}\n", `crawlbatch.yaml:3: ${NOPE} is not set in the environment: set it or remove it`},

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/frontier"
 	"crawlbatch.io/crawlbatch/stages/merge"
 	"crawlbatch.io/crawlbatch/stages/parse"
+	"crawlbatch.io/crawlbatch/stages/parse/trafilatura"
 	"crawlbatch.io/crawlbatch/stages/publish"
 	"crawlbatch.io/crawlbatch/stages/rank"
 )
@@ -233,9 +234,13 @@ func NewParser(c *config.Config) (*Parser, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parse.New(parse.Config{
+	pc := parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
-	})
+	}
+	if c.Parse.MainText == "trafilatura" {
+		pc.MainText = trafilatura.Main
+	}
+	p, err := parse.New(pc)
 	if err != nil {
 		return nil, err
 	}

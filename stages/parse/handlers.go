@@ -55,7 +55,7 @@ func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
 	}
 	all := h.out.All()
 	r.Text.Full = h.out.Full(all)
-	r.Text.Main = h.out.Main()
+	r.Text.Main = p.mainText(h, doc)
 	if r.Text.Main == r.Text.Full {
 		r.Text.Main = r.Text.Full // the same memory
 	}
@@ -63,6 +63,16 @@ func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
 	s.finishText(p, r)
 	s.signals(r, doc)
 	s.finishMeta(p, r, all)
+}
+
+// mainText chooses the main content of a document that has been read.
+func (p *Parser) mainText(h *htmlPass, doc []byte) string {
+	if p.cfg.MainText != nil {
+		if lines, err := p.cfg.MainText(doc); err == nil {
+			return cut(lines, p.cfg.MaxText)
+		}
+	}
+	return h.out.Main()
 }
 
 // readPlain reads plain text: every line is a block. A list of URLs is a sitemap.

@@ -36,6 +36,10 @@ type Config struct {
 	MaxText int
 	// MaxBody is how many bytes of a body are read. Default 50 MiB.
 	MaxBody int
+	// MainText chooses the main content of an HTML document, which it gets as UTF-8, in
+	// the place of package text. What it returns an error for package text chooses.
+	// Default: none.
+	MainText func(doc []byte) (lines string, err error)
 	// Terms is how many terms of a page are kept with their counts. Default 50.
 	Terms int
 	// Topics is how many topics a page has at most: the first of its terms. Default 15.
