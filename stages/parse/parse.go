@@ -17,8 +17,9 @@ import (
 //
 //	1: the first.
 //	2: the normal form of texts (and so text_digest and simhash) is composed and without
-//	   soft hyphens, words are those of package text (and so word_count and topics),
-//	   scripts, signals of quality, page_hint and term counts.
+//	   soft hyphens; main content knows more of captions, quoted posts and footers; words are
+//	   those of package text (and so word_count and topics);
+//	   scripts, signals of quality, page_hint and term counts; a declared language is doubted.
 //
 // It counts the definition of the fingerprint (simhash.Version, now 1) as well.
 const Version = 2

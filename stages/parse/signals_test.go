@@ -148,3 +148,23 @@ func TestSignalsOfQuality(t *testing.T) {
 		t.Errorf("scripts %v %v", p.Scripts, p.ScriptWords)
 	}
 }
+
+func TestCaptionsAndQuotedPostsInMainContent(t *testing.T) {
+	const p1 = "The lighthouse stands at the end of the cape, and its light can be seen far out at sea, every night of the year."
+	const p2 = "The keeper wrote down the weather each day for forty years, and left out no day of them."
+	page := "<html><body><nav><a href=/>Home</a></nav><div><p>" + p1 + "</p><p><img src=/a.png><span class=newsCaption>The lamp, which was lit each night (Image: A. Photographer)</span></p>" +
+		"<div class=social-media-embed><blockquote><p>A post that somebody wrote on the lamp of the lighthouse.</p></blockquote></div><p>" + p2 + "</p>" +
+		"<ul><li><a href=/1>Links that are as long as the text behind them, and longer than a third of it all</a> - with words enough behind the link to be read as running text too.</ul>" +
+		"</div><div class=footer>Example, 12 Harbour Road, Seatown. Registered in Seatown. All rights reserved, and so on, as footers say.</div></body></html>"
+	got := newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(page)}).Text.Main
+	for _, want := range []string{p1, "A post that somebody", p2, "Links that are", "behind the link"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in %q", want, got)
+		}
+	}
+	for _, not := range []string{"Photographer", "Harbour", "Home"} {
+		if strings.Contains(got, not) {
+			t.Errorf("%q is in %q", not, got)
+		}
+	}
+}

@@ -41,6 +41,7 @@ func TestHintsOfNames(t *testing.T) {
 	for in, want := range map[string]Hint{
 		"related-posts": Clutter, "post__share": Clutter, "socialShare": Clutter, "relatedposts": 0, "ad": Clutter, "side ad-box": Clutter,
 		"bOfADvBY": 0, "header": 0, "loading": 0, "": 0, "COMMENTS": Clutter, "img-caption": Caption,
+		"newsCaption": Caption, "social-media-embed": 0, "embed": 0, "page-footer": Clutter | Imprint, "cookie-notice": Clutter | Imprint,
 	} {
 		if got := OfName([]byte(in)); got != want {
 			t.Errorf("OfName(%q) = %b, want %b", in, got, want)
@@ -94,6 +95,7 @@ func TestMainContent(t *testing.T) {
 		{"the element with the prose", "<body <div *One *Two > <div !Title " + p1 + " #Next " + p2 + " > <div.sidebar " + p2 + " > >", plain(p1 + "\nNext\n" + p2)},
 		{"prose in two elements is found in what holds both", "<body <div <div " + p1 + " > <div " + p2 + " > > <div.footer " + p1[:30] + " > >", plain(p1 + "\n" + p2)},
 		{"clutter that holds most of the page is none", "<body <div.comments " + p1 + " " + p2 + " > >", plain(p1 + "\n" + p2)},
+		{"a footer by its name, though it holds half of the prose", "<body <div " + p1 + " > <div.page-footer " + p2 + " > >", plain(p1)},
 		{"headings that nothing follows", "<body " + p1 + " #Related #More >", plain(p1)},
 		{"a page without prose", "<body Hello. *A_link_only >", "Hello."},
 		{"links alone", "<body *One *Two >", ""},
