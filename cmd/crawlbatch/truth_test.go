@@ -277,7 +277,8 @@ func crawledLinks(r simweb.Round, links []schema.Link) []simweb.Link {
 	var rows []simweb.Link
 	for _, l := range links {
 		if known[l.Source] && l.Kind != schema.KindRedirect {
-			rows = append(rows, simweb.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow, Position: l.Position, Ordinal: l.Ordinal})
+			rows = append(rows, simweb.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow, Position: l.Position,
+				Hreflang: l.Hreflang, Ordinal: l.Ordinal})
 		}
 	}
 	slices.SortFunc(rows, func(a, b simweb.Link) int {

@@ -22,6 +22,7 @@ type Fetch struct {
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
 	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
+	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type of a 2xx answer as sniffed from what was read of it, of a mime_filtered one too"`
 	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
 	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL that answered last"`
@@ -71,46 +72,63 @@ type Request struct {
 type Page struct {
 	URLColumns
 	CaptureColumns
-	Title         string   `parquet:"title,optional" doc:"text of the title element"`
-	Description   string   `parquet:"description,optional" doc:"meta description"`
-	Keywords      string   `parquet:"keywords,optional" doc:"meta keywords"`
-	Author        string   `parquet:"author,optional" doc:"meta author"`
-	Language      string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
-	CanonicalURL  string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares"`
-	OGTitle       string   `parquet:"og_title,optional" doc:"Open Graph title"`
-	OGDescription string   `parquet:"og_description,optional" doc:"Open Graph description"`
-	OGImage       string   `parquet:"og_image,optional" doc:"Open Graph image"`
-	OGType        string   `parquet:"og_type,optional,dict" doc:"Open Graph type"`
-	PublishedAt   int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states"`
-	ModifiedAt    int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states"`
-	Robots        string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
-	Indexable     bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
-	Unavailable   int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
-	ContentSignal string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
-	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
-	TDMPolicy     string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
-	WordCount     int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
-	Scripts       []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
-	ScriptWords   []int32  `parquet:"script_words,list" doc:"how many words are of each of scripts"`
-	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
-	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
-	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
-	PageHint      PageHint `parquet:"page_hint,optional,dict" doc:"what the page looks like that answers instead of content: soft_404, parked, default_page, under_construction, blocked; null: like content"`
-	Topics        []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
-	TextDigest    string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
-	SimHash       int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
-	DuplicateOf   string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
-	DuplicateKind string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
-	ClusterSize   int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`
-	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
-	Outlinks      int32    `parquet:"outlinks" doc:"links that the page holds"`
-	Rank          float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
-	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
-	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
-	PlannedURL    string   `parquet:"planned_url" doc:"planned URL that led here"`
-	ContentBytes  int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
-	ETag          string   `parquet:"etag,optional" doc:"ETag of the response"`
-	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
+	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"what it was read as: html, text, sitemap, feed; other: nothing but its type is known"`
+	Title              string   `parquet:"title,optional" doc:"text of the title element"`
+	Description        string   `parquet:"description,optional" doc:"meta description"`
+	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
+	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: of meta author, else JSON-LD, another meta element, itemprop author, a link with rel author"`
+	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
+	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"what says language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected; where something else is declared, the script or the words of the text refute it)"`
+	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: of its link element, else of a Link field"`
+	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: of a Refresh field, else of meta http-equiv"`
+	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
+	OGDescription      string   `parquet:"og_description,optional" doc:"Open Graph description"`
+	OGImage            string   `parquet:"og_image,optional" doc:"Open Graph image, the first: canonical URL"`
+	OGType             string   `parquet:"og_type,optional,dict" doc:"Open Graph type, lower case"`
+	OGURL              string   `parquet:"og_url,optional" doc:"Open Graph url: canonical URL"`
+	OGSiteName         string   `parquet:"og_site_name,optional,dict" doc:"Open Graph site_name"`
+	OGLocale           string   `parquet:"og_locale,optional,dict" doc:"Open Graph locale, as given: en_US"`
+	TwitterCard        string   `parquet:"twitter_card,optional,dict" doc:"Twitter card type, lower case: summary, summary_large_image, app, player"`
+	TwitterTitle       string   `parquet:"twitter_title,optional" doc:"Twitter card title; where it is null, og_title stands for it"`
+	TwitterDescription string   `parquet:"twitter_description,optional" doc:"Twitter card description; where it is null, og_description stands for it"`
+	TwitterImage       string   `parquet:"twitter_image,optional" doc:"Twitter card image: canonical URL; where it is null, og_image stands for it"`
+	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, as @example"`
+	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, as @example"`
+	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
+	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, UTC where it names no zone"`
+	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"what says published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`
+	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, UTC where it names no zone; Last-Modified, a date of the file, is a column of its own"`
+	ModifiedSource     string   `parquet:"modified_source,optional,dict" doc:"what says modified_at, best first: open_graph, json_ld, microdata, meta, time (element); feed for a feed's own"`
+	Favicon            string   `parquet:"favicon,optional,dict" doc:"canonical URL of the icon that the page names: rel icon, else apple-touch-icon, else apple-touch-icon-precomposed; the first of equals"`
+	Generator          string   `parquet:"generator,optional,dict" doc:"meta generator: the software that made the page"`
+	Robots             string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
+	Indexable          bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
+	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
+	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
+	TDMReserved        *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
+	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
+	WordCount          int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
+	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
+	ScriptWords        []int32  `parquet:"script_words,list" doc:"how many words are of each of scripts"`
+	LinkDensity        *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
+	StopWordRatio      *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
+	TextRatio          *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"what the page looks like that answers instead of content: soft_404, parked, default_page, under_construction, blocked; null: like content"`
+	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
+	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
+	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
+	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
+	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
+	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`
+	Inlinks            int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
+	Outlinks           int32    `parquet:"outlinks" doc:"links that the page holds"`
+	Rank               float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
+	Depth              int32    `parquet:"depth" doc:"links from the nearest source URL"`
+	Changed            *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
+	PlannedURL         string   `parquet:"planned_url" doc:"planned URL that led here"`
+	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
+	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
+	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
 }
 
 // Text is a row of text: what a document says.
@@ -132,7 +150,11 @@ type Link struct {
 	Kind       LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
 	Nofollow   bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow, ugc or sponsored"`
 	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
+	Hreflang   string   `parquet:"hreflang,optional,dict" doc:"language of the target that the link states: a BCP 47 tag in its usual letter case, or x-default"`
 	Ordinal    int32    `parquet:"ordinal" doc:"place among the page's links, from 0"`
+	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, as the sitemap or feed says; UTC where it names no zone"`
+	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, as the sitemap says: always, hourly, daily, weekly, monthly, yearly, never"`
+	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target among those of its site, as the sitemap says, 0 to 1; null: nothing is said"`
 }
 
 // Duplicate is a row of duplicates: a member of a cluster, its representative included.

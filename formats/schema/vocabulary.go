@@ -19,7 +19,7 @@ const (
 	Timeout           Outcome = "timeout"            // no answer in time after all retries
 	ProtocolError     Outcome = "protocol_error"     // the answer is not HTTP in any form that could be salvaged
 	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
-	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not wanted; the body was not kept
+	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not wanted: fetches has it as detected, the body was not kept
 	AddressBlocked    Outcome = "address_blocked"    // the address guard refused the connection
 	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
 	Deferred          Outcome = "deferred"           // the window closed first; due in the next round
@@ -85,13 +85,19 @@ const (
 	KindRefresh   LinkKind = "refresh" // meta refresh, Refresh header
 	KindHeader    LinkKind = "header"  // Link header
 	KindRedirect  LinkKind = "redirect"
-	KindSitemap   LinkKind = "sitemap" // an entry of a sitemap or of a feed
+	KindSitemap   LinkKind = "sitemap" // an entry of a sitemap or of a feed: a page
+
+	KindSitemapIndex LinkKind = "sitemapindex" // an entry of a sitemap index: another sitemap
 )
 
-// DefaultFollowed lists the kinds whose targets may become planned URLs; it is the
-// meaning of "a followed kind" in the invariants.
+// LinkKinds lists every kind.
+var LinkKinds = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindForm, KindImg, KindScript, KindMedia, KindLink,
+	KindCanonical, KindHreflang, KindFeed, KindRefresh, KindHeader, KindRedirect, KindSitemap, KindSitemapIndex}
+
+// DefaultFollowed lists the kinds whose targets may become planned URLs unless config
+// (frontier.kinds) names others; it is the meaning of "a followed kind" in the invariants.
 var DefaultFollowed = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindCanonical, KindHreflang, KindRefresh,
-	KindRedirect, KindSitemap}
+	KindRedirect, KindSitemap, KindSitemapIndex}
 
 // DuplicateKind is how a page belongs to its cluster.
 type DuplicateKind string

@@ -1,27 +1,32 @@
-// Package sitemap reads XML sitemaps and sitemap indexes (sitemaps.org 0.9), plain
-// text sitemaps, and the entries of RSS and Atom feeds.
+// Package sitemap reads XML sitemaps and sitemap indexes (sitemaps.org 0.9) with
+// Google's extensions (news, image, video, hreflang, PageMap), plain text sitemaps, and
+// feeds: RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0 (RFC 4287), JSON Feed 1.1.
 //
-// In: bytes as a server sends them, gzipped or not, in any charset, well-formed or
-// not. Out: entries, one at a time, in the order of the file. It promises to read
-// at most Limits of decoded bytes and entries, in time and memory that are linear in
-// them, and to give what can be made out of a broken file: what comes before the
-// break, elements in a wrong namespace, text in place of loc.
+// In: bytes as a server sends them, gzipped (twice too) or not, in any charset,
+// well-formed or not. Out: entries, one at a time, in the order of the file. It promises
+// to read at most Limits of decoded bytes and entries, in time that is linear and memory
+// that is bounded, and to give what can be made out of a broken file:
+//
+//   - what comes before the break; junk before the XML, such as a warning of PHP, is
+//     passed over;
+//   - elements in a wrong namespace, in none, under any prefix, in any letter case;
+//     urls in an index and sitemaps in a urlset;
+//   - a bare & and the entities of HTML. Entities of the document's own are never
+//     resolved, so none can be made to grow;
+//   - text in place of loc; octets of a wrong charset, percent-encoded in references
+//     and taken for windows-1252 in texts.
 //
 // References are given as they stand, trimmed and with entities resolved; whoever
-// reads them makes them absolute and canonical. It imports no other package of this
-// project.
+// reads them makes them absolute and canonical, and decides which hosts' count. It
+// imports no other package of this project.
 package sitemap
 
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-
-	"golang.org/x/net/html/charset"
 )
 
 // Limits of sitemaps.org: a sitemap has at most 50,000 entries and 50 MB (52,428,800 bytes)
@@ -31,6 +36,8 @@ const (
 	MaxBytes   = 50 << 20
 	// MaxLoc is the longest reference that is kept, bytes.
 	MaxLoc = 8 << 10
+	// MaxSummary is the longest summary of a feed's entry that is kept, bytes.
+	MaxSummary = 4 << 10
 )
 
 // ErrUnknown: the bytes are neither a sitemap nor a feed.
@@ -45,21 +52,30 @@ const (
 	Index  Kind = "sitemapindex" // a list of sitemaps
 	RSS    Kind = "rss"          // RSS 0.9 to 2.0, RDF included
 	Atom   Kind = "feed"
+	JSON   Kind = "json" // JSON Feed
 	Text   Kind = "text" // a URL a line
 )
 
-// Entry is a URL that a sitemap or a feed lists. Its memory is the reader's: what is
+// Entry is a URL that a sitemap or a feed lists. Its slices are the reader's: what is
 // kept beyond the call must be copied; strings may be kept.
 type Entry struct {
 	Loc        string
-	LastMod    int64   // milliseconds UTC; 0: not said, or not a date
+	Sitemap    bool    // of an index: Loc is another sitemap
+	LastMod    int64   // milliseconds UTC: last modified, else published; 0: not said, or not a date
 	Priority   float64 // 0 to 1; -1: not said, or no number
-	ChangeFreq string  // lower case: daily, weekly …; "": not said
+	ChangeFreq string  // daily, weekly …; "": not said, or none of the protocol's words
 	Title      string  // of feed entries and news
+	Summary    string  // of feed entries: summary, else content, as text, at most MaxSummary bytes
+	Base       string  // of feed entries: what references are relative to (xml:base), itself relative to the file; "": the file
+	Comments   string  // of feed entries: page with its comments
 	Alternates []Alternate
-	Images     []string
-	Videos     []string // pages and files of videos: player_loc, content_loc
+	Images     []Ref
+	Videos     []Ref // pages and files of videos: player_loc, content_loc
+	Enclosures []Ref // files that a feed's entry comes with
 }
+
+// Ref is a reference with what is said of its target: a title or a caption.
+type Ref struct{ Loc, Text string }
 
 // Alternate is another language's version of an entry (xhtml:link).
 type Alternate struct {
@@ -67,21 +83,39 @@ type Alternate struct {
 	Href string
 }
 
+// FeedLink is a link that a feed has of its own: to its site (alternate), to itself
+// (self), to its next page (next, RFC 5005), to its hub.
+type FeedLink struct {
+	Rel  string // lower case
+	Href string
+	Base string // as of Entry
+}
+
 // Limits bounds a read. The zero value means MaxEntries and MaxBytes.
 type Limits struct {
 	Entries int
 	Bytes   int64
+	// Charset is what the file is said to be in from outside; a byte order mark and an
+	// XML declaration know better.
+	Charset string
 }
 
 // Summary says what was read.
 type Summary struct {
-	Kind    Kind
-	Entries int
-	Cut     bool   // a limit ended the read
-	Title   string // of a feed
-	Lang    string // of a feed, as it says
-	Updated int64  // of a feed, milliseconds UTC
+	Kind        Kind
+	Entries     int
+	Cut         bool   // a limit ended the read
+	Charset     string // name of the Encoding Standard
+	Title       string // this and what follows: of a feed
+	Description string
+	Author      string
+	Lang        string // as it says
+	Updated     int64  // milliseconds UTC
+	Links       []FeedLink
 }
+
+// headLen is how much of a file is looked at to tell what it is, bytes.
+const headLen = 4096
 
 // Read gives the entries of r to each, until it returns false. It returns an
 // error that wraps ErrUnknown if r is something else, and r's own error if it
@@ -93,135 +127,63 @@ func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	if lim.Bytes <= 0 {
 		lim.Bytes = MaxBytes
 	}
-	br := bufio.NewReaderSize(r, 4096)
-	if magic, _ := br.Peek(2); len(magic) == 2 && magic[0] == 0x1F && magic[1] == 0x8B {
-		gz, err := gzip.NewReader(br)
-		if err != nil {
-			return Summary{}, fmt.Errorf("gzip: %w", err)
-		}
-		br = bufio.NewReaderSize(gz, 4096)
+	in, err := open(r, lim)
+	if err != nil {
+		return Summary{}, err
 	}
-	counted := &limited{r: br, left: lim.Bytes}
-	br = bufio.NewReaderSize(counted, 4096)
-	head, err := br.Peek(1024)
+	head, err := in.Peek(headLen)
 	if len(head) == 0 {
 		if err != nil && err != io.EOF {
 			return Summary{}, err
 		}
 		return Summary{}, fmt.Errorf("empty file: %w", ErrUnknown)
 	}
-	decoded := decode(br, head)
 	var s Summary
-	if looksLikeText(head) {
-		s, err = readText(decoded, lim.Entries, each)
-	} else {
-		s, err = readXML(decoded, lim.Entries, each)
+	switch {
+	case looksLikeText(head):
+		s, err = readText(in.Reader, lim.Entries, each)
+	case looksLikeJSON(head):
+		s, err = readJSON(in.Reader, lim.Entries, each)
+	default:
+		s, err = readXML(in.Reader, lim.Entries, each)
 	}
-	s.Cut = s.Cut || counted.cut
+	s.Cut, s.Charset = s.Cut || in.cut(), in.charset
 	return s, err
 }
 
-// limited is a reader that ends early, and says so.
-type limited struct {
-	r    io.Reader
-	left int64
-	cut  bool
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		l.cut = true
-		return 0, io.EOF
-	}
-	if int64(len(p)) > l.left {
-		p = p[:l.left]
-	}
-	n, err := l.r.Read(p)
-	l.left -= int64(n)
-	if err != nil && err != io.EOF && !isTruncation(err) {
-		return n, err
-	}
-	if err != nil && err != io.EOF { // a gzip file cut short: what came counts
-		l.cut, err = true, io.EOF
-	}
-	return n, err
-}
-
-func isTruncation(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader)
-}
-
-// decode turns what the byte order mark or the XML declaration names into UTF-8.
-func decode(r io.Reader, head []byte) io.Reader {
-	label := "utf-8"
-	switch {
-	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}) || bytes.HasPrefix(head, []byte{0, '<'}):
-		label = "utf-16be"
-	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}) || bytes.HasPrefix(head, []byte{'<', 0}):
-		label = "utf-16le"
-	default:
-		if l := declared(head); l != "" && !strings.HasPrefix(strings.ToLower(l), "utf-16") {
-			label = l
+// looksLikeText: the first line that is no comment is a URL.
+func looksLikeText(head []byte) bool {
+	for {
+		head = bytes.TrimLeft(head, " \t\r\n\x00")
+		if len(head) == 0 || head[0] != '#' {
+			return isHTTP(head)
+		}
+		if _, head, _ = bytes.Cut(head, []byte("\n")); head == nil {
+			return false
 		}
 	}
-	e, name := charset.Lookup(label)
-	if e == nil || name == "utf-8" {
-		return r
-	}
-	return e.NewDecoder().Reader(r)
 }
 
-// declared is the encoding of an XML declaration, "" if there is none.
-func declared(head []byte) string {
-	i := bytes.Index(head, []byte("<?xml"))
-	if i < 0 {
-		return ""
-	}
-	decl := head[i:]
-	if j := bytes.Index(decl, []byte("?>")); j >= 0 {
-		decl = decl[:j]
-	}
-	_, rest, ok := bytes.Cut(decl, []byte("encoding"))
-	if !ok {
-		return ""
-	}
-	rest = bytes.TrimLeft(rest, " \t\r\n=")
-	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
-		return ""
-	}
-	label, _, ok := bytes.Cut(rest[1:], rest[:1])
-	if !ok {
-		return ""
-	}
-	return string(label)
-}
-
-var bom = []byte("\xEF\xBB\xBF")
-
-// looksLikeText: the first line is a URL.
-func looksLikeText(head []byte) bool {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, bom), " \t\r\n\x00")
-	return bytes.HasPrefix(head, []byte("http://")) || bytes.HasPrefix(head, []byte("https://"))
+func isHTTP(p []byte) bool {
+	return bytes.HasPrefix(p, []byte("http://")) || bytes.HasPrefix(p, []byte("https://"))
 }
 
 // readText reads a URL a line; other lines are passed over.
-func readText(r io.Reader, max int, each func(*Entry) bool) (Summary, error) {
+func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	s := Summary{Kind: Text}
-	br := bufio.NewReaderSize(r, MaxLoc+2)
 	for {
 		line, err := br.ReadSlice('\n')
 		for long := err == bufio.ErrBufferFull; long; long = err == bufio.ErrBufferFull {
 			line = nil
 			_, err = br.ReadSlice('\n')
 		}
-		line = bytes.TrimSpace(bytes.TrimPrefix(line, bom))
-		if bytes.HasPrefix(line, []byte("http://")) || bytes.HasPrefix(line, []byte("https://")) {
+		if line = bytes.TrimSpace(line); isHTTP(line) && len(line) <= MaxLoc {
 			if s.Entries >= max {
 				s.Cut = true
 				return s, nil
 			}
 			s.Entries++
-			if !each(&Entry{Loc: clean(line), Priority: -1}) {
+			if !each(&Entry{Loc: reference(line), Priority: -1}) {
 				return s, nil
 			}
 		}

@@ -1,51 +1,113 @@
 package sitemap
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"golang.org/x/net/html"
 )
 
-// maxField bounds the text of an element that is kept, bytes.
-const maxField = MaxLoc
-
 // maxToken bounds a token that is held in memory; a longer one ends the read.
 const maxToken = 4 << 20
 
+// maxAttrs bounds the attributes of a tag that are looked at.
+const maxAttrs = 64
+
+// field is what the text of an open element is taken for.
+type field uint8
+
+const (
+	noField field = iota
+	fieldLoc
+	fieldLastMod
+	fieldChangeFreq
+	fieldPriority
+	fieldImage
+	fieldImageText
+	fieldVideo
+	fieldVideoText
+	fieldPublished // a date that counts where there is none of a modification
+	fieldTitle
+	fieldSummary
+	fieldContent
+	fieldGUID
+	fieldComments
+	fieldLanguage
+	fieldUpdated // of a feed
+	fieldAuthor
+	fieldSite // link of a feed to its site
+)
+
+// markup reports whether the text may hold elements of HTML.
+func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
+
+// within is the extension or compound that an entry's or a feed's elements stand in:
+// their names mean something else there.
+type within uint8
+
+const (
+	withinNothing within = iota
+	withinImage
+	withinVideo
+	withinNews
+	withinPageMap
+	withinAuthor
+	withinOther // Atom's source, RSS's textInput: nothing in it is the entry's
+)
+
 // reader reads the XML kinds from HTML tokens: that tokenizer never fails, and the
-// XML that is published as sitemaps is often none.
+// XML that is published as sitemaps is often none. It keeps no stack: what is open
+// is an entry, a compound in it, a field in that.
 type reader struct {
 	z    *html.Tokenizer
 	sum  Summary
 	max  int
 	each func(*Entry) bool
 
-	prefix string // namespace prefix of the root element
+	name   []byte // of the tag at hand
+	own    []byte // prefix of the root or of the last entry: that of the format's own elements
 	known  bool   // the root was seen
 	open   bool   // within an entry
-	field  string // element of the entry whose text is collected, "" if none
-	buf    []byte // that text
-	bare   []byte // text right within the entry, which some write in place of loc
-	entry  Entry
-	guid   string
-	isLink bool // guid is a permanent link
+	in     within
+	inName []byte // element that in began with
+
+	field     field
+	fieldName []byte // element that it began with
+	buf       []byte // its text
+	bare      []byte // text right within the entry, which some write in place of loc
+
+	entry    Entry
+	content  string // of the entry, where it has no summary
+	guid     string
+	isLink   bool // guid is a permanent link
+	modified bool // LastMod is that of a modification
+
+	feedBase string
 }
 
-func readXML(r io.Reader, max int, each func(*Entry) bool) (Summary, error) {
-	x := &reader{z: html.NewTokenizer(r), max: max, each: each}
+func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
+	x := &reader{z: html.NewTokenizer(fromRoot(br)), max: max, each: each, entry: Entry{Priority: -1}}
 	x.z.SetMaxBuf(maxToken)
 	x.z.AllowCDATA(true)
 	err := x.run()
 	return x.sum, err
 }
 
+// fromRoot is br from the XML declaration on, where that does not come first.
+func fromRoot(br *bufio.Reader) io.Reader {
+	head, _ := br.Peek(headLen)
+	if i := bytes.Index(head, []byte("<?xml")); i > 0 && !bytes.Contains(head[:i], []byte("<urlset")) && !bytes.Contains(head[:i], []byte("<sitemapindex")) {
+		_, _ = br.Discard(i) // it was just peeked at
+	}
+	return br
+}
+
 func (x *reader) run() error {
 	for {
-		switch x.z.Next() {
+		tt := x.z.Next()
+		switch tt {
 		case html.ErrorToken:
 			err := x.z.Err()
 			if err == html.ErrBufferExceeded {
@@ -62,316 +124,236 @@ func (x *reader) run() error {
 			}
 			return nil
 		case html.TextToken:
-			x.text(x.z.Text())
+			x.text(x.z.Raw())
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := x.z.TagName()
+			name, more := x.tagName(1)
 			x.z.NextIsNotRawText() // title, script … are nothing special here
-			if !x.start(string(name), more) {
+			if !x.known {
+				if err := x.root(name, more); err != nil {
+					return err
+				}
+				continue
+			}
+			if !x.start(name, more, tt == html.SelfClosingTagToken) {
 				return nil
 			}
-			if !x.known {
-				return fmt.Errorf("root element %q: %w", cutString(string(name), 40), ErrUnknown)
-			}
 		case html.EndTagToken:
-			name, _ := x.z.TagName()
-			if !x.end(string(name)) {
+			name, _ := x.tagName(2)
+			if x.known && !x.end(name) {
 				return nil
 			}
 		}
 	}
 }
 
-func cutString(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
+// tagName is the name of the tag at hand, in lower case, which begins at an offset of
+// it, and whether more than the name is in it. (The tokenizer's own TagName makes a
+// copy of each.)
+func (x *reader) tagName(at int) (name []byte, more bool) {
+	x.name = x.name[:0]
+	for _, c := range x.z.Raw()[at:] {
+		switch c {
+		case ' ', '\t', '\r', '\n', '\f', '/':
+			return x.name, true
+		case '>':
+			return x.name, false
+		}
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		x.name = append(x.name, c)
 	}
-	return s
-}
-
-func (x *reader) text(p []byte) {
-	if !x.open && x.field == "" {
-		return
-	}
-	dst := &x.buf
-	if x.field == "" {
-		dst = &x.bare
-	}
-	if room := maxField - len(*dst); room > 0 {
-		*dst = append(*dst, p[:min(len(p), room)]...)
-	}
-}
-
-// clean returns p as a string without white space around it, and in UTF-8.
-func clean(p []byte) string {
-	return strings.ToValidUTF8(string(bytes.TrimSpace(p)), "\uFFFD")
+	return x.name, true
 }
 
 // split takes a name apart into its namespace prefix and its local part.
-func split(name string) (prefix, local string) {
-	if i := strings.LastIndexByte(name, ':'); i >= 0 {
+func split(name []byte) (prefix, local []byte) {
+	if i := bytes.LastIndexByte(name, ':'); i >= 0 {
 		return name[:i], name[i+1:]
 	}
-	return "", name
+	return nil, name
 }
 
-// start takes a start tag; false ends the read.
-func (x *reader) start(name string, more bool) bool {
+// root takes a tag before the root element was seen. Elements that programs print
+// their warnings in are passed over; any other makes the file unknown.
+func (x *reader) root(name []byte, more bool) error {
 	prefix, local := split(name)
-	if !x.known {
-		x.root(prefix, local)
-		return true
-	}
-	x.field, x.buf = "", x.buf[:0]
-	if prefix == x.prefix || x.sum.Kind == RSS && prefix == "" {
-		switch local {
-		case "url", "sitemap", "item", "entry":
-			if isEntry(x.sum.Kind, local) {
-				if x.open && !x.finish() { // the entry before was not ended
-					return false
-				}
-				if x.sum.Entries >= x.max {
-					x.sum.Cut = true
-					return false
-				}
-				x.open = true
-				return true
-			}
-		}
-	}
-	if !x.open {
-		x.startHead(prefix, local, more)
-		return true
-	}
-	switch {
-	case x.sum.Kind == Atom && prefix == x.prefix:
-		if local == "link" {
-			x.atomLink(more)
-		} else if local == "updated" || local == "published" || local == "modified" || local == "title" {
-			x.field = local
-		}
-	case x.sum.Kind == RSS:
-		switch {
-		case prefix == "" && (local == "link" || local == "guid" || local == "pubdate" || local == "title"):
-			x.field = local
-			if local == "guid" {
-				x.isLink = x.attr(more, "ispermalink") != "false"
-			}
-		case prefix == "dc" && local == "date":
-			x.field = "pubdate"
-		case prefix == "atom" && local == "link" && x.entry.Loc == "":
-			x.atomLink(more)
-		}
-	case prefix == x.prefix:
-		switch local {
-		case "loc", "lastmod", "changefreq", "priority":
-			x.field = local
-		}
-	case local == "link": // xhtml:link
-		x.alternate(more)
-	case prefix == "image" && local == "loc":
-		x.field = "image"
-	case prefix == "video" && (local == "player_loc" || local == "content_loc"):
-		x.field = "video"
-	case prefix == "news" && (local == "title" || local == "publication_date"):
-		x.field = "news:" + local
-	}
-	return true
-}
-
-func isEntry(k Kind, local string) bool {
-	switch k {
-	case URLSet:
-		return local == "url"
-	case Index:
-		return local == "sitemap"
-	case RSS:
-		return local == "item"
-	}
-	return local == "entry"
-}
-
-func (x *reader) root(prefix, local string) {
-	switch local {
+	x.own = append(x.own, prefix...)
+	switch string(local) {
 	case "urlset":
 		x.sum.Kind = URLSet
 	case "sitemapindex":
 		x.sum.Kind = Index
 	case "rss", "rdf":
-		x.sum.Kind, prefix = RSS, ""
+		x.sum.Kind = RSS
 	case "feed":
 		x.sum.Kind = Atom
+	case "b", "br", "div", "font", "i", "p", "pre", "span", "strong":
+		return nil
 	default:
-		return
+		return fmt.Errorf("root element %q: %w", name[:min(len(name), 40)], ErrUnknown)
 	}
-	x.known, x.prefix = true, prefix
-	x.entry = Entry{Priority: -1}
+	x.known = true
+	if x.feed() {
+		x.attrs(more, func(key, val []byte) {
+			switch string(key) {
+			case "xml:base":
+				x.feedBase = reference(val)
+			case "xml:lang":
+				x.sum.Lang = words(val)
+			}
+		})
+		x.entry.Base = x.feedBase
+	}
+	return nil
 }
 
-// startHead takes what a feed says of itself.
-func (x *reader) startHead(prefix, local string, more bool) {
-	if x.sum.Kind != RSS && x.sum.Kind != Atom || prefix != x.prefix {
-		return
-	}
-	switch local {
-	case "title", "language", "updated", "pubdate", "lastbuilddate":
-		x.field = local
-	}
-}
+func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attr is the value of an attribute of the tag at hand, "" if it has none.
-func (x *reader) attr(more bool, name string) string {
-	for n := 0; more && n < 64; n++ {
+// attrs gives the attributes of the tag at hand.
+func (x *reader) attrs(more bool, each func(key, val []byte)) {
+	for n := 0; more && n < maxAttrs; n++ {
 		var key, val []byte
 		key, val, more = x.z.TagAttr()
-		if string(key) == name {
-			return clean(val)
-		}
+		each(key, val)
 	}
-	return ""
 }
 
-// atomLink takes a link of an Atom entry: the alternate, or the one without rel.
-func (x *reader) atomLink(more bool) {
-	rel, href, typ := "alternate", "", ""
-	for n := 0; more && n < 64; n++ {
-		var key, val []byte
-		key, val, more = x.z.TagAttr()
-		switch string(key) {
-		case "rel":
-			rel = strings.ToLower(clean(val))
-		case "href":
-			href = clean(val)
-		case "type":
-			typ = clean(val)
-		}
+// text takes a token of text as it stands in the file.
+func (x *reader) text(raw []byte) {
+	dst, max := &x.buf, MaxLoc+1
+	switch {
+	case x.field == noField && x.open && x.in == withinNothing && len(x.bare) < max:
+		dst = &x.bare
+	case x.field == noField:
+		return
+	case x.field.markup():
+		max = maxMarkup
 	}
-	if rel != "alternate" || href == "" || len(href) > MaxLoc {
+	room := max - len(*dst)
+	if room <= 0 {
 		return
 	}
-	if x.entry.Loc == "" || strings.Contains(typ, "html") {
-		x.entry.Loc = href
+	if data, ok := bytes.CutPrefix(raw, []byte("<![CDATA[")); ok {
+		data = bytes.TrimSuffix(data, []byte("]]>"))
+		*dst = append(*dst, data[:min(len(data), room)]...)
+		return
+	}
+	*dst = unescape(*dst, raw[:min(len(raw), room)])
+}
+
+// begin has the text up to the end of the element be a field's.
+func (x *reader) begin(f field, name []byte, empty bool) {
+	if !empty {
+		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], name...), x.buf[:0]
 	}
 }
 
-// maxExtras bounds the alternates, images and videos of an entry (1,000 images are allowed).
-const maxExtras = 1000
+// enter has what follows stand within a compound, up to the end of the element.
+func (x *reader) enter(w within, name []byte, empty bool) {
+	if !empty {
+		x.in, x.inName = w, append(x.inName[:0], name...)
+	}
+}
 
-func (x *reader) alternate(more bool) {
-	var a Alternate
-	alternate := false
-	for n := 0; more && n < 64; n++ {
-		var key, val []byte
-		key, val, more = x.z.TagAttr()
-		switch string(key) {
-		case "rel":
-			alternate = strings.EqualFold(clean(val), "alternate")
-		case "href":
-			a.Href = clean(val)
-		case "hreflang":
-			a.Lang = clean(val)
+// start takes a start tag; false ends the read.
+func (x *reader) start(name []byte, more, empty bool) bool {
+	prefix, local := split(name)
+	opens := x.opens(prefix, local)
+	if x.field.markup() && !opens && !x.ends(prefix, local) {
+		if !inline(local) {
+			x.buf = append(x.buf, ' ')
 		}
+		return true
 	}
-	if alternate && a.Href != "" && len(a.Href) <= MaxLoc && len(x.entry.Alternates) < maxExtras {
-		x.entry.Alternates = append(x.entry.Alternates, a)
+	if x.field != noField { // it was not ended
+		x.set()
+		x.field = noField
 	}
+	if opens {
+		if x.open && !x.finish() { // the entry before was not ended
+			return false
+		}
+		if x.sum.Entries >= x.max {
+			x.sum.Cut = true
+			return false
+		}
+		x.open, x.in, x.own = true, withinNothing, append(x.own[:0], prefix...)
+		x.entry.Sitemap = string(local) == "sitemap"
+		if x.feed() {
+			x.openItem(more)
+		}
+		return true
+	}
+	switch {
+	case x.feed() && x.open:
+		x.startInItem(prefix, local, name, more, empty)
+	case x.feed():
+		x.startInFeed(prefix, local, name, more, empty)
+	case x.open:
+		x.startInURL(prefix, local, name, more, empty)
+	}
+	return true
+}
+
+// opens reports whether an element begins an entry. A compound that was not ended does
+// not hide it.
+func (x *reader) opens(prefix, local []byte) bool {
+	switch string(local) {
+	case "url", "sitemap":
+		return !x.feed() && (x.in == withinNothing || len(prefix) == 0)
+	case "item":
+		return x.sum.Kind == RSS
+	case "entry":
+		return x.sum.Kind == Atom
+	}
+	return false
 }
 
 // end takes an end tag; false ends the read.
-func (x *reader) end(name string) bool {
+func (x *reader) end(name []byte) bool {
 	prefix, local := split(name)
-	if x.field != "" {
-		x.set(clean(x.buf))
-		x.field, x.buf = "", x.buf[:0]
+	if x.field != noField {
+		switch {
+		case bytes.Equal(name, x.fieldName) || !x.field.markup() || x.open && x.opens(prefix, local):
+			x.set()
+			x.field = noField
+		default:
+			if !inline(local) {
+				x.buf = append(x.buf, ' ')
+			}
+			return true
+		}
 	}
-	if x.open && prefix == x.prefix && isEntry(x.sum.Kind, local) {
+	if x.in != withinNothing && bytes.Equal(name, x.inName) {
+		x.in = withinNothing
+		return true
+	}
+	if x.open && x.opens(prefix, local) {
 		return x.finish()
 	}
 	return true
 }
 
-// set takes the text of the open field.
-func (x *reader) set(v string) {
-	if v == "" {
-		return
-	}
-	if !x.open {
-		switch x.field {
-		case "title":
-			x.sum.Title = firstOf(x.sum.Title, v)
-		case "language":
-			x.sum.Lang = firstOf(x.sum.Lang, v)
-		default:
-			if t, ok := ParseTime(v); ok && t.UnixMilli() > x.sum.Updated {
-				x.sum.Updated = t.UnixMilli()
-			}
-		}
-		return
-	}
-	e := &x.entry
-	switch x.field {
-	case "loc", "link":
-		e.Loc = firstOf(e.Loc, v)
-	case "guid":
-		x.guid = v
-	case "lastmod", "pubdate", "published", "modified":
-		x.date(v, false)
-	case "updated":
-		x.date(v, true)
-	case "news:publication_date":
-		x.date(v, false)
-	case "changefreq":
-		e.ChangeFreq = strings.ToLower(v)
-	case "priority":
-		if p, err := strconv.ParseFloat(v, 64); err == nil && p >= 0 && p <= 1 {
-			e.Priority = p
-		}
-	case "title", "news:title":
-		e.Title = firstOf(e.Title, v)
-	case "image":
-		if len(e.Images) < maxExtras {
-			e.Images = append(e.Images, v)
-		}
-	case "video":
-		if len(e.Videos) < maxExtras {
-			e.Videos = append(e.Videos, v)
-		}
-	}
-}
-
-func (x *reader) date(v string, over bool) {
-	if x.entry.LastMod != 0 && !over {
-		return
-	}
-	if t, ok := ParseTime(v); ok {
-		x.entry.LastMod = t.UnixMilli()
-	}
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // finish gives the entry, if it says where; false ends the read.
 func (x *reader) finish() bool {
 	e := &x.entry
-	if e.Loc == "" && x.guid != "" && (x.isLink || strings.HasPrefix(x.guid, "http")) {
-		e.Loc = x.guid
+	if x.feed() {
+		x.finishItem()
 	}
 	if e.Loc == "" {
-		if b := bytes.TrimSpace(x.bare); bytes.HasPrefix(b, []byte("http")) && !bytes.ContainsAny(b, " \t\r\n") {
-			e.Loc = clean(b)
+		if b := bytes.TrimSpace(x.bare); isHTTP(b) && !bytes.ContainsAny(b, " \t\r\n") {
+			e.Loc = reference(b)
 		}
 	}
 	more := true
-	if e.Loc != "" && len(e.Loc) < maxField {
+	if e.Loc != "" && len(e.Loc) <= MaxLoc {
 		x.sum.Entries++
 		more = x.each(e)
 	}
-	x.entry = Entry{Priority: -1, Alternates: e.Alternates[:0], Images: e.Images[:0], Videos: e.Videos[:0]}
-	x.open, x.field, x.guid, x.isLink = false, "", "", false
+	x.entry = Entry{Priority: -1, Base: x.feedBase, Alternates: e.Alternates[:0], Images: e.Images[:0], Videos: e.Videos[:0], Enclosures: e.Enclosures[:0]}
+	x.open, x.field, x.in = false, noField, withinNothing
+	x.guid, x.isLink, x.modified, x.content = "", false, false, ""
 	x.buf, x.bare = x.buf[:0], x.bare[:0]
 	return more
 }

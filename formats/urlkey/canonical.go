@@ -36,22 +36,36 @@ func New(stripParams []string) (*Canonicalizer, error) {
 // matters only to a raw that is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost
 // or ErrTooLong. The strings of the Key may share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
+	l, err := c.canonical(raw, base)
+	if err != nil {
+		return Key{}, err
+	}
+	return l.key(), nil
+}
+
+// URL is Canonical for who needs the canonical URL alone, at half the price.
+func (c *Canonicalizer) URL(raw, base string) (string, error) {
+	l, err := c.canonical(raw, base)
+	return l.url, err
+}
+
+func (c *Canonicalizer) canonical(raw, base string) (laid, error) {
 	if len(raw) > maxRaw {
-		return Key{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
+		return laid{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
 	}
 	raw = trim(raw)
 	scheme := schemeOf(raw)
 	if scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return Key{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
+		return laid{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
 	}
-	k, ok, err := c.fast(raw, base)
+	l, ok, err := c.fast(raw, base)
 	if !ok {
-		k, err = c.slow(raw, base)
+		l, err = c.slow(raw, base)
 	}
 	if err != nil {
-		return Key{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
+		return laid{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
 	}
-	return k, nil
+	return l, nil
 }
 
 // trim drops leading and trailing C0 controls and spaces, as the standard's parser does.
@@ -81,20 +95,20 @@ func schemeOf(s string) string {
 }
 
 // slow takes any input, by way of the standard's parser.
-func (c *Canonicalizer) slow(raw, base string) (Key, error) {
+func (c *Canonicalizer) slow(raw, base string) (laid, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
 		u, err = parse(raw, "")
 	}
 	if err != nil {
-		return Key{}, ErrNotURL
+		return laid{}, ErrNotURL
 	}
 	if u.Scheme() != "http" && u.Scheme() != "https" {
-		return Key{}, ErrScheme
+		return laid{}, ErrScheme
 	}
 	l, err := lay(u)
 	if err != nil {
-		return Key{}, err
+		return laid{}, err
 	}
 	return c.finish(l, normalizeEscapes(u.Query()), false)
 }
@@ -152,9 +166,9 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// finish adds the query and derives the keys. follows says that l.url goes on with
+// finish adds the query. follows says that l.url goes on with
 // "?" and the query as they were given, so that an unchanged one costs nothing.
-func (c *Canonicalizer) finish(l laid, query string, follows bool) (Key, error) {
+func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error) {
 	canonical := c.canonicalQuery(query)
 	switch {
 	case canonical == "":
@@ -165,9 +179,9 @@ func (c *Canonicalizer) finish(l laid, query string, follows bool) (Key, error) 
 		l.url = l.url[:l.pathEnd] + "?" + canonical
 	}
 	if len(l.url) > MaxLength {
-		return Key{}, ErrTooLong
+		return laid{}, ErrTooLong
 	}
-	return l.key(), nil
+	return l, nil
 }
 
 // key derives the keys of a whole canonical URL.

@@ -5,15 +5,15 @@ import "strings"
 // fast does what slow does for input that is clean ASCII, as most is, at a tenth of
 // the cost. ok is false when the input needs the whole parser; a fuzz test holds the
 // two together.
-func (c *Canonicalizer) fast(raw, base string) (k Key, ok bool, err error) {
+func (c *Canonicalizer) fast(raw, base string) (l laid, ok bool, err error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		if raw, ok = join(base, raw); !ok {
-			return Key{}, false, nil
+			return laid{}, false, nil
 		}
 	}
 	l, query, ok := scan(raw)
 	if !ok {
-		return Key{}, false, nil
+		return laid{}, false, nil
 	}
 	follows := true
 	if l.pathEnd == l.portEnd { // an empty path
@@ -21,8 +21,8 @@ func (c *Canonicalizer) fast(raw, base string) (k Key, ok bool, err error) {
 		l.pathEnd++
 		follows = false
 	}
-	k, err = c.finish(l, query, follows)
-	return k, true, err
+	l, err = c.finish(l, query, follows)
+	return l, true, err
 }
 
 // scan reads an absolute URL that the standard's parser would leave as it is, but

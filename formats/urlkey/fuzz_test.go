@@ -41,6 +41,9 @@ func FuzzCanonical(f *testing.F) {
 				t.Fatalf("of %q, %q:\nfast %+v, %v\nslow %+v, %v", raw, base, fast, fastErr, slow, slowErr)
 			}
 		}
+		if u, err := c.URL(raw, base); u != k.URL || (err == nil) != (k.URL != "") {
+			t.Fatalf("URL(%q, %q) = %q, %v; want %q", raw, base, u, err, k.URL)
+		}
 		if k.URL == "" {
 			return
 		}

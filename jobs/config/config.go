@@ -57,6 +57,7 @@ type Fetch struct {
 	Timeout              Timeout    `yaml:"timeout"`
 	MaxBody              Bytes      `yaml:"max_body"` // longer bodies are cut
 	MaxRedirects         int        `yaml:"max_redirects"`
+	Types                Types      `yaml:"types"`
 	Retries              Retries    `yaml:"retries"`
 	Pauses               Pauses     `yaml:"pauses"`
 	Window               Duration   `yaml:"window"`              // of a round's fetch stage
@@ -66,6 +67,15 @@ type Fetch struct {
 	Checkpoint           Checkpoint `yaml:"checkpoint"`
 	ConnectTo            []string   `yaml:"connect_to,omitempty"` // HOST:PORT:ADDR:PORT as curl's
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
+}
+
+// Types say which documents are stored, by media type as detected: beyond what the
+// parse stage can read, and text. They are media ranges, such as application/pdf, image/*,
+// application/*+xml or */*; of all that a type is in the most specific decides.
+// Documents that are not stored are recorded with their type (outcome mime_filtered).
+type Types struct {
+	Store []string `yaml:"store,omitempty"` // stored too
+	Skip  []string `yaml:"skip,omitempty"`  // not stored
 }
 
 // Timeout bounds one request.
@@ -135,9 +145,10 @@ type Dedup struct {
 	MinWords    int `yaml:"min_words"`
 }
 
-// Frontier says which links are followed: none, host, domain (of planned domains) or any.
+// Frontier says which links are followed.
 type Frontier struct {
-	Follow string `yaml:"follow"`
+	Follow string   `yaml:"follow"` // none, host, domain (of planned domains) or any
+	Kinds  []string `yaml:"kinds"`  // kinds of links whose targets may be planned, as links.kind names them
 }
 
 // Store says how S3 objects are stored.
@@ -170,7 +181,7 @@ func Default() *Config {
 			StripParams: []string{"utm_*", "fbclid", "gclid", "ref"},
 		},
 		Dedup:      Dedup{MaxDistance: 3, MinWords: 50},
-		Frontier:   Frontier{Follow: "domain"},
+		Frontier:   Frontier{Follow: "domain", Kinds: kindNames(schema.DefaultFollowed)},
 		Kubernetes: defaultKubernetes(),
 	}
 }
@@ -187,4 +198,18 @@ func (c *Config) Public() bool {
 }
 
 // FollowedKinds are the link kinds whose targets may be planned.
-func (c *Config) FollowedKinds() []schema.LinkKind { return schema.DefaultFollowed }
+func (c *Config) FollowedKinds() []schema.LinkKind {
+	kinds := make([]schema.LinkKind, len(c.Frontier.Kinds))
+	for i, name := range c.Frontier.Kinds {
+		kinds[i] = schema.LinkKind(name)
+	}
+	return kinds
+}
+
+func kindNames(kinds []schema.LinkKind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return names
+}

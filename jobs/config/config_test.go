@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 func env(pairs ...string) func(string) (string, bool) {
@@ -47,6 +49,10 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"unknown class", "politeness:\n  domains:\n    a.com: {class: shop}\n", `crawlbatch.yaml:3: politeness.domains.a.com names the class "shop", which politeness.classes does not have: it has ecommerce, news`},
 		{"bad choice", "frontier:\n  follow: all\n", `crawlbatch.yaml:2: frontier.follow is "all": it may be none, host, domain, any`},
 		{"an extractor there is not", "parse:\n  main_text: best\n", `crawlbatch.yaml:2: parse.main_text is "best": it may be fast, trafilatura`},
+		{"a kind of link that is none", "frontier:\n  kinds: [a, links]\n", `crawlbatch.yaml:2: frontier.kinds holds "links", which is no kind of link: it may hold a, area, iframe, frame, form, img, script, media, link, canonical, hreflang, feed, refresh, header, redirect, sitemap, sitemapindex`},
+		{"a kind of link twice", "frontier:\n  kinds: [a, feed, a]\n", `crawlbatch.yaml:2: frontier.kinds holds "a" twice`},
+		{"a media range that is none", "fetch:\n  types:\n    store: [image/*, pdf]\n", `crawlbatch.yaml:3: fetch.types.store holds "pdf", which is no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case`},
+		{"a media range both ways", "fetch:\n  types:\n    store: [image/*]\n    skip: [text/csv, image/*]\n", `crawlbatch.yaml:4: fetch.types.skip holds "image/*", as fetch.types.store does: keep one`},
 		{"twice", "plan:\n  max_depth: 1\n  max_depth: 2\n", `crawlbatch.yaml:3: mapping key "max_depth" already defined at [2:3]`},
 		{"a name server by name", "fetch:\n  resolvers: [192.0.2.1, dns.example]\n", `crawlbatch.yaml:2: fetch.resolvers holds "dns.example", which is no name server: write ADDRESS or ADDRESS:PORT`},
 		{"unset variable", "user_agent: a\nfetch:\n  proxy: ${NOPE}\n", `crawlbatch.yaml:3: ${NOPE} is not set in the environment: set it or remove it`},
@@ -74,6 +80,34 @@ func TestAnEmptyFileGivesTheDefaults(t *testing.T) {
 	}
 	if err := Default().Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheKindsOfLinksThatAreFollowedAreThoseOfTheFile(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []schema.LinkKind
+	}{
+		{"", schema.DefaultFollowed},
+		{"frontier: {follow: any}", schema.DefaultFollowed},
+		{"frontier: {kinds: [a, feed]}", []schema.LinkKind{schema.KindA, schema.KindFeed}},
+		{"frontier: {kinds: []}", []schema.LinkKind{}},
+	} {
+		c := read(t, tt.text)
+		if d := cmp.Diff(tt.want, c.FollowedKinds()); d != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.text, d)
+		}
+		frozen, err := c.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, read(t, frozen).FollowedKinds()); d != "" {
+			t.Errorf("%q, frozen (-want +got):\n%s", tt.text, d)
+		}
+		// Another list crawls other URLs: it is refused once the crawl is planned.
+		if err := c.Adopt(read(t, "frontier: {follow: "+c.Frontier.Follow+", kinds: [area]}")); err == nil || !strings.Contains(err.Error(), "frontier.kinds differs") {
+			t.Errorf("%q: %v", tt.text, err)
+		}
 	}
 }
 
@@ -150,6 +184,8 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 		"plan: {max_depth: 4}\n":                                                      "plan.max_depth",
 		"plan: {max_depth: 3, strip_params: [x]}\n":                                   "plan.strip_params",
 		"plan: {max_depth: 3}\nfetch: {max_body: 1MiB}\n":                             "fetch.max_body",
+		"plan: {max_depth: 3}\nfetch: {types: {store: [image/*]}}\n":                  "fetch.types.store",
+		"plan: {max_depth: 3}\nfetch: {types: {skip: [text/csv]}}\n":                  "fetch.types.skip",
 		"plan: {max_depth: 3}\nuser_agent: \"other/1.0 (+https://example.org)\"\n":    "user_agent",
 		"plan: {max_depth: 3}\ndedup: {max_distance: 2}\nfetch: {slots: 5}\n":         "dedup.max_distance",
 		"plan: {max_depth: 3}\npoliteness: {domains: {a.com: {stop: owner asked}}}\n": "",

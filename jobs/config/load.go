@@ -220,6 +220,7 @@ func (c *Config) Clone() *Config {
 	d.Politeness.Classes = maps.Clone(c.Politeness.Classes)
 	d.Politeness.Domains = maps.Clone(c.Politeness.Domains)
 	d.Plan.Budgets.Domains = maps.Clone(c.Plan.Budgets.Domains)
+	d.Fetch.Types.Store, d.Fetch.Types.Skip = slices.Clone(c.Fetch.Types.Store), slices.Clone(c.Fetch.Types.Skip)
 	d.references = slices.Clone(c.references)
 	return &d
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // fieldError says which field is wrong and what is allowed.
@@ -55,6 +58,7 @@ func (c *Config) Validate() error {
 	check.duration("fetch.timeout.robots", c.Fetch.Timeout.Robots, time.Millisecond, time.Hour)
 	check.size("fetch.max_body", c.Fetch.MaxBody, 1<<10, 1<<30)
 	check.positive("fetch.max_redirects", c.Fetch.MaxRedirects, 0, 20)
+	check.types(c.Fetch.Types)
 	check.positive("fetch.retries.timeout", c.Fetch.Retries.Timeout, 0, 10)
 	check.positive("fetch.retries.server_error", c.Fetch.Retries.ServerError, 0, 10)
 	check.positive("fetch.retries.rate_limited", c.Fetch.Retries.RateLimited, 0, 10)
@@ -106,6 +110,13 @@ func (c *Config) Validate() error {
 	if follow := []string{"none", "host", "domain", "any"}; !slices.Contains(follow, c.Frontier.Follow) {
 		check.fail("frontier.follow", fmt.Sprintf("is %q: it may be %s", c.Frontier.Follow, strings.Join(follow, ", ")))
 	}
+	for i, kind := range c.Frontier.Kinds {
+		if !slices.Contains(schema.LinkKinds, schema.LinkKind(kind)) {
+			check.fail("frontier.kinds", fmt.Sprintf("holds %q, which is no kind of link: it may hold %s", kind, strings.Join(kindNames(schema.LinkKinds), ", ")))
+		} else if slices.Contains(c.Frontier.Kinds[:i], kind) {
+			check.fail("frontier.kinds", fmt.Sprintf("holds %q twice", kind))
+		}
+	}
 	c.Kubernetes.validate(check)
 	return check.err
 }
@@ -140,6 +151,25 @@ func (c *checker) size(field string, v Bytes, least, most int64) {
 		a, _ := Bytes(least).MarshalText()
 		b, _ := Bytes(most).MarshalText()
 		c.fail(field, fmt.Sprintf("is %s: it may be %s to %s", is, a, b))
+	}
+}
+
+// types checks the media ranges of fetch.types.
+func (c *checker) types(t Types) {
+	for _, list := range []struct {
+		field  string
+		ranges []string
+	}{{"fetch.types.store", t.Store}, {"fetch.types.skip", t.Skip}} {
+		for _, r := range list.ranges {
+			if mediatype.Check(r) != nil {
+				c.fail(list.field, fmt.Sprintf("holds %q, which is no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case", r))
+			}
+		}
+	}
+	for _, r := range t.Skip {
+		if slices.Contains(t.Store, r) {
+			c.fail("fetch.types.skip", fmt.Sprintf("holds %q, as fetch.types.store does: keep one", r))
+		}
 	}
 }
 

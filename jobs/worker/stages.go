@@ -236,6 +236,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 	}
 	pc := parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
+		Store: c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
 	}
 	if c.Parse.MainText == "trafilatura" {
 		pc.MainText = trafilatura.Main

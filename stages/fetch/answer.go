@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,13 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	v.tries++
 	a := ask{
 		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
-		onHead: func(x *wire.Exchange) bool { return !unwantedByName(x) },
+		onHead: func(x *wire.Exchange) bool { return !c.unwantedByName(x) },
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
-			return x.Status < 200 || x.Status > 299 || len(prefix) == 0 || wantedType(c.parser.Sniff(x.Header.Get("Content-Type"), prefix))
+			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
+				return true
+			}
+			v.detected = c.parser.Sniff(x.Header.Get("Content-Type"), prefix)
+			return c.parser.Wants(v.detected, prefix)
 		},
 	}
 	if len(v.met) > 0 {
@@ -37,7 +42,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
 	}
-	v.rules = known.rules
+	v.rules, v.detected = known.rules, ""
 	if t.Kind == polite.Probe {
 		a.purpose = schema.ForProbe
 	}
@@ -219,7 +224,11 @@ func own(k urlkey.Key) urlkey.Key {
 // document takes a 2xx answer: it is filtered, or parsed, archived and recorded.
 func (c *crawl) document(v *visit, s *sent) {
 	declared := s.x.Header.Get("Content-Type")
-	if s.x.Filtered || len(s.x.Body) == 0 && declared != "" && !wantedType(mediaType(declared)) {
+	if v.detected == "" { // nothing of the body was looked at
+		v.detected = mediaType(declared)
+	}
+	v.fetch.MimeDetected = v.detected
+	if s.x.Filtered || len(s.x.Body) == 0 && v.detected != "" && !c.parser.Wants(v.detected, nil) {
 		c.finish(v, schema.MIMEFiltered, "")
 		return
 	}
@@ -248,6 +257,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	}
 	v.captures = append(v.captures, cp)
 	v.point(cp)
+	v.fetch.MimeDetected = cmp.Or(cp.MimeDetected, v.detected)
 	v.fetch.ContentBytes = int64(len(s.x.Body))
 
 	page := &parsed.Page

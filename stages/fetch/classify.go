@@ -110,44 +110,14 @@ func cleanType(t string) string {
 	return t
 }
 
-// unwanted are text types without a text that somebody reads.
-var unwanted = map[string]bool{
-	"text/css": true, "text/javascript": true, "text/ecmascript": true, "text/x-javascript": true,
-	"text/calendar": true, "text/vcard": true, "text/x-vcard": true, "text/event-stream": true,
-}
-
-// wantedType reports whether documents of a media type are kept: HTML, XHTML,
-// text, XML with its feeds.
-func wantedType(t string) bool {
-	main, sub, _ := strings.Cut(t, "/")
-	switch {
-	case main == "text":
-		return !unwanted[t]
-	case main != "application":
-		return false
-	}
-	return sub == "xml" || sub == "xhtml" || strings.HasSuffix(sub, "+xml") && sub != "vnd.mozilla.xul+xml"
-}
-
 // smallBody is the length in bytes up to which a body is read though it is not
 // wanted, so that its connection can be used again.
 const smallBody = 4 << 10
 
 // unwantedByName reports whether the head of a 2xx answer tells that its body is not
-// wanted: it names a type that no sniffing changes (MIME Sniffing, 7). What servers
-// give to everything, and pictures that may be error pages, are looked into.
-func unwantedByName(x *wire.Exchange) bool {
-	if x.Status < 200 || x.Status > 299 {
-		return false
-	}
-	t := mediaType(x.Header.Get("Content-Type"))
-	main, sub, _ := strings.Cut(t, "/")
-	switch {
-	case t == "", wantedType(t), main == "text" && !unwanted[t]:
-		return false
-	case main == "application" && (sub == "octet-stream" || sub == "unknown" || sub == "x-unknown"):
-		return false
-	case main != "application" && main != "text" && main != "font" && main != "model" && main != "multipart" && main != "message":
+// to be read: the parser refuses what its Content-Type names, whatever the bytes are.
+func (c *crawl) unwantedByName(x *wire.Exchange) bool {
+	if x.Status < 200 || x.Status > 299 || !c.parser.Refuses(x.Header.Get("Content-Type")) {
 		return false
 	}
 	n, err := strconv.ParseInt(x.Header.Get("Content-Length"), 10, 64)

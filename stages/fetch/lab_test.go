@@ -331,6 +331,17 @@ func (plainParser) Sniff(contentType string, prefix []byte) string {
 	return t
 }
 
+// Wants and Refuses: text and XML, as long as they are no styles.
+func (plainParser) Wants(mediaType string, _ []byte) bool {
+	return strings.HasPrefix(mediaType, "text/") && mediaType != "text/css" || strings.HasSuffix(mediaType, "xml")
+}
+
+func (p plainParser) Refuses(contentType string) bool {
+	t := mediaType(contentType)
+	main, _, _ := strings.Cut(t, "/")
+	return t != "" && main != "image" && main != "video" && t != "application/octet-stream" && !p.Wants(t, nil)
+}
+
 func (plainParser) Parse(d *Document) (*Parsed, error) {
 	if bytes.Contains(d.Body, []byte("PANIC")) {
 		panic("as asked")

@@ -17,17 +17,18 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	cases := map[string]struct {
 		contentType, body string
 		outcome           schema.Outcome
+		detected          string
 		most              int64 // bytes that may be received
 	}{
-		"/pdf":          {"application/pdf", strings.Repeat("x", big), schema.MIMEFiltered, 20 << 10},
-		"/small-json":   {"application/json; charset=utf-8", "{}", schema.MIMEFiltered, 1 << 10},
-		"/font":         {"font/woff2", strings.Repeat("x", big), schema.MIMEFiltered, 20 << 10},
-		"/style":        {"text/css", strings.Repeat("x", big), schema.MIMEFiltered, 20 << 10},
-		"/unnamed-png":  {"", "\x89PNG\r\n\x1a\n" + strings.Repeat("x", big), schema.MIMEFiltered, 20 << 10},
-		"/unnamed-html": {"", "<html>" + strings.Repeat("x", big), schema.OK, 1 << 20},
-		"/html":         {"text/html", strings.Repeat("x", big), schema.OK, 1 << 20},
-		"/feed":         {"application/atom+xml", strings.Repeat("x", big), schema.OK, 1 << 20},
-		"/xml":          {"application/xml", strings.Repeat("x", big), schema.OK, 1 << 20},
+		"/pdf":          {"application/pdf", strings.Repeat("x", big), schema.MIMEFiltered, "application/pdf", 20 << 10},
+		"/small-json":   {"application/json; charset=utf-8", "{}", schema.MIMEFiltered, "application/json", 1 << 10},
+		"/font":         {"font/woff2", strings.Repeat("x", big), schema.MIMEFiltered, "font/woff2", 20 << 10},
+		"/style":        {"text/css", strings.Repeat("x", big), schema.MIMEFiltered, "text/css", 20 << 10},
+		"/unnamed-png":  {"", "\x89PNG\r\n\x1a\n" + strings.Repeat("x", big), schema.MIMEFiltered, "image/png", 20 << 10},
+		"/unnamed-html": {"", "<html>" + strings.Repeat("x", big), schema.OK, "text/html", 1 << 20},
+		"/html":         {"text/html", strings.Repeat("x", big), schema.OK, "text/html", 1 << 20},
+		"/feed":         {"application/atom+xml", strings.Repeat("x", big), schema.OK, "application/atom+xml", 1 << 20},
+		"/xml":          {"application/xml", strings.Repeat("x", big), schema.OK, "application/xml", 1 << 20},
 	}
 	bubble(t, func(t *testing.T) {
 		var list []string
@@ -56,9 +57,41 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 			if f.Outcome != c.outcome || f.WireBytes > c.most || f.WireBytes == 0 {
 				t.Errorf("%s: %s (%s) after %d bytes, want %s", path, f.Outcome, f.Error, f.WireBytes, c.outcome)
 			}
+			if f.MimeDetected != c.detected {
+				t.Errorf("%s: detected %q, want %q", path, f.MimeDetected, c.detected)
+			}
 		}
 		if n := len(rowsOf[schema.Page](l, r, stages.FilePages)); n != 4 {
 			t.Errorf("%d pages", n)
+		}
+	})
+}
+
+// hungry wants what another parser does not.
+type hungry struct{ plainParser }
+
+func (hungry) Wants(mediaType string, _ []byte) bool { return !strings.HasPrefix(mediaType, "text/") }
+func (hungry) Refuses(string) bool                   { return false }
+
+// The parser decides what is stored: fetch has no list of its own.
+func TestWhatIsStoredTheParserSays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", map[string]string{"/p": "application/pdf", "/h": "text/html", "/e": "text/html"}[r.URL.Path])
+			if r.URL.Path != "/e" {
+				fmt.Fprint(w, "%PDF-1.7 as it were")
+			}
+		}), "http://a.com/p", "http://a.com/h", "http://a.com/e")
+		l.parser = hungry{}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetches := l.outcomes(r)
+		for path, want := range map[string]schema.Outcome{"p": schema.OK, "h": schema.MIMEFiltered, "e": schema.MIMEFiltered} {
+			if f := fetches["http://a.com/"+path]; f.Outcome != want || f.MimeDetected == "" || (f.WARCFilename != "") != (want == schema.OK) {
+				t.Errorf("%s: %s, detected %q, stored in %q; want %s", path, f.Outcome, f.MimeDetected, f.WARCFilename, want)
+			}
 		}
 	})
 }
@@ -90,7 +123,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 		if tt.length != "" {
 			x.Header = append(x.Header, wire.Field{Name: "Content-Length", Value: tt.length})
 		}
-		if got := unwantedByName(x); got != tt.unwanted {
+		if got := (&crawl{parser: plainParser{}}).unwantedByName(x); got != tt.unwanted {
 			t.Errorf("%q of %q bytes with status %d: %t", tt.contentType, tt.length, tt.status, got)
 		}
 	}

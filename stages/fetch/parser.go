@@ -12,6 +12,12 @@ type Parser interface {
 	// Sniff gives the media type of a document, without parameters, from its
 	// Content-Type ("" if it has none) and its first bytes, up to 1,445.
 	Sniff(contentType string, prefix []byte) string
+	// Wants reports whether a document of a media type that Sniff gave for these first
+	// bytes is to be stored; nil bytes ask whether any of that type may be.
+	Wants(mediaType string, prefix []byte) bool
+	// Refuses reports whether a Content-Type alone tells that its document is not to be
+	// stored, whatever the bytes are.
+	Refuses(contentType string) bool
 	// Parse gives what a document holds. An error means that the parser failed,
 	// not that the document is odd: the URL ends as internal_error.
 	Parse(doc *Document) (*Parsed, error)

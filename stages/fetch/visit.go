@@ -26,6 +26,9 @@ type visit struct {
 	retries [retryClasses]int
 	tries   int32         // requests sent for the URL in key
 	rules   *robots.Group // that allowed the request under way
+	// detected is the media type of the answer under way, from its first bytes; "" while
+	// they have not come. The exchange's goroutine sets it, send waits for that.
+	detected string
 
 	// Guarded by the crawl's mutex:
 	due  time.Time          // of its next try, where it waits for one

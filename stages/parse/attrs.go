@@ -10,6 +10,7 @@ const (
 	attrSrc
 	attrSrcset
 	attrDataSrc
+	attrDataSrcset
 	attrRel
 	attrClass
 	attrID
@@ -36,6 +37,7 @@ const (
 	attrPubdate
 	attrPoster
 	attrXlinkHref
+	attrBackground
 	attrCount
 	attrNone = attrCount
 )
@@ -49,10 +51,12 @@ func attrOf(key []byte) attr {
 		return attrHref
 	case "src":
 		return attrSrc
-	case "srcset":
+	case "srcset", "imagesrcset": // of a preload link
 		return attrSrcset
-	case "data-src":
+	case "data-src", "data-lazy-src", "data-original": // what scripts put into src later
 		return attrDataSrc
+	case "data-srcset", "data-lazy-srcset":
+		return attrDataSrcset
 	case "rel":
 		return attrRel
 	case "class":
@@ -105,6 +109,8 @@ func attrOf(key []byte) attr {
 		return attrPoster
 	case "xlink:href":
 		return attrXlinkHref
+	case "background":
+		return attrBackground
 	}
 	return attrNone
 }
@@ -112,7 +118,7 @@ func attrOf(key []byte) attr {
 // tagAttrs are the attributes of a tag, as they stand in the document. Of attributes
 // with the same name the first counts (HTML, 13.2.5.33).
 type tagAttrs struct {
-	has uint32
+	has uint64
 	val [attrCount][]byte
 }
 

@@ -2,41 +2,58 @@ package parse
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gogs/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
-// latePrescan is how far a meta element is looked for that names the charset, bytes.
-// The standard asks for 1,024; pages put scripts before it.
-const latePrescan = 16 << 10
+// maxDecoded is how many bytes of UTF-8 are made of a body in another encoding; the
+// rest is dropped. It is far beyond the text that is kept of a page.
+const maxDecoded = 64 << 20
 
 // decode returns body as UTF-8, and the name of its character set as cc-index writes
-// it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). The order is
-// that of the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
-// Content-Type, meta element, then what the bytes look like. It does not change
-// body, and returns body itself where it is valid UTF-8.
+// it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body, and
+// returns body itself where it is valid UTF-8.
 func decode(body []byte, contentType string) ([]byte, string) {
-	e, name := encodingOf(body, contentType)
+	u := undecoded{body: body}
+	e, name := u.encoding(contentType)
 	if name == "utf-8" {
 		body = bytes.TrimPrefix(body, utf8BOM)
-		if utf8.Valid(body) {
+		if u.utf8() {
 			return body, "UTF-8"
 		}
 		e = unicode.UTF8 // its decoder puts U+FFFD for what is malformed
 	}
-	out, err := e.NewDecoder().Bytes(body)
-	if err != nil && len(out) == 0 { // no decoder of the standard's fails; keep what can be kept
-		out = body
+	return bytes.TrimPrefix(transcode(e, body), utf8BOM), displayName(name)
+}
+
+// transcode is what a decoder makes of body, at most maxDecoded bytes of it.
+func transcode(e encoding.Encoding, body []byte) []byte {
+	if len(body) == 0 {
+		return nil
 	}
-	if !utf8.Valid(out) {
+	decoder := e.NewDecoder().Transformer
+	out := make([]byte, 0, min(len(body)+len(body)/8+64, maxDecoded))
+	for done := 0; ; {
+		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
+		out, done = out[:len(out)+n], done+read
+		if err != transform.ErrShortDst || cap(out) == maxDecoded {
+			break // all is read, or enough: no decoder of the standard's fails
+		}
+		// The rest grows about as much as what was read.
+		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
+		out = slices.Grow(out, min(more, maxDecoded-len(out)))
+		out = out[:len(out):min(cap(out), maxDecoded)]
+	}
+	if !utf8.Valid(out) { // a character that is cut at the end
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
 	}
-	return bytes.TrimPrefix(out, utf8BOM), displayName(name)
+	return out
 }
 
 // displayName writes a name of the Encoding Standard as IANA registers it.
@@ -46,93 +63,148 @@ func displayName(name string) string {
 		return "Shift_JIS"
 	case name == "big5":
 		return "Big5"
-	case strings.HasPrefix(name, "windows-"), strings.HasPrefix(name, "x-"), name == "macintosh":
+	case name == "ibm866":
+		return "IBM866"
+	case strings.HasPrefix(name, "windows-"), strings.HasPrefix(name, "x-"), name == "macintosh", name == "replacement":
 		return name
 	}
 	return strings.ToUpper(name)
 }
 
-var (
-	utf8BOM    = []byte("\xEF\xBB\xBF")
-	charsetKey = []byte("charset")
-)
+var utf8BOM = []byte("\xEF\xBB\xBF")
 
-func encodingOf(body []byte, contentType string) (encoding.Encoding, string) {
-	e, name, certain := charset.DetermineEncoding(body, contentType)
-	if certain || name != "windows-1252" {
-		return e, name
+// undecoded are bytes of which the encoding is looked for.
+type undecoded struct {
+	body           []byte
+	checked, valid bool // whether the body is UTF-8
+}
+
+// utf8 reports whether the body is well-formed UTF-8; it looks once.
+func (u *undecoded) utf8() bool {
+	if !u.checked {
+		u.checked, u.valid = true, utf8.Valid(u.body)
 	}
-	// Declared in a meta element, or nothing but a last resort?
-	head := body[:min(len(body), 1024)]
-	if containsFold(head, charsetKey) {
-		return e, name
-	}
-	valid := utf8.Valid(body)
-	if valid && bytes.ContainsFunc(body, func(r rune) bool { return r >= utf8.RuneSelf }) {
+	return u.valid
+}
+
+// encoding is the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
+// Content-Type, meta element or XML declaration, then what the bytes look like.
+//
+// Beyond the standard, a declaration that the bytes contradict counts for nothing: one
+// of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), and
+// one of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers
+// mean) over bytes that are all well-formed UTF-8.
+func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
+	switch body := u.body; {
+	case bytes.HasPrefix(body, utf8BOM):
 		return unicode.UTF8, "utf-8"
+	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
+		return charset.Lookup("utf-16be")
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
+		return charset.Lookup("utf-16le")
 	}
-	for at := len(head); at < min(len(body), latePrescan); {
-		i := indexFold(body[at:min(len(body), latePrescan)], []byte("<meta"))
+	e, name := charset.Lookup(headerCharset(contentType))
+	if e != nil && !u.contradicts(name) {
+		return e, name
+	}
+	if label := prescan(u.body); label != "" {
+		// A meta element that can be read is not in UTF-16, nor in what only scripts ask for.
+		e, name = charset.Lookup(label)
+		if strings.HasPrefix(name, "utf-16") {
+			e, name = unicode.UTF8, "utf-8"
+		} else if name == "x-user-defined" {
+			e, name = charset.Lookup("windows-1252")
+		}
+		if e != nil && !u.contradicts(name) {
+			return e, name
+		}
+	}
+	return charset.Lookup(u.guess())
+}
+
+// headerCharset is the charset parameter of a Content-Type field, as it stands. Fields
+// are as malformed as they come, so that this looks for no more than the parameter.
+func headerCharset(contentType string) string {
+	for {
+		i := strings.IndexByte(contentType, ';')
 		if i < 0 {
-			break
+			return ""
 		}
-		at += i
-		tag := body[at:min(len(body), at+512)]
-		if j := bytes.IndexByte(tag, '>'); j >= 0 {
-			tag = tag[:j+1]
+		contentType = contentType[i+1:]
+		key, value, ok := strings.Cut(contentType, "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(key), "charset") {
+			continue
 		}
-		if containsFold(tag, charsetKey) {
-			if e, name, _ := charset.DetermineEncoding(tag, ""); name != "" {
-				return e, name
-			}
+		value = strings.TrimSpace(value)
+		if i := strings.IndexAny(value, ";, \t"); i >= 0 {
+			value = value[:i]
 		}
-		at += len("<meta")
+		return strings.Trim(value, `"'`)
 	}
-	if bytes.HasPrefix(head, []byte("<?xml")) {
-		if i := bytes.Index(head, []byte("encoding=")); i >= 0 && len(head) > i+10 {
-			label, _, _ := bytes.Cut(head[i+10:], head[i+9:i+10])
-			if e, name := charset.Lookup(string(label)); e != nil {
-				return e, name
-			}
-		}
-	}
-	if valid {
-		return unicode.UTF8, "utf-8" // ASCII
-	}
-	if g, n := guess(body[:min(len(body), 64<<10)]); g != nil {
-		return g, n
-	}
-	return e, name
 }
 
-// guess tells a charset by statistics; nil if they say too little.
-func guess(body []byte) (encoding.Encoding, string) {
-	all, err := chardet.NewHtmlDetector().DetectAll(body)
-	if err != nil {
-		return nil, ""
-	}
-	// The guesses are made side by side: those that are equally sure come in any order.
-	best := chardet.Result{Confidence: 29}
-	for _, r := range all {
-		if r.Confidence > best.Confidence || r.Confidence == best.Confidence && r.Charset < best.Charset {
-			best = r
+// contradicts reports whether the bytes cannot be in a declared encoding.
+func (u *undecoded) contradicts(name string) bool {
+	switch name {
+	case "utf-8":
+		if u.utf8() {
+			return false
 		}
+		well, ill := countUTF8(u.fromFirst())
+		return ill >= 8 && ill > well
+	case "windows-1252":
+		return u.utf8() && !ascii(u.body)
 	}
-	e, name := charset.Lookup(best.Charset)
-	if e == nil || name == "utf-8" || name == "replacement" || strings.HasPrefix(name, "utf-16") {
-		return nil, ""
-	}
-	return e, name
+	return false
 }
 
-func containsFold(p, lowerKey []byte) bool { return indexFold(p, lowerKey) >= 0 }
+// fromFirst is the body from before the first byte on that is not ASCII, as much of it
+// as is looked at.
+func (u *undecoded) fromFirst() []byte {
+	i := 0
+	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {
+		i += 256
+	}
+	for i < len(u.body) && u.body[i] < utf8.RuneSelf {
+		i++
+	}
+	i = max(0, i-1)
+	return u.body[i:min(len(u.body), i+guessed)]
+}
 
-// indexFold is where p has key, whatever the case of its ASCII letters; key is lower case.
-func indexFold(p, key []byte) int {
-	for i := 0; i+len(key) <= len(p); i++ {
-		if p[i]|0x20 == key[0]|0x20 && bytes.EqualFold(p[i:i+len(key)], key) {
-			return i
+// ascii reports whether p is ASCII.
+func ascii(p []byte) bool {
+	for len(p) >= 8 {
+		if (p[0]|p[1]|p[2]|p[3]|p[4]|p[5]|p[6]|p[7])&0x80 != 0 {
+			return false
+		}
+		p = p[8:]
+	}
+	for _, c := range p {
+		if c >= utf8.RuneSelf {
+			return false
 		}
 	}
-	return -1
+	return true
+}
+
+// countUTF8 counts the characters of several bytes, and the bytes that belong to none.
+func countUTF8(p []byte) (well, ill int) {
+	for i := 0; i < len(p); {
+		if p[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(p[i:])
+		switch {
+		case n > 1:
+			well++
+		case r == utf8.RuneError && !utf8.FullRune(p[i:]):
+			return well, ill // cut by the end
+		default:
+			ill++
+		}
+		i += n
+	}
+	return well, ill
 }

@@ -17,22 +17,45 @@ const (
 )
 
 // fold returns p with its white space folded and trimmed, at most max bytes of it,
-// cut between runes.
+// cut between runes. Control characters count as white space; what is no UTF-8
+// becomes U+FFFD.
 func fold(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:4*max] // white space beyond that is not worth reading
+		p = p[:runeStart(p, 4*max)] // white space beyond that is not worth reading
 	}
-	return cut(string(bytes.Join(bytes.FieldsFunc(p, isSpace), space)), max)
+	s := string(bytes.Join(bytes.FieldsFunc(p, isSpace), space))
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return cut(s, max)
+}
+
+// runeStart is where the rune that holds byte n of p starts; n is less than p's length.
+func runeStart(p []byte, n int) int {
+	for i := n; i > n-utf8.UTFMax && i > 0; i-- {
+		if utf8.RuneStart(p[i]) {
+			return i
+		}
+	}
+	return n
+}
+
+// upTo is p, or the runes of its first max bytes.
+func upTo(p []byte, max int) []byte {
+	if len(p) <= max {
+		return p
+	}
+	return p[:runeStart(p, max)]
 }
 
 // foldString is fold for a string; it does not copy what is folded already.
 func foldString(s string, max int) string {
 	if len(s) > 4*max {
-		s = s[:4*max]
+		s = cut(s, 4*max)
 	}
 	s = strings.TrimFunc(s, isSpace)
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == ' ' && i+1 < len(s) && s[i+1] == ' ' || c >= utf8.RuneSelf && strings.IndexFunc(s[i:], isOddSpace) >= 0 {
+		if c := s[i]; c < ' ' || c == 0x7F || c == ' ' && i+1 < len(s) && s[i+1] == ' ' || c >= utf8.RuneSelf && strings.IndexFunc(s[i:], isOddSpace) >= 0 {
 			return cut(strings.Join(strings.FieldsFunc(s, isSpace), " "), max)
 		} else if c >= utf8.RuneSelf {
 			break
@@ -43,7 +66,10 @@ func foldString(s string, max int) string {
 
 var space = []byte{' '}
 
-func isSpace(r rune) bool { return r <= ' ' || unicode.IsSpace(r) || r == 0xFEFF || r == 0x200B }
+// isSpace knows white space, what passes for it, and control characters.
+func isSpace(r rune) bool {
+	return r <= ' ' || r >= 0x7F && (unicode.IsSpace(r) || r <= 0x9F || r == 0xFEFF || r == 0x200B)
+}
 
 func isOddSpace(r rune) bool { return r < ' ' || r > ' ' && isSpace(r) }
 

@@ -3,24 +3,24 @@ package parse
 import (
 	"bytes"
 	"fmt"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
 )
 
 // check holds the promises that every result keeps.
 func check(t *testing.T, p *Parser, d *Document, r *Result) {
 	t.Helper()
-	for name, s := range map[string]string{"title": r.Page.Title, "description": r.Page.Description, "author": r.Page.Author,
-		"main": r.Text.Main, "full": r.Text.Full, "robots": r.Page.Robots, "topics": strings.Join(r.Page.Topics, " ")} {
+	checkMeta(t, r)
+	for name, s := range map[string]string{"main": r.Text.Main, "full": r.Text.Full, "topics": strings.Join(r.Page.Topics, " ")} {
 		if !utf8.ValidString(s) {
 			t.Errorf("%s is not UTF-8: %.80q", name, s)
 		}
-	}
-	if n := len(r.Page.Title); n > maxTitle {
-		t.Errorf("title of %d bytes", n)
 	}
 	if n := len(r.Text.Full); n > p.cfg.MaxText {
 		t.Errorf("text of %d bytes", n)
@@ -34,7 +34,7 @@ func check(t *testing.T, p *Parser, d *Document, r *Result) {
 	for i := range r.Links {
 		l := &r.Links[i]
 		if int(l.Ordinal) != i || len(l.Anchor) > maxAnchor || len(l.Rel) > maxRel || !utf8.ValidString(l.Anchor) || !utf8.ValidString(l.Rel) ||
-			!strings.HasPrefix(l.Target, "http") {
+			!strings.HasPrefix(l.Target, "http") || len(l.Hreflang) > maxLanguageTag || len(r.Links) > max(p.cfg.MaxLinks, 2*sitemap.MaxEntries) {
 			t.Errorf("link %d: %+v", i, *l)
 		}
 	}
@@ -93,6 +93,80 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDeepNestingIsNoLimit shows what x/net/html's tree builder refuses.
+func TestDeepNestingIsNoLimit(t *testing.T) {
+	const deep = 10_000
+	page := strings.Repeat("<div>", deep) + "<p>deep <a href=/x>down</a></p>" + strings.Repeat("</div>", deep) + "<p>and up</p>"
+	if _, err := html.Parse(strings.NewReader(page)); err == nil {
+		t.Error("x/net/html reads it: the reason for a pass of our own is gone")
+	}
+	r := newParser(t).Parse(&Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
+	if want := "deep down\nand up"; r.Text.Full != want || len(r.Links) != 1 {
+		t.Errorf("text %q and %d links, want %q and 1", r.Text.Full, len(r.Links), want)
+	}
+}
+
+// TestMemoryIsBounded parses bodies of 50 MiB and holds how much memory that takes, all
+// in all, whatever of it is freed on the way.
+func TestMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const size = 50 << 20
+	fill := func(head, part string) []byte {
+		b := append(make([]byte, 0, size), head...)
+		for len(b)+len(part) <= size {
+			b = append(b, part...)
+		}
+		return b
+	}
+	var attrs []byte
+	attrs = append(attrs, "<a href=/x"...)
+	for i := 0; len(attrs) < size-64; i++ {
+		attrs = fmt.Appendf(attrs, " a%d='&amp;'", i)
+	}
+	p := newParser(t)
+	for _, tt := range []struct {
+		name, contentType string
+		body              []byte
+		most              uint64 // MiB
+	}{
+		{"text", "text/html", fill("<p>", "word and word "), 32},
+		{"paragraphs", "text/html", fill("", "<p>A word and a word.</p>\n"), 96},
+		{"links", "text/html", fill("", "<a href=/x?y=z>A word</a> "), 32},
+		{"nesting", "text/html", fill("", "<div><section><ul><li>"), 64},
+		{"attributes", "text/html", attrs, 16},
+		{"an attribute's references", "text/html", fill("<a href='", "&amp;"), 64},
+		{"references", "text/html", fill("", "&lt;&nosuch;&#x1F600; "), 160},
+		{"windows-1251", "text/html; charset=windows-1251", fill("", "\xCF\xF0\xE8\xE2\xE5\xF2 "), 192},
+		{"undeclared", "text/html", fill("", "\xCF\xF0\xE8\xE2\xE5\xF2 "), 192},
+		{"UTF-16", "text/html; charset=utf-16", fill("", "\x3D\xD8\x00\xDE"), 192},
+		{"malformed UTF-8", "text/html; charset=utf-8", fill("ü", "\xE2\x82 ü ü "), 192},
+		{"malformed bytes that become three each", "text/html; charset=euc-jp", fill("", "\xFF"), 192},
+		{"plain text", "text/plain", fill("", "A line of text.\n"), 64},
+		{"NULs", "text/html", fill("", "\x00"), 64},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := &Document{URL: "https://example.com/", ContentType: tt.contentType, Body: tt.body}
+			before := allocated()
+			r := p.Parse(d)
+			took := (allocated() - before) >> 20
+			t.Logf("%d MiB", took)
+			if took > tt.most {
+				t.Errorf("a body of %d MiB took %d MiB, want at most %d", len(tt.body)>>20, took, tt.most)
+			}
+			check(t, p, d, r)
+		})
+	}
+}
+
+// allocated is how many bytes the heap has given out since the process began.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
 
 func TestResultsShareNoMemoryWithTheBody(t *testing.T) {

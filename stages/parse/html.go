@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bytes"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
@@ -48,6 +49,7 @@ type htmlPass struct {
 	out       text.Outline
 	links     linkList
 	meta      meta
+	byline    byline
 	lex       lexer
 	unescaped []byte // text with its references resolved
 	stack     []openElement
@@ -70,6 +72,7 @@ const (
 
 func (h *htmlPass) reset(maxText, maxLinks int) {
 	h.out.Reset(maxText)
+	h.byline = byline{}
 	h.links.reset(maxLinks)
 	h.meta.reset()
 	h.stack = h.stack[:0]
@@ -80,7 +83,7 @@ func (h *htmlPass) reset(maxText, maxLinks int) {
 
 // small reports whether the memory that the pass has grown to is worth keeping.
 func (h *htmlPass) small() bool {
-	return h.out.Len() <= maxKept && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= maxKept
+	return h.out.Len() <= maxKept && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= maxKept && cap(h.unescaped) <= maxKept
 }
 
 // run reads the document, which is UTF-8.
@@ -91,6 +94,7 @@ func (h *htmlPass) run(doc []byte) {
 		switch z.next() {
 		case endOfFile:
 			h.links.close(&h.out)
+			h.byline.end(0, &h.out)
 			h.out.Break(text.TagNone)
 			h.lex = lexer{}
 			return
@@ -115,7 +119,7 @@ func (h *htmlPass) text(z *lexer) {
 	}
 	p := z.text
 	if z.refs && bytes.IndexByte(p, '&') >= 0 {
-		h.unescaped = unescape(h.unescaped[:0], p, false)
+		h.unescaped = unescape(slices.Grow(h.unescaped[:0], len(p)), p, false)
 		p = h.unescaped
 	}
 	switch {
@@ -124,7 +128,7 @@ func (h *htmlPass) text(z *lexer) {
 			h.meta.title = fold(p, maxTitle)
 		}
 	case h.collect == toJSON:
-		h.meta.jsonLD(p)
+		h.meta.ld.read(p)
 	case h.count[idPre] > 0 || h.count[idListing] > 0:
 		h.out.Lines(p)
 	default:
@@ -142,7 +146,7 @@ func (h *htmlPass) startTag(a atom.Atom) {
 	switch a {
 	case atom.Script:
 		h.collect = toNowhere
-		if bytes.EqualFold(h.lex.attrs.get(attrType), jsonLDType) {
+		if isJSONLD(h.lex.attrs.get(attrType)) {
 			h.collect = toJSON
 		}
 		h.links.add(schema.KindScript, h.lex.attrs.get(attrSrc), h.top.part)
@@ -155,7 +159,7 @@ func (h *htmlPass) startTag(a atom.Atom) {
 		return
 	case atom.Iframe:
 		h.collect = toNowhere
-		h.links.add(schema.KindIframe, h.source(), h.top.part)
+		h.embed(schema.KindIframe)
 		return
 	case atom.Title:
 		h.collect = toNowhere
@@ -167,6 +171,13 @@ func (h *htmlPass) startTag(a atom.Atom) {
 		h.links.close(&h.out)
 		h.links.open(&h.lex.attrs, &h.out, h.top.part)
 		h.linkDepth = len(h.stack)
+		return
+	case atom.Image: // of SVG; elsewhere another name for img (HTML, 13.2.6.4.7)
+		if h.count[idSVG] == 0 {
+			h.links.addImage(&h.lex.attrs, h.top.part)
+		} else if h.links.add(schema.KindImg, h.lex.attrs.get(attrHref), h.top.part) == nil {
+			h.links.add(schema.KindImg, h.lex.attrs.get(attrXlinkHref), h.top.part)
+		}
 		return
 	case atom.Meta:
 		h.meta.tag(&h.lex.attrs)
@@ -193,15 +204,23 @@ var (
 	jsonLDType = []byte("application/ld+json")
 )
 
-// source is where an element's content comes from, lazily loaded or not.
-func (h *htmlPass) source() []byte {
-	if s := h.lex.attrs.get(attrSrc); len(s) > 0 && !bytes.HasPrefix(s, dataScheme) {
-		return s
-	}
-	return h.lex.attrs.get(attrDataSrc)
+// isJSONLD knows the type of a script that is JSON-LD, whatever parameters it has.
+func isJSONLD(t []byte) bool {
+	t, _, _ = bytes.Cut(t, semicolon)
+	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-var dataScheme = []byte("data:")
+// embed adds where an element's content comes from, and what a script will put there.
+func (h *htmlPass) embed(kind schema.LinkKind) {
+	h.links.add(kind, h.lex.attrs.get(attrSrc), h.top.part)
+	h.links.add(kind, h.lex.attrs.get(attrDataSrc), h.top.part)
+}
+
+var (
+	semicolon  = []byte{';'}
+	dataScheme = []byte("data:")
+	inputImage = []byte("image")
+)
 
 // voidTag takes an element that has no content.
 func (h *htmlPass) voidTag(a atom.Atom, e element) {
@@ -215,14 +234,19 @@ func (h *htmlPass) voidTag(a atom.Atom, e element) {
 	case atom.Base:
 		h.links.setBase(h.lex.attrs.get(attrHref))
 	case atom.Img:
-		h.links.addImage(&h.lex.attrs, h.source(), h.top.part)
+		h.links.addImage(&h.lex.attrs, h.top.part)
+	case atom.Input:
+		if h.lex.attrs.set(attrSrc) && bytes.EqualFold(h.lex.attrs.get(attrType), inputImage) {
+			h.links.addImage(&h.lex.attrs, h.top.part)
+		}
 	case atom.Link:
 		h.links.addLink(&h.lex.attrs, h.top.part)
 	case atom.Source:
-		if s := h.lex.attrs.get(attrSrcset); len(s) > 0 {
-			h.links.addSrcset(s, h.top.part)
+		if h.lex.attrs.set(attrSrcset) || h.lex.attrs.set(attrDataSrcset) {
+			h.links.addSrcset(h.lex.attrs.get(attrSrcset), h.top.part)
+			h.links.addSrcset(h.lex.attrs.get(attrDataSrcset), h.top.part)
 		} else {
-			h.links.add(schema.KindMedia, h.lex.attrs.get(attrSrc), h.top.part)
+			h.embed(schema.KindMedia)
 		}
 	case atom.Embed, atom.Track:
 		h.links.add(schema.KindMedia, h.lex.attrs.get(attrSrc), h.top.part)

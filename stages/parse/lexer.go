@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -361,9 +362,13 @@ func unescape(dst, p []byte, attribute bool) []byte {
 			n++
 		}
 		ref := p[:n]
+		common := rune(0)
+		if ended {
+			common = commonReference(ref)
+		}
 		switch {
-		case string(ref) == "&amp;":
-			dst = append(dst, '&')
+		case common != 0:
+			dst = utf8.AppendRune(dst, common)
 		case len(ref) < 3 || attribute && ref[1] != '#' && !ended && n < len(p) && p[n] == '=':
 			dst = append(dst, ref...)
 		default:
@@ -376,6 +381,48 @@ func unescape(dst, p []byte, attribute bool) []byte {
 		}
 		p = p[n:]
 	}
+}
+
+// commonReference resolves the references that nearly all are, without allocation;
+// 0 if it is another.
+func commonReference(ref []byte) rune {
+	switch string(ref) {
+	case "&amp;":
+		return '&'
+	case "&lt;":
+		return '<'
+	case "&gt;":
+		return '>'
+	case "&quot;":
+		return '"'
+	case "&apos;":
+		return '\''
+	case "&nbsp;":
+		return '\u00A0'
+	}
+	if ref[1] != '#' || len(ref) > len("&#x10FFFF;") {
+		return 0
+	}
+	digits, base := ref[2:len(ref)-1], rune(10)
+	if len(digits) > 0 && digits[0]|0x20 == 'x' {
+		digits, base = digits[1:], 16
+	}
+	n := rune(0)
+	for _, c := range digits {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case base == 16 && c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0
+		}
+		n = n*base + rune(c)
+	}
+	if n < ' ' || n >= 0x7F && n < 0xA0 || !utf8.ValidRune(n) {
+		return 0 // see the table of HTML, 13.2.5.80
+	}
+	return n
 }
 
 // partial reports whether only the beginning of a name was resolved: then its end

@@ -2,10 +2,7 @@ package parse
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,36 +116,6 @@ func TestLexerFindsWhatXNetHTMLFinds(t *testing.T) {
 			t.Errorf("%s (-x/net/html +lexer):\n%s", d.URL, cmp.Diff(want, got))
 		}
 	}
-}
-
-// TestLexerOnHTML5Lib feeds the inputs of html5lib's tokenizer tests to both.
-func TestLexerOnHTML5Lib(t *testing.T) {
-	files, _ := filepath.Glob("../../../shared/data/html5lib/tokenizer/*.test")
-	if len(files) == 0 {
-		t.Skip("needs ../shared/data/html5lib beside the repository")
-	}
-	n := 0
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var suite struct {
-			Tests []struct {
-				Description, Input string
-			}
-		}
-		if err := json.Unmarshal(raw, &suite); err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		for _, test := range suite.Tests {
-			n++
-			if d := cmp.Diff(theirs([]byte(test.Input)), lexed([]byte(test.Input))); d != "" {
-				t.Errorf("%s: %s: %q (-x/net/html +lexer):\n%s", filepath.Base(f), test.Description, test.Input, d)
-			}
-		}
-	}
-	t.Logf("%d inputs", n)
 }
 
 func FuzzLexer(f *testing.F) {

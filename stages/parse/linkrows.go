@@ -31,35 +31,40 @@ func (l *linkList) baseURL(docURL string) string {
 // or no URL. A reference of the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) string {
 	if header && r.doc != r.base {
-		key, err := r.canon.Canonical(string(ref), r.doc)
+		t, err := r.canon.URL(string(ref), r.doc)
 		if err != nil {
 			return ""
 		}
-		return key.URL
+		return t
 	}
 	if t, ok := r.seen[string(ref)]; ok {
 		return t
 	}
 	raw := string(ref)
-	t := ""
-	if key, err := r.canon.Canonical(raw, r.base); err == nil {
-		t = key.URL
+	t, err := r.canon.URL(raw, r.base)
+	if err != nil {
+		t = ""
 	}
 	r.seen[raw] = t
 	return t
 }
 
-// rows returns the links as rows. all is the outline's text. bad is how many links
-// have no canonical target.
+// rows returns the links as rows, at most l.max; the others are counted in l.over. all
+// is the outline's text. bad is how many links have no canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.long
 	}
 	bad = l.long
-	rows = make([]schema.Link, 0, len(l.raw))
+	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
+	left := allowed(l.met, l.max)
 	inHeader := "" // the Link field's canonical gives way to the page's own
 	for i := range l.raw {
 		raw := &l.raw[i]
+		if left[raw.class] == 0 && raw.class > classRefresh {
+			l.over++
+			continue
+		}
 		target := r.target(l.str(raw.href), raw.header)
 		if target == "" {
 			bad++
@@ -73,6 +78,11 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 		case raw.kind == schema.KindCanonical && !raw.header && l.canonical == "":
 			l.canonical = target
 		}
+		if left[raw.class] == 0 {
+			l.over++
+			continue
+		}
+		left[raw.class]--
 		anchor := ""
 		if raw.to > raw.from {
 			anchor = foldString(all[raw.from:min(int(raw.to), len(all))], maxAnchor)
@@ -80,15 +90,33 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 		if anchor == "" && raw.alt != (span{}) {
 			anchor = fold(l.str(raw.alt), maxAnchor)
 		}
+		rel := intern(l.str(raw.rel))
+		if l.relAuthor == "" && raw.kind == schema.KindA && anchor != "" && len(anchor) <= maxByline && hasWord(rel, "author") {
+			l.relAuthor = anchor
+		}
 		rows = append(rows, schema.Link{
-			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: intern(l.str(raw.rel)), Kind: raw.kind,
-			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Ordinal: int32(len(rows)),
+			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: rel, Kind: raw.kind,
+			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Hreflang: languageTag(l.str(raw.hreflang)),
+			Ordinal: int32(len(rows)),
 		})
 	}
 	if l.canonical == "" {
 		l.canonical = inHeader
 	}
 	return rows, bad
+}
+
+// hasWord reports whether words that single spaces part hold one.
+func hasWord(words, word string) bool {
+	if len(words) < len(word) {
+		return false
+	}
+	for w := range strings.SplitSeq(words, " ") {
+		if w == word {
+			return true
+		}
+	}
+	return false
 }
 
 // intern returns p as a string, without allocating for what most links say.

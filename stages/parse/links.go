@@ -20,7 +20,9 @@ type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
 	alt       span   // the anchor text where the link has no text of its own
+	hreflang  span   // as it stands
 	from, to  uint32 // the anchor text, as a range of the outline's text
+	class     class
 	part      part
 	nofollow  bool
 	header    bool // of the response's header: relative to the document, not to its base element
@@ -31,20 +33,24 @@ type linkList struct {
 	raw    []rawLink
 	bytes  []byte // what spans mean
 	base   span
+	icons  icons
 	max    int
+	met    [classes]int      // links in raw by class
 	over   int               // links beyond max
 	long   int               // references that are too long
 	opened int               // index of the open a element, or -1
 	seen   map[string]string // canonical target of a reference; "" for one that has none
 
-	canonical string // what rows found: the page's canonical URL
-	refresh   string // and where it refreshes to
+	canonical string // what rows found: the page's canonical URL,
+	refresh   string // where it refreshes to,
+	relAuthor string // and the text of the first link with rel=author
 }
 
 func (l *linkList) reset(max int) {
 	l.raw, l.bytes = l.raw[:0], l.bytes[:0]
-	l.base, l.max, l.over, l.opened = span{}, max, 0, -1
-	l.canonical, l.refresh, l.long = "", "", 0
+	l.base, l.max, l.over, l.opened, l.met = span{}, max, 0, -1, [classes]int{}
+	l.canonical, l.refresh, l.relAuthor, l.long = "", "", "", 0
+	l.icons.reset()
 	if l.seen == nil {
 		l.seen = make(map[string]string)
 	}
@@ -66,17 +72,20 @@ func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 		l.long++
 		return nil
 	}
-	if len(l.raw) >= l.max {
+	c := classOf(kind)
+	if l.met[c] >= c.most(l.max) {
 		l.over++
 		return nil
 	}
-	l.raw = append(l.raw, rawLink{kind: kind, href: l.keep(href), part: in})
+	l.met[c]++
+	l.raw = append(l.raw, rawLink{kind: kind, href: l.keep(href), class: c, part: in})
 	return &l.raw[len(l.raw)-1]
 }
 
-// add adds a link to something that the page embeds. An empty reference is none.
+// add adds a link to something that the page embeds. An empty reference is none, and
+// what stands in the page itself (data:) is not linked to; then it returns nil.
 func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
-	if len(href) == 0 {
+	if len(href) == 0 || bytes.HasPrefix(href, dataScheme) {
 		return nil
 	}
 	return l.put(kind, href, in)
@@ -93,9 +102,12 @@ func (l *linkList) addTag(kind schema.LinkKind, a attr, t *tagAttrs, in part) *r
 	}
 	r.rel, r.nofollow = l.keepRel(t.get(attrRel))
 	if alt := t.get(attrAlt); len(alt) > 0 {
-		r.alt = l.keep(alt[:min(len(alt), maxAnchor)])
+		r.alt = l.keep(upTo(alt, maxAnchor))
 	} else if title := t.get(attrTitle); len(title) > 0 {
-		r.alt = l.keep(title[:min(len(title), maxAnchor)])
+		r.alt = l.keep(upTo(title, maxAnchor))
+	}
+	if lang := t.get(attrHreflang); len(lang) > 0 && len(lang) <= maxLanguageTag {
+		r.hreflang = l.keep(lang)
 	}
 	return r
 }
@@ -106,7 +118,7 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 		return span{}, false
 	}
 	s.start = uint32(len(l.bytes))
-	for w := range bytes.FieldsFuncSeq(rel[:min(len(rel), maxRel)], isSpace) {
+	for w := range bytes.FieldsFuncSeq(upTo(rel, maxRel), isSpace) {
 		w = lower(w)
 		switch string(w) {
 		case "nofollow", "ugc", "sponsored":
@@ -143,17 +155,20 @@ func (l *linkList) close(out *text.Outline) {
 	}
 }
 
-// addImage adds an image and its variants; within a link without text its
-// alternative text is the anchor.
-func (l *linkList) addImage(t *tagAttrs, src []byte, in part) {
-	alt := t.get(attrAlt)
-	if alt = alt[:min(len(alt), maxAnchor)]; len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
+// addImage adds an image, what a script will put in its place, and their variants;
+// within a link without text its alternative text is the anchor.
+func (l *linkList) addImage(t *tagAttrs, in part) {
+	alt := upTo(t.get(attrAlt), maxAnchor)
+	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
 		l.raw[l.opened].alt = l.keep(alt)
 	}
-	if r := l.add(schema.KindImg, src, in); r != nil && len(alt) > 0 {
-		r.alt = l.keep(alt)
+	for _, a := range [...]attr{attrSrc, attrDataSrc} {
+		if r := l.add(schema.KindImg, t.get(a), in); r != nil && len(alt) > 0 {
+			r.alt = l.keep(alt)
+		}
 	}
 	l.addSrcset(t.get(attrSrcset), in)
+	l.addSrcset(t.get(attrDataSrcset), in)
 }
 
 // addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs hold no
@@ -194,30 +209,43 @@ func (l *linkList) addLink(t *tagAttrs, in part) {
 	kind := schema.KindLink
 	alternate := false
 	for w := range bytes.FieldsFuncSeq(t.val[attrRel], isSpace) {
-		switch string(lower(w)) {
+		switch w = lower(w); string(w) {
 		case "canonical":
 			kind = schema.KindCanonical
 		case "alternate":
 			alternate = true
+		case "feed": // hAtom's, before there were types
+			if kind == schema.KindLink {
+				kind = schema.KindFeed
+			}
+		default:
+			if rank, ok := iconRank(w); ok {
+				l.addIcon(rank, t.val[attrHref])
+			}
 		}
 	}
 	if alternate && kind == schema.KindLink {
-		switch {
-		case isFeedType(t.get(attrType)):
-			kind = schema.KindFeed
-		case len(t.get(attrHreflang)) > 0:
-			kind = schema.KindHreflang
-		}
+		kind = alternateKind(t.get(attrType), len(t.get(attrHreflang)) > 0)
 	}
 	l.addTag(kind, attrHref, t, in)
+	l.addSrcset(t.get(attrSrcset), in)
+}
+
+// alternateKind is what another representation of a page is.
+func alternateKind(mediaType []byte, inLanguage bool) schema.LinkKind {
+	switch {
+	case isFeedType(mediaType):
+		return schema.KindFeed
+	case inLanguage:
+		return schema.KindHreflang
+	}
+	return schema.KindLink
 }
 
 func isFeedType(t []byte) bool {
-	if i := bytes.IndexByte(t, ';'); i >= 0 {
-		t = t[:i]
-	}
+	t, _, _ = bytes.Cut(t, semicolon)
 	switch string(lower(bytes.TrimSpace(t))) {
-	case "application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml":
+	case "application/rss+xml", "application/x-rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml":
 		return true
 	}
 	return false

@@ -5,53 +5,41 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/directives"
-	"crawlbatch.io/crawlbatch/formats/sitemap"
 )
 
 // meta is what a page says of itself in its head, and in a few places of its body.
 type meta struct {
 	agent string // our product token, lower case: directives may be for us alone
 
-	title, description, keywords, author    string
-	ogTitle, ogDescription, ogImage, ogType string
-	lang                                    string // html lang
-	metaLang                                string // http-equiv content-language and the like
-	headerLang                              string // Content-Language field
-	refresh                                 string // content of a meta refresh
-	published, modified                     dated
-	robots                                  directives.Robots
-	signals                                 directives.Signals
-	tdm                                     directives.TDM
+	title, description, keywords, newsKeywords, generator string
+	author                                                string // meta author
+	otherAuthor, otherAuthorBy                            string // of the first of the other meta elements that name authors, and its name
+	itempropAuthor                                        string // of a meta element
+	og                                                    card   // Open Graph
+	twitter                                               card   // Twitter
+	lang                                                  string // html lang
+	metaLang                                              string // http-equiv content-language and the like
+	headerLang                                            string // Content-Language field
+	refresh                                               string // content of a meta refresh
+	published, modified                                   dated
+	ld                                                    jsonLD
+	robots                                                directives.Robots
+	signals                                               directives.Signals
+	tdm                                                   directives.TDM
+}
+
+// card is what a page asks others to show of it. Where a field is of one sort of card
+// only, the other's stays empty.
+type card struct {
+	kind, title, description, image, secureImage string
+	url, siteName, locale                        string // Open Graph
+	site, creator                                string // Twitter
 }
 
 func (m *meta) reset() {
 	m.robots.Reset()
-	*m = meta{agent: m.agent, robots: m.robots}
-}
-
-// dated is a date and how far its source is to be trusted: less is better.
-type dated struct {
-	ms   int64
-	rank uint8
-}
-
-// Ranks of the sources of dates.
-const (
-	byArticle uint8 = iota + 1 // article:published_time
-	byJSONLD
-	byItemprop
-	byMeta // dc.date, pubdate …
-	byTime // <time pubdate>
-)
-
-// set keeps the date of the best source, the first of equals.
-func (d *dated) set(value []byte, rank uint8) {
-	if len(value) == 0 || d.rank != 0 && d.rank <= rank {
-		return
-	}
-	if t, ok := sitemap.ParseTime(string(value[:min(len(value), 64)])); ok {
-		*d = dated{t.UnixMilli(), rank}
-	}
+	m.ld.reset()
+	*m = meta{agent: m.agent, robots: m.robots, ld: m.ld}
 }
 
 func first(s *string, value []byte, max int) {
@@ -79,6 +67,9 @@ func (m *meta) tag(t *tagAttrs) {
 	}
 	if t.set(attrItemprop) {
 		m.itemprop(t.val[attrItemprop], content)
+		if string(t.val[attrItemprop]) == "author" {
+			first(&m.itempropAuthor, content, maxShort)
+		}
 	}
 	if equiv := t.get(attrHTTPEquiv); len(equiv) > 0 {
 		switch string(lower(equiv)) {
@@ -86,38 +77,71 @@ func (m *meta) tag(t *tagAttrs) {
 			first(&m.metaLang, content, 64)
 		case "refresh":
 			first(&m.refresh, content, maxHref)
+		case "last-modified":
+			m.modified.setBytes(content, byMeta)
 		}
 	}
 }
 
+// named takes a meta element by its name or property, which is lower case.
 func (m *meta) named(name, content []byte) {
 	switch string(name) {
 	case "description":
 		first(&m.description, content, maxDescription)
 	case "keywords":
 		first(&m.keywords, content, maxDescription)
-	case "author", "article:author_name":
-		first(&m.author, content, maxShort)
+	case "news_keywords":
+		first(&m.newsKeywords, content, maxDescription)
+	case "generator":
+		first(&m.generator, content, maxShort)
+	case "author":
+		appendName(&m.author, content)
+	case "article:author", "og:article:author":
+		m.otherAuthors("article:author", content)
+	case "article:author_name", "citation_author", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author", "byl", "article_author":
+		m.otherAuthors(string(name), content)
 	case "og:title":
-		first(&m.ogTitle, content, maxTitle)
+		first(&m.og.title, content, maxTitle)
 	case "og:description":
-		first(&m.ogDescription, content, maxDescription)
+		first(&m.og.description, content, maxDescription)
 	case "og:image", "og:image:url":
-		first(&m.ogImage, content, maxHref)
+		first(&m.og.image, content, maxHref)
+	case "og:image:secure_url":
+		first(&m.og.secureImage, content, maxHref)
 	case "og:type":
-		first(&m.ogType, content, 64)
+		first(&m.og.kind, content, 64)
+	case "og:url":
+		first(&m.og.url, content, maxHref)
+	case "og:site_name":
+		first(&m.og.siteName, content, maxShort)
+	case "og:locale":
+		first(&m.og.locale, content, 64)
+	case "twitter:card":
+		first(&m.twitter.kind, content, 64)
+	case "twitter:title":
+		first(&m.twitter.title, content, maxTitle)
+	case "twitter:description":
+		first(&m.twitter.description, content, maxDescription)
+	case "twitter:image", "twitter:image:src":
+		first(&m.twitter.image, content, maxHref)
+	case "twitter:site":
+		setAccount(&m.twitter.site, content)
+	case "twitter:creator":
+		setAccount(&m.twitter.creator, content)
 	case "language", "dc.language", "dcterms.language":
 		first(&m.metaLang, content, 64)
 	case "article:published_time", "og:article:published_time":
-		m.published.set(content, byArticle)
+		m.published.setBytes(content, byArticle)
 	case "article:modified_time", "og:article:modified_time", "og:updated_time":
-		m.modified.set(content, byArticle)
-	case "dc.date", "dc.date.issued", "dcterms.date", "dcterms.created", "dcterms.issued", "date", "pubdate", "publishdate",
-		"publish-date", "publish_date", "datepublished", "publication_date", "parsely-pub-date", "sailthru.date",
-		"article.published", "cxenseparse:recs:publishtime", "citation_publication_date", "originalpublicationdate":
-		m.published.set(content, byMeta)
-	case "dc.date.modified", "dcterms.modified", "last-modified", "lastmod", "datemodified", "article.updated", "revised":
-		m.modified.set(content, byMeta)
+		m.modified.setBytes(content, byArticle)
+	case "dc.date", "dc.date.issued", "dc.date.created", "dcterms.date", "dcterms.created", "dcterms.issued", "date", "pubdate",
+		"pub_date", "publishdate", "publish-date", "publish_date", "datepublished", "publication_date", "parsely-pub-date",
+		"sailthru.date", "article.published", "article_date_original", "cxenseparse:recs:publishtime",
+		"citation_publication_date", "citation_date", "originalpublicationdate":
+		m.published.setBytes(content, byMeta)
+	case "dc.date.modified", "dcterms.modified", "last-modified", "lastmod", "datemodified", "article.updated",
+		"article_date_updated", "revised":
+		m.modified.setBytes(content, byMeta)
 	case "robots":
 		m.robots.Meta(string(content))
 	case "tdm-reservation":
@@ -131,16 +155,64 @@ func (m *meta) named(name, content []byte) {
 	}
 }
 
-func (m *meta) itemprop(prop, value []byte) {
-	switch string(prop) {
-	case "datePublished":
-		m.published.set(value, byItemprop)
-	case "dateModified":
-		m.modified.set(value, byItemprop)
+// setAccount takes the name of a Twitter account, with its @ or without, or the URL of
+// its page, and writes it as @example. Such names have at most 15 letters, digits and
+// underscores.
+func setAccount(s *string, content []byte) {
+	if *s != "" {
+		return
+	}
+	name := strings.TrimRight(fold(content, 128), "/")
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		if !strings.Contains(name, "twitter.com/") {
+			return
+		}
+		name = name[i+1:]
+	}
+	name, _, _ = strings.Cut(strings.TrimLeft(name, "@ "), "?")
+	for i := range len(name) {
+		if !isWordByte(name[i]) || name[i] == '-' || i >= 15 {
+			return
+		}
+	}
+	if name != "" {
+		*s = "@" + name
 	}
 }
 
-// timeTag takes a time element.
+// otherAuthors takes a meta element other than author that names one. Several
+// elements of one name name several; those of the first name that gives any count.
+func (m *meta) otherAuthors(name string, content []byte) {
+	if m.otherAuthor == "" || m.otherAuthorBy == name {
+		appendName(&m.otherAuthor, content)
+		m.otherAuthorBy = name
+	}
+}
+
+// appendName adds a name to a list of names, if it is one and not there yet.
+func appendName(list *string, content []byte) {
+	name := cleanName(fold(content, maxShort))
+	switch {
+	case name == "" || strings.Contains(*list, name):
+	case *list == "":
+		*list = name
+	case len(*list)+len(name)+2 <= maxShort:
+		*list += ", " + name
+	}
+}
+
+// itemprop takes a property of microdata that has its value in an attribute.
+func (m *meta) itemprop(prop, value []byte) {
+	switch string(prop) {
+	case "datePublished":
+		m.published.setBytes(value, byItemprop)
+	case "dateModified":
+		m.modified.setBytes(value, byItemprop)
+	}
+}
+
+// timeTag takes a time element. It is the page's date if it says so: by microdata, by
+// the attribute pubdate, or by a class that microformats and publishing systems agree on.
 func (m *meta) timeTag(t *tagAttrs) {
 	when := t.get(attrDatetime)
 	if len(when) == 0 {
@@ -150,39 +222,25 @@ func (m *meta) timeTag(t *tagAttrs) {
 		m.itemprop(t.val[attrItemprop], when)
 	}
 	if t.set(attrPubdate) {
-		m.published.set(when, byTime)
+		m.published.setBytes(when, byTime)
 	}
-}
-
-// jsonLD takes the dates of a JSON-LD script: the first of each key, wherever it
-// stands, since what pages write there is often no JSON.
-func (m *meta) jsonLD(script []byte) {
-	if len(script) > 1<<20 {
-		script = script[:1<<20]
+	if !t.set(attrClass) {
+		return
 	}
-	m.published.set(jsonString(script, `"datePublished"`), byJSONLD)
-	m.modified.set(jsonString(script, `"dateModified"`), byJSONLD)
-}
-
-// jsonString is the string that follows a key, nil if none does.
-func jsonString(script []byte, key string) []byte {
-	i := bytes.Index(script, []byte(key))
-	if i < 0 {
-		return nil
+	var published, modified bool
+	for w := range bytes.FieldsFuncSeq(t.val[attrClass][:min(len(t.val[attrClass]), maxShort)], isSpace) {
+		switch string(w) {
+		case "published", "dt-published", "entry-date":
+			published = true
+		case "updated", "dt-updated":
+			modified = true
+		}
 	}
-	p := bytes.TrimLeft(script[i+len(key):], " \t\r\n")
-	if len(p) == 0 || p[0] != ':' {
-		return nil
+	if published {
+		m.published.setBytes(when, byTime)
+	} else if modified {
+		m.modified.setBytes(when, byTime)
 	}
-	p = bytes.TrimLeft(p[1:], " \t\r\n[")
-	if len(p) == 0 || p[0] != '"' {
-		return nil
-	}
-	p = p[1:]
-	if i = bytes.IndexByte(p[:min(len(p), 64)], '"'); i < 0 {
-		return nil
-	}
-	return p[:i]
 }
 
 // parseRefresh takes a Refresh field, or a meta refresh, apart (HTML, 4.2.5.3):

@@ -136,7 +136,7 @@ func TestParseRefresh(t *testing.T) {
 func linkLines(links []schema.Link) (lines []string) {
 	for _, l := range links {
 		s := fmt.Sprintf("%s %s", l.Kind, strings.TrimPrefix(l.Target, "https://example.com"))
-		for _, more := range []string{l.Anchor, l.Rel, l.Position} {
+		for _, more := range []string{l.Anchor, l.Rel, l.Position, l.Hreflang} {
 			if more != "" {
 				s += " | " + more
 			}
@@ -162,9 +162,16 @@ func TestLinks(t *testing.T) {
 				"form /dir/9", "frame /dir/10"}, 0},
 		{"link elements", `<link rel=canonical href=/c><link rel="ALTERNATE" hreflang=de href=/de><link rel=alternate type="application/atom+xml" href=/f>
 			<link rel="shortcut icon" href=/i><link rel=next href=/n><link href=/none><link rel=icon href="">`, nil,
-			[]string{"canonical /c | canonical", "hreflang /de | alternate", "feed /f | alternate", "link /i | shortcut icon", "link /n | next"}, 0},
+			[]string{"canonical /c | canonical", "hreflang /de | alternate | de", "feed /f | alternate", "link /i | shortcut icon", "link /n | next"}, 0},
 		{"Link fields", "", map[string][]string{"Link": {`</c>; rel="canonical", </de>; rel=alternate; hreflang="de", </a,b>; rel=preload;as=x`, `<//h/>; title="a, <b>"; rel=up`, "junk", "<x"}},
-			[]string{"canonical /c | canonical", "hreflang /de | alternate", "header /a,b | preload", "header https://h/ | up"}, 0},
+			[]string{"canonical /c | canonical", "hreflang /de | alternate | de", "header /a,b | preload", "header https://h/ | a, <b> | up"}, 0},
+		{"Link fields with every parameter", "", map[string][]string{"Link": {
+			`</t>; rel="next prefetch"; title="plain"; title*=UTF-8'de'%e2%82%ac%20rates; type="text/html"; media=print; rev=x; unknown; crossorigin`,
+			`</q>; rel=next; title="a \"quoted\" \\ one, two; three"; rel=canonical`, `</e>; rel=next; title=kept; title*=UTF-8''%zz`,
+			`</l>;rel=next;title*=iso-8859-1'en'%A3`, `</f>; rel=alternate; type="application/rss+xml"`, `</de>; rel = "alternate" ; hreflang = de_at`,
+			`</x>; rel=alternate; hreflang=de; anchor="https://other.example/"`, `</n>; REL="NoFollow Next"`, "</b>; rel=\"\xff\"; title=\"\xfe\"", `</open>; rel="next`, `</end>; title="\`}},
+			[]string{"header /t | € rates | next prefetch", `header /q | a "quoted" \ one, two; three | next`, "header /e | kept | next", "header /l | £ | next",
+				"feed /f | alternate", "hreflang /de | alternate | de-AT", "header /x | alternate | de", "header /n | nofollow next | NOFOLLOW", "header /b | \ufffd | \ufffd", "header /open | next", "header /end"}, 0},
 		{"a base element counts before it too, but not for header fields", "<a href=x>x</a><base href=/base/><base href=/late/>",
 			map[string][]string{"Link": {"<y>; rel=next"}}, []string{"header /dir/y | next", "a /base/x | x"}, 0},
 		{"a base that is no http URL is none", "<base href='data:x'><a href=x>x</a>", nil, []string{"a /dir/x | x"}, 0},
@@ -186,6 +193,20 @@ func TestLinks(t *testing.T) {
 			[]string{"img /dir/a", "img /dir/b", "img /dir/c", "img /dir/d", "img /dir/e,f", "img /dir/g"}, 0},
 		{"lazy images and players", "<img src='data:image/gif;base64,R0' data-src=real.jpg><iframe data-src=/player></iframe>", nil,
 			[]string{"img /dir/real.jpg", "iframe /player"}, 0},
+		{"what scripts put in their places", "<img src=/blank.gif data-src=1 data-srcset='2 1x, 3 2x'><img data-lazy-src=4 alt=four><img data-original=5><picture><source data-srcset='6 1x'></picture><video data-src=7><source data-src=8></video>", nil,
+			[]string{"img /blank.gif", "img /dir/1", "img /dir/2", "img /dir/3", "img /dir/4 | four", "img /dir/5", "img /dir/6", "media /dir/7", "media /dir/8"}, 0},
+		{"pictures of other elements", "<body background=1><input type=IMAGE src=2 alt=go><input type=text src=no><table background=3><td background=4></table><video poster=5></video><svg><image href=6 /><image xlink:href=7 /><a xlink:href=8>s</a></svg><image src=9>", nil,
+			[]string{"img /dir/1", "img /dir/2 | go", "img /dir/3", "img /dir/4", "img /dir/5", "img /dir/6", "img /dir/7", "a /dir/8", "img /dir/9"}, 0},
+		{"what is embedded as data is no link", "<img srcset='data:image/gif;base64,R0 1x, a 2x'><script src=data:,x></script><object data=data:,y></object><embed src=data:,z>", nil, []string{"img /dir/a"}, 0},
+		{"preloads", "<link rel=preload as=image href=1 imagesrcset='2 1x, 3 2x'><link rel=prefetch href=4><link rel='prev amphtml' href=5>", nil,
+			[]string{"link /dir/1 | preload", "img /dir/2", "img /dir/3", "link /dir/4 | prefetch", "link /dir/5 | prev amphtml"}, 0},
+		{"languages of targets", "<a href=1 hreflang=EN>e</a><link rel=alternate href=2 hreflang=x-default><link rel='alternate canonical' href=3 hreflang=fr><link rel=alternate href=4 hreflang='no tag'><area href=5 hreflang=zh_hant_tw>", nil,
+			[]string{"a /dir/1 | e | en", "hreflang /dir/2 | alternate | x-default", "canonical /dir/3 | alternate canonical | fr", "hreflang /dir/4 | alternate", "area /dir/5 | zh-Hant-TW"}, 0},
+		{"feeds", "<link rel=alternate type='application/RSS+xml; charset=utf-8' href=1><link rel=feed href=2><link rel=alternate type=application/json href=3><link rel='alternate stylesheet' type=text/css href=4><link rel=alternate type=application/feed+json hreflang=de href=5>", nil,
+			[]string{"feed /dir/1 | alternate", "feed /dir/2 | feed", "link /dir/3 | alternate", "link /dir/4 | alternate stylesheet", "feed /dir/5 | alternate | de"}, 0},
+		{"texts that are cut between runes", "<a href=1 title='" + strings.Repeat("ä", 400) + "x'></a><a href=2 rel='" + strings.Repeat("x", 127) + "ä'>2</a>", nil,
+			[]string{"a /dir/1 | " + strings.Repeat("ä", 256), "a /dir/2 | 2 | " + strings.Repeat("x", 127)}, 0},
+		{"not taken: ping, cite, longdesc, use", "<a href=1 ping=/p>a</a><q cite=/c>q</q><img src=2 longdesc=/l><svg><use href=/u></use></svg>", nil, []string{"a /dir/1 | a", "img /dir/2"}, 0},
 		{"templates hold nothing", "<template><a href=1>1</a><img src=2></template><a href=3>3</a>", nil, []string{"a /dir/3 | 3"}, 0},
 		{"forms by POST lead nowhere", "<form method=POST action=/p></form><form method=get action=/g></form>", nil, []string{"form /g"}, 0},
 		{"entities in references", "<a href='?a=1&amp;b=2&copy=3'>x</a>", nil, []string{"a /dir/page?a=1&b=2&copy=3 | x"}, 0},

@@ -16,10 +16,13 @@ import (
 // differ though the document is the same.
 //
 //	1: the first.
-//	2: the normal form of texts (and so text_digest and simhash) is composed and without
-//	   soft hyphens; main content knows more of captions, quoted posts and footers; words are
-//	   those of package text (and so word_count and topics);
-//	   scripts, signals of quality, page_hint and term counts; a declared language is doubted.
+//	2: cards, JSON-LD, refresh_url, favicon, generator, where dates and languages come from, authors from more
+//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links. Sitemaps and feeds: what entries say of their targets, images, videos, files, links of the feed, summaries as
+//	   text, kind sitemapindex; every text type is read as plain text; document_kind.
+//	   Texts: their normal form (and so text_digest and simhash) is composed and without soft
+//	   hyphens; main content knows more of captions, quoted posts and footers; words are those
+//	   of package text (and so word_count and topics); scripts, signals of quality, page_hint,
+//	   term counts; a declared language is doubted that the text has no function words of.
 //
 // It counts the definition of the fingerprint (simhash.Version, now 1) as well.
 const Version = 2
@@ -37,6 +40,10 @@ type Config struct {
 	MaxText int
 	// MaxBody is how many bytes of a body are read. Default 50 MiB.
 	MaxBody int
+	// Store and Skip are media ranges (see package mediatype) of documents that are to
+	// be stored, or not, whatever the handlers want; the most specific range decides.
+	// They are what Wants goes by: Parse reads whatever it is given.
+	Store, Skip []string
 	// MainText chooses the main content of an HTML document, which it gets as UTF-8, in
 	// the place of package text. What it returns an error for package text chooses.
 	// Default: none.
@@ -105,8 +112,9 @@ type Result struct {
 
 // Parser parses documents. It is safe for concurrent use.
 type Parser struct {
-	cfg  Config
-	pool sync.Pool // *state
+	cfg      Config
+	registry *registry
+	pool     sync.Pool // *state
 }
 
 // New returns a Parser.
@@ -116,7 +124,11 @@ func New(cfg Config) (*Parser, error) {
 	}
 	cfg.Agent = strings.ToLower(cfg.Agent)
 	cfg.setDefaults()
-	p := &Parser{cfg: cfg}
+	r, err := newRegistry(handlers(), cfg.Store, cfg.Skip)
+	if err != nil {
+		return nil, fmt.Errorf("parse: media types: %w", err)
+	}
+	p := &Parser{cfg: cfg, registry: r}
 	p.pool.New = func() any { return new(state) }
 	return p, nil
 }
@@ -159,7 +171,8 @@ func (p *Parser) Parse(d *Document) *Result {
 	s.html.meta.agent = p.cfg.Agent
 	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
 	s.header(d, p.cfg.Agent)
-	handlerOf(r.MimeDetected)(p, s, d, body, r)
+	p.registry.of(r.MimeDetected).handle(&job{p: p, s: s, d: d, body: body, r: r})
+	r.Page.DocumentKind = string(r.Kind)
 	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
 	if len(s.normal.Bytes) <= maxKept && s.html.small() {
 		p.pool.Put(s)

@@ -68,7 +68,7 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 			var gotLinks []simweb.Link
 			for _, l := range r.Links {
 				gotLinks = append(gotLinks, simweb.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow,
-					Position: l.Position, Ordinal: l.Ordinal})
+					Position: l.Position, Hreflang: l.Hreflang, Ordinal: l.Ordinal})
 			}
 			if d := cmp.Diff(links[want.URL], gotLinks); d != "" {
 				t.Errorf("%s: links (-truth +parsed):\n%s", want.URL, d)

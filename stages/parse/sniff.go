@@ -39,6 +39,11 @@ func Sniff(contentType string, prefix []byte) string {
 			return t
 		}
 		return essence
+	case "application/json", "text/json":
+		if isJSONFeed(prefix) {
+			return "application/feed+json"
+		}
+		return essence
 	}
 	if strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/") {
 		if t := magic(prefix); t != "" {
@@ -49,6 +54,24 @@ func Sniff(contentType string, prefix []byte) string {
 		}
 	}
 	return essence
+}
+
+// sniffed reports whether Sniff looks at the bytes of a document that is declared to be
+// of a type.
+func sniffed(essence string) bool {
+	switch essence {
+	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown",
+		"text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
+		return true
+	}
+	return strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/")
+}
+
+// isJSONFeed reports whether JSON names the version of JSON Feed, which comes first.
+func isJSONFeed(prefix []byte) bool {
+	head := bytes.TrimLeft(bytes.TrimPrefix(prefix, utf8BOM), " \t\r\n")
+	return len(head) > 0 && head[0] == '{' &&
+		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
 // mediaType is the essence of a Content-Type field, lower case; "" if it is none.
@@ -130,10 +153,21 @@ func binary(p []byte) bool {
 func looksLikeHTML(p []byte) bool { return mediaType(http.DetectContentType(p)) == "text/html" }
 
 // rootType is the type that an XML document's root element tells, "" if it is not XML
-// or the root tells nothing.
+// or the root tells nothing. Of a sitemap the root may come late, after a warning of
+// the program that makes it.
 func rootType(p []byte) string {
+	if t := firstRoot(p); t != "" {
+		return t
+	}
+	if bytes.Contains(p, []byte("<urlset")) || bytes.Contains(p, []byte("<sitemapindex")) {
+		return "application/xml"
+	}
+	return ""
+}
+
+func firstRoot(p []byte) string {
 	p = bytes.TrimPrefix(p, utf8BOM)
-	xml := false
+	xml, html := false, false
 	for {
 		p = bytes.TrimLeft(p, " \t\r\n\f")
 		end := ""
@@ -144,9 +178,14 @@ func rootType(p []byte) string {
 		case bytes.HasPrefix(p, []byte("<!--")):
 			end = "-->"
 		case bytes.HasPrefix(p, []byte("<!")):
+			html = html || bytes.EqualFold(p[:min(len(p), len(htmlDoctype))], htmlDoctype)
 			end = ">"
 		case bytes.HasPrefix(p, []byte("<")):
-			return byRoot(p[1:], xml)
+			t := byRoot(p[1:], xml)
+			if html && (t == "" || t == "text/xml") {
+				t = "text/html" // the root element may be left out
+			}
+			return t
 		default:
 			return ""
 		}
@@ -160,6 +199,8 @@ func rootType(p []byte) string {
 		p = p[i+len(end):]
 	}
 }
+
+var htmlDoctype = []byte("<!doctype html")
 
 func byRoot(tag []byte, xml bool) string {
 	i := bytes.IndexAny(tag, " \t\r\n\f/>")

@@ -50,8 +50,10 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 	case atom.Object:
 		h.links.add(schema.KindMedia, h.lex.attrs.get(attrData), h.top.part)
 	case atom.Video, atom.Audio:
-		h.links.add(schema.KindMedia, h.source(), h.top.part)
+		h.embed(schema.KindMedia)
 		h.links.add(schema.KindImg, h.lex.attrs.get(attrPoster), h.top.part)
+	case atom.Body, atom.Table, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
+		h.links.add(schema.KindImg, h.lex.attrs.get(attrBackground), h.top.part) // obsolete, and shown (HTML, 15.3)
 	case atom.Html:
 		h.meta.htmlLang(&h.lex.attrs)
 	}
@@ -60,6 +62,9 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 	}
 	if len(h.stack) >= maxOpen {
 		return
+	}
+	if h.lex.attrs.set(attrItemprop) {
+		h.byline.begin(h.lex.attrs.val[attrItemprop], len(h.stack), &h.out)
 	}
 	hint := text.OfElement(a)
 	if h.lex.attrs.has != 0 {
@@ -143,6 +148,7 @@ func (h *htmlPass) pop() {
 	o := h.stack[n]
 	h.stack = h.stack[:n]
 	h.count[o.id]--
+	h.byline.end(n, &h.out)
 	if n > 0 {
 		h.top = h.stack[n-1]
 	} else {

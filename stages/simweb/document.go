@@ -30,6 +30,7 @@ type link struct {
 	track    string // tracking parameters that the reference carries
 	anchor   string
 	rel      string // lower case
+	hreflang string
 	kind     schema.LinkKind
 	nofollow bool
 	position string
@@ -160,7 +161,8 @@ func (a *author) headLinks(src source, path string, k key) {
 		if k.at(1).below(16) == 0 {
 			p := k.at(2).below(w.Pages(a.host))
 			if w.role(a.host, p) != roleFault {
-				a.linkTag("alternate", ` hreflang="nl"`, schema.KindHreflang, place{a.host, w.path(a.host, p)})
+				a.text("<link rel=\"alternate\" hreflang=\"nl\" href=\"")
+				a.linkEnd(place{a.host, w.path(a.host, p)}, link{rel: "alternate", kind: schema.KindHreflang, hreflang: "nl"})
 			}
 		}
 	}
@@ -177,9 +179,14 @@ func (a *author) canonical(p place) {
 
 func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.text("<link rel=\"" + rel + "\"" + attrs + " href=\"")
+	a.linkEnd(p, link{rel: rel, kind: kind})
+}
+
+// linkEnd writes the rest of a link element, from the value of its href on.
+func (a *author) linkEnd(p place, l link) {
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text("\">\n")
-	a.record(p, link{rel: rel, kind: kind})
+	a.record(p, l)
 }
 
 // record notes a link that was written.

@@ -77,7 +77,7 @@ func (w *treeWalk) link(e *html.Node, kind schema.LinkKind, ref, position string
 	if !ok {
 		return
 	}
-	l := Link{Source: w.page.URL, Target: target, Kind: kind, Position: position, Ordinal: int32(len(w.links))}
+	l := Link{Source: w.page.URL, Target: target, Kind: kind, Position: position, Hreflang: attr(e, "hreflang"), Ordinal: int32(len(w.links))}
 	if kind == schema.KindA {
 		l.Anchor = textOf(e)
 	}

@@ -117,6 +117,7 @@ type Link struct {
 	Kind           schema.LinkKind
 	Nofollow       bool
 	Position       string
+	Hreflang       string
 	Ordinal        int32
 }
 

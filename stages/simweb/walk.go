@@ -283,7 +283,7 @@ func (c *crawl) read(page *Page, doc *document, part Part, xRobots string) []Lin
 	var links []Link
 	for i, l := range doc.recorded(n, c.canonical) {
 		links = append(links, Link{Source: page.URL, Target: l.target, Anchor: l.anchor, Rel: l.rel, Kind: l.kind,
-			Nofollow: l.nofollow, Position: l.position, Ordinal: int32(i)})
+			Nofollow: l.nofollow, Position: l.position, Hreflang: l.hreflang, Ordinal: int32(i)})
 	}
 	page.Outlinks = int32(len(links))
 	return links

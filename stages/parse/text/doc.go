@@ -47,7 +47,7 @@
 //
 // word_count is their number. scripts and script_words give it by script (UAX #24, named
 // by ISO 15924): that of a word is the script of its first code point that has one of its
-// own. A word without (numbers) is of Zyyy, one in a script that the table in scripts.go
+// own. A word without (numbers) is of Zyyy, one in a script that the table in properties.go
 // does not name of Zzzz.
 //
 // # Terms

@@ -1,7 +1,9 @@
 package text
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -40,21 +42,51 @@ func Declared(tag string) string {
 
 // Detect guesses the language of a text, "" if it does not say enough. Equal texts
 // give equal guesses.
+//
+// A script that only one language has tells it. Else the words that nearly every
+// sentence has tell it (tellWords), and where they do not, or the language is none of
+// those, the frequencies of three letters do (package whatlanggo), which confuse near
+// languages.
 func Detect(s string) string {
 	s = middle(s)
 	if len(s) < leastText {
 		return ""
 	}
+	if _, language := scriptOf(s); language != "" {
+		return language
+	}
+	t := tellers()
+	score, first, second := t.tell(s)
+	told, points := t.languages[first], score[first]
+	if points >= sureTold && 3*points >= 4*score[second] {
+		return told
+	}
 	info := whatlanggo.Detect(s)
 	if info.Lang < 0 || info.Confidence <= 0 { // languages that tie come in no order
+		if points >= leastTold {
+			return told
+		}
 		return ""
 	}
-	code := macro(info.Lang.Iso6393())
-	if code == "zho" && kana(s) {
-		return "jpn"
+	guess := macro(info.Lang.Iso6393())
+	at, known := slices.BinarySearch(t.languages, guess)
+	switch {
+	case points < leastTold, !known && info.Confidence > 0.2:
+		return guess
+	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(told) >= 0):
+		return guess // as good by the words, or nearly so, among languages that both know
 	}
-	return code
+	return told
 }
+
+// Points at which words and letters tell a language whatever else says, and at which
+// they do where nothing speaks against it.
+const (
+	sureTold  = 3 * wordPoints
+	leastTold = wordPoints
+)
+
+var tellers = sync.OnceValue(newTeller)
 
 // middle is a sample from after the first lines, which are often names and dates.
 func middle(s string) string {
@@ -72,21 +104,6 @@ func middle(s string) string {
 		end--
 	}
 	return s[:end]
-}
-
-// kana reports whether a text of ideographs has the syllables that only Japanese writes.
-func kana(s string) bool {
-	n, all := 0, 0
-	for _, r := range s {
-		if r < 0x3000 {
-			continue
-		}
-		all++
-		if r >= 0x3041 && r <= 0x30FF {
-			n++
-		}
-	}
-	return n*20 > all
 }
 
 // bibliographic are the ISO-639-2/B codes that differ from ISO-639-3.

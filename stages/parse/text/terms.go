@@ -180,7 +180,7 @@ func (t *Terms) judge(e *entry, w *word, p []byte) {
 		switch {
 		case w.class == katakana || scripts[w.script].name == "Hang":
 			least = 2
-		case t.stop == nil && (w.script == latin || w.script == greek || w.script == cyrl):
+		case t.stop == nil && (w.script == latn || w.script == grek || w.script == cyrl):
 			least = 4
 		}
 		if !e.stop && w.runes >= least {

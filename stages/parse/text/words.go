@@ -8,7 +8,7 @@ type word struct {
 	runes      int32 // its letters; of a run without spaces its letters and marks
 	class      class // letter, digit (of digits alone), ideograph, katakana or unspaced
 	last       class // of its last rune that is no mark
-	script     script
+	script     scriptID
 	joined     bool // holds an apostrophe or a middle dot
 }
 
@@ -110,7 +110,7 @@ func (w *word) take(p property) {
 		w.runes++
 	}
 	w.last = p.class
-	if w.script <= unnamed && p.script != common {
+	if w.script <= zzzz && p.script != zyyy {
 		w.script = p.script
 	}
 }

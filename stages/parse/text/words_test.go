@@ -190,7 +190,7 @@ func TestPropertiesAreUnicodes(t *testing.T) {
 			}
 		}
 	}
-	if scripts[latin].name != "Latn" || scripts[greek].name != "Grek" || scripts[cyrl].name != "Cyrl" {
+	if scripts[latn].name != "Latn" || scripts[grek].name != "Grek" || scripts[cyrl].name != "Cyrl" {
 		t.Error("indexes of scripts")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// script is an index of scripts.
-type script uint8
+// scriptID is an index of scripts.
+type scriptID uint8
 
 // scripts are the scripts that words are counted by, named as in ISO 15924.
 var scripts = [...]struct {
@@ -30,11 +30,11 @@ var scripts = [...]struct {
 
 // Indexes of scripts.
 const (
-	common  script = 0
-	unnamed script = 1
-	latin   script = 2
-	greek   script = 3
-	cyrl    script = 4
+	zyyy scriptID = 0
+	zzzz scriptID = 1
+	latn scriptID = 2
+	grek scriptID = 3
+	cyrl scriptID = 4
 )
 
 // class is what a rune does in a word.
@@ -55,7 +55,7 @@ const (
 // property is what is known of a rune.
 type property struct {
 	class  class
-	script script
+	script scriptID
 }
 
 // unspacedScripts are written without spaces between words.
@@ -72,9 +72,9 @@ func propertyOf(r rune) property {
 	case 0x200C, 0x200D:
 		return property{class: extend}
 	case 0x30FC, 0xFF70: // the prolonged sound mark: Common, but of Katakana's runs (UAX #29)
-		return property{katakana, common}
+		return property{katakana, zyyy}
 	}
-	p := property{script: scriptOf(r)}
+	p := property{script: scriptOfRune(r)}
 	switch {
 	case unicode.Is(unicode.M, r):
 		p.class = extend
@@ -93,16 +93,16 @@ func propertyOf(r rune) property {
 	return p
 }
 
-func scriptOf(r rune) script {
+func scriptOfRune(r rune) scriptID {
 	if unicode.In(r, unicode.Common, unicode.Inherited) {
-		return common
+		return zyyy
 	}
 	for i := range scripts {
 		if t := scripts[i].table; t != nil && unicode.Is(t, r) {
-			return script(i)
+			return scriptID(i)
 		}
 	}
-	return unnamed
+	return zzzz
 }
 
 // runes are the properties of the runes of the Basic Multilingual Plane, by page of
@@ -120,9 +120,9 @@ var ascii = func() (t [utf8.RuneSelf]property) {
 	for c := range t {
 		switch {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-			t[c] = property{letter, latin}
+			t[c] = property{letter, latn}
 		case c >= '0' && c <= '9':
-			t[c] = property{digit, common}
+			t[c] = property{digit, zyyy}
 		case c == '\'':
 			t[c].class = joiner
 		case c == '.' || c == ',':

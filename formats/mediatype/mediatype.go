@@ -1,0 +1,86 @@
+// Package mediatype holds values by media range, as an Accept field names media types
+// (RFC 9110, 12.5.1).
+//
+// In: ranges, each with a value: a type such as text/html, a range such as image/* or
+// */*, or the types of a structured suffix (RFC 6838, 4.2.8) such as application/*+xml.
+// Out: the value of the most specific range that a media type is in. It imports no
+// other package of this project.
+package mediatype
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrRange: a text is no media range.
+var ErrRange = errors.New("no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
+
+// maxRange bounds a range, bytes (RFC 6838, 4.2: 127 for each of its parts).
+const maxRange = 255
+
+// Check tells why a text is no media range; the error wraps ErrRange.
+func Check(r string) error {
+	main, sub, ok := strings.Cut(r, "/")
+	suffix, ranged := strings.CutPrefix(sub, "*")
+	switch {
+	case !ok || len(r) > maxRange || strings.ToLower(r) != r:
+	case r == "*/*":
+		return nil
+	case !token(main):
+	case ranged && (suffix == "" || suffix[0] == '+' && token(suffix[1:])):
+		return nil
+	case !ranged && token(sub):
+		return nil
+	}
+	return fmt.Errorf("%q: %w", r, ErrRange)
+}
+
+// token reports whether s is a restricted name (RFC 6838, 4.2), which has no asterisk.
+func token(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && strings.IndexByte("!#$&-^_.+", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Ranges holds values by media range. The zero value is empty. It is safe for
+// concurrent use as long as nobody calls Set.
+type Ranges[T any] struct{ values map[string]T }
+
+// Set gives a range a value; the last value of a range counts. A text that is no
+// range is refused with an error that wraps ErrRange.
+func (r *Ranges[T]) Set(mediaRange string, v T) error {
+	if err := Check(mediaRange); err != nil {
+		return err
+	}
+	if r.values == nil {
+		r.values = map[string]T{}
+	}
+	r.values[mediaRange] = v
+	return nil
+}
+
+// Of returns the value of the most specific range that a media type (lower case,
+// without parameters) is in: the type itself, its main type with its suffix, its main
+// type, all. ok is false if there is none.
+func (r *Ranges[T]) Of(mediaType string) (v T, ok bool) {
+	if v, ok = r.values[mediaType]; ok {
+		return v, true
+	}
+	if main, sub, found := strings.Cut(mediaType, "/"); found {
+		if i := strings.LastIndexByte(sub, '+'); i >= 0 {
+			if v, ok = r.values[main+"/*"+sub[i:]]; ok {
+				return v, true
+			}
+		}
+		if v, ok = r.values[main+"/*"]; ok {
+			return v, true
+		}
+	}
+	v, ok = r.values["*/*"]
+	return v, ok
+}

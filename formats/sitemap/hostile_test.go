@@ -1,0 +1,148 @@
+package sitemap
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// again gives a text over and over, so that the input itself takes no memory.
+type again struct {
+	text string
+	at   int
+}
+
+func (r *again) Read(p []byte) (int, error) {
+	for n := 0; n < len(p); {
+		k := copy(p[n:], r.text[r.at:])
+		n, r.at = n+k, (r.at+k)%len(r.text)
+	}
+	return len(p), nil
+}
+
+// watched looks at memory at each MiB that is read.
+type watched struct {
+	r    io.Reader
+	n    int
+	look func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if w.n += n; w.n > 1<<20 {
+		w.n = 0
+		w.look()
+	}
+	return n, err
+}
+
+func TestHostileFilesStayWithinBounds(t *testing.T) {
+	const size = 50 << 20
+	for _, tt := range []struct{ name, head, again string }{
+		{"one tag", "<urlset><url><loc>/a</loc></url>", "<x"},
+		{"a tag without end", "<urlset><url><loc>/a</loc></url><", "x"},
+		{"attributes", "<urlset><url><loc>/a</loc></url><url", " a=1"},
+		{"an attribute without end", `<urlset><url><loc>/a</loc></url><url a="`, "x"},
+		{"nesting", "<urlset><url><loc>/a</loc></url>", "<image:image><video:video>"},
+		{"entries in entries", "<urlset><url><loc>/a</loc></url>", "<url>"},
+		{"end tags", "<urlset><url><loc>/a</loc></url>", "</url></loc>"},
+		{"a loc without end", "<urlset><url><loc>/a</loc></url><url><loc>", "/x"},
+		{"white space", "<urlset><url><loc>/a</loc></url>", " "},
+		{"ampersands", "<urlset><url><loc>/a</loc></url><url><loc>", "&"},
+		{"entities", "<urlset><url><loc>/a</loc></url><url><lastmod>", "&lt;"},
+		{"a comment without end", "<urlset><url><loc>/a</loc></url><!--", "- "},
+		{"CDATA without end", "<urlset><url><loc>/a</loc></url><![CDATA[", "] "},
+		{"images", "<urlset><url><loc>/a</loc>", "<image:image><image:loc>/i</image:loc></image:image>"},
+		{"alternates", "<urlset><url><loc>/a</loc>", `<xhtml:link rel="alternate" href="/i"/>`},
+		{"a description without end", "<rss><channel><item><link>/a</link></item><item><description>", "&lt;p&gt;<b>"},
+		{"links of a feed", "<feed><entry><link href=/a></entry>", "<link href='/x'/>"},
+		{"a JSON feed of brackets", `{"version":"https://jsonfeed.org/version/1","items":[{"url":"/a"},`, "["},
+		{"a line of text", "https://example.com/a\n", "x"},
+		{"lines of text", "https://example.com/a\n", "x\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n, most := 0, uint64(0)
+			look := func() {
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapInuse)
+			}
+			runtime.GC()
+			look()
+			before := most
+			in := io.LimitReader(&again{text: tt.again}, size)
+			watched := &watched{io.MultiReader(strings.NewReader(tt.head), in), 0, look}
+			_, err := Read(watched, Limits{}, func(*Entry) bool {
+				n++
+				return true
+			})
+			if n < 1 {
+				t.Errorf("%d entries, %v: the first came before the harm", n, err)
+			}
+			if most-before > 96<<20 { // a token of 4 MiB with its copies, its attributes, and what is garbage
+				t.Errorf("%d bytes more are in use", most-before)
+			}
+		})
+	}
+}
+
+func TestBombsAreCutAtTheLimit(t *testing.T) {
+	zeros := strings.Repeat(" ", 64<<20)
+	for name, body := range map[string]string{
+		"gzip":         gzipped("<urlset><url><loc>/a</loc></url>" + zeros),
+		"gzip in gzip": gzipped(gzipped("<urlset><url><loc>/a</loc></url>" + zeros)),
+	} {
+		got, sum, err := all(t, []byte(body), Limits{Bytes: 1 << 20})
+		if err != nil || len(got) != 1 || !sum.Cut {
+			t.Errorf("%s: %d entries, cut %t, %v", name, len(got), sum.Cut, err)
+		}
+	}
+	// Entities of the document's own are never resolved.
+	lol := `<!DOCTYPE urlset [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><urlset><url><loc>/&b;</loc></url></urlset>`
+	if got, _, err := all(t, []byte(lol), Limits{}); err != nil || len(got) != 1 || got[0].Loc != "/&b;" {
+		t.Errorf("entities: %+v, %v", got, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{
+		`<urlset><url><loc>/a</loc><xhtml:link rel="alternate" hreflang="de" href="/b"/><image:image><image:loc>/i</image:loc><image:title>T</image:title></image:image></url></urlset>`,
+		`<urlset><url><loc>/a</loc><video:video><video:player_loc>/p</video:player_loc></video:video><news:news><news:title>T</news:title></news:news><PageMap><Attribute name="src">/x</Attribute></PageMap></url>`,
+		`<rss><channel><item><guid>http://x</guid><description><![CDATA[<p>x&amp;</p>]]></description><enclosure url="/f"/></item></channel></rss>`,
+		`<feed xml:base="/b/"><entry><link href="/a"/><content type="xhtml"><div>t<b>u</b></div></content></entry></feed>`,
+		`<rdf:RDF><channel/><item rdf:about="http://x"><dc:date>2024</dc:date></item>`,
+		`{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"/1","attachments":[{"url":"/f"}]}]}`,
+		"# c\nhttps://example.com/\n", gzipped("<sitemapindex><sitemap>http://x</sitemap>"), gzipped(gzipped("http://x\n")),
+		"\xFE\xFF\x00<\x00u", "Warning <b>x</b><urlset><url><loc>/caf\xE9</loc></url>",
+	} {
+		f.Add([]byte(s), "")
+	}
+	f.Add([]byte("<rss><item><title>\xCC</title><link>/a"), "windows-1251")
+	f.Fuzz(func(t *testing.T, body []byte, charset string) {
+		got, sum, _ := all(t, body, Limits{Entries: 100, Bytes: 1 << 20, Charset: charset})
+		if len(got) != sum.Entries || sum.Entries > 100 {
+			t.Errorf("%d entries given, %d counted", len(got), sum.Entries)
+		}
+		for _, e := range got {
+			refs := append(append(append([]Ref{{e.Loc, e.Title}, {e.Comments, e.Summary}}, e.Images...), e.Videos...), e.Enclosures...)
+			for _, r := range refs {
+				if !utf8.ValidString(r.Loc+r.Text) || len(r.Loc) > 3*MaxLoc || len(r.Text) > MaxSummary {
+					t.Errorf("%d and %d bytes, valid %t: %q", len(r.Loc), len(r.Text), utf8.ValidString(r.Loc+r.Text), r)
+				}
+			}
+			if e.Loc == "" || len(e.Loc) > MaxLoc {
+				t.Errorf("entry with a reference of %d bytes", len(e.Loc))
+			}
+			if !utf8.ValidString(e.Base) || e.Priority != -1 && !(e.Priority >= 0 && e.Priority <= 1) {
+				t.Errorf("base %q, priority %v", e.Base, e.Priority)
+			}
+		}
+		again, twice, _ := all(t, bytes.Clone(body), Limits{Entries: 100, Bytes: 1 << 20, Charset: charset})
+		if len(again) != len(got) || twice.Title != sum.Title {
+			t.Error("read twice, it is not the same")
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package sitemap
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+)
+
+// maxLayers is how often a file may be gzipped: once as a file, once more by a server
+// that sends it so, once by mistake.
+const maxLayers = 3
+
+// input is a file without its compression, in UTF-8 as far as its charset is known.
+type input struct {
+	*bufio.Reader
+	charset string
+	layers  []*limited
+}
+
+// cut reports whether the file ended early: at a limit, or as compressed data do that
+// were cut short.
+func (i *input) cut() bool {
+	for _, l := range i.layers {
+		if l.cut {
+			return true
+		}
+	}
+	return false
+}
+
+func open(r io.Reader, lim Limits) (*input, error) {
+	in := &input{}
+	br := bufio.NewReaderSize(r, headLen)
+	for range maxLayers {
+		if magic, _ := br.Peek(2); len(magic) < 2 || magic[0] != 0x1F || magic[1] != 0x8B {
+			break
+		}
+		gz, err := gzip.NewReader(br)
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w: %w", err, ErrUnknown)
+		}
+		br = in.limit(gz, lim.Bytes)
+	}
+	if len(in.layers) == 0 {
+		br = in.limit(br, lim.Bytes)
+	}
+	head, _ := br.Peek(1024)
+	decoded, name := decode(br, head, lim.Charset)
+	in.charset = name
+	in.Reader = bufio.NewReaderSize(decoded, MaxLoc+2)
+	if mark, _ := in.Peek(len(bom)); bytes.Equal(mark, bom) {
+		_, _ = in.Discard(len(bom)) // it was just peeked at
+	}
+	return in, nil
+}
+
+func (i *input) limit(r io.Reader, bytes int64) *bufio.Reader {
+	l := &limited{r: r, left: bytes}
+	i.layers = append(i.layers, l)
+	return bufio.NewReaderSize(l, headLen)
+}
+
+// limited is a reader that ends early, and says so.
+type limited struct {
+	r    io.Reader
+	left int64
+	cut  bool
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		l.cut = true
+		return 0, io.EOF
+	}
+	if int64(len(p)) > l.left {
+		p = p[:l.left]
+	}
+	n, err := l.r.Read(p)
+	l.left -= int64(n)
+	if err != nil && err != io.EOF && isTruncation(err) { // a gzip file cut short or damaged: what came counts
+		l.cut, err = true, io.EOF
+	}
+	return n, err
+}
+
+func isTruncation(err error) bool {
+	var corrupt flate.CorruptInputError
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
+}
+
+var bom = []byte("\xEF\xBB\xBF")
+
+// decode turns what the byte order mark, the XML declaration, or outside names into
+// UTF-8, and returns the charset's name. UTF-8 is left as it is, valid or not.
+func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
+	label := outside
+	switch {
+	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}) || bytes.HasPrefix(head, []byte{0, '<'}):
+		label = "utf-16be"
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}) || bytes.HasPrefix(head, []byte{'<', 0}):
+		label = "utf-16le"
+	case bytes.HasPrefix(head, bom):
+		label = "utf-8"
+	default:
+		if l := declared(head); l != "" {
+			label = l
+		}
+		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(label)), "utf-16") {
+			label = "utf-8" // it would not have been read otherwise
+		}
+	}
+	e, name := charset.Lookup(label)
+	if e == nil || name == "utf-8" || name == "replacement" {
+		return r, "utf-8"
+	}
+	return e.NewDecoder().Reader(r), name
+}
+
+// declared is the encoding of an XML declaration, "" if there is none.
+func declared(head []byte) string {
+	i := bytes.Index(head, []byte("<?xml"))
+	if i < 0 {
+		return ""
+	}
+	decl := head[i:]
+	if j := bytes.Index(decl, []byte("?>")); j >= 0 {
+		decl = decl[:j]
+	}
+	_, rest, ok := bytes.Cut(decl, []byte("encoding"))
+	if !ok {
+		return ""
+	}
+	rest = bytes.TrimLeft(rest, " \t\r\n=")
+	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
+		return ""
+	}
+	label, _, ok := bytes.Cut(rest[1:], rest[:1])
+	if !ok {
+		return ""
+	}
+	return string(label)
+}

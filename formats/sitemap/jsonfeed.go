@@ -1,0 +1,202 @@
+package sitemap
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// jsonFeedVersion begins the URL that a JSON Feed names as its version.
+const jsonFeedVersion = "jsonfeed.org/version/"
+
+// looksLikeJSON: an object whose beginning names the version of JSON Feed.
+func looksLikeJSON(head []byte) bool {
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if len(head) == 0 || head[0] != '{' {
+		return false
+	}
+	return bytes.Contains(head, []byte(jsonFeedVersion)) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`))
+}
+
+// jsonItem is an item of a JSON Feed, as far as it is read. What has another type than
+// it should have is left out.
+type jsonItem struct {
+	ID          any           `json:"id"`
+	URL         jsonText      `json:"url"`
+	External    jsonText      `json:"external_url"`
+	Title       jsonText      `json:"title"`
+	Summary     jsonText      `json:"summary"`
+	Text        jsonText      `json:"content_text"`
+	HTML        jsonText      `json:"content_html"`
+	Image       jsonText      `json:"image"`
+	Published   jsonText      `json:"date_published"`
+	Modified    jsonText      `json:"date_modified"`
+	Attachments []jsonFeedRef `json:"attachments"`
+}
+
+type jsonFeedRef struct {
+	URL   jsonText `json:"url"`
+	Title jsonText `json:"title"`
+	Name  jsonText `json:"name"`
+}
+
+// jsonText is a string; anything else is taken for none.
+type jsonText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *jsonText) UnmarshalJSON(p []byte) error {
+	*t = ""
+	if len(p) == 0 || p[0] != '"' {
+		return nil
+	}
+	return json.Unmarshal(p, (*string)(t))
+}
+
+// readJSON reads a JSON Feed (jsonfeed.org, 1.1). Items that came before a syntax
+// error have been given.
+func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
+	j := &jsonReader{d: json.NewDecoder(r), sum: Summary{Kind: JSON}, max: max, each: each}
+	err := j.run()
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		j.sum.Cut, err = true, nil
+	}
+	return j.sum, err
+}
+
+type jsonReader struct {
+	d    *json.Decoder
+	sum  Summary
+	max  int
+	each func(*Entry) bool
+}
+
+func (j *jsonReader) run() error {
+	if _, err := j.d.Token(); err != nil { // the brace that looksLikeJSON saw
+		return err
+	}
+	for j.d.More() {
+		key, err := j.d.Token()
+		if err != nil {
+			return err
+		}
+		if key == "items" {
+			if more, err := j.items(); err != nil || !more {
+				return err
+			}
+			continue
+		}
+		var raw json.RawMessage
+		if err := j.d.Decode(&raw); err != nil {
+			return err
+		}
+		j.head(fmt.Sprint(key), raw)
+	}
+	return nil
+}
+
+// head takes what the feed says of itself.
+func (j *jsonReader) head(key string, raw json.RawMessage) {
+	var v jsonText
+	switch key {
+	case "authors":
+		var authors []jsonFeedRef
+		if json.Unmarshal(raw, &authors) == nil && len(authors) > 0 {
+			j.sum.Author = cut(string(authors[0].Name), MaxSummary)
+		}
+		return
+	case "author":
+		var author jsonFeedRef
+		if json.Unmarshal(raw, &author) == nil {
+			j.sum.Author = firstOf(j.sum.Author, cut(string(author.Name), MaxSummary))
+		}
+		return
+	case "title", "description", "language", "home_page_url", "feed_url", "next_url":
+		if json.Unmarshal(raw, &v) != nil || v == "" {
+			return
+		}
+	}
+	rel := map[string]string{"home_page_url": "alternate", "feed_url": "self", "next_url": "next"}[key]
+	switch {
+	case rel != "" && len(v) <= MaxLoc:
+		j.sum.Links = append(j.sum.Links, FeedLink{Rel: rel, Href: reference([]byte(v))})
+	case key == "title":
+		j.sum.Title = plainJSON(v)
+	case key == "description":
+		j.sum.Description = plainJSON(v)
+	case key == "language":
+		j.sum.Lang = cut(string(v), 64)
+	}
+	if len(j.sum.Links) > maxFeedLinks {
+		j.sum.Links = j.sum.Links[:maxFeedLinks]
+	}
+}
+
+// plainJSON is a text without markup, which < does not begin in it.
+func plainJSON(v jsonText) string {
+	return cut(strings.Join(strings.Fields(cut(string(v), maxMarkup)), " "), MaxSummary)
+}
+
+// items gives the items; false ends the read.
+func (j *jsonReader) items() (more bool, err error) {
+	open, err := j.d.Token()
+	if err != nil || open != json.Delim('[') {
+		return false, err
+	}
+	for j.d.More() {
+		var raw json.RawMessage
+		if err := j.d.Decode(&raw); err != nil {
+			return false, err
+		}
+		var it jsonItem
+		if json.Unmarshal(raw, &it) != nil {
+			continue // no object, or attachments that are no list: the others may be
+		}
+		e := it.entry()
+		if e.Loc == "" || len(e.Loc) > MaxLoc {
+			continue
+		}
+		if j.sum.Entries >= j.max {
+			j.sum.Cut = true
+			return false, nil
+		}
+		j.sum.Entries++
+		if !j.each(e) {
+			return false, nil
+		}
+	}
+	_, err = j.d.Token()
+	return true, err
+}
+
+func (it *jsonItem) entry() *Entry {
+	id, _ := it.ID.(string)
+	e := &Entry{Priority: -1, Title: plainJSON(it.Title), Summary: firstOf(plainJSON(it.Summary), plainJSON(it.Text))}
+	for _, loc := range [...]string{string(it.URL), string(it.External), id} {
+		if e.Loc == "" && (isHTTP([]byte(loc)) || loc == string(it.URL)) {
+			e.Loc = reference([]byte(loc))
+		}
+	}
+	if e.Summary == "" {
+		e.Summary = plain([]byte(it.HTML), MaxSummary)
+	}
+	for _, date := range [...]jsonText{it.Modified, it.Published} {
+		if ms, ok := millis([]byte(date)); ok && e.LastMod == 0 {
+			e.LastMod = ms
+		}
+	}
+	if it.Image != "" {
+		e.Images = withRef(nil, []byte(it.Image))
+	}
+	for _, a := range it.Attachments {
+		if a.URL != "" {
+			if e.Enclosures = withRef(e.Enclosures, []byte(a.URL)); a.Title != "" {
+				withText(e.Enclosures, []byte(a.Title))
+			}
+		}
+	}
+	return e
+}

@@ -1,0 +1,157 @@
+package sitemap
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/text/encoding/charmap"
+)
+
+// reference returns a reference as a string: trimmed, without the line breaks that
+// were put into it, its &amp; resolved once more if CDATA or a second escaping kept
+// it, and octets that are no UTF-8 percent-encoded one by one, since they are what
+// the server's own links hold.
+func reference(p []byte) string {
+	p = bytes.TrimSpace(p)
+	if bytes.Contains(p, []byte("&amp;")) {
+		p = bytes.ReplaceAll(p, []byte("&amp;"), []byte("&"))
+	}
+	if utf8.Valid(p) {
+		return string(p)
+	}
+	var b strings.Builder
+	for len(p) > 0 {
+		r, n := utf8.DecodeRune(p)
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, "%%%02X", p[0])
+		} else {
+			b.Write(p[:n])
+		}
+		p = p[n:]
+	}
+	return b.String()
+}
+
+// words returns a text as a string, trimmed: what is no UTF-8 is windows-1252, as
+// most that is mislabelled.
+func words(p []byte) string {
+	p = bytes.TrimSpace(p)
+	if utf8.Valid(p) {
+		return string(p)
+	}
+	if whole := trimRune(p); utf8.Valid(whole) {
+		return string(whole) // a bound cut the last rune
+	}
+	if out, err := charmap.Windows1252.NewDecoder().Bytes(p); err == nil {
+		p = out
+	}
+	return strings.ToValidUTF8(string(p), "\uFFFD")
+}
+
+// trimRune cuts an incomplete rune off the end of p.
+func trimRune(p []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(p); i++ {
+		if tail := p[len(p)-i:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return p[:len(p)-i]
+			}
+			break
+		}
+	}
+	return p
+}
+
+// maxEntity bounds the name of an entity, bytes; HTML's longest has 31.
+const maxEntity = 32
+
+// unescape appends p with its entities resolved: those of XML and HTML, if a semicolon
+// ends them, so that the & of a query, as in ?a=1&copy=2, stays one.
+func unescape(dst, p []byte) []byte {
+	for {
+		i := bytes.IndexByte(p, '&')
+		if i < 0 {
+			return append(dst, p...)
+		}
+		dst, p = append(dst, p[:i]...), p[i:]
+		j := bytes.IndexByte(p[:min(len(p), maxEntity+2)], ';')
+		if j < 2 {
+			dst, p = append(dst, '&'), p[1:]
+			continue
+		}
+		switch string(p[1:j]) {
+		case "amp":
+			dst = append(dst, '&')
+		case "lt":
+			dst = append(dst, '<')
+		case "gt":
+			dst = append(dst, '>')
+		case "quot":
+			dst = append(dst, '"')
+		case "apos":
+			dst = append(dst, '\'')
+		default:
+			if c := p[1]; c != '#' && (c|0x20 < 'a' || c|0x20 > 'z') || bytes.IndexByte(p[1:j], '&') >= 0 {
+				dst, p = append(dst, '&'), p[1:]
+				continue
+			}
+			dst = append(dst, html.UnescapeString(string(p[:j+1]))...)
+		}
+		p = p[j+1:]
+	}
+}
+
+// maxMarkup bounds the markup that a summary is made from, bytes.
+const maxMarkup = 64 << 10
+
+// plain returns a text that may hold HTML as words with single spaces, at most max bytes.
+func plain(p []byte, max int) string {
+	p = p[:min(len(p), maxMarkup)]
+	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
+		return cut(strings.Join(strings.Fields(words(p)), " "), max)
+	}
+	z := html.NewTokenizer(strings.NewReader(words(p)))
+	var b strings.Builder
+	skip := false
+	for b.Len() <= 2*max {
+		tt := z.Next()
+		if tt == html.ErrorToken {
+			break
+		}
+		switch tt {
+		case html.TextToken:
+			if !skip {
+				b.Write(z.Text())
+			}
+		case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
+			name, _ := z.TagName()
+			skip = tt == html.StartTagToken && (string(name) == "script" || string(name) == "style")
+			if !inline(name) {
+				b.WriteByte(' ')
+			}
+		}
+	}
+	return cut(strings.Join(strings.Fields(strings.ToValidUTF8(b.String(), "\uFFFD")), " "), max)
+}
+
+// inline reports whether an element of HTML may begin or end within a word.
+func inline(name []byte) bool {
+	switch string(name) {
+	case "a", "abbr", "b", "bdi", "bdo", "cite", "code", "em", "font", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u", "wbr":
+		return true
+	}
+	return false
+}
+
+// cut shortens s to at most max bytes without splitting a rune.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}

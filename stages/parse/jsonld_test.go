@@ -1,0 +1,300 @@
+package parse
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// ldPage is a page of JSON-LD scripts.
+func ldPage(scripts ...string) string {
+	var b strings.Builder
+	for _, s := range scripts {
+		b.WriteString("<script type='application/ld+json'>" + s + "</script>\n")
+	}
+	return b.String()
+}
+
+func TestJSONLD(t *testing.T) {
+	const article = `{"@type":"Article","headline":"H"}`
+	const kept = `[{"type":["Article"],"headline":"H"}]`
+	for _, tt := range []struct{ name, script, want string }{
+		{"what is kept of an article", `{"@context":"https://schema.org","@type":"NewsArticle","headline":"A \"new\" day","name":"N","datePublished":"2024-01-02T03:04:05+01:00","dateModified":"2024-01-03",
+			"author":[{"@type":"Person","name":"Jane Doe","url":"https://example.com/jane"},"John Roe","Jane Doe"],"publisher":{"@type":"Organization","name":"no"},"articleBody":"{\"@type\":\"no\"}","image":["a",{"@type":"ImageObject","name":"no"}]}`,
+			`[{"type":["NewsArticle"],"headline":"A \"new\" day","name":"N","datePublished":"2024-01-02T03:04:05+01:00","dateModified":"2024-01-03","author":["Jane Doe","John Roe"]}]`},
+		{"a breadcrumb, by position", `{"@type":"BreadcrumbList","itemListElement":[{"@type":"ListItem","position":2,"name":"B","item":"b?utm_source=x"},{"@type":"ListItem","position":"1","item":{"@id":"/","name":"A"}},{"position":3,"name":"C"},{"position":4,"name":"D","item":"mailto:x"}]}`,
+			`[{"type":["BreadcrumbList"],"breadcrumb":[{"name":"A","url":"https://example.com/"},{"name":"B","url":"https://example.com/dir/b"},{"name":"C"},{"name":"D"}]}]`},
+		{"a graph, with authors named elsewhere", `{"@context":{"name":"no"},"@graph":[{"@type":"WebPage","@id":"#p","name":"P","breadcrumb":{"@id":"#b"}},{"@type":"Article","author":{"@id":"#j"},"headline":"H"},{"@type":"Person","@id":"#j","name":"Jane"}]}`,
+			`[{"type":["WebPage"],"name":"P"},{"type":["Article"],"headline":"H","author":["Jane"]},{"type":["Person"],"name":"Jane"}]`},
+		{"lists, and types in lists", `[{"@type":["Article","BlogPosting","Article"]},[{"type":"https://schema.org/Recipe"}],7,"x",null,{"@type":"schema:WebPage"}]`,
+			`[{"type":["Article","BlogPosting"]},{"type":["Recipe"]},{"type":["WebPage"]}]`},
+		{"what a page is about, and the items of other lists", `{"@type":"ItemPage","mainEntity":{"@type":"Article","headline":"H"},"mainEntityOfPage":{"@type":"WebPage","@id":"x"},"hasPart":{"@type":"Article","headline":"no"},"itemListElement":[{"name":"no"}]}`,
+			`[{"type":["ItemPage"]},{"type":["Article"],"headline":"H"}]`},
+		{"questions of a page that lists some", `{"@type":"FAQPage","name":"F","mainEntity":[{"@type":"Question","name":"q","acceptedAnswer":{"@type":"Answer","text":"a"}}]}`, `[{"type":["FAQPage"],"name":"F"}]`},
+		{"texts in objects and lists", `{"@type":"Article","headline":{"@language":"en","@value":"V"},"name":["first","second"],"author":{"@type":"Person","givenName":"Jane","familyName":"Doe"},"datePublished":["2024-01-02"]}`,
+			`[{"type":["Article"],"headline":"V","name":"first","datePublished":"2024-01-02","author":["Jane Doe"]}]`},
+		{"creators stand in for authors", `[{"@type":"Article","creator":["C"]},{"@type":"Article","creator":["C"],"author":"A"}]`, `[{"type":["Article"],"author":["C"]},{"type":["Article"],"author":["A"]}]`},
+		{"references and escapes in texts", `{"@type":"Article","headline":"caf\u00e9 \ud83d\ude00 \ud83d &amp; &#8217;x&#8217; a\/b\tc\u0000d \\ \q"}`, `[{"type":["Article"],"headline":"café 😀 � & ’x’ a/b c d \\ q"}]`},
+		{"other values in their places", `{"@type":7,"@id":{},"headline":12,"name":null,"author":{"name":["a"]},"datePublished":true}`, `[{"author":["a"]}]`},
+		{"what says nothing", `[{},[],{"@context":"https://schema.org"},{"@type":"ImageObject"},{"@id":"x"},{"url":"/"}]`, ""},
+		{"dates that are none", `{"@type":"Article","datePublished":"0001-01-01T00:00:00","dateModified":"soon","headline":"H"}`, kept},
+		{"equal objects once", article + article, kept},
+		{"several values", article + `,{"@type":"WebPage"};` + "\n[]", `[{"type":["Article"],"headline":"H"},{"type":["WebPage"]}]`},
+
+		{"an HTML comment around it", "<!-- " + article + " -->", kept},
+		{"CDATA marks in comments", "//<![CDATA[\n" + article + "\n//]]>", kept},
+		{"CDATA marks on one line", "// <![CDATA[ " + article + " //]]>", kept},
+		{"CDATA marks in other comments", "/* <![CDATA[ */" + article + "/* ]]> */", kept},
+		{"a statement around it", "var data = " + article + ";", kept},
+		{"escaped as though it were markup", strings.ReplaceAll(article, `"`, "&quot;"), kept},
+		{"a byte order mark and no-break spaces", "\ufeff\u00a0" + strings.ReplaceAll(article, ",", ",\u00a0"), kept},
+		{"commas too many", `{,"@type":["Article",],,"headline":"H",}`, kept},
+		{"commas too few", "{\"@type\":\"Article\"\n\"headline\":\"H\"}", kept},
+		{"comments", "{ // which\n\"@type\": /* what */ \"Article\", // a, \"b\"\n \"headline\":\"H\"}", kept},
+		{"line feeds in strings", "{\"@type\":\"Article\",\"headline\":\"\n H \t\"}", kept},
+		{"quotes in strings", `{"@type":"Article","description":"They said "no", and went "home"","headline":"The "H" of it","name":"it's"}`, `[{"type":["Article"],"headline":"The \"H\" of it","name":"it's"}]`},
+		{"other quotes", `{'@type':'Article','headline':'H'}`, kept},
+		{"keys without quotes", `{type:"Article",headline:"H"}`, kept},
+		{"no end", `{"@type":"Article","headline":"H"`, kept},
+		{"no end within a string", `{"@type":"Article","headline":"H","image":"http`, kept},
+		{"no end within a list", `{"@type":"Article","headline":"H","image":[{"a":["b"`, kept},
+		{"a list that is not ended", `{"@type":"Article","keywords":["a","b","headline":"H"}`, `[{"type":["Article"]}]`},
+		{"brackets that do not match", `[{"@type":"Article","headline":"H"]}{"@type":"WebPage"}`, `[{"type":["Article"],"headline":"H"},{"type":["WebPage"]}]`},
+		{"a value that is missing", `{"@type":"Article","name":,"headline":"H"}`, kept},
+		{"text before a key", `{"@type":["Article"], oops "headline":"H"}`, kept},
+		{"no JSON at all", "document.write('<b>' + x[1] + {});", ""},
+		{"empty", " ", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := parsePage(t, ldPage(tt.script), nil).Page.JSONLD; got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhichScriptsAreJSONLD(t *testing.T) {
+	const body = `{"@type":"Article","headline":"H"}</script>`
+	for attrs, want := range map[string]bool{
+		"type=application/ld+json": true, "type='Application/LD+JSON; charset=utf-8'": true, `type=" application/ld+json "`: true,
+		"type=application/json": false, "": false, "type=text/javascript": false,
+	} {
+		if got := parsePage(t, "<script "+attrs+">"+body, nil).Page.JSONLD != ""; got != want {
+			t.Errorf("<script %s>: %v", attrs, got)
+		}
+	}
+	if parsePage(t, "<template>"+ldPage(body)+"</template>", nil).Page.JSONLD != "" {
+		t.Error("that of a template counts")
+	}
+}
+
+func TestTheArticlesDatesAndAuthorsAreThePages(t *testing.T) {
+	for _, tt := range []struct{ name, script, published, author string }{
+		{"an article before the page", `[{"@type":"WebPage","datePublished":"2024-01-01","author":"A"},{"@type":"ReportageNewsArticle","datePublished":"2024-02-02","author":"B"}]`, "2024-02-02T00:00:00Z json_ld", "B"},
+		{"the page, where there is no article", `[{"@type":"Comment","datePublished":"2023-01-01","author":"no"},{"@type":"WebPage","datePublished":"2024-01-01","author":["A","By B"]}]`, "2024-01-01T00:00:00Z json_ld", "A, B"},
+		{"others are about something else", `[{"@type":"Person","name":"P","datePublished":"2024-01-01"},{"@type":"ImageObject","datePublished":"2024-01-01","author":"I"},{"@type":"Product","review":{"datePublished":"2024-01-01","author":"R"}}]`, "", ""},
+		{"created, where nothing says published", `[{"@type":"Article","dateCreated":"2024-01-01"}]`, "2024-01-01T00:00:00Z json_ld", ""},
+		{"an author that is an address", `[{"@type":"Article","author":"https://example.com/jane"},{"@type":"WebPage","author":{"name":"Jane"}}]`, "", "Jane"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := parsePage(t, ldPage(tt.script), nil).Page
+			if got := dateText(p.PublishedAt, p.PublishedSource); got != tt.published || p.Author != tt.author {
+				t.Errorf("%q by %q, want %q by %q", got, p.Author, tt.published, tt.author)
+			}
+		})
+	}
+}
+
+func TestHostileJSONLDStaysWithinBounds(t *testing.T) {
+	many := strings.Repeat
+	for _, tt := range []struct {
+		name, script string
+		objects      int
+	}{
+		{"nesting", many(`{"@graph":[`, 100_000), 0},
+		{"nesting of what is passed over", `{"x":` + many("[{", 400_000), 0},
+		{"nesting that is ended", many("[", 200_000) + many("]", 200_000) + `{"@type":"Article"}`, 1},
+		{"objects without number", many(`{"@type":"Article","headline":"`+many("x", 100)+`"},`, 9000) + many(`{"@type":"A"}`, 10), 1},
+		{"authors without number", `{"@type":"Article","author":[` + many(`{"name":"`+many("y", 1000)+`"},`, 900), 1},
+		{"types without number", `{"@type":[` + many(`"Article","Recipe",`, 50_000), 1},
+		{"a breadcrumb without end", `{"@type":"BreadcrumbList","itemListElement":[` + many(`{"name":"n","item":"/`+many("z", 900)+`"},`, 1000), 1},
+		{"one key again and again", "{" + many(`"headline":"H",`, 60_000), 1},
+		{"quotes", many(`"`, 900_000), 0},
+		{"quotes in an object", `{"a":` + many(`"`, 900_000), 0},
+		{"quotes and spaces", `{"a":"` + many(`"  `, 300_000), 0},
+		{"quotes that end nothing", `{"a":"` + many(`" x`, 300_000), 0},
+		{"quotes and commas", `{"a":"` + many(`" , x`, 200_000), 0},
+		{"keys that have no value", "{" + many(`"a" `, 200_000), 0},
+		{"backslashes", `{"headline":"` + many(`\`, 900_000), 1},
+		{"escaped quotes", `{"@type":"Article","headline":"` + many(`\"`, 400_000), 1},
+		{"colons", "{" + many(":", 900_000), 0},
+		{"comments that are not ended", many("/*", 400_000), 0},
+		{"comment marks", many("<!--", 200_000), 0},
+		{"slashes", many("/", 900_000), 0},
+		{"a number without end", `{"position":` + many("9", 900_000), 0},
+		{"NULs", many("\x00", 400_000) + "{" + many("\x00", 400_000), 0},
+		{"names of nobody", `{"@type":"Article","author":[` + many(`{"@id":"#x"},`, 50_000) + `]}`, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsePage(t, ldPage(tt.script), nil)
+			n := 0
+			if r.Page.JSONLD != "" {
+				n = len(checkJSONLD(t, r.Page.JSONLD))
+			}
+			if n != tt.objects {
+				t.Errorf("%d objects, want %d: %.200s", n, tt.objects, r.Page.JSONLD)
+			}
+		})
+	}
+	t.Run("more than the column holds", func(t *testing.T) {
+		var b strings.Builder
+		for i := range 40 {
+			fmt.Fprintf(&b, `{"@type":"Article","headline":"%d %s","name":%q}`, i, many("h", 490), many("n", 500))
+		}
+		r := parsePage(t, ldPage(b.String()), nil)
+		if n := len(checkJSONLD(t, r.Page.JSONLD)); n != 15 {
+			t.Errorf("%d objects in %d bytes", n, len(r.Page.JSONLD))
+		}
+	})
+}
+
+// ldSays are the objects of valid JSON that json_ld is about, read with encoding/json:
+// headline and name of each that has one.
+func ldSays(v any, nested bool, says map[string]bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			ldSays(e, nested, says)
+		}
+	case map[string]any:
+		text := func(key string) string {
+			s, _ := v[key].(string)
+			return foldString(html.UnescapeString(s), maxShort)
+		}
+		if h, n := text("headline"), text("name"); (h != "" || n != "") && v["@type"] != "Question" {
+			says[h+"|"+n] = true
+		}
+		ldSays(v["@graph"], false, says)
+		for _, k := range []string{"mainEntity", "mainEntityOfPage", "breadcrumb"} {
+			ldSays(v[k], true, says)
+		}
+	}
+}
+
+func TestJSONLDOfRealPagesIsWhatEncodingJSONReads(t *testing.T) {
+	scripts, objects := 0, 0
+	for _, page := range realPages(t) {
+		doc, _ := decode(page.body, "text/html")
+		root, err := html.Parse(bytes.NewReader(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range root.Descendants() {
+			if n.DataAtom != atom.Script || n.FirstChild == nil || attrOfNode(n, "type") != "application/ld+json" {
+				continue
+			}
+			var v any
+			if json.Unmarshal([]byte(n.FirstChild.Data), &v) != nil {
+				continue
+			}
+			want, got := map[string]bool{}, map[string]bool{}
+			ldSays(v, false, want)
+			var l jsonLD
+			l.read([]byte(n.FirstChild.Data))
+			if column := l.appendJSON(func(ref string) string { return "https://example.com/" }); column != "" {
+				for _, o := range checkJSONLD(t, column) {
+					if o.Headline != "" || o.Name != "" {
+						got[o.Headline+"|"+o.Name] = true
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: encoding/json (-), json_ld (+):\n%s", page.id, diff)
+			}
+			scripts++
+			objects += len(got)
+		}
+	}
+	if scripts < 90 || objects < 100 {
+		t.Errorf("compared %d scripts with %d objects only", scripts, objects)
+	}
+}
+
+func attrOfNode(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// FuzzJSONLD holds the promises of json_ld, and that of valid JSON the scanner finds
+// the end where encoding/json finds it.
+func FuzzJSONLD(f *testing.F) {
+	for _, s := range []string{`{"@type":"Article","headline":"H","author":[{"name":"A"}]}`, `[{"@graph":[{"@type":"BreadcrumbList","itemListElement":[{"position":1,"item":{"@id":"/","name":"n"}}]}]}]`,
+		`<!-- //<![CDATA[` + "\n" + `{"a":"b" "c",} //]]>`, `{'type':'x',name:"\ud83d\u00e9\q"}`, `{"x":[1e-5,true,"\\",{}],"datePublished":"2024-01-02"}`, `{"a":"b"c","d":[}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if json.Valid(script) {
+			z := &jsonScanner{src: script}
+			if z.skip(); len(bytes.TrimRight(script[z.pos:], " \t\r\n")) > 0 {
+				t.Errorf("skip stops at %d of %q", z.pos, script)
+			}
+		}
+		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // as decode leaves documents
+		var l jsonLD
+		l.read(script)
+		if len(l.nodes) > maxLDNodes || l.kept > maxLDKept {
+			t.Errorf("%d nodes of %d bytes", len(l.nodes), l.kept)
+		}
+		column := l.appendJSON(func(string) string { return "https://example.com/" })
+		if len(column) > maxLDRow+1 {
+			t.Errorf("json_ld of %d bytes", len(column))
+		}
+		if column != "" {
+			checkJSONLD(t, column)
+		}
+		l.reset()
+		l.read(script)
+		if again := l.appendJSON(func(string) string { return "https://example.com/" }); again != column {
+			t.Errorf("read twice:\n%s\n%s", column, again)
+		}
+	})
+}
+
+// BenchmarkJSONLD is what JSON-LD costs of a page: its scripts alone, from bytes to the column.
+func BenchmarkJSONLD(b *testing.B) {
+	docs, n := benchPages(b)
+	var pages [][][]byte
+	for i := range docs {
+		var scripts [][]byte
+		z := html.NewTokenizer(bytes.NewReader(docs[i].Body))
+		for z.Next() != html.ErrorToken {
+			if t := z.Token(); t.DataAtom == atom.Script && t.Type == html.StartTagToken && strings.Contains(t.String(), "ld+json") {
+				z.Next()
+				scripts = append(scripts, bytes.Clone(z.Raw()))
+			}
+		}
+		pages = append(pages, scripts)
+	}
+	b.SetBytes(n)
+	b.ReportAllocs()
+	var l jsonLD
+	for b.Loop() {
+		for _, scripts := range pages {
+			l.reset()
+			for _, s := range scripts {
+				l.read(s)
+			}
+			l.appendJSON(func(ref string) string { return ref })
+		}
+	}
+}

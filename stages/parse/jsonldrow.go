@@ -1,0 +1,197 @@
+package parse
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Bounds of the column json_ld.
+const (
+	maxLDRow     = 16 << 10 // bytes
+	maxLDObjects = 16
+)
+
+// appendJSON writes the nodes as a JSON list of objects, "" if they say nothing. What
+// is not there is left out; equal objects are written once. target makes references
+// absolute.
+func (l *jsonLD) appendJSON(target func(ref string) string) string {
+	var out []byte
+	var seen [][2]int
+	for i := range l.nodes {
+		n := &l.nodes[i]
+		if !n.says() || len(seen) >= maxLDObjects {
+			continue
+		}
+		start := len(out) + 1 // behind "[" or ","
+		out = append(out, ",["[btoi(len(out) == 0)])
+		out = l.appendNode(out, n, target)
+		twice := slices.ContainsFunc(seen, func(s [2]int) bool { return bytes.Equal(out[s[0]:s[1]], out[start:]) })
+		if twice || len(out) >= maxLDRow {
+			out = out[:start-1]
+			continue
+		}
+		seen = append(seen, [2]int{start, len(out)})
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return string(append(out, ']'))
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// says reports whether a node says something of the page. The questions and answers
+// of a page that lists some do not, nor do pictures without a name and references to
+// what is said elsewhere.
+func (n *ldNode) says() bool {
+	if n.is("Question", "Answer", "Comment") {
+		return false
+	}
+	more := n.headline != "" || n.name != "" || n.published != "" || n.changed != "" || n.authors != nil || n.crumbs != nil
+	return more || n.types != nil && !n.nested && !n.is("ImageObject", "Organization", "Person")
+}
+
+func (n *ldNode) is(types ...string) bool {
+	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(types, t) })
+}
+
+func (l *jsonLD) appendNode(out []byte, n *ldNode, target func(string) string) []byte {
+	out = append(out, '{')
+	if n.types != nil {
+		out = appendList(append(out, `"type":`...), n.types)
+	}
+	for _, f := range [...]struct{ key, value string }{{"headline", n.headline}, {"name", n.name}, {"datePublished", n.published}, {"dateModified", n.changed}} {
+		if f.value != "" {
+			out = appendField(out, f.key, f.value)
+		}
+	}
+	if names := l.authorsOf(n); names != nil {
+		out = appendList(appendKey(out, "author"), names)
+	}
+	if n.crumbs != nil {
+		out = append(appendKey(out, "breadcrumb"), '[')
+		for i, c := range n.crumbs {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, '{')
+			if c.name != "" {
+				out = appendField(out, "name", c.name)
+			}
+			if c.url != "" {
+				if u := target(c.url); u != "" {
+					out = appendField(out, "url", u)
+				}
+			}
+			out = append(out, '}')
+		}
+		out = append(out, ']')
+	}
+	return append(out, '}')
+}
+
+// appendKey writes a key, with a comma where something stands before it.
+func appendKey(out []byte, key string) []byte {
+	if out[len(out)-1] != '{' {
+		out = append(out, ',')
+	}
+	out = append(out, '"')
+	out = append(out, key...)
+	return append(out, `":`...)
+}
+
+func appendField(out []byte, key, value string) []byte {
+	return appendQuoted(appendKey(out, key), value)
+}
+
+func appendList(out []byte, items []string) []byte {
+	out = append(out, '[')
+	for i, s := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendQuoted(out, s)
+	}
+	return append(out, ']')
+}
+
+// appendQuoted writes a JSON string. s is UTF-8 without control characters, as fold
+// leaves it.
+func appendQuoted(out []byte, s string) []byte {
+	out = append(out, '"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, s[i])
+	}
+	return append(out, '"')
+}
+
+// authorsOf are the names of a node's authors, each once.
+func (l *jsonLD) authorsOf(n *ldNode) (names []string) {
+	for _, a := range n.authors {
+		if a.name == "" && a.id != "" {
+			if i := slices.IndexFunc(l.nodes, func(n ldNode) bool { return n.id == a.id && n.name != "" }); i >= 0 {
+				a.name = l.nodes[i].name
+			}
+		}
+		if a.name != "" && !slices.Contains(names, a.name) {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// ofPage gives the nodes whose dates and authors are the page's: articles and the
+// like first, then others but for those that are about something else.
+func (l *jsonLD) ofPage(yield func(*ldNode) bool) {
+	for _, articles := range [...]bool{true, false} {
+		for i := range l.nodes {
+			n := &l.nodes[i]
+			if n.article() != articles || !articles && n.is("Question", "Answer", "Comment", "Review", "ImageObject", "Person", "Organization", "WebSite") {
+				continue
+			}
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// article reports whether a node is a document of its own (schema.org: Article,
+// NewsArticle, TechArticle, BlogPosting, Report …).
+func (n *ldNode) article() bool {
+	return slices.ContainsFunc(n.types, func(t string) bool {
+		return strings.HasSuffix(t, "Article") || strings.HasSuffix(t, "Posting") && t != "JobPosting" || t == "Report"
+	})
+}
+
+// dates takes the page's dates.
+func (l *jsonLD) dates(published, modified *dated) {
+	for n := range l.ofPage {
+		published.set(n.published, byJSONLD)
+		modified.set(n.changed, byJSONLD)
+	}
+	for n := range l.ofPage {
+		published.set(n.created, byCreated)
+	}
+}
+
+// author is the names of the page's authors, "" if it says none.
+func (l *jsonLD) author() string {
+	for n := range l.ofPage {
+		if names := l.authorsOf(n); names != nil {
+			if s := joinNames(names); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}

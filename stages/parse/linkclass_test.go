@@ -1,0 +1,91 @@
+package parse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"github.com/google/go-cmp/cmp"
+)
+
+// smallParser keeps ten links a page.
+func smallParser(t *testing.T) *Parser {
+	t.Helper()
+	canon, err := urlkey.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Config{Canonicalizer: canon, MaxLinks: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestWhatAPageEmbedsGivesWayToItsLinks(t *testing.T) {
+	many := func(n int, s string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, s, i)
+		}
+		return b.String()
+	}
+	images, links := many(30, "<img src=/i%d>"), many(30, "<a href=/a%d>x</a>")
+	for _, tt := range []struct {
+		name, page         string
+		want               map[schema.LinkKind]int
+		over               int
+		canonical, refresh string
+	}{
+		{"images only", images, map[schema.LinkKind]int{schema.KindImg: 10}, 20, "", ""},
+		{"room is for hyperlinks first", images + many(4, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{schema.KindA: 4, schema.KindImg: 6}, 24, "", ""},
+		{"hyperlinks fill it", images + links, map[schema.LinkKind]int{schema.KindA: 10}, 50, "", ""},
+		{"what the page says of itself has its place", images + links + "<meta http-equiv=refresh content='0; url=/r'><link rel=canonical href=/c><link rel=alternate hreflang=de href=/de>",
+			map[schema.LinkKind]int{schema.KindCanonical: 1, schema.KindRefresh: 1, schema.KindHreflang: 1, schema.KindA: 7}, 53, "https://example.com/c", "https://example.com/r"},
+		{"its declarations take no more than a tenth from hyperlinks", many(30, "<link rel=alternate hreflang=de href=/de%d>") + links,
+			map[schema.LinkKind]int{schema.KindHreflang: 1, schema.KindA: 9}, 50, "", ""},
+		{"and the room that those leave", many(30, "<link rel=alternate hreflang=de href=/de%d>") + images + many(3, "<a href=/a%d>x</a>"),
+			map[schema.LinkKind]int{schema.KindHreflang: 7, schema.KindA: 3}, 53, "", ""},
+		{"what turns out to be no link had its place", many(20, "<a href=mailto:a%d>x</a>") + many(10, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{}, 20, "", ""},
+		{"canonicals that are none", strings.Repeat("<link rel=canonical href=mailto:x>", 12) + "<link rel=canonical href=/c>", map[schema.LinkKind]int{schema.KindCanonical: 1}, 0, "https://example.com/c", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := smallParser(t)
+			d := &Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.page)}
+			r := p.Parse(d)
+			check(t, p, d, r)
+			got := map[schema.LinkKind]int{}
+			for _, l := range r.Links {
+				got[l.Kind]++
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || r.OverLinks != tt.over {
+				t.Errorf("%d beyond the limit, want %d; links (-want +got):\n%s", r.OverLinks, tt.over, diff)
+			}
+			if r.Page.CanonicalURL != tt.canonical || r.Refresh != tt.refresh {
+				t.Errorf("canonical %q, refresh %q", r.Page.CanonicalURL, r.Refresh)
+			}
+			if len(r.Links) > 10 {
+				t.Errorf("%d links", len(r.Links))
+			}
+		})
+	}
+}
+
+func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
+	page := strings.Repeat("<img src=/i>", 12_000) + `<link rel=canonical href=/c><link rel=alternate hreflang=de href=/de><link rel=alternate type=application/rss+xml href=/f>
+		<link rel=icon href=/i.ico><a href=/a>x</a><meta http-equiv=refresh content="0; url=/r">`
+	r := parsePage(t, page, nil)
+	got := map[schema.LinkKind]int{}
+	for _, l := range r.Links {
+		got[l.Kind]++
+	}
+	want := map[schema.LinkKind]int{schema.KindImg: 10_000 - 5, schema.KindCanonical: 1, schema.KindHreflang: 1, schema.KindFeed: 1, schema.KindA: 1, schema.KindRefresh: 1}
+	if diff := cmp.Diff(want, got); diff != "" || r.OverLinks != 2_005+1 {
+		t.Errorf("%d beyond the limit; links (-want +got):\n%s", r.OverLinks, diff)
+	}
+	if r.Page.CanonicalURL != "https://example.com/c" || r.Page.RefreshURL != "https://example.com/r" || r.Page.Favicon != "https://example.com/i.ico" || r.Page.Outlinks != 12_006 {
+		t.Errorf("%+v", pageColumns(r, "canonical_url", "refresh_url", "favicon", "outlinks"))
+	}
+}

@@ -1,0 +1,283 @@
+package parse
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// bounds are how long the columns may be that documents write, bytes.
+var bounds = map[string]int{
+	"title": maxTitle, "description": maxDescription, "keywords": maxDescription, "author": maxShort, "generator": maxShort,
+	"og_title": maxTitle, "og_description": maxDescription, "og_type": 64, "og_site_name": maxShort, "og_locale": 64,
+	"twitter_card": 64, "twitter_title": maxTitle, "twitter_description": maxDescription, "twitter_site": 16, "twitter_creator": 16,
+	"json_ld": maxLDRow,
+}
+
+// urls are the columns that hold canonical URLs.
+var urls = map[string]bool{"canonical_url": true, "refresh_url": true, "og_image": true, "og_url": true, "twitter_image": true, "favicon": true}
+
+// checkMeta holds what every row of pages keeps, whatever the document says.
+func checkMeta(t *testing.T, r *Result) {
+	t.Helper()
+	for name, v := range columnsOf(reflect.ValueOf(r.Page), map[string]any{}) {
+		s, ok := v.(string)
+		if !ok {
+			continue
+		}
+		if !utf8.ValidString(s) {
+			t.Errorf("%s is not UTF-8: %.80q", name, s)
+		}
+		if most, ok := bounds[name]; ok && (len(s) > most || strings.ContainsFunc(s, unicode.IsControl) || strings.TrimSpace(s) != s) {
+			t.Errorf("%s of %d bytes: %.80q", name, len(s), s)
+		}
+		if urls[name] && (!strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") || strings.ContainsAny(s, " \n")) {
+			t.Errorf("%s is no canonical URL: %.80q", name, s)
+		}
+	}
+	if p := &r.Page; (p.PublishedAt != 0) != (p.PublishedSource != "") || (p.ModifiedAt != 0) != (p.ModifiedSource != "") || (p.Language != "") != (p.LanguageSource != "") {
+		t.Errorf("published %d by %q, modified %d by %q, language %q by %q: a value and its source come together",
+			p.PublishedAt, p.PublishedSource, p.ModifiedAt, p.ModifiedSource, p.Language, p.LanguageSource)
+	}
+	if r.Page.JSONLD != "" {
+		checkJSONLD(t, r.Page.JSONLD)
+	}
+}
+
+// ldObject is an object of json_ld as its description promises it.
+type ldObject struct {
+	Type       []string `json:"type"`
+	Headline   string   `json:"headline"`
+	Name       string   `json:"name"`
+	Published  string   `json:"datePublished"`
+	Modified   string   `json:"dateModified"`
+	Author     []string `json:"author"`
+	Breadcrumb []struct {
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	} `json:"breadcrumb"`
+}
+
+// checkJSONLD reads json_ld with another reader and holds its bounds.
+func checkJSONLD(t *testing.T, column string) []ldObject {
+	t.Helper()
+	var objects []ldObject
+	d := json.NewDecoder(strings.NewReader(column))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&objects); err != nil || d.More() {
+		t.Fatalf("json_ld is not what it says: %v: %.300q", err, column)
+	}
+	if len(objects) == 0 || len(objects) > maxLDObjects {
+		t.Errorf("json_ld with %d objects", len(objects))
+	}
+	for _, o := range objects {
+		if len(o.Type) > maxLDItems || len(o.Author) > maxLDItems || len(o.Breadcrumb) > maxLDItems || len(o.Headline) > maxShort || len(o.Name) > maxShort {
+			t.Errorf("json_ld beyond its bounds: %+v", o)
+		}
+		for _, c := range o.Breadcrumb {
+			if c.URL != "" && !strings.HasPrefix(c.URL, "http") {
+				t.Errorf("json_ld has a breadcrumb of %q", c.URL)
+			}
+		}
+	}
+	return objects
+}
+
+// pageColumns are the named columns of a page's row as a map; "" for those that are null.
+func pageColumns(r *Result, names ...string) map[string]any {
+	all := columnsOf(reflect.ValueOf(r.Page), map[string]any{})
+	out := map[string]any{}
+	for _, n := range names {
+		if v, ok := all[n]; ok {
+			out[n] = v
+		} else {
+			out[n] = ""
+		}
+	}
+	return out
+}
+
+func TestWhatPagesSayOfThemselves(t *testing.T) {
+	long := strings.Repeat("ä ", 3000)
+	for _, tt := range []struct {
+		name, page string
+		header     map[string][]string
+		want       map[string]any
+	}{
+		{"Open Graph", `<meta property=og:title content=" A&amp;B "><meta property=og:url content="/u?utm_source=x&b=1"><meta name=og:image content=//i.example/p.png>
+			<meta property=og:image content=/second.png><meta property=og:type content=Article><meta property=og:site_name content=Site><meta property=og:locale content=de_DE>`, nil,
+			map[string]any{"og_title": "A&B", "og_url": "https://example.com/u?b=1", "og_image": "https://i.example/p.png", "og_type": "article", "og_site_name": "Site", "og_locale": "de_DE"}},
+		{"an image that is none gives way to the secure one", `<meta property=og:image content="data:image/png;base64,AA"><meta property=og:image:secure_url content=https://s.example/a.png>`, nil,
+			map[string]any{"og_image": "https://s.example/a.png"}},
+		{"a Twitter card", `<meta name=twitter:card content=SUMMARY><meta property=twitter:title content=T><meta name=twitter:description content=D><meta name=twitter:image:src content=t.png>
+			<meta name=twitter:site content=example><meta name=twitter:creator content="https://twitter.com/AnAuthor?lang=en">`, nil,
+			map[string]any{"twitter_card": "summary", "twitter_title": "T", "twitter_description": "D", "twitter_image": "https://example.com/dir/t.png", "twitter_site": "@example", "twitter_creator": "@AnAuthor"}},
+		{"accounts that are none", `<meta name=twitter:site content="Our site"><meta name=twitter:creator content="https://example.com/me">`, nil,
+			map[string]any{"twitter_site": "", "twitter_creator": ""}},
+		{"generator, and keywords of news", `<meta name=generator content="WordPress 6.1"><meta name=news_keywords content="a, b">`, nil,
+			map[string]any{"generator": "WordPress 6.1", "keywords": "a, b"}},
+		{"keywords go before those of news", `<meta name=news_keywords content="a, b"><meta name=Keywords content="c">`, nil, map[string]any{"keywords": "c"}},
+		{"control characters and odd white space", "<title>a\x01b\x7fc\u0085d\u200be&#x9;f</title><meta name=description content='a\x00b\n\n c'>", nil,
+			map[string]any{"title": "a b c d e f", "description": "a\ufffdb c"}},
+		{"what is too long is cut between runes", "<title>" + long + "</title><meta property=og:site_name content='" + strings.ReplaceAll(long, " ", "") + "'>", nil,
+			map[string]any{"title": strings.TrimSpace(strings.Repeat("ä ", 341)), "og_site_name": strings.Repeat("ä", 256)}},
+		{"an empty value is none", `<meta property=og:title content=" "><meta property=og:title content=second><meta name=author content>`, nil, map[string]any{"og_title": "second", "author": ""}},
+		{"refresh: the field goes before the element", `<meta http-equiv=refresh content="1; url=/b">`, map[string][]string{"Refresh": {"0; url=/a"}}, map[string]any{"refresh_url": "https://example.com/a"}},
+		{"refresh of the page itself", `<meta http-equiv=refresh content="60">`, nil, map[string]any{"refresh_url": ""}},
+		{"canonical: the element goes before the field", `<link rel=canonical href=/b>`, map[string][]string{"Link": {`</a>; rel=canonical`}}, map[string]any{"canonical_url": "https://example.com/b"}},
+		{"a canonical that is no URL gives way to the next", `<link rel=canonical href="mailto:a@b"><link rel=canonical href=/b>`, nil, map[string]any{"canonical_url": "https://example.com/b"}},
+		{"a canonical of another resource", "", map[string][]string{"Link": {`</a>; rel=canonical; anchor="/other"`}}, map[string]any{"canonical_url": ""}},
+		{"a canonical of a part of this one", "", map[string][]string{"Link": {`</a>; rel=canonical; anchor="#part"`}}, map[string]any{"canonical_url": "https://example.com/a"}},
+		{"icon", `<link rel=apple-touch-icon href=/apple.png><link rel=mask-icon href=/mask.svg><link rel="Shortcut Icon" href=/favicon.ico><link rel=icon sizes=32x32 href=/32.png>`, nil,
+			map[string]any{"favicon": "https://example.com/favicon.ico"}},
+		{"icon: what is data has no URL", `<link rel=icon href="data:image/png;base64,AA"><link rel=apple-touch-icon-precomposed href=/p.png><link rel=apple-touch-icon href=/a.png>`, nil,
+			map[string]any{"favicon": "https://example.com/a.png"}},
+		{"no icon", `<link rel=mask-icon href=/mask.svg><link rel=iconic href=/x>`, nil, map[string]any{"favicon": ""}},
+		{"template content says nothing", `<template><meta name=author content=A><meta property=og:title content=T></template>`, nil, map[string]any{"author": "", "og_title": ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsePage(t, tt.page, tt.header)
+			for name, want := range tt.want {
+				if got := pageColumns(r, name)[name]; got != want {
+					t.Errorf("%s %.200q, want %.200q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestLanguageAndWhatSaysIt(t *testing.T) {
+	german := strings.Repeat("Der Leuchtturm steht seit hundert Jahren auf dem Felsen vor der Küste und warnt die Schiffe. ", 5)
+	russian := strings.Repeat("Это страница о том, как был построен маяк и что с ним стало потом: его историю сейчас мало кто знает, но она ещё жива. ", 5)
+	for _, tt := range []struct {
+		name, page string
+		header     map[string][]string
+		lang, from string
+	}{
+		{"html, then the field, then meta", "<html lang=fr><meta http-equiv=content-language content=it>", map[string][]string{"Content-Language": {"es"}}, "fra", "html"},
+		{"the field", "<html lang=''><meta http-equiv=content-language content=it>", map[string][]string{"Content-Language": {"es, en"}}, "spa", "header"},
+		{"a meta element", "<html lang=xx-klingon><meta http-equiv=content-language content=it>", nil, "ita", "meta"},
+		{"Dublin Core", "<meta name=DC.Language content=pt-BR>", nil, "por", "meta"},
+		{"the text", "<p>" + german, nil, "deu", "text"},
+		{"the text, whose script refutes the declaration", "<html lang=en><p>" + russian, nil, "rus", "text"},
+		{"nothing", "<p>1 2 3", nil, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if p := parsePage(t, tt.page, tt.header).Page; p.Language != tt.lang || p.LanguageSource != tt.from {
+				t.Errorf("%q by %q, want %q by %q", p.Language, p.LanguageSource, tt.lang, tt.from)
+			}
+		})
+	}
+}
+
+func TestAuthorsByTheOrderOfTheirSources(t *testing.T) {
+	const (
+		meta     = `<meta name=author content="Meta Author">`
+		ld       = `<script type=application/ld+json>{"@type":"Article","author":{"name":"LD Author"}}</script>`
+		other    = `<meta name=citation_author content="First Cited"><meta name=citation_author content="Second Cited"><meta name=dc.creator content="Not Me">`
+		property = `<meta property=article:author content="https://facebook.com/x"><meta property=article:author content="Graph Author">`
+		itemprop = `<p>by <span itemprop=author itemscope>Written by <b itemprop=name>nobody</b><span itemprop=name> Item  Author </span>, staff</span>`
+		link     = `<a rel=author href=/me>Link <i>Author</i></a>`
+	)
+	for _, tt := range []struct{ name, page, want string }{
+		{"meta author first", link + itemprop + property + ld + meta, "Meta Author"},
+		{"several of them", meta + `<meta name=AUTHOR content="Second"><meta name=author content="Second">`, "Meta Author, Second"},
+		{"then JSON-LD", link + itemprop + property + ld, "LD Author"},
+		{"then other meta elements: those of the first name", link + itemprop + other + property, "First Cited, Second Cited"},
+		{"an address is no name", link + itemprop + property, "Graph Author"},
+		{"then microdata: the name within", link + itemprop, "Item Author"},
+		{"microdata without a name within", `<span itemprop=author>By Jane Doe</span> and <span itemprop=author>others</span>`, "Jane Doe"},
+		{"microdata of a meta element", `<meta itemprop=author content="M. D.">` + link, "M. D."},
+		{"microdata that is not ended", `<div itemprop=author>Jane Doe`, "Jane Doe"},
+		{"a portrait is no name", `<div itemprop=author>` + strings.Repeat("Jane writes. ", 20) + `</div>` + link, "Link Author"},
+		{"then the link", link + `<a rel=author href=/b>Other</a>`, "Link Author"},
+		{"what stands around a name", `<meta name=author content=" By: Jane Doe, ">`, "Jane Doe"},
+		{"no name", `<meta name=author content="null"><meta name=author content="www.example.com"><a rel=author href=/me><img src=x></a>`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := parsePage(t, tt.page, nil).Page.Author; got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDatesByTheOrderOfTheirSources(t *testing.T) {
+	const (
+		og       = `<meta property=article:published_time content=2024-01-01T12:00:00+02:00><meta property=og:updated_time content=2024-01-02>`
+		ld       = `<script type=application/ld+json>{"@type":"NewsArticle","datePublished":"2024-02-01","dateModified":"2024-02-02"}</script>`
+		itemprop = `<time itemprop=datePublished datetime=2024-03-01></time><meta itemprop=dateModified content=2024-03-02>`
+		meta     = `<meta name=DC.date content=2024-04-01><meta http-equiv=Last-Modified content="Tue, 02 Apr 2024 00:00:00 GMT">`
+		video    = `<script type=application/ld+json>{"@type":"VideoObject","uploadDate":"2024-05-01"}</script>`
+		class    = `<time class="entry-date published" datetime=2024-06-01></time><time class=updated datetime=2024-06-02></time>`
+		pubdate  = `<time datetime=2024-06-01 pubdate>today</time>`
+	)
+	for _, tt := range []struct {
+		name, page, url     string
+		published, modified string // RFC 3339, and the source
+	}{
+		{"Open Graph first", pubdate + class + video + meta + itemprop + ld + og, "", "2024-01-01T10:00:00Z open_graph", "2024-01-02T00:00:00Z open_graph"},
+		{"then JSON-LD", pubdate + class + video + meta + itemprop + ld, "", "2024-02-01T00:00:00Z json_ld", "2024-02-02T00:00:00Z json_ld"},
+		{"then microdata", pubdate + class + video + meta + itemprop, "", "2024-03-01T00:00:00Z microdata", "2024-03-02T00:00:00Z microdata"},
+		{"then meta elements", pubdate + class + video + meta, "", "2024-04-01T00:00:00Z meta", "2024-04-02T00:00:00Z meta"},
+		{"then what JSON-LD says of a video", pubdate + video, "", "2024-05-01T00:00:00Z json_ld", ""},
+		{"then time elements that say so", class, "https://example.com/2024/07/01/x", "2024-06-01T00:00:00Z time", "2024-06-02T00:00:00Z time"},
+		{"pubdate", pubdate, "", "2024-06-01T00:00:00Z time", ""},
+		{"then the URL", "<time datetime=2024-06-01></time>", "https://example.com/2024/07/01/x", "2024-07-01T00:00:00Z url", ""},
+		{"a value that is no date gives way", `<meta property=article:published_time content=yesterday><meta property=article:published_time content=0001-01-01T00:00:00Z>` + meta, "", "2024-04-01T00:00:00Z meta", "2024-04-02T00:00:00Z meta"},
+		{"the epoch is a mistake", `<meta name=date content=1970-01-01>`, "", "", ""},
+		{"none", "<p>2024-01-01", "https://example.com/2024/07/", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.url == "" {
+				tt.url = "https://example.com/"
+			}
+			r := newParser(t).Parse(&Document{URL: tt.url, ContentType: "text/html", Body: []byte(tt.page),
+				Header: func(name string) []string {
+					return []string{map[string]string{"Last-Modified": "Wed, 01 May 2024 00:00:00 GMT"}[name]}
+				}})
+			checkMeta(t, r)
+			if got := dateText(r.Page.PublishedAt, r.Page.PublishedSource); got != tt.published {
+				t.Errorf("published %q, want %q", got, tt.published)
+			}
+			if got := dateText(r.Page.ModifiedAt, r.Page.ModifiedSource); got != tt.modified {
+				t.Errorf("modified %q, want %q", got, tt.modified)
+			}
+		})
+	}
+}
+
+func TestDateOfAPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"/2024/07/01/title": "2024-07-01", "/news/2024/07/01/title/": "2024-07-01", "/2024-07-01-title.html": "2024-07-01", "/blog/2024-07-01-title/x": "2024-07-01",
+		"/2024/07/01/": "", "/2024/07/01": "", "/2024/07/title": "", "/2024-07-01": "", "/2024/7/1/title": "", "/12024/07/01/title": "", "/": "", "": "",
+	} {
+		if got := dateOfPath(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestLanguageTags(t *testing.T) {
+	for in, want := range map[string]string{
+		"de": "de", "EN-us": "en-US", "pt_BR": "pt-BR", "zh-hant-tw": "zh-Hant-TW", "X-Default": "x-default", "es-419": "es-419", " fr ": "fr", "sl-rozaj-biske": "sl-rozaj-biske",
+		"de-de-1996": "de-DE-1996", "en-a-bbb-x-ab-cdef": "en-a-bbb-x-ab-cdef", "de-19": "de-19",
+		"": "", "-": "", "de-": "", "-de": "", "d": "", "de--at": "", "de at": "", "français": "", "19-de": "", "abcdefghi": "", strings.Repeat("ab-", 12) + "c": "",
+	} {
+		if got := languageTag([]byte(in)); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// dateText writes a date and its source; "" if there is none.
+func dateText(ms int64, source string) string {
+	if ms == 0 {
+		return source
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339) + " " + source
+}

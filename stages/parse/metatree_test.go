@@ -1,0 +1,143 @@
+package parse
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// treeMeta is what x/net/html's tree of a page says of the page: an independent
+// reading of the columns that one attribute of one element decides.
+type treeMeta struct {
+	metas             map[string]string // content of the first element of a name or property
+	base              string
+	canonicals, feeds []string // references
+	icons             map[string][]string
+	hreflangs         map[string]string // tag in lower case → reference
+}
+
+func readTreeMeta(t *testing.T, doc []byte) *treeMeta {
+	t.Helper()
+	root, err := html.ParseWithOptions(bytes.NewReader(doc), html.ParseOptionEnableScripting(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &treeMeta{metas: map[string]string{}, icons: map[string][]string{}, hreflangs: map[string]string{}}
+	for n := range root.Descendants() {
+		switch n.DataAtom {
+		case atom.Base:
+			if m.base == "" {
+				m.base = attrOfNode(n, "href")
+			}
+		case atom.Meta:
+			content := strings.Join(strings.FieldsFunc(attrOfNode(n, "content"), isSpace), " ")
+			for _, key := range []string{"name", "property"} {
+				name := strings.ToLower(attrOfNode(n, key))
+				if m.metas[name] == "" {
+					m.metas[name] = content
+				}
+			}
+		case atom.Link:
+			href := strings.TrimSpace(attrOfNode(n, "href"))
+			if href == "" {
+				continue
+			}
+			rel := strings.Fields(strings.ToLower(attrOfNode(n, "rel")))
+			has := func(w string) bool { return slices.Contains(rel, w) }
+			kind, lang := attrOfNode(n, "type"), attrOfNode(n, "hreflang")
+			switch {
+			case has("canonical"):
+				m.canonicals = append(m.canonicals, href)
+			case has("alternate") && (strings.Contains(kind, "rss+xml") || strings.Contains(kind, "atom+xml")):
+				m.feeds = append(m.feeds, href)
+			case has("alternate") && lang != "":
+				m.hreflangs[strings.ToLower(lang)] = href
+			}
+			for _, w := range []string{"icon", "apple-touch-icon", "apple-touch-icon-precomposed"} {
+				if has(w) {
+					m.icons[w] = append(m.icons[w], href)
+				}
+			}
+		}
+	}
+	return m
+}
+
+func TestMetadataOfRealPagesIsWhatTheTreeSays(t *testing.T) {
+	canon, err := urlkey.New([]string{"utm_*", "fbclid", "gclid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newParser(t)
+	compared := map[string]int{}
+	for _, page := range realPages(t) {
+		doc, _ := decode(page.body, "text/html")
+		m := readTreeMeta(t, doc)
+		r := p.Parse(&Document{URL: page.url, ContentType: "text/html", Body: page.body})
+		check(t, p, &Document{URL: page.url}, r)
+		base := page.url
+		if b, err := urlkey.WHATWG(m.base, page.url); m.base != "" && err == nil {
+			base = b
+		}
+		target := func(refs ...string) string {
+			for _, ref := range refs {
+				if k, err := canon.Canonical(ref, base); ref != "" && err == nil {
+					return k.URL
+				}
+			}
+			return ""
+		}
+		same := func(column, want string) {
+			t.Helper()
+			if got := pageColumns(r, column)[column]; got != want {
+				t.Errorf("%s: %s is %q, the tree says %q", page.id, column, got, want)
+			}
+			if want != "" {
+				compared[column]++
+			}
+		}
+		for _, name := range []string{"og:title", "og:description", "og:site_name", "og:locale", "twitter:title", "twitter:description", "description", "generator"} {
+			same(strings.ReplaceAll(name, ":", "_"), m.metas[name])
+		}
+		same("og_type", strings.ToLower(m.metas["og:type"]))
+		same("twitter_card", strings.ToLower(m.metas["twitter:card"]))
+		same("og_image", target(m.metas["og:image"], m.metas["og:image:url"], m.metas["og:image:secure_url"]))
+		same("og_url", target(m.metas["og:url"]))
+		same("canonical_url", target(m.canonicals...))
+		same("favicon", target(slices.Concat(m.icons["icon"], m.icons["apple-touch-icon"], m.icons["apple-touch-icon-precomposed"])...))
+
+		var feeds, wantFeeds []string
+		langs, wantLangs := map[string]string{}, map[string]string{}
+		for _, l := range r.Links {
+			switch l.Kind {
+			case schema.KindFeed:
+				feeds = append(feeds, l.Target)
+			case schema.KindHreflang:
+				langs[strings.ToLower(l.Hreflang)] = l.Target
+			}
+		}
+		for _, f := range m.feeds {
+			wantFeeds = append(wantFeeds, target(f))
+		}
+		for lang, ref := range m.hreflangs {
+			wantLangs[strings.ReplaceAll(lang, "_", "-")] = target(ref)
+		}
+		if d := cmp.Diff(wantFeeds, feeds) + cmp.Diff(wantLangs, langs); d != "" {
+			t.Errorf("%s: feeds and languages of the tree (-) and of the pass (+):\n%s", page.id, d)
+		}
+		compared["feeds"] += len(feeds)
+		compared["hreflang"] += len(langs)
+	}
+	for column, least := range map[string]int{"og_title": 85, "og_image": 85, "og_url": 80, "canonical_url": 80, "favicon": 80, "twitter_card": 75, "generator": 20, "feeds": 80, "hreflang": 20} {
+		if compared[column] < least {
+			t.Errorf("%s: compared %d values only", column, compared[column])
+		}
+	}
+}
