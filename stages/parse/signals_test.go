@@ -120,6 +120,16 @@ func TestADeclaredLanguageThatTheTextIsNotIn(t *testing.T) {
 	}
 }
 
+func TestPagesOfTheCorpusHaveNoHints(t *testing.T) {
+	parser := newParser(t)
+	for _, c := range corpus(t) {
+		r := parser.Parse(corpusDocument(&c, c.text(t), "text/html; charset=utf-8"))
+		if r.Page.PageHint != "" {
+			t.Errorf("%s: %s", r.Page.Title, r.Page.PageHint)
+		}
+	}
+}
+
 func TestSignalsOfQuality(t *testing.T) {
 	parse := func(contentType, body string) *schema.Page {
 		return &newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: contentType, Body: []byte(body)}).Page

@@ -56,7 +56,8 @@
 //
 //   - words (in French, Italian and Catalan without what an apostrophe elides: of l’eau, eau) of
 //     at least three letters (Hangul, Katakana: two; of languages without a list of
-//     stop words, in the scripts Latn, Grek and Cyrl, four) that are neither a number nor a stop word of the text's language,
+//     stop words, in the scripts Latn, Grek and Cyrl, four) that are neither a number nor a stop
+//     word of the text's language (stoplists_*.go) nor one of eleven of English,
 //   - pairs of such words that follow one another in one line with nothing but a space
 //     between them, so not across the end of a sentence or a block, and that occur twice
 //     at least, joined by a space,

@@ -42,8 +42,13 @@ var stopListsWorld = map[string]*stopList{
 		വരെ ശേഷം മുമ്പ് വളരെ എല്ലാ മറ്റ് കൂടി അല്ലെങ്കിൽ എന്നാൽ പക്ഷേ`},
 	"sin": {words: `සහ හා හෝ නමුත් එම මේ ඒ මෙම එය ඔහු ඇය ඔවුන් මම අපි ඔබ ඇත ඇති වේ විය වූ බව ලෙස සඳහා සමග සිට දක්වා නැත කුමක් කවුද ඉතා සියලු එක් ද`},
 
-	// Of the scripts without spaces only what is written apart can be found; Han and
-	// Hiragana are words by code point.
+	// Of the scripts without spaces only what is written apart can be found, as in Khmer
+	// and Burmese with zero width spaces; Han and Hiragana are words by code point.
+	"khm": {byRun: true, words: `បាន ដែល ក្នុង ត្រូវ មួយ ការ និង ជា នៅ ពី ទៅ មាន មិន នេះ នោះ ដើម្បី ឬ របស់ ដោយ ពេល គេ ឲ្យ ឱ្យ ហើយ ក៏ ទាំង តែ ប៉ុន្តែ នឹង
+		លើ ក្រោម ដល់ សម្រាប់ ជាមួយ គឺ នៃ ផង អាច ចំពោះ តាម យើង ខ្ញុំ គាត់ អ្នក ទេ`},
+	"tha": {byRun: true, words: `และ หรือ แต่ ที่ ใน ของ เป็น ได้ มี ไม่ จะ ให้ กับ จาก โดย นี้ นั้น คือ ว่า ไป มา แล้ว ก็ เพื่อ เมื่อ ถ้า อยู่ ซึ่ง กัน การ ความ`},
+	"lao": {byRun: true, words: `ແລະ ຫຼື ແຕ່ ທີ່ ໃນ ຂອງ ເປັນ ໄດ້ ມີ ບໍ່ ຈະ ໃຫ້ ກັບ ຈາກ ໂດຍ ນີ້ ນັ້ນ ຄື ວ່າ ໄປ ມາ ແລ້ວ ກໍ່ ເພື່ອ ເມື່ອ ຖ້າ ຢູ່`},
+	"mya": {byRun: true, words: `နှင့် သို့မဟုတ် သည် သော ကို မှာ တွင် က မှ များ ဖြင့် အတွက် ဖြစ်သည် ရှိသည် ဟု ပါသည် ဤ ထို မ လည်း သာ`},
 	"zho": {words: emptyChinese},
 	"jpn": {words: `の に は を が で と も て た し い る な れ ら さ か よ う こ そ ま す く り っ え け`},
 	"kor": {words: `그 이 저 것 수 및 등 또 더 안 못 또는 그리고 그러나 하지만 그런 이런 저런 그는 그녀는 그의 나는 우리는 우리 저는 있는 있다 있습니다 없는

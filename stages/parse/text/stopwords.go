@@ -12,10 +12,16 @@ import (
 // is made into a set when a text first needs it.
 type stopList struct {
 	words  string
+	byRun  bool   // of a script without spaces: says nothing of how often they occur
 	elided string // what an apostrophe leaves of articles and the like, before the word proper: l'eau
 	once   sync.Once
 	set    map[string]struct{}
 }
+
+// everywhere are words of English that pages in other languages hold in bulk, in commands,
+// notices and quotations, and that mean nothing else in those languages.
+var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
+	"you": {}, "your": {}}
 
 // stopWordsOf is the list of a language by its ISO-639-3 code, nil if there is none.
 func stopWordsOf(language string) *stopList {

@@ -167,12 +167,16 @@ func (t *Terms) id(w *word) int32 {
 
 // judge says what a word that is met for the first time may be.
 func (t *Terms) judge(e *entry, w *word, p []byte) {
-	e.stop = t.stop.has(p)
+	if e.stop = t.stop.has(p); !e.stop {
+		if _, english := everywhere[string(p)]; english {
+			return
+		}
+	}
 	switch w.class {
 	case ideograph:
 		e.pairs = scripts[w.script].name == "Hani" && !e.stop && !emptyHan(p)
 	case unspaced:
-		if w.runes >= 3 && w.runes <= 16 {
+		if w.runes >= 3 && w.runes <= 16 && !e.stop {
 			e.alone = 2
 		}
 	default:
@@ -312,7 +316,7 @@ func (t *Terms) Words() int32 { return t.words }
 // StopRatio is the share of stop words among the words of letters and ideographs that
 // were looked at; false where the language has no list or the text no such words.
 func (t *Terms) StopRatio() (float64, bool) {
-	if t.stop == nil || t.looked == 0 {
+	if t.stop == nil || t.stop.byRun || t.looked == 0 {
 		return 0, false
 	}
 	return float64(t.stopped) / float64(t.looked), true
