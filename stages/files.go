@@ -3,10 +3,13 @@ package stages
 // What each stage's result lists (manifest.File.Dataset), and where it lies:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
+//	                                                       pages of segments are rows of schema.WorkingPage
 //	          robots                                       the same, working: read by the task's next attempt
 //	          warc cdxj                                    layout.WARC, layout.CDXJ
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
-//	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces
+//	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces;
+//	                                                       pages are rows of schema.WorkingPage: with the counts of
+//	                                                       their 50 most frequent terms, which publish leaves behind
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
 //	          representatives                              working, one a bucket, read by later rounds
 //	rank      inlinks                                      working, one a bucket (of the target's domain)

@@ -21,6 +21,7 @@ const (
 	Float64
 	Timestamp // milliseconds UTC
 	StringList
+	Int32List
 )
 
 // names are a type's names in the documentation, in DuckDB and in Athena.
@@ -33,6 +34,7 @@ var names = [...][3]string{
 	Float64:    {"float64", "DOUBLE", "double"},
 	Timestamp:  {"timestamp", "TIMESTAMP", "timestamp"},
 	StringList: {"list of string", "VARCHAR[]", "array<string>"},
+	Int32List:  {"list of int32", "INTEGER[]", "array<int>"},
 }
 
 func (t Type) String() string { return names[t][0] }
@@ -175,6 +177,9 @@ func typeOf(t reflect.Type, options string) Type {
 	case reflect.Float64:
 		return Float64
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Int32 {
+			return Int32List
+		}
 		return StringList
 	}
 	return String

@@ -78,7 +78,7 @@ type Page struct {
 	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
 	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: of meta author, else JSON-LD, another meta element, itemprop author, a link with rel author"`
 	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
-	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"what says language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected: nothing is declared, or the text refutes it)"`
+	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"what says language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected; where something else is declared, the script or the words of the text refute it)"`
 	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: of its link element, else of a Link field"`
 	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: of a Refresh field, else of meta http-equiv"`
 	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
@@ -107,10 +107,16 @@ type Page struct {
 	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
 	TDMReserved        *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
 	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
-	WordCount          int32    `parquet:"word_count" doc:"words of the main text"`
-	Topics             []string `parquet:"topics,list" doc:"up to 15 terms that stand out"`
+	WordCount          int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
+	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
+	ScriptWords        []int32  `parquet:"script_words,list" doc:"how many words are of each of scripts"`
+	LinkDensity        *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
+	StopWordRatio      *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
+	TextRatio          *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"what the page looks like that answers instead of content: soft_404, parked, default_page, under_construction, blocked; null: like content"`
+	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
-	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the main text"`
+	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
 	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
 	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
 	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`

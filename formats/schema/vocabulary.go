@@ -109,6 +109,23 @@ const (
 	DupNear           DuplicateKind = "near"           // within the Hamming limit of a member of the cluster
 )
 
+// PageHint is what a page looks like that a server answers with instead of content.
+// It is a hint: given only where words that hardly anything else says and little other
+// text come together, so that many such pages have none.
+type PageHint string
+
+// The hints.
+const (
+	HintSoft404      PageHint = "soft_404"           // says that there is no such page, with a status of success
+	HintParked       PageHint = "parked"             // offers the domain for sale, or says that it expired
+	HintDefault      PageHint = "default_page"       // what a server shows before anything is installed
+	HintConstruction PageHint = "under_construction" // announces a site to come
+	HintBlocked      PageHint = "blocked"            // a wall: checks for robots, access denied
+)
+
+// PageHints lists all hints.
+var PageHints = []PageHint{HintSoft404, HintParked, HintDefault, HintConstruction, HintBlocked}
+
 // Purpose is why a request was sent.
 type Purpose string
 

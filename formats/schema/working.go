@@ -19,6 +19,21 @@ type PlannedURL struct {
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
+// TermCounts are the terms of a page's main content that occur most often, for a
+// reduce that knows how many pages have them: the most frequent first, of equals the
+// one that occurs first. Package stages/parse/text says what a term is.
+type TermCounts struct {
+	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, stop words left out"`
+	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
+}
+
+// WorkingPage is a row of a fetch segment's pages and of the working run that merge
+// makes of them. Pages as published have no counts: topics are the first of terms.
+type WorkingPage struct {
+	Page
+	TermCounts
+}
+
 // Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.
 type Refused struct {
 	URL    string     `parquet:"url,delta" doc:"canonical URL, or the line's text, bounded"`

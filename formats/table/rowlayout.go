@@ -29,6 +29,7 @@ const (
 	kindBool
 	kindFloat
 	kindStrings // []string
+	kindInts    // []int32
 	kindBytes   // []byte
 	kindPtrBool
 	kindPtrInt
@@ -78,6 +79,8 @@ func kindOf(t reflect.Type) (fieldKind, bool) {
 		switch t.Elem().Kind() {
 		case reflect.String:
 			return kindStrings, true
+		case reflect.Int32:
+			return kindInts, true
 		case reflect.Uint8:
 			return kindBytes, true
 		}
@@ -106,6 +109,8 @@ func (l *rowLayout) textBytes(v reflect.Value) int {
 			for j := range s.Len() {
 				n += 16 + s.Index(j).Len()
 			}
+		case kindInts:
+			n += 4 * v.FieldByIndex(f.index).Len()
 		case kindPtrBool, kindPtrInt, kindPtrFloat:
 			n += 8
 		}
@@ -135,6 +140,15 @@ func (l *rowLayout) encode(buf []byte, v reflect.Value) []byte {
 			buf = binary.AppendUvarint(buf, uint64(f.Len())+1)
 			for j := range f.Len() {
 				buf = appendText(buf, f.Index(j).String())
+			}
+		case kindInts:
+			if f.IsNil() {
+				buf = append(buf, 0)
+				break
+			}
+			buf = binary.AppendUvarint(buf, uint64(f.Len())+1)
+			for j := range f.Len() {
+				buf = binary.AppendVarint(buf, f.Index(j).Int())
 			}
 		case kindBytes:
 			if f.IsNil() {
@@ -200,6 +214,16 @@ func (l *rowLayout) decode(data string, v reflect.Value) error {
 			s := reflect.MakeSlice(f.Type(), n, n)
 			for j := range n {
 				s.Index(j).SetString(d.text())
+			}
+			f.Set(s)
+		case kindInts:
+			n, ok := d.length()
+			if !ok {
+				break
+			}
+			s := reflect.MakeSlice(f.Type(), n, n)
+			for j := range n {
+				s.Index(j).SetInt(d.varint())
 			}
 			f.Set(s)
 		case kindBytes:

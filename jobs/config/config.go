@@ -113,7 +113,8 @@ type Checkpoint struct {
 
 // Parse bounds what is taken from a page.
 type Parse struct {
-	MaxLinks int `yaml:"max_links"` // a page; the rest is counted only
+	MaxLinks int    `yaml:"max_links"` // a page; the rest is counted only
+	MainText string `yaml:"main_text"` // what chooses the main content: fast or trafilatura
 }
 
 // Plan says what is planned.
@@ -175,7 +176,7 @@ func Default() *Config {
 			Window: Duration(20 * time.Hour), CrawlWindow: Duration(720 * time.Hour),
 			Checkpoint: Checkpoint{Every: Duration(time.Minute), Bytes: 256 << 20, Lease: Duration(3 * time.Minute)},
 		},
-		Parse: Parse{MaxLinks: 10000},
+		Parse: Parse{MaxLinks: 10000, MainText: "fast"},
 		Plan: Plan{
 			PartitionURLs: 50000, Budgets: Budgets{Default: 10000}, MaxDepth: 15,
 			StripParams: []string{"utm_*", "fbclid", "gclid", "ref"},

@@ -90,6 +90,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	check.positive("parse.max_links", c.Parse.MaxLinks, 0, 1_000_000)
+	if ways := []string{"fast", "trafilatura"}; !slices.Contains(ways, c.Parse.MainText) {
+		check.fail("parse.main_text", fmt.Sprintf("is %q: it may be %s", c.Parse.MainText, strings.Join(ways, ", ")))
+	}
 	check.positive("plan.partition_urls", c.Plan.PartitionURLs, 1, 10_000_000)
 	check.positive("plan.budgets.default", c.Plan.Budgets.Default, 0, 1<<31-1)
 	check.positive("plan.budgets.per_day", c.Plan.Budgets.PerDay, 0, 1<<31-1)

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/frontier"
 	"crawlbatch.io/crawlbatch/stages/merge"
 	"crawlbatch.io/crawlbatch/stages/parse"
+	"crawlbatch.io/crawlbatch/stages/parse/trafilatura"
 	"crawlbatch.io/crawlbatch/stages/publish"
 	"crawlbatch.io/crawlbatch/stages/rank"
 )
@@ -234,11 +235,15 @@ func NewParser(c *config.Config) (*Parser, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parse.New(parse.Config{
+	pc := parse.Config{
 		Canonicalizer: canonical, Agent: robots.ProductToken(UserAgent(c, "")), MaxLinks: c.Parse.MaxLinks, MaxBody: int(c.Fetch.MaxBody),
 		MaxSitemap: max(int(c.Fetch.MaxSitemap), 1),
 		Store:      c.Fetch.Types.Store, Skip: c.Fetch.Types.Skip,
-	})
+	}
+	if c.Parse.MainText == "trafilatura" {
+		pc.MainText = trafilatura.Main
+	}
+	p, err := parse.New(pc)
 	if err != nil {
 		return nil, err
 	}
@@ -251,5 +256,5 @@ type Parser struct{ *parse.Parser }
 // Parse implements fetch.Parser.
 func (p *Parser) Parse(d *fetch.Document) (*fetch.Parsed, error) {
 	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body, Fetched: d.Fetched})
-	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Text: r.Text, Links: r.Links}, nil
+	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Terms: r.Terms, Text: r.Text, Links: r.Links}, nil
 }

@@ -280,7 +280,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	}
 	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
 	c.finish(v, schema.OK, "", func(b *bundle) {
-		b.page, b.text = page, &parsed.Text
+		b.page, b.terms, b.text = page, parsed.Terms, &parsed.Text
 		b.links = append(b.links, parsed.Links...)
 	})
 }

@@ -48,6 +48,7 @@ type Parsed struct {
 	Languages string // content_languages
 	NoArchive bool   // no copy of the response is to be kept
 	Page      schema.Page
+	Terms     schema.TermCounts // kept with the working row of the page
 	Text      schema.Text
 	Links     []schema.Link
 }

@@ -38,7 +38,7 @@ type segment struct {
 	fetches  *table.Writer[schema.Fetch]
 	requests *table.Writer[schema.Request]
 	captures map[string]*table.Writer[schema.Capture] // by subset
-	pages    *table.Writer[schema.Page]
+	pages    *table.Writer[schema.WorkingPage]
 	text     *table.Writer[schema.Text]
 	links    *table.Writer[schema.Link]
 	robots   *table.Writer[schema.RobotsFile]
@@ -112,7 +112,7 @@ func (g *segment) add(b *bundle) error {
 		}
 	}
 	if b.page != nil {
-		if err := appendAll(g, &g.pages, stages.FilePages, []schema.Page{*b.page}); err != nil {
+		if err := appendAll(g, &g.pages, stages.FilePages, []schema.WorkingPage{{Page: *b.page, TermCounts: b.terms}}); err != nil {
 			return err
 		}
 	}

@@ -196,8 +196,11 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 		l.checkCaptures(r)
 
 		pages := map[string]schema.Page{}
-		for _, p := range rowsOf[schema.Page](l, r, stages.FilePages) {
-			pages[p.PlannedURL] = p
+		for _, p := range rowsOf[schema.WorkingPage](l, r, stages.FilePages) {
+			pages[p.PlannedURL] = p.Page
+			if len(p.Terms) != 1 || p.Terms[0] != p.URL || p.Counts[0] != 2 {
+				t.Errorf("%s: its working row has the terms %v %v", p.URL, p.Terms, p.Counts)
+			}
 		}
 		for u, w := range wants {
 			if _, ok := pages[u]; ok != (w.outcome == schema.OK) {

@@ -66,6 +66,7 @@ type bundle struct {
 	requests []schema.Request
 	captures []capture
 	page     *schema.Page
+	terms    schema.TermCounts // of page
 	text     *schema.Text
 	links    []schema.Link
 	robots   *schema.RobotsFile

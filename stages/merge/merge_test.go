@@ -226,6 +226,31 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 	}
 }
 
+func TestTermCountsStayWithTheWorkingPage(t *testing.T) {
+	row := func(url, planned string, counts schema.TermCounts) schema.WorkingPage {
+		return schema.WorkingPage{Page: page(t, url, planned, url, 0), TermCounts: counts}
+	}
+	ofA := schema.TermCounts{Terms: []string{"lamp", "old lamp", "灯塔"}, Counts: []int32{7, 2, 2}}
+	ofB := schema.TermCounts{Terms: []string{"sea"}, Counts: []int32{3}}
+	ok := segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, b, schema.OK, 0)}}
+	w := newWorld(t, []string{a, b}, ok)
+	f := &w.in.Results[stages.Fetch][0].Files
+	for i := range *f {
+		if (*f)[i].Dataset == stages.FilePages {
+			(*f)[i] = put(w, stages.FilePages, layout.Segment(crawl, 0, "p", 0, 1, 9, "pages"), []schema.WorkingPage{
+				row(b, a, schema.TermCounts{Terms: []string{"by a"}, Counts: []int32{1}}), row(b, b, ofB), row(a, a, ofA),
+			})
+		}
+	}
+	var got []schema.TermCounts
+	for _, p := range rows[schema.WorkingPage](w, w.mustMerge(), stages.FilePages, "") {
+		got = append(got, p.TermCounts)
+	}
+	if d := cmp.Diff([]schema.TermCounts{ofA, ofB}, got); d != "" {
+		t.Errorf("term counts of a and of b as planned under its own URL: %s", d)
+	}
+}
+
 func TestSameSegmentsGiveTheSameBytes(t *testing.T) {
 	merged := func() *manifest.Result {
 		var s segment

@@ -10,14 +10,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-func comparePages(a, b *schema.Page) int {
+func comparePages(a, b *schema.WorkingPage) int {
 	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
 }
 
 // document is a URL's documents as they come: sorters are stable, so the nth page
 // of a URL is the nth that was recorded, and so are its text and its links.
 type document struct {
-	page   schema.Page
+	page   schema.WorkingPage
 	n      int // documents seen
 	kept   int // which of them page is
 	linked int // documents with links seen
@@ -25,13 +25,13 @@ type document struct {
 }
 
 // see takes the URL's next document and keeps it if it goes before.
-func (d *document) see(p *schema.Page) {
+func (d *document) see(p *schema.WorkingPage) {
 	links := -1
 	if p.Outlinks > 0 { // then, and only then, there are rows of links
 		links = d.linked
 		d.linked++
 	}
-	if d.n == 0 || better(p, &d.page) {
+	if d.n == 0 || better(&p.Page, &d.page.Page) {
 		d.page, d.kept, d.links = *p, d.n, links
 	}
 	d.n++
@@ -53,7 +53,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	w, err := table.NewWriter[schema.Page](m.scratch("pages"), table.Fast(), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.WorkingPage](m.scratch("pages"), table.Fast(), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return err
 	}

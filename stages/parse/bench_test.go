@@ -156,7 +156,7 @@ func BenchmarkParseParts(b *testing.B) {
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
 		if pages := loadPages(b); pages != nil {
-			_, _, f1, _ := mainScore(b, pages)
+			_, _, f1, _ := mainScore(b, newParser(b), pages)
 			b.ReportMetric(f1, "F1-main")
 			b.ReportMetric(0.93, "F1-main-at-least")
 		}

@@ -110,7 +110,7 @@ func readEntries(j *job) {
 		if declared == "" {
 			declared, source = m.declaredLanguage()
 		}
-		r.language(declared, source, r.Text.Full)
+		r.inLanguage(text.Language(declared, r.Text.Full), declared, source)
 		for _, l := range sum.Links {
 			rows.feedLink(&l)
 		}

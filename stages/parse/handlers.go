@@ -25,13 +25,24 @@ func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
 	}
 	all := h.out.All()
 	r.Text.Full = h.out.Full(all)
-	r.Text.Main = h.out.Main()
+	r.Text.Main = p.mainText(h, doc)
 	if r.Text.Main == r.Text.Full {
 		r.Text.Main = r.Text.Full // the same memory
 	}
 	r.Cut = r.Cut || h.out.Cut()
 	s.finishText(p, r)
+	s.signals(r, doc)
 	s.finishMeta(p, r, all)
+}
+
+// mainText chooses the main content of a document that has been read.
+func (p *Parser) mainText(h *htmlPass, doc []byte) string {
+	if p.cfg.MainText != nil {
+		if lines, err := p.cfg.MainText(doc); err == nil {
+			return cut(lines, p.cfg.MaxText)
+		}
+	}
+	return h.out.Main()
 }
 
 // finishText computes what follows from the text.
@@ -41,13 +52,10 @@ func (s *state) finishText(p *Parser, r *Result) {
 	if len(sample) < 200 {
 		sample = r.Text.Full
 	}
-	lang := r.language(declared, source, sample)
-
-	s.lowered = text.Lower(s.lowered[:0], r.Text.Main)
-	r.Page.TextDigest = text.Digest(s.lowered)
-	r.Page.SimHash = int64(s.hasher.Of(r.Text.Main))
-	r.Page.WordCount = s.terms.Count(s.lowered, lang)
-	for _, t := range s.terms.Top(p.cfg.Topics) {
-		r.Page.Topics = append(r.Page.Topics, t.Text)
-	}
+	s.normal.Of(r.Text.Main)
+	lang := s.language(declared, sample)
+	r.inLanguage(lang, declared, source)
+	r.Page.TextDigest = text.Digest(s.normal.Bytes)
+	r.Page.SimHash = int64(s.hasher.Of(string(s.normal.Bytes)))
+	s.counts(p, r)
 }

@@ -81,10 +81,8 @@ func (m *meta) declaredLanguage() (code, source string) {
 	return "", ""
 }
 
-// language decides between what the document declares and what its text says (see
-// text.Language), and notes which it was.
-func (r *Result) language(declared, source, sample string) string {
-	lang := text.Language(declared, sample)
+// inLanguage notes the language of the document, and what says so.
+func (r *Result) inLanguage(lang, declared, source string) {
 	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
 	switch lang {
 	case "":
@@ -93,5 +91,4 @@ func (r *Result) language(declared, source, sample string) string {
 	default:
 		r.Page.LanguageSource = "text"
 	}
-	return lang
 }

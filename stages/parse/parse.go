@@ -23,6 +23,12 @@ import (
 //	   text, kind sitemapindex; every text type is read as plain text; document_kind.
 //	   Charsets that nobody declares or the bytes contradict, languages that nobody declares, and detected types
 //	   are told by code of our own.
+//	   Texts: their normal form (and so text_digest and simhash) is composed and without soft
+//	   hyphens; main content knows more of captions, quoted posts and footers; words are those
+//	   of package text (and so word_count and topics); scripts, signals of quality, page_hint,
+//	   term counts; a declared language is doubted that the text has no function words of.
+//
+// It counts the definition of the fingerprint (simhash.Version, now 1) as well.
 const Version = 2
 
 // Config is what a parser is made of. Zero values mean the defaults.
@@ -44,7 +50,13 @@ type Config struct {
 	// be stored, or not, whatever the handlers want; the most specific range decides.
 	// They are what Wants goes by: Parse reads whatever it is given.
 	Store, Skip []string
-	// Topics is how many topics a page has at most. Default 15.
+	// MainText chooses the main content of an HTML document, which it gets as UTF-8, in
+	// the place of package text. What it returns an error for package text chooses.
+	// Default: none.
+	MainText func(doc []byte) (lines string, err error)
+	// Terms is how many terms of a page are kept with their counts. Default 50.
+	Terms int
+	// Topics is how many topics a page has at most: the first of its terms. Default 15.
 	Topics int
 }
 
@@ -52,7 +64,7 @@ func (c *Config) setDefaults() {
 	for _, d := range [...]struct {
 		v   *int
 		def int
-	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.MaxSitemap, sitemap.MaxBytes}, {&c.Topics, 15}} {
+	}{{&c.MaxLinks, 10_000}, {&c.MaxText, 1 << 20}, {&c.MaxBody, 50 << 20}, {&c.MaxSitemap, sitemap.MaxBytes}, {&c.Terms, 50}, {&c.Topics, 15}} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
@@ -88,7 +100,8 @@ const (
 // Result is what a document says. It shares no memory with the document's body.
 type Result struct {
 	Kind  Kind
-	Page  schema.Page // the columns that the document decides
+	Page  schema.Page       // the columns that the document decides
+	Terms schema.TermCounts // of the main content
 	Text  schema.Text
 	Links []schema.Link
 
@@ -131,10 +144,10 @@ func (p *Parser) Sniff(contentType string, prefix []byte) string { return Sniff(
 
 // state is the memory of one parse, reused.
 type state struct {
-	html    htmlPass
-	hasher  simhash.Hasher
-	terms   text.Terms
-	lowered []byte
+	html   htmlPass
+	hasher simhash.Hasher
+	terms  text.Terms
+	normal text.Normal
 }
 
 // maxKept is how much memory a state may keep between documents, bytes of text.
@@ -171,7 +184,7 @@ func (p *Parser) Parse(d *Document) *Result {
 	p.registry.of(r.MimeDetected).handle(&job{p: p, s: s, d: d, body: body, r: r})
 	r.Page.DocumentKind = string(r.Kind)
 	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
-	if len(s.lowered) <= maxKept && s.html.small() {
+	if len(s.normal.Bytes) <= maxKept && s.html.small() {
 		p.pool.Put(s)
 	}
 	return r

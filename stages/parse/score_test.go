@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"crawlbatch.io/crawlbatch/stages/parse/trafilatura"
 )
 
 // pagesDir holds real pages with their main text; see its README.
@@ -115,13 +117,47 @@ func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 }
 
 // leastF1 is what the default extractor reaches on the real pages, less a little.
-const leastF1 = 0.97
+const leastF1 = 0.975
+
+func TestMainContentOfRealPages(t *testing.T) {
+	scoreOf(t, newParser(t), leastF1)
+}
+
+// leastTrafilatura is what the other extractor reaches, less a little.
+const leastTrafilatura = 0.95
+
+func TestMainContentOfRealPagesByTrafilatura(t *testing.T) {
+	p := newParser(t)
+	p.cfg.MainText = trafilatura.Main
+	scoreOf(t, p, leastTrafilatura)
+}
+
+func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
+	const page = "<html><body><p>The lighthouse stands at the end of the cape, and its light can be seen far out at sea.</p></body></html>"
+	p := newParser(t)
+	want := p.Parse(&Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
+	for name, extract := range map[string]func([]byte) (string, error){
+		"an error":     func([]byte) (string, error) { return "", trafilatura.ErrTooDeep },
+		"too deep":     trafilatura.Main,
+		"another text": func([]byte) (string, error) { return "Other text.", nil },
+	} {
+		p.cfg.MainText = extract
+		body := page
+		if name == "too deep" {
+			body = strings.Repeat("<div>", 300) + page
+		}
+		got := p.Parse(&Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(body)})
+		if same := got.Text.Main == want.Text.Main && got.Page.TextDigest == want.Page.TextDigest && got.Page.SimHash == want.Page.SimHash &&
+			got.Page.WordCount == want.Page.WordCount; same != (name != "another text") {
+			t.Errorf("%s: %q, %d words", name, got.Text.Main, got.Page.WordCount)
+		}
+	}
+}
 
 // mainScore is precision and recall of the main content of the real pages, and how
 // many there are.
-func mainScore(tb testing.TB, pages []realPage) (precision, recall, f1 float64, n int) {
+func mainScore(tb testing.TB, parser *Parser, pages []realPage) (precision, recall, f1 float64, n int) {
 	var p, r, np, nr float64
-	parser := newParser(tb)
 	for _, page := range pages {
 		got := parser.Parse(&Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
 		pp, rr, hasP, hasR := score(page.main, got.Text.Main)
@@ -139,10 +175,12 @@ func mainScore(tb testing.TB, pages []realPage) (precision, recall, f1 float64, 
 	return p, r, 2 * p * r / (p + r), len(pages)
 }
 
-func TestMainContentOfRealPages(t *testing.T) {
-	p, r, f1, n := mainScore(t, realPages(t))
+// scoreOf wants a parser to reach an F1 on the real pages.
+func scoreOf(t *testing.T, parser *Parser, least float64) {
+	t.Helper()
+	p, r, f1, n := mainScore(t, parser, realPages(t))
 	t.Logf("main content: F1 %.4f, precision %.4f, recall %.4f on %d pages", f1, p, r, n)
-	if f1 < leastF1 {
-		t.Errorf("F1 %.4f, want at least %.2f", f1, leastF1)
+	if f1 < least {
+		t.Errorf("F1 %.4f, want at least %.2f", f1, least)
 	}
 }

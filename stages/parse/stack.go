@@ -77,8 +77,8 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 	if e.flags&block != 0 {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
-		// Inline: it matters only that its text is hidden or a control's.
-		hint &= text.Hidden | text.Control
+		// Inline: it matters only that its text is hidden, a control's or a caption.
+		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		if o.breaks = o.elem; o.breaks {
 			h.out.Break(h.tagNow())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -43,6 +44,11 @@ func key(t *testing.T, url string) urlkey.Key {
 	return k
 }
 
+// working is a page as merge hands it on, with its term counts.
+func working(t *testing.T, url string, indexable bool) schema.WorkingPage {
+	return schema.WorkingPage{Page: page(t, url, indexable), TermCounts: schema.TermCounts{Terms: []string{"lamp"}, Counts: []int32{3}}}
+}
+
 func page(t *testing.T, url string, indexable bool) schema.Page {
 	return schema.Page{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}
 }
@@ -61,7 +67,7 @@ func input(t *testing.T, b store.Bucket) *stages.Input {
 		Plan: &manifest.Plan{ID: "p", Crawl: "2026-11", URLs: 3, Buckets: 1, Partitions: make([]manifest.PlanPartition, 1)},
 		Results: map[stages.Stage][]*manifest.Result{
 			stages.Merge: {put(t, b, stages.FilePages, layout.Working("2026-11", 0, "merge", stages.FilePages, 0),
-				page(t, ua, true), page(t, ub, false), page(t, uc, true))},
+				working(t, ua, true), working(t, ub, false), working(t, uc, true))},
 			stages.Dedup: {put(t, b, stages.FileDuplicates, layout.Table(stages.FileDuplicates, "2026-11", 0, 0),
 				schema.Duplicate{SURT: key(t, ub).SURT, URL: ub, Representative: ub, Kind: schema.DupRepresentative, ClusterSize: 2},
 				schema.Duplicate{SURT: key(t, uc).SURT, URL: uc, Representative: ub, Kind: schema.DupNear, ClusterSize: 2})},
@@ -94,8 +100,17 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 	}
 	want[1].Inlinks, want[1].ClusterSize = 7, 2
 	want[2].ClusterSize, want[2].DuplicateOf, want[2].DuplicateKind = 2, "http://h.test/b", "near"
-	if d := cmp.Diff(want, got, cmp.Transformer("nil", func(s []string) int { return len(s) })); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
+	}
+	type counted struct {
+		URL string `parquet:"url"`
+		schema.TermCounts
+	}
+	for row, err := range table.Concat[counted](t.Context(), b, []string{layout.Table("pages", "2026-11", 0, 0)}) {
+		if err != nil || len(row.Terms)+len(row.Counts) > 0 {
+			t.Errorf("published pages carry term counts: %v, %v", row, err)
+		}
 	}
 	again, err := Run(t.Context(), env, in)
 	if err != nil {

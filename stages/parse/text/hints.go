@@ -14,6 +14,7 @@ const (
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
+	Imprint // with Clutter: named as what stands below and above pages, which is no content even where there is little
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -78,8 +79,14 @@ func OfName(name []byte) Hint {
 		}
 		prev = c
 	}
+	if h&embedded != 0 {
+		h &^= Clutter | embedded // what an article quotes: social-embed
+	}
 	return h
 }
+
+// embedded is given to names while they are read only.
+const embedded Hint = 1 << 15
 
 // ofWord knows the words that authors of templates use.
 func ofWord(w []byte) Hint {
@@ -88,12 +95,16 @@ func ofWord(w []byte) Hint {
 		"recommendations", "recommend", "outbrain", "taboola", "promo", "promoted", "promotion", "sponsor", "sponsored",
 		"advert", "advertisement", "ad", "ads", "adsense", "advertising", "dfp", "banner", "newsletter", "subscribe",
 		"subscription", "signup", "paywall", "comment", "comments", "commentlist", "disqus", "respond", "reply", "breadcrumb",
-		"breadcrumbs", "pagination", "pager", "sidebar", "rail", "widget", "widgets", "footer", "menu", "nav", "navbar",
-		"navigation", "toolbar", "cookie", "cookies", "consent", "gdpr", "popup", "modal", "overlay", "lightbox", "tooltip",
+		"breadcrumbs", "pagination", "pager", "sidebar", "rail", "widget", "widgets", "menu", "nav", "navbar",
+		"navigation", "toolbar", "popup", "modal", "overlay", "lightbox", "tooltip",
 		"byline", "author", "authors", "bio", "tags", "taglist", "categories", "trending", "popular", "mostread", "teaser",
 		"teasers", "more", "masthead", "skip", "print", "printfriendly", "feedback", "rating", "ratings", "jp", "toc",
-		"copyright", "login", "register", "search", "dateline", "timestamp", "credit", "credits", "postmeta", "meta":
+		"login", "register", "search", "dateline", "timestamp", "credit", "credits", "postmeta", "meta":
 		return Clutter
+	case "footer", "cookie", "cookies", "consent", "gdpr", "copyright":
+		return Clutter | Imprint
+	case "embed", "embeds", "embedded":
+		return embedded
 	case "caption", "captions":
 		return Caption
 	}

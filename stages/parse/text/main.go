@@ -7,6 +7,7 @@ import "golang.org/x/net/html/atom"
 const (
 	clutterShare = 40 // an element named as clutter is, unless it holds that much of the page's prose
 	chromeShare  = 50 // the same for nav, footer, aside
+	imprintShare = 75 // the same for what is named as a footer or a question about cookies
 	regionShare  = 40 // a main or article element counts from that much of the prose on
 	descendShare = 85 // an element that holds that much of its parent's value takes its place
 )
@@ -76,10 +77,10 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 }
 
 // prose says how much of a block is running text, bytes: 0 for one that is short,
-// mostly links, a heading or a caption.
+// links for a third and more with little else, a heading or a caption.
 func (b *Block) prose() int32 {
 	n := b.End - b.Start
-	if b.Link*3 > n {
+	if b.Link*3 > n && n-b.Link < 80 {
 		return 0
 	}
 	least := uint32(80)
@@ -119,6 +120,8 @@ func (o *Outline) measure() {
 		switch {
 		case o.elems[e.Parent].dropped || e.Hint&notContent != 0:
 			e.dropped = true
+		case e.Hint&Imprint != 0:
+			e.dropped = int64(e.good)*100 < total*imprintShare
 		case e.Hint&Chrome != 0:
 			e.dropped = int64(e.good)*100 < total*chromeShare
 		case e.Hint&Clutter != 0:

@@ -202,6 +202,38 @@ func (o *Outline) Lines(p []byte) {
 	}
 }
 
+// LinkDensity is the share of the visible text that stands within links; false where
+// there is no text.
+func (o *Outline) LinkDensity() (float64, bool) {
+	var all, links int64
+	for i := range o.blocks {
+		if b := &o.blocks[i]; o.elems[b.Elem].Hint&Hidden == 0 {
+			all += int64(b.End - b.Start)
+			links += int64(b.Link)
+		}
+	}
+	if all == 0 {
+		return 0, false
+	}
+	return float64(links) / float64(all), true
+}
+
+// maxHeading bounds what Heading returns, bytes.
+const maxHeading = 200
+
+// Heading is the first visible headline, "" if there is none or it is long.
+func (o *Outline) Heading() string {
+	for i := range o.blocks {
+		if b := &o.blocks[i]; b.Tag == TagHeading1 && o.elems[b.Elem].Hint&Hidden == 0 {
+			if b.End-b.Start > maxHeading {
+				return ""
+			}
+			return string(o.buf[b.Start:b.End])
+		}
+	}
+	return ""
+}
+
 // Cut reports whether text was left out because there was too much.
 func (o *Outline) Cut() bool { return o.cut }
 

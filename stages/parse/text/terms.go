@@ -14,28 +14,46 @@ type Term struct {
 	Count int32
 }
 
+// ScriptCount is how many words of a text are of a script, by its ISO 15924 code.
+type ScriptCount struct {
+	Script string
+	Words  int32
+}
+
 // maxWords is how many words of a text are looked at for terms.
 const maxWords = 100_000
+
+// maxTerm is how long a word may be to be a term, bytes.
+const maxTerm = 64
 
 // Terms counts the words and terms of one text after the other; it keeps its memory
 // between them. The zero value is ready; it is for one goroutine.
 type Terms struct {
 	text  []byte
+	lines []int
+	stop  *stopList
 	ids   []entry
 	pairs []pair
 	slots []int32 // open addressing over ids, by hash; index + 1
 	twos  []int32 // the same over pairs
 	best  []candidate
 	last  int32 // id of the word before, -1 if it takes part in no pair
-	words int32
+	end   int   // of the word before
+
+	words    int32
+	looked   int32 // words of letters and ideographs among them that were looked at for terms
+	stopped  int32 // those of them that are stop words
+	byScript [len(scripts)]int32
 }
 
 type entry struct {
 	hash       uint64
 	start, end int32
 	count      int32
-	stop       bool
 	class      class
+	stop       bool // a stop word
+	pairs      bool // may be one of a pair
+	alone      int8 // how often it must occur to be a term by itself, 0: never
 }
 
 type pair struct {
@@ -49,32 +67,64 @@ type candidate struct {
 	id        int32 // of a pair: len(ids) more
 }
 
-// Count reads a text in its normal form (see Lower), whose language is known by its
-// ISO-639-3 code, and returns its number of words. An ideograph counts as a word; of
-// scripts without spaces the number is estimated.
-func (t *Terms) Count(lowered []byte, language string) int32 {
-	t.text = lowered
-	t.ids, t.pairs, t.last, t.words = t.ids[:0], t.pairs[:0], -1, 0
-	n := min(len(lowered)/4+16, 2*maxWords)
-	t.slots, t.twos = table(t.slots, n), table(t.twos, n)
-	stop := stopWords[language]
-	words(lowered, func(w word) {
-		t.words += w.count(lowered)
-		if t.words > maxWords || w.class == digit || w.class == unspaced || w.end-w.start > 64 {
-			t.last = -1
-			return
-		}
-		id := t.id(w, stop)
-		if t.ids[id].stop {
-			t.last = -1
-			return
-		}
-		if t.last >= 0 && w.next {
-			t.pair(t.last, id)
-		}
-		t.last = id
-	})
+// Count reads a text whose language is known by its ISO-639-3 code, "" if not, and
+// returns its number of words. The text is looked at until the next call of Count.
+func (t *Terms) Count(n *Normal, language string) int32 {
+	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
+	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
+	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
+	size := min(len(t.text)/4+16, 2*maxWords)
+	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
+	words(t.text, t.add)
 	return t.words
+}
+
+func (t *Terms) add(w *word) {
+	n := w.count()
+	t.words += n
+	t.byScript[w.script] += n
+	if t.words > maxWords || w.class == digit || w.end-w.start > maxTerm {
+		t.last = -1
+		return
+	}
+	begin := w.start
+	if w.joined {
+		if n := t.stop.elision(t.text[w.start:w.end]); n > 0 {
+			w.start += n
+			w.runes = int32(utf8.RuneCount(t.text[w.start:w.end]))
+		}
+	}
+	id := t.id(w)
+	e := &t.ids[id]
+	if w.class != unspaced {
+		t.looked++
+		if e.stop {
+			t.stopped++
+		}
+	}
+	if !e.pairs {
+		t.last = -1
+		return
+	}
+	if t.last >= 0 && t.follows(begin, w.class, t.ids[t.last].class) {
+		t.pair(t.last, id)
+	}
+	t.last, t.end = id, w.end
+}
+
+// follows reports whether the word of class c that begins at start may make a pair
+// with the word before, of class b.
+func (t *Terms) follows(start int, c, b class) bool {
+	if c == ideograph || b == ideograph {
+		return c == b && start == t.end
+	}
+	if start != t.end+1 || t.text[t.end] != ' ' {
+		return false
+	}
+	for len(t.lines) > 0 && t.lines[0] < start {
+		t.lines = t.lines[1:]
+	}
+	return len(t.lines) == 0 || t.lines[0] != start
 }
 
 // table returns an empty table for n words, of a size that is a power of two.
@@ -91,7 +141,7 @@ func table(old []int32, n int) []int32 {
 	return old
 }
 
-func (t *Terms) id(w word, stop map[string]struct{}) int32 {
+func (t *Terms) id(w *word) int32 {
 	p := t.text[w.start:w.end]
 	h := xxh3.Hash(p)
 	mask := uint64(len(t.slots) - 1)
@@ -100,17 +150,45 @@ func (t *Terms) id(w word, stop map[string]struct{}) int32 {
 		if k == 0 {
 			if len(t.ids)*4 >= len(t.slots)*3 {
 				t.grow()
-				return t.id(w, stop)
+				return t.id(w)
 			}
-			_, isStop := stop[string(p)]
-			short := w.class == letter && utf8.RuneCount(p) < 3
-			t.ids = append(t.ids, entry{h, int32(w.start), int32(w.end), 1, isStop || short, w.class})
+			e := entry{hash: h, start: int32(w.start), end: int32(w.end), count: 1, class: w.class}
+			t.judge(&e, w, p)
+			t.ids = append(t.ids, e)
 			t.slots[i] = int32(len(t.ids))
 			return int32(len(t.ids) - 1)
 		}
 		if e := &t.ids[k-1]; e.hash == h && bytes.Equal(t.text[e.start:e.end], p) {
 			e.count++
 			return k - 1
+		}
+	}
+}
+
+// judge says what a word that is met for the first time may be.
+func (t *Terms) judge(e *entry, w *word, p []byte) {
+	if e.stop = t.stop.has(p); !e.stop {
+		if _, english := everywhere[string(p)]; english {
+			return
+		}
+	}
+	switch w.class {
+	case ideograph:
+		e.pairs = scripts[w.script].name == "Hani" && !e.stop && !emptyHan(p)
+	case unspaced:
+		if w.runes >= 3 && w.runes <= 16 && !e.stop {
+			e.alone = 2
+		}
+	default:
+		least := int32(3)
+		switch {
+		case w.class == katakana || scripts[w.script].name == "Hang":
+			least = 2
+		case t.stop == nil && (w.script == latn || w.script == grek || w.script == cyrl):
+			least = 4
+		}
+		if !e.stop && w.runes >= least {
+			e.pairs, e.alone = true, 1
 		}
 	}
 }
@@ -159,13 +237,11 @@ func (t *Terms) pair(a, b int32) {
 	}
 }
 
-// Top returns the n terms that occur most often, of equals those that occur first:
-// words of three letters and more that are no stop words, and pairs of such words
-// that occur twice at least. Of ideographs only pairs count, written together.
+// Top returns the n terms that occur most often, of equals those that occur first.
 func (t *Terms) Top(n int) []Term {
 	t.best = t.best[:0]
 	for i := range t.ids {
-		if e := &t.ids[i]; !e.stop && e.class != ideograph {
+		if e := &t.ids[i]; e.alone > 0 && e.count >= int32(e.alone) {
 			t.offer(candidate{e.count, e.start, int32(i)}, n)
 		}
 	}
@@ -177,11 +253,7 @@ func (t *Terms) Top(n int) []Term {
 	if len(t.best) == 0 {
 		return nil
 	}
-	out := make([]Term, len(t.best))
-	for i, c := range t.best {
-		out[i] = Term{t.name(c.id), c.count}
-	}
-	return out
+	return t.named()
 }
 
 // offer keeps the n best candidates in order.
@@ -206,16 +278,60 @@ func before(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-func (t *Terms) name(id int32) string {
+// named gives the best candidates as terms, whose texts share one string.
+func (t *Terms) named() []Term {
+	var buf []byte
+	ends := make([]int, 0, 64)
+	for _, c := range t.best {
+		buf = t.appendName(buf, c.id)
+		ends = append(ends, len(buf))
+	}
+	all := string(buf)
+	out := make([]Term, len(t.best))
+	start := 0
+	for i, end := range ends {
+		out[i] = Term{all[start:end], t.best[i].count}
+		start = end
+	}
+	return out
+}
+
+func (t *Terms) appendName(dst []byte, id int32) []byte {
 	if int(id) < len(t.ids) {
 		e := &t.ids[id]
-		return string(t.text[e.start:e.end])
+		return append(dst, t.text[e.start:e.end]...)
 	}
 	p := &t.pairs[int(id)-len(t.ids)]
 	a, b := &t.ids[p.a], &t.ids[p.b]
-	s := string(t.text[a.start:a.end])
-	if a.class != ideograph || b.class != ideograph {
-		s += " "
+	dst = append(dst, t.text[a.start:a.end]...)
+	if a.class != ideograph {
+		dst = append(dst, ' ')
 	}
-	return s + string(t.text[b.start:b.end])
+	return append(dst, t.text[b.start:b.end]...)
+}
+
+// Words is the number of words of the text.
+func (t *Terms) Words() int32 { return t.words }
+
+// StopRatio is the share of stop words among the words of letters and ideographs that
+// were looked at; false where the language has no list or the text no such words.
+func (t *Terms) StopRatio() (float64, bool) {
+	if t.stop == nil || t.stop.byRun || t.looked == 0 {
+		return 0, false
+	}
+	return float64(t.stopped) / float64(t.looked), true
+}
+
+// Scripts returns how many words are of each script, the most frequent first, of
+// equals in the order of the table of scripts.
+func (t *Terms) Scripts() []ScriptCount {
+	var room [len(scripts)]ScriptCount
+	out := room[:0]
+	for i, n := range t.byScript {
+		if n > 0 {
+			out = append(out, ScriptCount{scripts[i].name, n})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ScriptCount) int { return int(b.Words) - int(a.Words) })
+	return slices.Clone(out)
 }

@@ -1,0 +1,148 @@
+package text
+
+import (
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scriptID is an index of scripts.
+type scriptID uint8
+
+// scripts are the scripts that words are counted by, named as in ISO 15924.
+var scripts = [...]struct {
+	name  string
+	table *unicode.RangeTable
+}{
+	{"Zyyy", nil}, // Common and Inherited: of no script of its own
+	{"Zzzz", nil}, // of a script that is not listed here
+	{"Latn", unicode.Latin}, {"Grek", unicode.Greek}, {"Cyrl", unicode.Cyrillic}, {"Armn", unicode.Armenian},
+	{"Hebr", unicode.Hebrew}, {"Arab", unicode.Arabic}, {"Syrc", unicode.Syriac}, {"Thaa", unicode.Thaana}, {"Nkoo", unicode.Nko},
+	{"Deva", unicode.Devanagari}, {"Beng", unicode.Bengali}, {"Guru", unicode.Gurmukhi}, {"Gujr", unicode.Gujarati},
+	{"Orya", unicode.Oriya}, {"Taml", unicode.Tamil}, {"Telu", unicode.Telugu}, {"Knda", unicode.Kannada},
+	{"Mlym", unicode.Malayalam}, {"Sinh", unicode.Sinhala}, {"Thai", unicode.Thai}, {"Laoo", unicode.Lao}, {"Tibt", unicode.Tibetan},
+	{"Mymr", unicode.Myanmar}, {"Geor", unicode.Georgian}, {"Hang", unicode.Hangul}, {"Ethi", unicode.Ethiopic},
+	{"Cher", unicode.Cherokee}, {"Cans", unicode.Canadian_Aboriginal}, {"Khmr", unicode.Khmer}, {"Mong", unicode.Mongolian},
+	{"Hira", unicode.Hiragana}, {"Kana", unicode.Katakana}, {"Bopo", unicode.Bopomofo}, {"Hani", unicode.Han}, {"Yiii", unicode.Yi},
+	{"Tfng", unicode.Tifinagh}, {"Olck", unicode.Ol_Chiki}, {"Adlm", unicode.Adlam}, {"Tale", unicode.Tai_Le},
+	{"Talu", unicode.New_Tai_Lue}, {"Lana", unicode.Tai_Tham}, {"Tavt", unicode.Tai_Viet},
+}
+
+// Indexes of scripts.
+const (
+	zyyy scriptID = 0
+	zzzz scriptID = 1
+	latn scriptID = 2
+	grek scriptID = 3
+	cyrl scriptID = 4
+)
+
+// class is what a rune does in a word.
+type class uint8
+
+const (
+	separator class = iota
+	letter          // goes on with a word, begins one
+	digit           // the same, but not enough for a term
+	extend          // marks and joiners: go on with a word, begin none
+	joiner          // an apostrophe, a middle dot: between letters
+	point           // a full stop, a comma: between ASCII digits
+	ideograph       // Han, Hiragana: a word of its own
+	katakana        // in runs of its own
+	unspaced        // of the scripts without spaces, in runs of their own
+)
+
+// property is what is known of a rune.
+type property struct {
+	class  class
+	script scriptID
+}
+
+// unspacedScripts are written without spaces between words.
+var unspacedScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tai_Le,
+	unicode.New_Tai_Lue, unicode.Tai_Tham, unicode.Tai_Viet}
+
+// propertyOf looks a rune up in Unicode's tables.
+func propertyOf(r rune) property {
+	switch r {
+	case '\'', 0x2019, 0x00B7:
+		return property{class: joiner}
+	case '.', ',':
+		return property{class: point}
+	case 0x200C, 0x200D:
+		return property{class: extend}
+	case 0x30FC, 0xFF70: // the prolonged sound mark: Common, but of Katakana's runs (UAX #29)
+		return property{katakana, zyyy}
+	}
+	p := property{script: scriptOfRune(r)}
+	switch {
+	case unicode.Is(unicode.M, r):
+		p.class = extend
+	case !unicode.IsLetter(r) && !unicode.IsNumber(r):
+	case unicode.In(r, unicode.Han, unicode.Hiragana):
+		p.class = ideograph
+	case unicode.Is(unicode.Katakana, r):
+		p.class = katakana
+	case unicode.IsNumber(r):
+		p.class = digit
+	case unicode.In(r, unspacedScripts...):
+		p.class = unspaced
+	default:
+		p.class = letter
+	}
+	return p
+}
+
+func scriptOfRune(r rune) scriptID {
+	if unicode.In(r, unicode.Common, unicode.Inherited) {
+		return zyyy
+	}
+	for i := range scripts {
+		if t := scripts[i].table; t != nil && unicode.Is(t, r) {
+			return scriptID(i)
+		}
+	}
+	return zzzz
+}
+
+// runes are the properties of the runes of the Basic Multilingual Plane, by page of
+// 256; each page is looked up in Unicode's tables when a text first needs it.
+type runes [256]struct {
+	once sync.Once
+	page *[256]property
+}
+
+// bmp is a cache of constants.
+var bmp runes
+
+// ascii are the properties of ASCII, as they are without a look-up.
+var ascii = func() (t [utf8.RuneSelf]property) {
+	for c := range t {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			t[c] = property{letter, latn}
+		case c >= '0' && c <= '9':
+			t[c] = property{digit, zyyy}
+		case c == '\'':
+			t[c].class = joiner
+		case c == '.' || c == ',':
+			t[c].class = point
+		}
+	}
+	return t
+}()
+
+// of returns the properties of a rune.
+func (t *runes) of(r rune) property {
+	if r > 0xFFFF {
+		return propertyOf(r)
+	}
+	p := &t[r>>8]
+	p.once.Do(func() {
+		p.page = new([256]property)
+		for i := range p.page {
+			p.page[i] = propertyOf(r&^0xFF + rune(i))
+		}
+	})
+	return p.page[r&0xFF]
+}
