@@ -317,7 +317,7 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 	return all, nil
 }
 
-// Crawls lists the months that a store has crawls of, in order. Listing all keys
+// Crawls lists the crawls of a store, months and reparses of them, in order. Listing all keys
 // would read millions of names, so it asks decade, year and month whether there is
 // anything.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
@@ -343,8 +343,40 @@ func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 				if ok {
 					crawls = append(crawls, crawl)
 				}
+				more, err := reparses(ctx, b, crawl+"r")
+				if err != nil {
+					return nil, err
+				}
+				crawls = append(crawls, more...)
 			}
 		}
+	}
+	return crawls, nil
+}
+
+// reparses lists the crawls whose names begin with prefix and go on with digits, in
+// the order of their names as texts.
+func reparses(ctx context.Context, b store.Bucket, prefix string) ([]string, error) {
+	some, err := anyKey(ctx, b, "crawl="+prefix)
+	if err != nil || !some {
+		return nil, err
+	}
+	var crawls []string
+	if layout.IsReparse(prefix) {
+		ok, err := manifest.Exists(ctx, b, layout.CrawlManifest(prefix))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			crawls = append(crawls, prefix)
+		}
+	}
+	for digit := range 10 {
+		more, err := reparses(ctx, b, fmt.Sprintf("%s%d", prefix, digit))
+		if err != nil {
+			return nil, err
+		}
+		crawls = append(crawls, more...)
 	}
 	return crawls, nil
 }
