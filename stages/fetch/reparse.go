@@ -160,7 +160,4 @@ func (r *reparse) sniff(x *wire.Exchange) string {
 	return r.parser.Sniff(x.Header.Get("Content-Type"), x.Body[:min(len(x.Body), sniffLen)])
 }
 
-// maxBlock bounds what is read of a record's block: a head, a body, its framing.
-func (r *reparse) maxBlock() int64 { return r.maxBody + 2<<20 }
-
 func isHTTPS(url string) bool { return strings.HasPrefix(url, "https:") }

@@ -139,7 +139,7 @@ func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw
 
 // read gives the response of a document: its own head, and the payload wherever it lies.
 func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wire.Exchange, error) {
-	rec, err := dec.Record(&raws[0], r.maxBlock())
+	rec, err := dec.Record(&raws[0], records.BlockLimit(r.maxBody))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wi
 		return x, err
 	}
 	defer x.Release()
-	if rec, err = dec.Record(&raws[1], r.maxBlock()); err != nil {
+	if rec, err = dec.Record(&raws[1], records.BlockLimit(r.maxBody)); err != nil {
 		return nil, err
 	}
 	return wire.ReplayPayload(rec.Block, x.Payload, isHTTPS(d.page.URL), r.maxBody)

@@ -94,7 +94,7 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt,
 	}
 	d.b.row, d.b.fetch = int64(d.Row), f
-	rec, err := dec.Record(&raws[0], r.maxBlock())
+	rec, err := dec.Record(&raws[0], records.BlockLimit(r.maxBody))
 	if err == nil && rec.Type != warc.Response {
 		err = errNotResponse
 	}

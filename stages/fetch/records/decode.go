@@ -24,6 +24,10 @@ type Record struct {
 	Cut    bool // Block is only the beginning
 }
 
+// BlockLimit is how much of the block of a response is read for a body of at most
+// maxBody bytes: the head and the chunk framing have bounds of their own.
+func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
+
 // Decoder takes records apart. The zero value is ready; it is for one goroutine.
 type Decoder struct {
 	reader *warc.Reader
