@@ -172,7 +172,7 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 		return err
 	}
 	if o.warcPaths == "" {
-		r.Files, err = warcFiles(ctx, r.Archive)
+		r.Files, err = listWARCs(ctx, r.Archive)
 	} else {
 		r.Files, err = readPaths(o.warcPaths, o.in, r.ArchiveName)
 	}
@@ -182,8 +182,8 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	return err
 }
 
-// warcFiles lists the WARC files of a store, in the order of their names.
-func warcFiles(ctx context.Context, b store.Bucket) ([]string, error) {
+// listWARCs lists the WARC files of a store, in the order of their names.
+func listWARCs(ctx context.Context, b store.Bucket) ([]string, error) {
 	var keys []string
 	for o, err := range b.List(ctx, "") {
 		if err != nil {

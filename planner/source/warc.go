@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math"
 	"mime"
+	"net/url"
 	"runtime"
 	"strings"
 
@@ -139,11 +140,11 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 
 // nextEntry reads the next record; false: it is none that is looked for.
 func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
-	broken := func(url, why string) (Entry, bool, error) {
-		if url == "" {
-			url = "a record without a URL"
+	broken := func(text, why string) (Entry, bool, error) {
+		if text == "" {
+			text = "a record without a URL"
 		}
-		return Entry{URL: url[:min(len(url), MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
+		return Entry{URL: text[:min(len(text), MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
 	}
 	rec, err := r.Next()
 	var damage *warc.DamageError
@@ -156,27 +157,27 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	if !isResponse(rec) {
 		return Entry{}, false, nil
 	}
-	url := rec.TargetURI()
+	target := rec.TargetURI()
 	s, err := rec.Finish()
 	switch {
 	case errors.As(err, &damage):
-		return broken(url, damage.Error())
+		return broken(target, damage.Error())
 	case err != nil:
 		return Entry{}, false, err
 	}
 	at, err := rec.Date()
 	switch {
 	case err != nil:
-		return broken(url, err.Error())
+		return broken(target, err.Error())
 	case rec.Type == warc.Revisit:
-		return broken(url, fmt.Sprintf("the record at %d is a revisit: the content lies under %s", s.Offset, rec.Header.Get(warc.FieldRefersToURI)))
+		return broken(target, fmt.Sprintf("the record at %d is a revisit: the content lies under %s", s.Offset, rec.Header.Get(warc.FieldRefersToURI)))
 	case s.Length == 0:
-		return broken(url, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: compress each by itself", s.Offset))
+		return broken(target, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: compress each by itself", s.Offset))
 	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
-		return broken(url, fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset))
+		return broken(target, fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset))
 	}
 	return Entry{
-		URL: url, File: key, Line: n, Due: true, Listed: true, Priority: DefaultPriority,
+		URL: target, File: key, Line: n, Due: true, Listed: true, Priority: DefaultPriority,
 		Content: Content{At: at.UnixMilli(), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
 	}, true, nil
 }
@@ -186,9 +187,12 @@ func isResponse(rec *warc.Entry) bool {
 	if rec.Type != warc.Response && rec.Type != warc.Revisit {
 		return false
 	}
-	url := rec.TargetURI()
-	if len(url) < 5 || !strings.EqualFold(url[:4], "http") {
+	u, err := url.Parse(rec.TargetURI())
+	if err == nil && u.Scheme != "http" && u.Scheme != "https" {
 		return false // dns:, ftp: …
+	}
+	if err == nil && u.Path == "/robots.txt" && u.RawQuery == "" {
+		return false // no page: it says what could be asked for
 	}
 	t, _, _ := mime.ParseMediaType(rec.Header.Get(warc.FieldContentType))
 	return t == "" || t == "application/http"
