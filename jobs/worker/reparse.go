@@ -118,9 +118,6 @@ func (r Runner) parserOf(of *manifest.Reparse) (fetch.Parser, error) {
 		return nil, fmt.Errorf("the reparse was begun with version %d of the parser, this crawlbatch has %d, and one crawl has the rows of one: "+
 			"go on with the crawlbatch that began it, or reparse under another name: %w", of.Parser, ParserVersion, stages.ErrPermanent)
 	}
-	if r.parser != nil {
-		return r.parser, nil
-	}
 	return NewParser(r.Config)
 }
 

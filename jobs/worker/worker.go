@@ -38,8 +38,6 @@ type Runner struct {
 	// Archive opens, to be read, the store that holds WARC files of others, by its
 	// address; nil: tasks that parse such fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
-
-	parser fetch.Parser // in tests: that of a reparse
 }
 
 // Run makes one attempt at a task. It returns nil when the task has a result,
