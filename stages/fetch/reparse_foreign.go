@@ -163,7 +163,12 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 // page parses a document, if its type is one of those that are kept.
 func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
-	if t := cmp.Or(cp.MimeDetected, cp.MimeType); t != "" && !wantedType(t) {
+	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
+	prefix := x.Body[:min(len(x.Body), sniffLen)]
+	if len(prefix) == 0 {
+		prefix = nil // which asks whether any of that type is kept
+	}
+	if f.MimeDetected != "" && !r.parser.Wants(f.MimeDetected, prefix) {
 		f.Outcome = schema.MIMEFiltered
 		return
 	}
