@@ -4,7 +4,9 @@
 //
 // In: a store with a planned crawl. Out: sealed rounds. All state is in the
 // store: which results are missing decides what is run, so a driver may be
-// stopped anywhere, and started again by anyone. It imports jobs/worker,
+// stopped anywhere, and started again by anyone. A reparse is a crawl whose plans are
+// copies and whose fetch tasks read what is stored; Reparse makes it, the driver runs
+// it like any other. It imports jobs/worker,
 // jobs/config, planner and formats; executors (jobs/local, k8s) implement its
 // interface without importing it, and only cmd picks one.
 package jobs

@@ -89,7 +89,7 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	d.Observer.StageStarted(p, stage, len(missing), urlsOf(p, missing))
 	if len(missing) > 0 {
 		if stage == stages.Fetch {
-			if err := claimFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
+			if err := d.prepareFetch(ctx, p); err != nil {
 				return err
 			}
 		} else if _, err := worker.Freeze(ctx, d.Bucket, p, stage, d.Version); err != nil {

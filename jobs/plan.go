@@ -242,7 +242,8 @@ const reach = 36
 // errNoCrawlBefore: the store holds no earlier crawl whose frontier could be planned.
 var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
 
-// lastCrawl is the newest crawl before this one with a sealed round.
+// lastCrawl is the newest crawl before this one with a sealed round: the month's own,
+// not a reparse of it, whose frontier may name what was never asked for.
 func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
 	month, err := layout.ParseMonth(crawl)
 	if err != nil {
@@ -267,6 +268,9 @@ func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, e
 	_, _, err := worker.FindPlan(ctx, d.Bucket, crawl, round)
 	if err == nil || !errors.Is(err, worker.ErrNoPlan) {
 		return true, err
+	}
+	if layout.IsReparse(crawl) {
+		return d.planReparse(ctx, crawl, round)
 	}
 	_, _, err = Plan(ctx, PlanRequest{
 		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup,

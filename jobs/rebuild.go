@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -26,8 +27,8 @@ type RebuildRequest struct {
 // AllRounds is no round in particular.
 const AllRounds = -1
 
-// Rebuild creates the parts that committed results of reduce tasks list and the
-// store has lost, round by round and in the order of stages, as later ones are made
+// Rebuild creates the parts that committed results of reduce tasks, and of the fetch
+// tasks of a reparse, list and the store has lost, round by round and in the order of stages, as later ones are made
 // of those of earlier ones. It tells report what it created for each task. After a
 // stage in which a task could not be rebuilt it stops; the error names the first.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
@@ -51,7 +52,7 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 			return nil // nothing was made of it yet
 		}
 		for _, stage := range stages.Order {
-			if stage == stages.Fetch || r.Stage != "" && stage != r.Stage {
+			if stage == stages.Fetch && !layout.IsReparse(crawl) || r.Stage != "" && stage != r.Stage {
 				continue
 			}
 			if err := d.rebuildStage(ctx, p, stage, r.Partitions, report); err != nil {

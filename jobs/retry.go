@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -49,7 +50,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 			continue
 		}
 		if s == stages.Fetch {
-			if err := claimFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
+			if err := d.prepareFetch(ctx, p); err != nil {
 				return 0, err
 			}
 		} else if _, err := worker.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
@@ -74,6 +75,9 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	p, err := d.current(ctx, crawl)
 	if err != nil || p == nil {
 		return 0, err
+	}
+	if layout.IsReparse(crawl) {
+		return 0, fmt.Errorf("%s fetches nothing that could be given up: mend what its tasks failed with, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
 	}
 	missing, err := d.Missing(ctx, p, stages.Fetch, partitions)
 	if err != nil || len(missing) == 0 {

@@ -84,7 +84,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	var m manifest.Crawl
 	if _, _, err := manifest.Load(ctx, r.Bucket, layout.CrawlManifest(crawl), &m); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("%s holds no crawl %s: make one with `crawlbatch plan --month %s --source FILE%s`: %w", r.Bucket, crawl, crawl, r.Flags, worker.ErrNoCrawl)
+			return nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", r.Bucket, crawl, worker.MadeBy(crawl, r.Flags), worker.ErrNoCrawl)
 		}
 		return nil, err
 	}

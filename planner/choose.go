@@ -126,7 +126,9 @@ func (c *chooser) fold(url, value string, hash uint64, s seq) error {
 	f.flags |= r.flags
 	f.depth = min(f.depth, r.depth)
 	f.priority = max(f.priority, r.priority)
-	if f.fetches == 0 && f.etag == "" && f.lastModified == "" {
+	// Of what several WARC files hold of it the newest counts, of equals the first.
+	older := f.content.Filename != "" && f.content.At >= r.content.At
+	if f.fetches == 0 && f.etag == "" && f.lastModified == "" && !older {
 		f.fetches, f.contentDigest, f.etag, f.lastModified, f.content = r.fetches, r.contentDigest, r.etag, r.lastModified, r.content
 	}
 	return nil

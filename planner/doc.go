@@ -9,6 +9,9 @@
 //	       ─► one record a URL ─► the domain's budget, the round's ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket by predicted time ─► Parquet
 //
+// Copy gives a round of another crawl the same plan: of a reparse, which reads what was
+// fetched by it.
+//
 // What falls out on the way is counted, and written to refused.parquet with its line.
 //
 // It promises that the same sources, config and clock give the same bytes and the

@@ -244,6 +244,11 @@ func (p *Plan) name(req Request) error {
 	}
 	refused := file(fileRefused, p.refused)
 	m.RefusedFile = &refused
+	return identify(m, req.Version)
+}
+
+// identify gives a plan, whose files have no keys yet, its ID and them theirs.
+func identify(m *manifest.Plan, version string) error {
 	body, err := manifest.Encode(m)
 	if err != nil {
 		return err
@@ -251,10 +256,12 @@ func (p *Plan) name(req Request) error {
 	sum := sha256.Sum256(body)
 	m.ID = hex.EncodeToString(sum[:8])
 	for i := range m.Partitions {
-		m.Partitions[i].File.Key = layout.PlanPart(req.Crawl, req.Round, m.ID, i)
+		m.Partitions[i].File.Key = layout.PlanPart(m.Crawl, m.Round, m.ID, i)
 	}
-	refused.Key = layout.PlanRefused(req.Crawl, req.Round, m.ID)
-	m.Version = req.Version
+	if m.RefusedFile != nil {
+		m.RefusedFile.Key = layout.PlanRefused(m.Crawl, m.Round, m.ID)
+	}
+	m.Version = version
 	return nil
 }
 

@@ -5,7 +5,9 @@ package stages
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
 //	                                                       pages of segments are rows of schema.WorkingPage
 //	          robots                                       the same, working: read by the task's next attempt
-//	          warc cdxj                                    layout.WARC, layout.CDXJ
+//	          warc cdxj                                    layout.WARC, layout.CDXJ; not of a reparse of others' WARC files
+//	          of a reparse: the files of the fetch task that it reads, but for captures of subset warc,
+//	          pages, text and links, which are its own, one of each, as epoch 0
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
 //	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces;
 //	                                                       pages are rows of schema.WorkingPage: with the counts of

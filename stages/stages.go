@@ -7,7 +7,8 @@
 //	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
 //
 // which is a deterministic function of its committed inputs: the same inputs give
-// the same bytes. Stages never import one another. This package imports formats
+// the same bytes. So is fetch in a reparse (2026-11r1), whose tasks read the responses
+// that another crawl stored. Stages never import one another. This package imports formats
 // packages only.
 package stages
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/stages"
@@ -74,7 +75,7 @@ func (o *retryOptions) check() error {
 		return usagef("--rebuild and --give-up exclude one another")
 	case o.rebuild && len(o.classes) > 0:
 		return usagef("--rebuild is for tasks that have a result, --class for those that failed")
-	case o.rebuild && stages.Stage(o.stage) == stages.Fetch:
+	case o.rebuild && stages.Stage(o.stage) == stages.Fetch && !layout.IsReparse(o.month):
 		return usagef("--rebuild is for reduce stages: what was fetched cannot be made again")
 	case !o.rebuild && o.round != jobs.AllRounds:
 		return usagef("--round needs --rebuild: other retries are of the round under way")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -101,7 +102,7 @@ func runRun(ctx context.Context, o runOptions) error {
 
 // publishConfig makes the politeness of --config, if that is given, the crawl's newest.
 func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *config.Config) error {
-	if o.config == "" {
+	if o.config == "" || layout.IsReparse(o.month) {
 		return nil
 	}
 	_, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version)
@@ -116,8 +117,10 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
-	if err := cfg.RequireContact(); err != nil {
-		return nil, nil, err
+	if !layout.IsReparse(o.month) { // which asks nobody
+		if err := cfg.RequireContact(); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := o.publishConfig(ctx, b, cfg); err != nil {
 		return nil, nil, err
@@ -134,7 +137,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	}
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: measured.Progress(shown),
-		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg),
+		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg), Archive: o.openArchive,
 	}
 	d := &jobs.Driver{
 		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: scratch, Lookup: os.LookupEnv, Flags: o.again(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
@@ -128,8 +129,10 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	b = measured.Bucket(b)
-	if err := cfg.RequireContact(); err != nil {
-		return err
+	if !layout.IsReparse(o.task.Crawl) { // which asks nobody
+		if err := cfg.RequireContact(); err != nil {
+			return err
+		}
 	}
 	if err := o.choose(ctx, b); err != nil {
 		return err
@@ -141,7 +144,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 	defer remove()
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
-		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg), Machine: os.Getenv(k8s.PodName),
+		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg), Machine: os.Getenv(k8s.PodName), Archive: o.openArchive,
 	}
 	if o.politeness != "" {
 		following, stop := context.WithCancel(ctx)

@@ -88,7 +88,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	defer remove()
 	report, err := verify.Run(ctx, verify.Options{
 		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: scratch, Log: o.log,
-		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock,
+		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Archive: o.openArchive,
 	})
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	}
 	var sealed []*manifest.Sealed
 	if o.month != "" {
-		if err := month(o.month); err != nil {
+		if err := crawlName(o.month); err != nil {
 			return err
 		}
 		if _, _, err := worker.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {

@@ -11,10 +11,23 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 )
 
-// month checks a --month flag.
+// month checks the --month flag of a command that makes a crawl.
 func month(s string) error {
+	if layout.IsReparse(s) {
+		of, _ := layout.MonthOf(s)
+		return usagef("--month %s is the name of a reparse: name the month %s; a reparse is made by `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
+	}
+	return crawlName(s)
+}
+
+// crawlName checks the --month flag of a command that takes a crawl as it is: a month,
+// or a reparse of one.
+func crawlName(s string) error {
 	if s == "" {
 		return usagef("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
+	}
+	if layout.IsReparse(s) {
+		return nil
 	}
 	if _, err := layout.ParseMonth(s); err != nil {
 		return usagef("--%v", err)
@@ -44,7 +57,7 @@ func resolveMonth(cmd *cobra.Command) error {
 }
 
 var (
-	namedMonth = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2})$`)
+	namedMonth = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2}(?:r[1-9]\d*)?)$`)
 	dueMinute  = regexp.MustCompile(`-(\d{8})$`)
 )
 
@@ -54,7 +67,7 @@ var (
 // when the month is over, crawl the month that was meant, which no clock could tell.
 func monthOfJob(name string) (string, error) {
 	if m := namedMonth.FindStringSubmatch(name); m != nil {
-		return m[1], month(m[1])
+		return m[1], crawlName(m[1])
 	}
 	if m := dueMinute.FindStringSubmatch(name); m != nil {
 		minutes, err := strconv.ParseInt(m[1], 10, 64)

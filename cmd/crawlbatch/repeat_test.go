@@ -101,8 +101,12 @@ func hopsOnce(dataset string, rows []string) []string {
 
 // stableRows are a dataset's rows, their stable columns as JSON, sorted.
 func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
+	return stableRowsOf(t, b, d, demoCrawl)
+}
+
+func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string) []string {
 	t.Helper()
-	sealed, err := worker.Sealed(t.Context(), b, demoCrawl)
+	sealed, err := worker.Sealed(t.Context(), b, crawl)
 	if err != nil {
 		t.Fatal(err)
 	}

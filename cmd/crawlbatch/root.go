@@ -110,7 +110,7 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	f.BoolVar(&c.private, "allow-private-networks", false, "let requests reach private addresses")
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
 		newTask(c), newSimweb(c), newDemo(c), newK8s(c),
 	)
 	for _, cmd := range root.Commands() {
@@ -227,7 +227,7 @@ func loadSettings(ctx context.Context, b store.Bucket, key string) (*config.Conf
 // openCrawl opens the store, reads the crawl's frozen config and adopts what a
 // later --config or flag may change of it.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
-	if err := month(crawl); err != nil {
+	if err := crawlName(crawl); err != nil {
 		return nil, nil, err
 	}
 	later, err := c.loadConfig()

@@ -47,6 +47,25 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 	return store.WithRetry(d, retry), nil
 }
 
+// openArchive opens a store with WARC files of others, which is only read.
+func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
+	notes := &retryNotes{log: c.log, now: time.Now}
+	retry := store.Retry{OnRetry: notes.read}
+	if strings.HasPrefix(address, s3store.Scheme) {
+		s, err := s3store.Open(ctx, address, s3store.Options{OnRetry: notes.write})
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return store.WithRetry(store.WithHedge(s, store.Hedge{}), retry), nil
+	}
+	// Locks and links, which a shared file system may not have, are for writers.
+	d, err := dirstore.Open(address, dirstore.Options{OneMachine: true})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return store.WithRetry(d, retry), nil
+}
+
 // reached adds to an error of the first access to the store what to look at.
 func reached(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -29,6 +30,10 @@ func printSummary(ctx context.Context, w io.Writer, b store.Bucket, crawl string
 			}
 		}
 		fmt.Fprintf(w, "  outcomes: %s\n", strings.Join(outcomes, ", "))
+		if layout.IsReparse(crawl) {
+			fmt.Fprintf(w, "  parsed again: %s; as they were: %d withheld (noarchive), %d with a damaged record\n",
+				count(n["fetch.reparse.pages"], "page"), n["fetch.reparse.withheld"], n["fetch.reparse.damaged"])
+		}
 		fmt.Fprintf(w, "  frontier: %s for the next round, %d skipped\n", count(n["frontier.waiting"], "URL"), n["frontier.skips"])
 	}
 	return nil

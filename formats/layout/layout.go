@@ -24,6 +24,20 @@ func ParseMonth(s string) (time.Time, error) {
 
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
+// MonthOf is the month that a crawl's name begins with: 2026-11 of 2026-11r1. ok
+// says that it is the name of a crawl.
+func MonthOf(crawl string) (month string, ok bool) {
+	month, _, _ = strings.Cut(crawl, "r")
+	_, err := ParseMonth(month)
+	return month, err == nil && ValidCrawl(crawl)
+}
+
+// IsReparse reports whether a crawl's name is that of a reparse, as 2026-11r1.
+func IsReparse(crawl string) bool {
+	month, ok := MonthOf(crawl)
+	return ok && month != crawl
+}
+
 // ValidCrawl reports whether s may name a crawl: a month, or a reparse of one such as 2026-11r1.
 func ValidCrawl(s string) bool { return crawlName.MatchString(s) }
 

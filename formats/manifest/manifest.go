@@ -105,9 +105,22 @@ type Crawl struct {
 	CreatedAt string `json:"created_at"` // RFC 3339, UTC
 	Config    string `json:"config"`     // YAML as resolved by the first plan, ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"`
+	// Reparse says what the crawl parses again; nil: it is one that fetches.
+	Reparse *Reparse `json:"reparse,omitempty"`
 }
 
 func (*Crawl) kind() string { return "crawl" }
+
+// Reparse is what makes a crawl a reparse: its fetch tasks read stored responses.
+type Reparse struct {
+	// Of is the crawl that fetched; empty: the WARC files are those of others, which
+	// the plan names, in the store Archive.
+	Of      string `json:"of,omitempty"`
+	Archive string `json:"archive,omitempty"` // directory or s3://bucket/prefix, as the user named it
+	// Files is the digest of the list of those WARC files.
+	Files  string `json:"files_sha256,omitempty"`
+	Parser int    `json:"parser_version"` // of all its rows, but for those of what could not be read again
+}
 
 // Plan is plan.json.
 type Plan struct {

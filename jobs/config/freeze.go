@@ -76,3 +76,13 @@ func (c *Config) RequireContact() error {
 func (c *Config) Describe() string {
 	return fmt.Sprintf("agent %q, delay %s, %d slots, follow %s", c.UserAgent, c.Politeness.Delay.Std(), c.Fetch.Slots, c.Frontier.Follow)
 }
+
+// Reparsed is the config of a reparse of a crawl with this one: that of later where
+// it decides how documents are parsed and what is made of them (parse, dedup,
+// frontier), else this. What differs beyond that and what any later config may
+// change is refused, as it says how the crawl was fetched.
+func (c *Config) Reparsed(later *Config) (*Config, error) {
+	r := c.Clone()
+	r.Parse, r.Dedup, r.Frontier = later.Parse, later.Dedup, later.Frontier
+	return r, r.Adopt(later)
+}

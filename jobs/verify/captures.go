@@ -247,6 +247,9 @@ func (c *archive) enter(ctx context.Context, key string) error {
 		return err
 	}
 	c.key = strings.Clone(key)
+	if c.foreign != nil {
+		return c.enterForeign(ctx, key)
+	}
 	size, ok := c.warcs[key]
 	if !ok {
 		c.other = true // opened if a revisit refers to it; other mentions are reported
@@ -304,7 +307,7 @@ func (c *archive) point(m *mention, p *atPlace) {
 	switch {
 	case to.File != m.File || to.Length != m.Length || to.Length == 0:
 		c.wrong(pointers, m.Table, m, "this row of %s points to the %d bytes at %d of %s, which no row of captures names", what, m.Length, m.Offset, m.File)
-	case m.Kind == ofPage && m.noArchive() && !to.withheld() && to.Digest != emptyDigest:
+	case m.Kind == ofPage && c.reparse == nil && m.noArchive() && !to.withheld() && to.Digest != emptyDigest:
 		c.wrong(pointers, m.Table, m, "the page says noarchive, and its content is kept in the record that it points to")
 	case m.Kind == ofPage && to.withheld() && !m.noArchive():
 		c.wrong(pointers, m.Table, m, "the content of the page is not kept, though it does not say noarchive")
@@ -352,6 +355,18 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	return nil
 }
 
+// described says in what a record is not the one that the row of a capture describes.
+func (c *archive) described(m *mention) (problem string, err error) {
+	if c.foreign != nil {
+		return c.describesForeign(m)
+	}
+	e, problem, err := c.record(m)
+	if err == nil && problem == "" {
+		problem = describes(e, m)
+	}
+	return problem, err
+}
+
 // capture reads the record of a capture, if it is one of the sample.
 func (c *archive) capture(m *mention) error {
 	if c.object == nil {
@@ -367,12 +382,9 @@ func (c *archive) capture(m *mention) error {
 		return nil
 	}
 	c.read++
-	e, problem, err := c.record(m)
+	problem, err := c.described(m)
 	if err != nil {
 		return err
-	}
-	if problem == "" {
-		problem = describes(e, m)
 	}
 	if problem != "" {
 		c.wrong(records, m.File, m, "%s; what was fetched cannot be made again: restore the file", problem)

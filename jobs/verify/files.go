@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -45,15 +46,16 @@ func (r *round) listedFiles() []listedFile {
 	}
 	for _, stage := range stages.Order {
 		advice := fmt.Sprintf("%s made it: restore it, or remove what is left of it and rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.crawl)
-		if stage == stages.Fetch {
-			advice = "what was fetched cannot be made again: restore it"
-		}
 		for _, result := range r.results[stage] {
 			if result == nil {
 				continue
 			}
 			for _, f := range result.Files {
-				all = append(all, listedFile{f, advice})
+				of := listedFile{f, advice}
+				if stage == stages.Fetch && !(layout.IsReparse(r.crawl) && ownFile(r, f)) {
+					of.advice = "what was fetched cannot be made again: restore it"
+				}
+				all = append(all, of)
 			}
 		}
 	}

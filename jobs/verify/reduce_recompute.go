@@ -30,7 +30,7 @@ func (a *audit) checkRecompute(ctx context.Context, r *round) error {
 	var names []string
 	for _, stage := range stages.Order {
 		for n, committed := range r.results[stage] {
-			if t := (stages.Task{Stage: stage, Crawl: r.crawl, Round: r.number, Partition: n}); stage != stages.Fetch && committed != nil && !a.brokenInputs(r, t) {
+			if t := (stages.Task{Stage: stage, Crawl: r.crawl, Round: r.number, Partition: n}); a.computes(stage) && committed != nil && !a.brokenInputs(r, t) {
 				tasks = append(tasks, t)
 				names = append(names, t.String())
 			}
@@ -50,6 +50,13 @@ func (a *audit) checkRecompute(ctx context.Context, r *round) error {
 // unreadable already: nothing follows from what it would give.
 func (a *audit) brokenInputs(r *round, t stages.Task) bool {
 	var files []manifest.File
+	if t.Stage == stages.Fetch {
+		for _, f := range r.results[t.Stage][t.Partition].Files {
+			if !ownFile(r, f) && a.isBroken(f.Key) {
+				return true // of the crawl that fetched
+			}
+		}
+	}
 	for _, from := range worker.Feeds(t.Stage) {
 		for n, result := range r.results[from] {
 			if result != nil && (t.Stage != stages.Merge || n == t.Partition) {
@@ -78,7 +85,7 @@ func (a *audit) recompute(ctx context.Context, t stages.Task, committed *manifes
 		Object: layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition),
 	}
 	again := worker.Runner{
-		Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
+		Archive: a.Archive, Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
 		Log:      slog.New(slog.DiscardHandler), // warnings about rows were logged when the task ran
 		Progress: stages.NoProgress{},
 	}

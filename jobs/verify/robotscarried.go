@@ -38,7 +38,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 			return err
 		}
 		m := writtenBy.FindStringSubmatch(row.File)
-		if m == nil || m[1] != s.round.crawl || row.Outcome != "" {
+		if m == nil || m[1] != s.fetchedIn() || row.Outcome != "" {
 			continue
 		}
 		number, err1 := strconv.Atoi(m[2])

@@ -32,6 +32,9 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 	if ok && crawl.Crawl != a.Crawl {
 		a.misplaced(-1, key, "it is of crawl %q: restore %s's own", crawl.Crawl, a.Crawl)
 	}
+	if err := a.loadReparse(ctx, &crawl, ok); err != nil {
+		return nil, err
+	}
 	if err := a.loadPoliteness(ctx); err != nil {
 		return nil, err
 	}
@@ -95,12 +98,12 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 		return nil
 	}
 	a.inFlight, a.robotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
-	key := layout.Politeness(a.Crawl)
+	key := layout.Politeness(a.fetchedIn())
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || !ok {
 		return err
 	}
-	newest, _, err := worker.NewestPoliteness(ctx, a.Bucket, a.Crawl)
+	newest, _, err := worker.NewestPoliteness(ctx, a.Bucket, a.fetchedIn())
 	if err != nil {
 		return a.fault(err, 0, documents, -1, key)
 	}

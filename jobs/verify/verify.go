@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -26,7 +27,9 @@ type Options struct {
 	Log      *slog.Logger
 	Parallel int     // checks at a time; 0: GOMAXPROCS
 	Sample   float64 // share of the partitions, records and tasks that are looked at, by a hash of their names; 1: all
-	OneClock bool    // all tasks ran on one machine, so times of different epochs may be compared
+	// Archive opens the store that holds WARC files of others, for a reparse of those.
+	Archive  func(ctx context.Context, address string) (store.Bucket, error)
+	OneClock bool // all tasks ran on one machine, so times of different epochs may be compared
 }
 
 // Violation is something that is not as it must be.
@@ -87,8 +90,10 @@ const maxViolations = 20
 // audit is an audit under way. Checks call its methods concurrently.
 type audit struct {
 	Options
-	inFlight  int           // requests to a host that may be; 0: not known
-	robotsTTL time.Duration // a robots.txt holds for so long; 0: not known
+	inFlight  int               // requests to a host that may be; 0: not known
+	robotsTTL time.Duration     // a robots.txt holds for so long; 0: not known
+	reparse   *manifest.Reparse // what the crawl parses again; nil: it fetches
+	foreign   store.Bucket      // with the WARC files of others that it parses; nil: they are a crawl's
 
 	mu      sync.Mutex
 	found   map[list][]Violation // sorted, the least maxViolations of each

@@ -16,9 +16,9 @@ import (
 // result that an attempt would commit, whether or not the task has one. Parts are
 // created in r.Bucket, as are start.json and inputs.json where they are missing,
 // so to compute a task again, that must be an overlay. A fetch task, which is no
-// function of what is stored, is refused with stages.ErrPermanent.
+// function of what is stored unless it is of a reparse, is refused with stages.ErrPermanent.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
-	if t.Stage == stages.Fetch {
+	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		return nil, fmt.Errorf("%s: what was fetched cannot be computed: %w", t, stages.ErrPermanent)
 	}
 	return r.compute(ctx, t)

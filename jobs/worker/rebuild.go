@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
@@ -32,8 +34,8 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	if t.Stage == stages.Fetch {
-		return nil, fmt.Errorf("rebuild %s: %s cannot be made again, as it was fetched: restore it: %w", t, someKeys(missing), stages.ErrPermanent)
+	if lost := fetchedBy(t, missing); len(lost) > 0 {
+		return nil, fmt.Errorf("rebuild %s: %s cannot be made again, as it was fetched: restore it: %w", t, someKeys(lost), stages.ErrPermanent)
 	}
 	again, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
@@ -50,6 +52,19 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		rebuilt = append(rebuilt, f.Key)
 	}
 	return rebuilt, nil
+}
+
+// fetchedBy keeps those of a task's files that came over the wire: all of a fetch
+// task, but of a reparse only those that it lists of others.
+func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
+	if t.Stage != stages.Fetch {
+		return nil
+	}
+	if !layout.IsReparse(t.Crawl) {
+		return files
+	}
+	own := layout.FetchDir(t.Crawl, t.Round, t.Partition)
+	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
 // missing are the files of a result that the store does not have. It opens each:

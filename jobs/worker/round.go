@@ -23,13 +23,23 @@ var (
 	ErrNotReady = errors.New("the stage before is not done")
 )
 
+// MadeBy is the command that makes a crawl; flags, with a space before them, are what
+// commands for the same store need.
+func MadeBy(crawl, flags string) string {
+	if layout.IsReparse(crawl) {
+		month, _ := layout.MonthOf(crawl)
+		return fmt.Sprintf("crawlbatch reparse --month %s --as %s%s", month, crawl, flags)
+	}
+	return fmt.Sprintf("crawlbatch plan --month %s --source FILE%s", crawl, flags)
+}
+
 // OpenCrawl reads crawl.json and the config that it froze.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
 	var m manifest.Crawl
 	key := layout.CrawlManifest(crawl)
 	if _, _, err := manifest.Load(ctx, b, key, &m); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, nil, fmt.Errorf("%s holds no crawl %s: make one with `crawlbatch plan --month %s --source FILE`: %w", b, crawl, crawl, ErrNoCrawl)
+			return nil, nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", b, crawl, MadeBy(crawl, ""), ErrNoCrawl)
 		}
 		return nil, nil, err
 	}
@@ -64,7 +74,7 @@ func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *
 	}
 	switch len(ids) {
 	case 0:
-		return nil, false, fmt.Errorf("round %d of crawl %s has no plan: make one with `crawlbatch plan --month %s --source FILE`: %w", round, crawl, crawl, ErrNoPlan)
+		return nil, false, fmt.Errorf("round %d of crawl %s has no plan: make one with `%s`: %w", round, crawl, MadeBy(crawl, ""), ErrNoPlan)
 	case 1:
 		p, err = loadPlan(ctx, b, crawl, round, ids[0])
 		return p, false, err
@@ -317,7 +327,7 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 	return all, nil
 }
 
-// Crawls lists the months that a store has crawls of, in order. Listing all keys
+// Crawls lists the crawls of a store, months and reparses of them, in order. Listing all keys
 // would read millions of names, so it asks decade, year and month whether there is
 // anything.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
@@ -343,8 +353,40 @@ func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 				if ok {
 					crawls = append(crawls, crawl)
 				}
+				more, err := reparses(ctx, b, crawl+"r")
+				if err != nil {
+					return nil, err
+				}
+				crawls = append(crawls, more...)
 			}
 		}
+	}
+	return crawls, nil
+}
+
+// reparses lists the crawls whose names begin with prefix and go on with digits, in
+// the order of their names as texts.
+func reparses(ctx context.Context, b store.Bucket, prefix string) ([]string, error) {
+	some, err := anyKey(ctx, b, "crawl="+prefix)
+	if err != nil || !some {
+		return nil, err
+	}
+	var crawls []string
+	if layout.IsReparse(prefix) {
+		ok, err := manifest.Exists(ctx, b, layout.CrawlManifest(prefix))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			crawls = append(crawls, prefix)
+		}
+	}
+	for digit := range 10 {
+		more, err := reparses(ctx, b, fmt.Sprintf("%s%d", prefix, digit))
+		if err != nil {
+			return nil, err
+		}
+		crawls = append(crawls, more...)
 	}
 	return crawls, nil
 }

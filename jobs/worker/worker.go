@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -34,6 +35,9 @@ type Runner struct {
 	Reloads  *Reloads // politeness that changes while tasks run; may be nil
 	Machine  string   // name of what this runs on, of a pod its own; empty: the host name
 	GiveUp   bool     // fetch tasks ask nothing any more: what has no outcome is deferred
+	// Archive opens, to be read, the store that holds WARC files of others, by its
+	// address; nil: tasks that parse such fail.
+	Archive func(ctx context.Context, address string) (store.Bucket, error)
 }
 
 // Run makes one attempt at a task. It returns nil when the task has a result,
@@ -80,7 +84,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	if err := r.commit(ctx, t, result); err != nil {
 		return err
 	}
-	if t.Stage == stages.Fetch {
+	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		fetch.Sweep(ctx, r.Bucket, r.Log, t, result)
 	}
 	return nil
@@ -88,6 +92,13 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 
 // stage runs the task's stage on its frozen inputs.
 func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+	of, err := ReparseOf(ctx, r.Bucket, t.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	if t.Stage == stages.Fetch && of != nil {
+		return r.reparse(ctx, env, of, p, t)
+	}
 	if t.Stage == stages.Fetch {
 		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
 		return r.fetch(ctx, env, p, t)

@@ -1,7 +1,7 @@
 // Package source reads the URLs that a plan starts from: text files, Parquet
-// files, and what earlier rounds left in the frontier.
+// files, what earlier rounds left in the frontier, and WARC files of others.
 //
-// In: files of the user, standard input, or sealed rounds of the store. Out: a
+// In: files of the user, standard input, or objects of a store. Out: a
 // stream of entries, in the same order each time, with the place that each came
 // from. What an entry says is not judged here: whether it is a URL, in scope or
 // known is the planner's to find out, so that every refusal is counted and listed
@@ -37,6 +37,10 @@ type Entry struct {
 	URL  string // as written; at most MaxURL octets of it
 	File string // the file that holds it; "frontier" for what the store knows
 	Line int64  // line or row of the file, from 1; 0 where there is none
+
+	// Broken says why there is nothing behind the URL; "": there is. Then URL may be
+	// any text, for people to read.
+	Broken string
 
 	Due      bool  // to be planned
 	Spent    bool  // planned in this crawl already: it has used up budget

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
 // collect reads a source whole.
@@ -115,6 +116,10 @@ func TestContract(t *testing.T) {
 			b, sealed := rounds(t, []schema.URLRecord{found(two), found(three)})
 			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000))
 		},
+		"warc": func(t *testing.T) Source {
+			b, keys := archive(t, []*warc.Record{response(two, 1)}, []*warc.Record{response(three, 1)})
+			return WARC(b, "archive", keys)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
@@ -135,7 +140,7 @@ func TestContract(t *testing.T) {
 			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			if name == "frontier" {
+			if name == "frontier" || name == "warc" {
 				if _, err := collect(ended, s); !errors.Is(err, context.Canceled) {
 					t.Errorf("with a context that has ended: %v", err)
 				}

@@ -148,9 +148,13 @@ var errNoLocation = errors.New("redirect without a Location")
 
 // location is where a redirect leads, canonical.
 func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, error) {
+	return locationOf(c.canon, x, base)
+}
+
+func locationOf(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, error) {
 	for loc := range x.Header.Values("Location") {
 		if strings.TrimSpace(loc) != "" {
-			return c.canon.Canonical(locationText(loc), base)
+			return canon.Canonical(locationText(loc), base)
 		}
 	}
 	return urlkey.Key{}, errNoLocation

@@ -58,6 +58,15 @@
 // acknowledged swap, by its own monotonic clock. Each request is checked as it is
 // written; none starts that could outlast the lease.
 //
+// # Parsing again
+//
+// Reparse does the same work without the wire: it takes what a fetch task stored, or
+// what WARC files of others hold, and gives the same kinds of rows, parsed by the parser
+// of now. It is a function of what is stored, so it needs no checkpoint, no lease and no
+// epoch. Rows of fetches, requests and robots.txt stay those of the task that sent them;
+// a document that cannot be read again (noarchive, damage) keeps its rows, whose
+// parser_version tells.
+//
 // It imports packages stages and formats, and its own parts: polite (pacing),
-// robots (RFC 9309), wire (HTTP) and guard (addresses).
+// robots (RFC 9309), wire (HTTP), guard (addresses) and records (stored responses).
 package fetch

@@ -161,7 +161,7 @@ func (p *Parser) Parse(d *Document) *Result {
 		key = urlkey.Key{URL: d.URL}
 	}
 	r.Page.URLColumns = columns(key)
-	r.Page.Depth = d.Depth
+	r.Page.Depth, r.Page.ParserVersion = d.Depth, Version
 	r.Page.ContentBytes = int64(len(d.Body))
 	r.Page.MimeType = cut(mediaType(d.ContentType), 127)
 	r.Text.SURT, r.Text.URL = key.SURT, key.URL

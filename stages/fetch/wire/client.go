@@ -63,9 +63,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Timeouts.Connect, 10*time.Second)
 	setDefault(&c.Timeouts.FirstByte, 15*time.Second)
 	setDefault(&c.Timeouts.Total, 30*time.Second)
-	setDefault(&c.MaxBody, 5<<20)
-	setDefault(&c.MaxHeader, 256<<10)
-	setDefault(&c.MaxRatio, 256)
+	c.defaultLimits()
 	setDefault(&c.MaxIdle, 256)
 	setDefault(&c.MaxIdlePerHost, 1)
 	setDefault(&c.IdleTimeout, 30*time.Second)
@@ -82,6 +80,13 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// defaultLimits sets the bounds of what a response may be.
+func (c *Config) defaultLimits() {
+	setDefault(&c.MaxBody, 5<<20)
+	setDefault(&c.MaxHeader, 256<<10)
+	setDefault(&c.MaxRatio, 256)
 }
 
 func setDefault[T int | int64 | time.Duration](v *T, d T) {

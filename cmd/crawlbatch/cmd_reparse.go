@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+type reparseOptions struct {
+	runOptions
+	as        string
+	warcStore string
+	warcPaths string
+}
+
+func newReparse(c *common) *cobra.Command {
+	o := reparseOptions{runOptions: runOptions{common: c}}
+	cmd := &cobra.Command{
+		Use:   "reparse (--month YYYY-MM | --warc-store WHERE) --as YYYY-MMrN",
+		Short: "Parse stored responses again, without fetching",
+		Long: `Reparse makes a crawl of its own out of responses that are stored, with the parser of
+this crawlbatch, whose version crawl.json and every row of pages say. No host is asked
+anything. With --month the responses are those of that crawl: each of its finished
+rounds gets the same partitions and outcomes, and pages, text and links made anew, then
+duplicates, ranks, hosts, urls and skips of those. Its WARC files are read where they
+lie. What cannot be parsed again (noarchive: no copy was kept; a damaged record) keeps
+the rows that it had, with the parser_version of then.
+
+With --warc-store the responses are those of WARC files that others wrote, Common
+Crawl's for one, in a directory or an S3 bucket, which is only read. --warc-paths names
+the files, one a line, as warc.paths.gz does; without it, all of a directory. The newest
+response of each URL is parsed; records that cannot be read are listed beside the plan.
+
+A --config may change how documents are parsed and what is made of them (parse, dedup,
+frontier). The same command goes on after an interruption, as does run --month with the
+new name; status, verify, retry and views take that name too.`,
+		Example: `  crawlbatch reparse --month 2026-11 --as 2026-11r1
+  crawlbatch reparse --month 2026-11 --as 2026-11r2 --config stricter-dedup.yaml
+  crawlbatch reparse --warc-store s3://commoncrawl --warc-paths warc.paths.gz --as 2026-10r1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runReparse(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.month, "month", "", "crawl whose responses are parsed again, as 2026-11")
+	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, as 2026-11r1")
+	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of others")
+	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file, or -, with the names of those files in --warc-store, one a line, gzip or not")
+	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: make the crawl, then run it as a Job")
+	o.executorFlags(cmd)
+	return cmd
+}
+
+// check finds what is wrong with the flags.
+func (o *reparseOptions) check() error {
+	foreign := o.warcStore != ""
+	switch {
+	case o.as == "":
+		return usagef("--as is missing: name the new crawl by month and number, such as --as 2026-11r1")
+	case !layout.IsReparse(o.as):
+		return usagef("--as %q: name a reparse by its month, r and a number from 1 on, such as 2026-11r1", o.as)
+	case foreign && o.month != "":
+		return usagef("--month and --warc-store exclude one another: the responses are either a crawl's or others'")
+	case !foreign && o.warcPaths != "":
+		return usagef("--warc-paths needs --warc-store: say where those files are")
+	case foreign && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
+		return usagef("--warc-paths is missing: name the files of %s to parse", o.warcStore)
+	case foreign && o.executor == executorKubernetes && !strings.HasPrefix(o.warcStore, s3store.Scheme):
+		return usagef("--warc-store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.warcStore)
+	case foreign:
+		return o.checkExecutor()
+	}
+	if err := month(o.month); err != nil {
+		return err
+	}
+	if of, _ := layout.MonthOf(o.as); of != o.month {
+		return usagef("--as %q: a reparse of %s is named %[2]sr1, %[2]sr2 …", o.as, o.month)
+	}
+	return o.checkExecutor()
+}
+
+func runReparse(ctx context.Context, o reparseOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.make(ctx); err != nil {
+		return storeError(err)
+	}
+	o.month = o.as
+	return runRun(ctx, o.runOptions)
+}
+
+// make makes the crawl, or finds it.
+func (o *reparseOptions) make(ctx context.Context) error {
+	given, err := o.loadConfig()
+	if err != nil {
+		return err
+	}
+	b, err := o.openStore(ctx, given)
+	if err != nil {
+		return err
+	}
+	r := jobs.ReparseRequest{Bucket: b, As: o.as, Of: o.month, Config: given, Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv}
+	if o.month != "" {
+		r.Config, err = o.reparsedConfig(ctx, b)
+	} else {
+		err = o.archive(ctx, &r)
+	}
+	if err != nil {
+		return err
+	}
+	var remove func()
+	if r.Scratch, remove, err = newScratch(); err != nil {
+		return err
+	}
+	defer remove()
+	p, err := jobs.Reparse(ctx, r)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.err, "reparse %s: %s in %s, nothing is fetched\n", p.Crawl, count(p.URLs, "URL"), count(int64(len(p.Partitions)), "partition"))
+	for _, c := range p.Refused {
+		if o.warcStore != "" {
+			fmt.Fprintf(o.err, "  left out: %s %d, see %s\n", c.Name, c.N, layout.PlanRefused(p.Crawl, p.Round, p.ID))
+		}
+	}
+	return nil
+}
+
+// reparsedConfig is what the crawl froze, with --config and flags over it.
+func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*config.Config, error) {
+	_, frozen, err := worker.OpenCrawl(ctx, b, o.month, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	later, err := config.LoadOver(frozen, o.config, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	o.overlay(later)
+	if err := later.Validate(); err != nil {
+		return nil, err
+	}
+	return frozen.Reparsed(later)
+}
+
+// archive finds the WARC files of others.
+func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (err error) {
+	r.ArchiveName = strings.TrimSuffix(o.warcStore, "/")
+	if !strings.HasPrefix(o.warcStore, s3store.Scheme) {
+		if info, err := os.Stat(o.warcStore); err != nil || !info.IsDir() {
+			return usagef("--warc-store %q: no such directory", o.warcStore)
+		}
+		if r.ArchiveName, err = filepath.Abs(o.warcStore); err != nil {
+			return usagef("--warc-store %q: %v", o.warcStore, err)
+		}
+	}
+	if r.Archive, err = o.openArchive(ctx, r.ArchiveName); err != nil {
+		return err
+	}
+	if o.warcPaths == "" {
+		r.Files, err = listWARCs(ctx, r.Archive)
+	} else {
+		r.Files, err = readPaths(o.warcPaths, o.in, r.ArchiveName)
+	}
+	if err == nil && len(r.Files) == 0 {
+		err = usagef("--warc-store %s: it names no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
+	}
+	return err
+}
+
+// listWARCs lists the WARC files of a store, in the order of their names.
+func listWARCs(ctx context.Context, b store.Bucket) ([]string, error) {
+	var keys []string
+	for o, err := range b.List(ctx, "") {
+		if err != nil {
+			return nil, errors.Join(usagef("--warc-store %s cannot be listed", b), err)
+		}
+		if strings.HasSuffix(o.Key, ".warc") || strings.HasSuffix(o.Key, ".warc.gz") {
+			keys = append(keys, o.Key)
+		}
+	}
+	return keys, nil
+}

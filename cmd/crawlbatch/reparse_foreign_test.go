@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// asCommonCrawl writes the WARC files of a store as Common Crawl writes its own: each
+// body without transfer and content codings, whose header fields are renamed; a
+// warcinfo, a request and a metadata record around each response. It returns the list
+// of their names.
+func asCommonCrawl(t *testing.T, from, to string) (paths string) {
+	t.Helper()
+	for n, key := range keysBelow(t, from) {
+		if !strings.HasSuffix(key, ".warc.gz") {
+			continue
+		}
+		f, err := os.Open(filepath.Join(from, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("crawl-data/CC-MAIN-2026-40/segments/1/warc/CC-MAIN-%05d.warc.gz", n)
+		paths += name + "\n"
+		var out bytes.Buffer
+		w, err := warc.NewWriter(&out, warc.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := warc.NewReader(f, warc.ReaderOptions{}); ; {
+			e, err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			block, err := io.ReadAll(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := e.Date()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := &warc.Record{Type: e.Type, Date: at, TargetURI: e.TargetURI(), Block: [][]byte{block}, Profile: e.Header.Get(warc.FieldProfile)}
+			if e.Type == warc.Response {
+				rec.Block = decoded(t, block)
+				rec.PayloadDigest = warc.DigestOf(rec.Block[1])
+			}
+			if _, err := w.Write(rec); err != nil {
+				t.Fatal(err)
+			}
+			if e.Type == warc.Response {
+				if _, err := w.Write(&warc.Record{Type: warc.Metadata, Date: at, TargetURI: e.TargetURI(), Block: [][]byte{[]byte("fetchTimeMs: 3\r\n")}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(to, name), out.String())
+		_ = f.Close()
+	}
+	return paths
+}
+
+// decoded is a response with its codings undone, head and body.
+func decoded(t *testing.T, block []byte) [][]byte {
+	t.Helper()
+	x, err := wire.Replay(block, false, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	head := fmt.Sprintf("%s %d %s\r\n", x.Protocol, x.Status, x.StatusText)
+	for _, f := range x.Header {
+		name := f.Name
+		switch strings.ToLower(name) {
+		case "content-encoding", "transfer-encoding", "content-length":
+			name = "X-Crawl-" + name
+		}
+		head += name + ": " + f.Value + "\r\n"
+	}
+	head += fmt.Sprintf("Content-Length: %d\r\n\r\n", len(x.Body))
+	return [][]byte{[]byte(head), bytes.Clone(x.Body)}
+}
+
+// byFetch are stable columns of pages that tell how a page was found and stored, not
+// what it says.
+var byFetch = []string{"content_digest", "planned_url", "depth", "changed", "inlinks", "rank", "cluster_size", "duplicate_of", "duplicate_kind", "content_signal"}
+
+// contentRows are the rows of pages by URL, without what tells how they were found.
+func contentRows(t *testing.T, b store.Bucket, crawl string) map[string]map[string]any {
+	t.Helper()
+	d, err := catalog.Find("pages")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]map[string]any{}
+	for _, text := range stableRowsOf(t, b, d, crawl) {
+		var row map[string]any
+		if err := json.Unmarshal([]byte(text), &row); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range byFetch {
+			delete(row, name)
+		}
+		rows[row["url"].(string)] = row
+	}
+	return rows
+}
+
+func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
+	dir := crawlTwice(t)
+	b := openDir(t, dir)
+	archive := filepath.Join(t.TempDir(), "commoncrawl")
+	paths := filepath.Join(t.TempDir(), "warc.paths")
+	write(t, paths, asCommonCrawl(t, dir, archive))
+	must(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--store", dir)
+	must(t, "verify", "--month", "2026-11r1", "--store", dir)
+
+	month := "2026-11" // where a URL has the content of both months, the newest counts
+	was, is := contentRows(t, b, "2026-10"), contentRows(t, b, "2026-11r1")
+	for url, row := range contentRows(t, b, month) {
+		was[url] = row
+	}
+	compared := 0
+	for url, want := range was {
+		got, ok := is[url]
+		if withheld := want["content_truncated"] == schema.TruncatedUnspecified; withheld {
+			if ok {
+				if n := got["word_count"]; n != 0.0 {
+					t.Errorf("%s was withheld, and has %v words", url, n)
+				}
+			}
+			continue
+		}
+		if strings.HasSuffix(url, "/changes") || strings.HasSuffix(url, "/twin2") || strings.HasSuffix(url, "/twin") {
+			continue // another text each time; stored under the other's URL alone
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", url, diff)
+		}
+		compared++
+	}
+	if compared < 8 {
+		t.Errorf("only %d pages are compared", compared)
+	}
+	sealed, err := worker.Sealed(t.Context(), b, "2026-11r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[schema.Outcome]int{}
+	for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
+		outcomes[f.Outcome]++
+		if f.RobotsAllowed != nil || f.Attempts != 0 {
+			t.Errorf("%s: a verdict of robots.txt or a request is told of, and nothing was asked", f.URL)
+		}
+	}
+	for _, o := range []schema.Outcome{schema.OK, schema.Redirected, schema.HTTP4xx, schema.HTTP5xx} {
+		if outcomes[o] == 0 {
+			t.Errorf("no URL ended as %s: %v", o, outcomes)
+		}
+	}
+	if n := len(rowsOf[schema.Request](t, b, sealed, "requests")); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+	t.Run("another list under the same name is refused", func(t *testing.T) {
+		code, out := exitOf(t, "reparse", "--warc-store", dir, "--as", "2026-11r1", "--store", dir)
+		if code != exitUsage || !strings.Contains(out, "choose another name") {
+			t.Errorf("exit %d: %s", code, out)
+		}
+	})
+	t.Run("a damaged record is found", func(t *testing.T) { damageForeign(t, b, dir, archive) })
+}
+
+// damageForeign changes a record of the archive under a reparse that is done.
+func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
+	sealed, err := worker.Sealed(t.Context(), b, "2026-11r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := rowsOf[schema.Page](t, b, sealed, "pages")[0]
+	file := filepath.Join(archive, at.WARCFilename)
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body[int(at.WARCRecordOffset)+int(at.WARCRecordLength)/2] ^= 0x10
+	write(t, file, string(body))
+	var out, errs bytes.Buffer
+	code := execute(t.Context(), []string{"verify", "--month", "2026-11r1", "--store", dir}, nil, &out, &errs)
+	if code != exitViolation || !strings.Contains(out.String(), "WARC records in round 0, "+at.WARCFilename) {
+		t.Errorf("exit %d\n%s", code, out.String())
+	}
+}
+
+// TestForeignWARCFilesAreReadOrListed reads what other programs have written, good
+// files and broken ones.
+func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
+	const foreign = "../../../shared/data/warc"
+	if _, err := os.Stat(foreign); errors.Is(err, os.ErrNotExist) {
+		t.Skip("needs ../shared/data/warc, which is not part of the project")
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	must(t, "reparse", "--warc-store", foreign, "--as", "2026-11r1", "--store", dir)
+	must(t, "verify", "--month", "2026-11r1", "--store", dir)
+	b := openDir(t, dir)
+	pages := contentRows(t, b, "2026-11r1")
+	if p := pages["http://example.com/"]; p == nil || p["title"] != "Example Domain" {
+		t.Errorf("the page of example.com is %v", p)
+	}
+	p, _, err := worker.FindPlan(t.Context(), b, "2026-11r1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := table.Collect(table.Concat[schema.Refused](t.Context(), b, []string{p.RefusedFile.Key}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := map[string]bool{}
+	for _, r := range refused {
+		t.Logf("%s, record %d: %s: %s", r.Source, r.Line, r.URL, r.Detail)
+		if r.Detail == "" || r.Line == 0 {
+			t.Errorf("%+v does not say why", r)
+		}
+		broken[r.Source] = true
+	}
+	for _, name := range []string{"example-bad-non-chunked.warc.gz", "example-wrong-chunks.warc.gz"} {
+		if !broken[name] {
+			t.Errorf("%s is broken, and nothing of it is listed", name)
+		}
+	}
+}

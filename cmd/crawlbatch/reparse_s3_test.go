@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+)
+
+// TestS3WARCFilesOfOthersAreReadWithoutAWrite parses WARC files that lie in a bucket of
+// others, into a store in another, and finds the first as it was.
+func TestS3WARCFilesOfOthersAreReadWithoutAWrite(t *testing.T) {
+	server := versitygw.Start(t)
+	for _, pair := range server.Env(server.Endpoint) {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	own, others := "s3://"+server.NewBucket(t)+"/crawls", "s3://"+server.NewBucket(t)
+	local := filepath.Join(t.TempDir(), "archive")
+	paths := asCommonCrawl(t, crawlTwice(t), local)
+	b, err := s3store.Open(t.Context(), others, s3store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list bytes.Buffer
+	z := gzip.NewWriter(&list)
+	for key := range strings.FieldsSeq(paths) {
+		body, err := os.ReadFile(filepath.Join(local, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.CreateBytes(t.Context(), b, key, body); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = z.Write([]byte(others + "/" + key + "\n"))
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	listed := filepath.Join(t.TempDir(), "warc.paths.gz")
+	write(t, listed, list.String())
+	must(t, "reparse", "--warc-store", others, "--warc-paths", listed, "--as", "2026-11r1", "--store", own)
+	must(t, "verify", "--month", "2026-11r1", "--store", own)
+	n := 0
+	for o, err := range b.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(paths, o.Key+"\n") {
+			t.Errorf("%s was written to the bucket of others", o.Key)
+		}
+		n++
+	}
+	if n != strings.Count(paths, "\n") {
+		t.Errorf("%d objects are left of %d", n, strings.Count(paths, "\n"))
+	}
+}

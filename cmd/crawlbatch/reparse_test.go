@@ -1,0 +1,227 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+)
+
+// TestAReparseEqualsItsCrawlOnEveryStableColumn parses two months again, the second
+// with revisits of the first: the parser is the same, so are the rows.
+func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
+	dir := crawlTwice(t)
+	b := openDir(t, dir)
+	has := kinds(t, b, "2026-10", "2026-11")
+	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop"} {
+		if !has[want] {
+			t.Errorf("the crawl has nothing that is %q: it is not looked at", want)
+		}
+	}
+	for _, month := range []string{"2026-10", "2026-11"} {
+		t.Run(month, func(t *testing.T) {
+			as := month + "r1"
+			must(t, "reparse", "--month", month, "--as", as, "--store", dir)
+			for _, d := range catalog.Datasets() {
+				want, got := stableRowsOf(t, b, d, month), stableRowsOf(t, b, d, as)
+				for i := range got {
+					got[i] = strings.ReplaceAll(got[i], as, month)
+				}
+				slices.Sort(got)
+				if len(want) == 0 && !(d.Name == "skips" && month != "2026-10") {
+					t.Errorf("%s has no rows: nothing is compared", d.Name)
+				}
+				if diff := gocmp.Diff(want, got); diff != "" {
+					lines := strings.Split(diff, "\n")
+					t.Errorf("%s: %d and %d rows differ:\n%s", d.Name, len(want), len(got), strings.Join(lines[:min(30, len(lines))], "\n"))
+				}
+			}
+			must(t, "verify", "--month", as, "--store", dir)
+			if out := must(t, "status", "--month", as, "--store", dir); !strings.Contains(out, "round 1: sealed") {
+				t.Errorf("status:\n%s", out)
+			}
+		})
+	}
+	crawls, err := worker.Crawls(t.Context(), b)
+	if diff := gocmp.Diff([]string{"2026-10", "2026-10r1", "2026-11", "2026-11r1"}, crawls); err != nil || diff != "" {
+		t.Errorf("crawls of the store: %v %s", err, diff)
+	}
+	t.Run("with other settings", func(t *testing.T) { reparseWithFewerLinks(t, dir) })
+	t.Run("lost parts are made again", func(t *testing.T) { rebuildReparse(t, dir) })
+}
+
+// kinds are what the rows of crawls have to show.
+func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
+	t.Helper()
+	has := map[string]bool{}
+	for _, crawl := range crawls {
+		sealed, err := worker.Sealed(t.Context(), b, crawl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
+			has[string(f.Outcome)] = true
+			has["hop"] = has["hop"] || f.Redirects > 1
+		}
+		for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+			has["withheld"] = has["withheld"] || p.Truncated == schema.TruncatedUnspecified
+			has["kept elsewhere"] = has["kept elsewhere"] || !strings.Contains(p.WARCFilename, "crawl="+crawl)
+			if p.ParserVersion != worker.ParserVersion {
+				t.Errorf("%s: parser version %d", p.URL, p.ParserVersion)
+			}
+		}
+		for _, c := range rowsOf[schema.Capture](t, b, sealed, "captures") {
+			has[string(c.Revisit)] = true
+		}
+	}
+	return has
+}
+
+// reparseWithFewerLinks has the parser keep two links a page: rows change, what was
+// fetched does not, and every invariant holds.
+func reparseWithFewerLinks(t *testing.T, dir string) {
+	conf := filepath.Join(t.TempDir(), "few.yaml")
+	write(t, conf, "parse: {max_links: 2}\n")
+	must(t, "reparse", "--month", "2026-11", "--as", "2026-11r2", "--config", conf, "--store", dir)
+	must(t, "verify", "--month", "2026-11r2", "--store", dir)
+	b := openDir(t, dir)
+	links := func(crawl string) int {
+		sealed, err := worker.Sealed(t.Context(), b, crawl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rowsOf[schema.Link](t, b, sealed, "links"))
+	}
+	if was, is := links("2026-11"), links("2026-11r2"); is == 0 || is >= was {
+		t.Errorf("%d links, %d before", is, was)
+	}
+	for _, c := range []struct{ name, want string }{
+		{"2026-11r2", "parse.max_links differs"}, // another config
+		{"2026-11r1", ""},
+	} {
+		code, out := exitOf(t, "reparse", "--month", "2026-11", "--as", c.name, "--store", dir)
+		if (code != 0) != (c.want != "") || !strings.Contains(out, c.want) {
+			t.Errorf("reparse --as %s again: exit %d, %s", c.name, code, out)
+		}
+	}
+}
+
+func rebuildReparse(t *testing.T, dir string) {
+	var lost []string
+	for _, key := range keysBelow(t, dir) {
+		if strings.HasPrefix(key, "crawl=2026-11r1/round=0/fetch/part-00000/segments/") || strings.HasPrefix(key, "tables/pages/crawl=2026-11r1/") {
+			lost = append(lost, key)
+		}
+	}
+	was := map[string]string{}
+	for _, key := range lost {
+		body, err := os.ReadFile(filepath.Join(dir, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		was[key] = string(body)
+		if err := os.Remove(filepath.Join(dir, key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "retry", "--month", "2026-11r1", "--rebuild", "--store", dir)
+	for _, key := range lost {
+		if body, err := os.ReadFile(filepath.Join(dir, key)); err != nil || string(body) != was[key] {
+			t.Errorf("%s is not what it was: %v", key, err)
+		}
+	}
+	if len(lost) < 5 {
+		t.Errorf("only %d parts were lost: %v", len(lost), lost)
+	}
+}
+
+// exitOf runs a command line and returns its exit code and stderr.
+func exitOf(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out, errs strings.Builder
+	code := execute(t.Context(), args, nil, &out, &errs)
+	return code, errs.String()
+}
+
+// TestAReparseIsTheSameBytesHoweverItRuns compares a reparse on all CPUs with one on
+// a single CPU, and with one that is killed again and again.
+func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
+	dir := crawlTwice(t)
+	copied := func() string {
+		to := filepath.Join(t.TempDir(), "store")
+		if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	args := func(store string) []string {
+		return []string{"reparse", "--month", "2026-11", "--as", "2026-11r1", "--store", store}
+	}
+	want := copied()
+	must(t, args(want)...)
+	same := func(t *testing.T, got string) {
+		t.Helper()
+		keys := func(dir string) []string {
+			return slices.DeleteFunc(keysBelow(t, dir), func(key string) bool {
+				return !strings.Contains(key, "2026-11r1") || strings.HasSuffix(key, "/crawl.json")
+			})
+		}
+		if diff := gocmp.Diff(keys(want), keys(got)); diff != "" {
+			t.Errorf("other objects:\n%s", diff)
+		}
+		for _, key := range keys(want) {
+			a, err1 := os.ReadFile(filepath.Join(want, key))
+			b, err2 := os.ReadFile(filepath.Join(got, key))
+			if err1 != nil || err2 != nil || string(a) != string(b) {
+				t.Errorf("%s: other bytes (%v, %v)", key, err1, err2)
+			}
+		}
+	}
+	t.Run("on one CPU", func(t *testing.T) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		got := copied()
+		must(t, args(got)...)
+		same(t, got)
+	})
+	t.Run("killed again and again", func(t *testing.T) {
+		binary := filepath.Join(t.TempDir(), "crawlbatch")
+		if out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", binary, ".").CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+		got, kills := copied(), 0
+		for wait := 10 * time.Millisecond; ; wait += wait / 4 {
+			c := exec.Command(binary, args(got)...)
+			out := new(strings.Builder)
+			c.Stderr = out
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			killer := time.AfterFunc(wait, func() { _ = c.Process.Kill() })
+			err := c.Wait()
+			if killer.Stop() {
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				break
+			}
+			kills++
+		}
+		t.Logf("killed %d times", kills)
+		if kills == 0 {
+			t.Error("it was never killed")
+		}
+		same(t, got)
+		must(t, "verify", "--month", "2026-11r1", "--store", got)
+	})
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// reparseWeb is a web of a few hosts whose pages are stored in every way that a
+// reparse must read again.
+func reparseWeb(t *testing.T) (addr string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(answerReparse))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().(*net.TCPAddr).String()
+}
+
+// filler makes a page long enough to be stored once for all URLs that have it.
+func filler(seed string) string {
+	var b strings.Builder
+	for i := range 80 {
+		fmt.Fprintf(&b, "<p>The %s paragraph number %d tells of rivers, of mountains and of what %s people say there.</p>\n", seed, i, seed)
+	}
+	return b.String()
+}
+
+func reparsePage(title, head, links string) string {
+	var anchors strings.Builder
+	for l := range strings.FieldsSeq(links) {
+		fmt.Fprintf(&anchors, `<a href="%s">to %[1]s</a> `, l)
+	}
+	return fmt.Sprintf("<!DOCTYPE html><html lang=en><head><title>%[1]s</title>%[2]s</head><body><main><h1>%[1]s</h1>%[3]s</main><nav>%[4]s</nav></body></html>",
+		title, head, filler(title), anchors.String())
+}
+
+func answerReparse(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	send := func(page string) { _, _ = w.Write([]byte(page)) }
+	switch r.Host + r.URL.Path {
+	case "a.test/robots.txt":
+		h.Set("Content-Type", "text/plain")
+		send("User-agent: *\nContent-Signal: ai-train=no\nDisallow: /private\n")
+	case "a.test/":
+		send(reparsePage("home", `<link rel=canonical href="/">`, "/etag /gzip /chunked /hop /away /withheld /header-withheld /twin /private /missing /feed /latin /empty /error /changes http://elsewhere.example/"))
+	case "a.test/etag":
+		h.Set("ETag", `"one"`)
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		send(reparsePage("etag", "", "/deep"))
+	case "a.test/gzip":
+		var z bytes.Buffer
+		zw := gzip.NewWriter(&z)
+		_, _ = zw.Write([]byte(reparsePage("compressed", `<meta name=description content="was gzip">`, "/deep http://b.test/")))
+		_ = zw.Close()
+		h.Set("Content-Encoding", "gzip")
+		send(z.String())
+	case "a.test/chunked":
+		send(reparsePage("in chunks", "", "/twin2"))
+		w.(http.Flusher).Flush()
+		send("<p>and more</p>")
+	case "a.test/hop":
+		http.Redirect(w, r, "/hop2", http.StatusFound)
+	case "a.test/hop2":
+		http.Redirect(w, r, "/landed?x=1", http.StatusMovedPermanently)
+	case "a.test/landed":
+		send(reparsePage("landed", "", "/deep"))
+	case "a.test/away":
+		http.Redirect(w, r, "http://b.test/", http.StatusFound)
+	case "a.test/withheld":
+		send(reparsePage("no copy", `<meta name=robots content=noarchive>`, "/deep2"))
+	case "a.test/header-withheld":
+		h.Set("X-Robots-Tag", "noarchive")
+		send(reparsePage("no copy either", "", "/deep2 /deep"))
+	case "a.test/twin", "a.test/twin2":
+		// The same bytes under two URLs, each with a header of its own.
+		h.Set("Link", fmt.Sprintf(`<http://a.test%s?alternate>; rel="alternate"; hreflang="de"`, r.URL.Path))
+		send(reparsePage("twin", "", "/deep"))
+	case "a.test/feed":
+		h.Set("Content-Type", "application/rss+xml")
+		send(`<?xml version="1.0"?><rss version="2.0"><channel><title>news</title><item><title>first</title><link>http://a.test/deep</link></item></channel></rss>`)
+	case "a.test/latin":
+		h.Set("Content-Type", "text/html; charset=iso-8859-1")
+		send("<title>caf\xe9</title><p>" + strings.Repeat("na\xefve d\xe9j\xe0 vu ", 100))
+	case "a.test/empty":
+	case "a.test/changes":
+		send(reparsePage("it is "+time.Now().String(), "", "/deep"))
+	case "a.test/error":
+		w.WriteHeader(http.StatusInternalServerError)
+	case "a.test/deep", "a.test/deep2", "b.test/":
+		h.Set("Set-Cookie", "k=v")
+		send(reparsePage(r.Host+r.URL.Path, `<meta property="og:title" content="deep">`, "/ /leaf http://a.test/"))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+const reparseConfig = `
+politeness: {delay: 2ms, per_address_delay: 1ms}
+fetch:
+  retries: {server_error: 0, robots: 0}
+  pauses: {rate_limited: 10ms, server_error: 10ms, timeout: 10ms, dns: 10ms, breaker: 10ms}
+plan: {partition_urls: 10}
+`
+
+// laterClock is the time some months from now: what is due then is planned.
+type laterClock struct{ stages.SystemClock }
+
+func (laterClock) Now() time.Time { return time.Now().AddDate(0, 3, 0) }
+
+// crawlTwice crawls the web in two months, the second of which finds what the first
+// has stored: unchanged by word (304) and by content. It returns the store.
+func crawlTwice(t *testing.T) string {
+	t.Helper()
+	addr := reparseWeb(t)
+	dir := t.TempDir()
+	store, seeds, conf := filepath.Join(dir, "store"), filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
+	write(t, seeds, "http://a.test/\nhttp://b.test/\nhttp://a.test/twin\nhttp://gone.test/\n")
+	write(t, conf, reparseConfig)
+	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
+	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", store)
+
+	c := &common{config: conf, connectTo: []string{"::" + addr}}
+	cfg, err := c.loadConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
+		Bucket: openDir(t, store), Crawl: "2026-11", Frontier: true, Config: cfg, Clock: laterClock{}, Version: version, Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
+	return store
+}

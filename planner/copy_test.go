@@ -1,0 +1,76 @@
+package planner
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
+	b := bucket(t)
+	cfg := Default()
+	cfg.PartitionURLs = 2
+	from, rows, refused := stored(t, b, plan(t, cfg, lines("http://a.test/1", "http://b.test/1", "http://c.test/1", "no url", "http://a.test/2")))
+	m, err := Copy(context.Background(), b, from, "2026-11r1", "another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.ID == from.ID || m.Crawl != "2026-11r1" || m.Round != from.Round || len(m.Partitions) != len(from.Partitions) || len(m.Partitions) < 2 {
+		t.Errorf("%+v is a copy of %+v", m, from)
+	}
+	if diff := cmp.Diff([]string{"plan " + from.ID + " of 2026-11.0"}, m.Sources); diff != "" {
+		t.Error(diff)
+	}
+	for n, part := range m.Partitions {
+		if part.File.Key != layout.PlanPart("2026-11r1", 0, m.ID, n) || part.File.SHA256 != from.Partitions[n].File.SHA256 {
+			t.Errorf("partition %d is %+v", n, part.File)
+		}
+		got, err := table.Collect(table.Concat[schema.PlannedURL](context.Background(), b, []string{part.File.Key}))
+		if diff := cmp.Diff(rows[n], got); err != nil || diff != "" {
+			t.Errorf("partition %d: %v\n%s", n, err, diff)
+		}
+	}
+	got, err := table.Collect(table.Concat[schema.Refused](context.Background(), b, []string{m.RefusedFile.Key}))
+	if diff := cmp.Diff(refused, got); err != nil || diff != "" {
+		t.Errorf("refused: %v\n%s", err, diff)
+	}
+	again, err := Copy(context.Background(), b, from, "2026-11r1", "a third")
+	if err != nil || again.ID != m.ID {
+		t.Errorf("copied again: %v, %v", again, err)
+	}
+	if err := b.Delete(context.Background(), from.Partitions[0].File.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Copy(context.Background(), b, from, "2026-11r2", "test"); err == nil {
+		t.Error("a plan of which a file is gone was copied")
+	}
+}
+
+// TestOfSeveralCapturesOfAURLTheNewestIsPlanned folds what WARC files of others hold.
+func TestOfSeveralCapturesOfAURLTheNewestIsPlanned(t *testing.T) {
+	at := func(file string, offset int32, at int64) source.Entry {
+		return source.Entry{URL: "http://a.test/1", File: file, Line: 1, Due: true, Listed: true, Content: source.Content{At: at, Filename: file, Offset: offset, Length: 10}}
+	}
+	broken := source.Entry{URL: "http://a.test/broken", File: "c", Line: 7, Due: true, Listed: true, Broken: "the member ends"}
+	b := bucket(t)
+	m, rows, refused := stored(t, b, plan(t, Default(), known(at("a", 5, 100), at("b", 6, 300), broken, at("b", 9, 300), at("c", 7, 200))))
+	if len(rows) != 1 || len(rows[0]) != 1 || rows[0][0].WARCFilename != "b" || rows[0][0].WARCRecordOff != 6 || rows[0][0].ContentAt != 300 {
+		t.Errorf("planned %+v", rows)
+	}
+	if len(refused) != 1 || refused[0].Detail != broken.Broken || refused[0].Line != 7 {
+		t.Errorf("refused %+v", refused)
+	}
+	counts := map[string]int64{}
+	for _, c := range m.Refused {
+		counts[c.Name] = c.N
+	}
+	if diff := cmp.Diff(map[string]int64{"duplicate": 3, "not_url": 1}, counts); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,235 @@
+package source
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"mime"
+	"net/url"
+	"runtime"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/warc"
+)
+
+// WARC is the source of the documents that WARC files of others hold, by their keys
+// in a store: an entry for each response, with where its record lies, and one for
+// each record that should be a response and cannot be read, which says why. Requests,
+// metadata and what did not come over HTTP are passed over. Entries come in the order
+// of files and records.
+func WARC(b store.Bucket, name string, files []string) Source {
+	return &warcFiles{bucket: b, name: name, files: files}
+}
+
+// WARCFilesDigest tells lists of files apart.
+func WARCFilesDigest(files []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(files, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+type warcFiles struct {
+	bucket store.Bucket
+	name   string
+	files  []string
+}
+
+func (w *warcFiles) Name() string { return w.name }
+
+// warcBatch is how many entries of a file wait to be taken together.
+const warcBatch = 256
+
+// readEntries is what the reader of one file has found; err is its last.
+type readEntries struct {
+	entries []Entry
+	err     error
+}
+
+// Entries reads several files at a time.
+func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // under way, in order
+		go func() {
+			defer close(files)
+			for _, key := range w.files {
+				found := make(chan readEntries, 4)
+				select {
+				case files <- found:
+				case <-ctx.Done():
+					return
+				}
+				go w.read(ctx, key, found)
+			}
+		}()
+		some := false
+		for found := range files {
+			for part := range found {
+				for _, e := range part.entries {
+					some = true
+					if !yield(e, nil) {
+						return
+					}
+				}
+				if part.err != nil {
+					yield(Entry{}, fmt.Errorf("source %q: %w", w.name, part.err))
+					return
+				}
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			yield(Entry{}, ctx.Err())
+		case !some:
+			yield(Entry{}, fmt.Errorf("source %q: its %d WARC files hold no HTTP response: %w", w.name, len(w.files), ErrEmpty))
+		}
+	}
+}
+
+// read reads one file to its end.
+func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries) {
+	defer close(out)
+	var batch []Entry
+	send := func(err error) bool {
+		select {
+		case out <- readEntries{batch, err}:
+			batch = nil
+			return err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	obj, err := w.bucket.Open(ctx, key)
+	if err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			err = fmt.Errorf("%w: %w", ErrMissing, err)
+		}
+		send(err)
+		return
+	}
+	defer obj.Close() //nolint:errcheck // it was only read
+	in := &ahead{obj: obj}
+	r := warc.NewReader(io.NewSectionReader(in, 0, obj.Size()), warc.ReaderOptions{})
+	for n := int64(1); ; n++ {
+		e, ok, err := nextEntry(r, key, n)
+		if err == io.EOF {
+			break
+		}
+		if err == nil && ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			send(fmt.Errorf("%q: %w", key, err))
+			return
+		}
+		if !ok {
+			continue
+		}
+		if batch = append(batch, e); len(batch) == warcBatch && !send(nil) {
+			return
+		}
+	}
+	send(nil)
+}
+
+// nextEntry reads the next record; false: it is none that is looked for.
+func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
+	broken := func(text, why string) (Entry, bool, error) {
+		if text == "" {
+			text = "a record without a URL"
+		}
+		return Entry{URL: text[:min(len(text), MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
+	}
+	rec, err := r.Next()
+	var damage *warc.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return broken("", damage.Error())
+	case err != nil:
+		return Entry{}, false, err
+	}
+	if !isResponse(rec) {
+		return Entry{}, false, nil
+	}
+	target := rec.TargetURI()
+	s, err := rec.Finish()
+	switch {
+	case errors.As(err, &damage):
+		return broken(target, damage.Error())
+	case err != nil:
+		return Entry{}, false, err
+	}
+	at, err := rec.Date()
+	switch {
+	case err != nil:
+		return broken(target, err.Error())
+	case rec.Type == warc.Revisit:
+		return broken(target, fmt.Sprintf("the record at %d is a revisit: the content lies under %s", s.Offset, rec.Header.Get(warc.FieldRefersToURI)))
+	case s.Length == 0:
+		return broken(target, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: compress each by itself", s.Offset))
+	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
+		return broken(target, fmt.Sprintf("the %d bytes at %d lie beyond the first 2 GiB of their file", s.Length, s.Offset))
+	}
+	return Entry{
+		URL: target, File: key, Line: n, Due: true, Listed: true, Priority: DefaultPriority,
+		Content: Content{At: at.UnixMilli(), Filename: key, Offset: int32(s.Offset), Length: int32(s.Length)},
+	}, true, nil
+}
+
+// isResponse reports whether a record is of an answer to an HTTP request.
+func isResponse(rec *warc.Entry) bool {
+	if rec.Type != warc.Response && rec.Type != warc.Revisit {
+		return false
+	}
+	u, err := url.Parse(rec.TargetURI())
+	if err == nil && u.Scheme != "http" && u.Scheme != "https" {
+		return false // dns:, ftp: …
+	}
+	if err == nil && u.Path == "/robots.txt" && u.RawQuery == "" {
+		return false // no page: it says what could be asked for
+	}
+	t, _, _ := mime.ParseMediaType(rec.Header.Get(warc.FieldContentType))
+	return t == "" || t == "application/http"
+}
+
+// ahead reads an object by large ranges, as it is read from its start to its end.
+type ahead struct {
+	obj store.Object
+	at  int64
+	buf []byte
+}
+
+// aheadBytes is the size of such a range: a file of a gigabyte takes a hundred requests.
+const aheadBytes = 8 << 20
+
+// ReadAt implements io.ReaderAt.
+func (a *ahead) ReadAt(p []byte, off int64) (int, error) {
+	if off >= a.obj.Size() {
+		return 0, io.EOF
+	}
+	if off < a.at || off >= a.at+int64(len(a.buf)) {
+		n := min(aheadBytes, a.obj.Size()-off)
+		if int64(cap(a.buf)) < n {
+			a.buf = make([]byte, n)
+		}
+		a.at, a.buf = off, a.buf[:n]
+		if m, err := a.obj.ReadAt(a.buf, off); int64(m) < n {
+			a.buf = a.buf[:0]
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+	}
+	n := copy(p, a.buf[off-a.at:])
+	if n < len(p) && off+int64(n) >= a.obj.Size() {
+		return n, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,106 @@
+package records
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/warc"
+)
+
+// ErrDamaged: what lies at a place is no whole record.
+var ErrDamaged = errors.New("the record is damaged")
+
+// Record is a record that was read. It is valid until its Decoder's next.
+type Record struct {
+	Type   warc.Type
+	URL    string // WARC-Target-URI
+	Date   time.Time
+	Header warc.Header
+	Block  []byte
+	Cut    bool // Block is only the beginning
+}
+
+// BlockLimit is how much of the block of a response is read for a body of at most
+// maxBody bytes: the head and the chunk framing have bounds of their own.
+func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
+
+// Decoder takes records apart. The zero value is ready; it is for one goroutine.
+type Decoder struct {
+	reader *warc.Reader
+	in     bytes.Reader
+	block  []byte
+}
+
+// keptBlock is the size up to which a buffer is kept for the next record, in bytes.
+const keptBlock = 4 << 20
+
+// Record reads a record, of its block at most limit bytes. The error wraps ErrDamaged.
+func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
+	if raw.Err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, raw.Err)
+	}
+	if d.reader == nil {
+		d.reader = warc.NewReader(nil, warc.ReaderOptions{})
+	}
+	d.in.Reset(raw.Bytes)
+	d.reader.Reset(&d.in, raw.Offset)
+	e, err := d.reader.Next()
+	if err != nil {
+		return nil, damaged(raw, err)
+	}
+	r := &Record{Type: e.Type, URL: e.TargetURI(), Header: e.Header}
+	if r.Date, err = e.Date(); err != nil {
+		return nil, damaged(raw, err)
+	}
+	if cap(d.block) > keptBlock {
+		d.block = nil
+	}
+	if d.block, err = readUpTo(d.block[:0], e, min(e.Length, limit)); err != nil && !raw.Cut {
+		return nil, damaged(raw, err)
+	}
+	r.Block, r.Cut = d.block, int64(len(d.block)) < e.Length
+	if r.Cut {
+		return r, nil
+	}
+	// To the end of the member, where its checksum is.
+	s, err := e.Finish()
+	switch {
+	case raw.Cut:
+	case err != nil:
+		return nil, damaged(raw, err)
+	case s.Length != raw.Length:
+		return nil, damaged(raw, fmt.Errorf("it is %d bytes long, not %d", s.Length, raw.Length))
+	}
+	return r, nil
+}
+
+// readUpTo appends n bytes of r to b.
+func readUpTo(b []byte, r io.Reader, n int64) ([]byte, error) {
+	for n > 0 {
+		if len(b) == cap(b) {
+			// What a header claims is set aside as it comes.
+			b = slices.Grow(b, int(min(n, int64(max(64<<10, cap(b))))))
+		}
+		free := b[len(b):cap(b)]
+		m, err := r.Read(free[:min(int64(len(free)), n)])
+		b, n = b[:len(b)+m], n-int64(m)
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+func damaged(raw *Raw, err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: %d bytes at %d of %q: %w", ErrDamaged, raw.Length, raw.Offset, raw.File, err)
+}

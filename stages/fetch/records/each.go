@@ -1,0 +1,127 @@
+package records
+
+import (
+	"context"
+	"iter"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Steps say what is done with each document.
+type Steps[T any] struct {
+	// Places are those of the document's records; none where nothing is to be read.
+	Places func(doc *T) []Place
+	// Work is called for each document by one of several goroutines, each of which
+	// has a Decoder of its own. An error ends all.
+	Work func(d *Decoder, doc *T, raws []Raw) error
+	// Emit is called by one goroutine, in the order of the documents.
+	Emit func(doc *T) error
+}
+
+// job is a document on its way.
+type job[T any] struct {
+	doc  *T
+	raws []Raw
+	done chan error // of Work, one value
+}
+
+// Each takes documents through the steps. docs is read by one goroutine.
+func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s Steps[T]) error {
+	workers := runtime.GOMAXPROCS(0)
+	g, ctx := errgroup.WithContext(ctx)
+	batches := make(chan []*job[T]) // unbuffered: one is read ahead
+	g.Go(func() error {
+		defer close(batches)
+		return readBatches(ctx, a, docs, s.Places, batches)
+	})
+	work := make(chan *job[T])
+	order := make(chan *job[T], 4*workers) // what may be done and not yet emitted
+	g.Go(func() error {
+		defer close(work)
+		defer close(order)
+		for batch := range batches {
+			for _, j := range batch {
+				for _, to := range []chan *job[T]{order, work} {
+					select {
+					case to <- j:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+			}
+		}
+		return nil
+	})
+	for range workers {
+		g.Go(func() error {
+			var d Decoder
+			for j := range work {
+				j.done <- s.Work(&d, j.doc, j.raws)
+				j.raws = nil
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		for j := range order {
+			select {
+			case err := <-j.done:
+				if err == nil {
+					err = s.Emit(j.doc)
+				}
+				if err != nil {
+					return err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// readBatches reads batch after batch.
+func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
+	var batch []*job[T]
+	var places []Place
+	var counts []int // places of each job
+	var bytes int64
+	flush := func() error {
+		raws, err := a.load(ctx, places)
+		if err != nil {
+			return err
+		}
+		for i, j := range batch {
+			j.raws, raws = raws[:counts[i]:counts[i]], raws[counts[i]:]
+		}
+		select {
+		case out <- batch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		batch, places, counts, bytes = nil, places[:0], counts[:0], 0
+		return nil
+	}
+	for doc, err := range docs {
+		if err != nil {
+			return err
+		}
+		at := of(doc)
+		batch, counts = append(batch, &job[T]{doc: doc, done: make(chan error, 1)}), append(counts, len(at))
+		for i := range at {
+			bytes += a.length(&at[i])
+		}
+		places = append(places, at...)
+		if len(batch) >= batchRecords || bytes >= batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return flush()
+}

@@ -1,0 +1,184 @@
+// Package records reads WARC records again that rows point to, many at a time, and
+// hands them to workers on all CPUs.
+//
+// In: documents, each with the places of its records. Out: the same documents in the
+// same order, worked on. Records that lie near one another in a file are read by one
+// range, so that a thousand pages cost a few requests and not a thousand. Memory is
+// bounded by the batch that is worked on and the one that is read ahead, whatever
+// records claim to be long.
+//
+// A record that is not there or not whole is the document's own trouble, told by its
+// Raw; what keeps the store from answering, and a file that it does not have, ends
+// the reading. It imports formats packages only.
+package records
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+const (
+	// batchRecords and batchBytes bound what is read at a time.
+	batchRecords = 512
+	batchBytes   = 32 << 20
+	// maxRange bounds a range of several records, in bytes.
+	maxRange = 8 << 20
+	// maxGap is what may lie between two records of a range, in bytes: requests, mostly.
+	maxGap = 64 << 10
+	// rangesAtATime are the requests that are under way together.
+	rangesAtATime = 8
+	// openFiles are the files that stay open for the next batch.
+	openFiles = 32
+)
+
+// Place is where a record lies.
+type Place struct {
+	File           string // key of the WARC file
+	Offset, Length int64  // of its gzip member, bytes
+}
+
+// ErrPlace: the file is shorter than the place says.
+var ErrPlace = errors.New("the file ends before the record")
+
+// Raw is a record as it is stored.
+type Raw struct {
+	Place
+	Bytes []byte
+	Cut   bool  // Bytes is only the beginning: the record is longer than is read
+	Err   error // why there are no bytes
+}
+
+// Archive reads records of WARC files. It is for one goroutine; close it.
+type Archive struct {
+	bucket store.Bucket
+	limit  int64
+	open   []opened // the one used last is the last
+	ranges int64
+}
+
+type opened struct {
+	key string
+	store.Object
+}
+
+// NewArchive reads from b, of each record at most limit bytes as it is stored.
+func NewArchive(b store.Bucket, limit int64) *Archive { return &Archive{bucket: b, limit: limit} }
+
+// Ranges is how many ranges were read so far.
+func (a *Archive) Ranges() int64 { return a.ranges }
+
+// Close closes the files that are open.
+func (a *Archive) Close() {
+	for _, o := range a.open {
+		_ = o.Close() // it was only read
+	}
+	a.open = nil
+}
+
+// file opens a file, or finds it open.
+func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
+	if i := slices.IndexFunc(a.open, func(o opened) bool { return o.key == key }); i >= 0 {
+		o := a.open[i]
+		a.open = append(slices.Delete(a.open, i, i+1), o)
+		return o.Object, nil
+	}
+	obj, err := a.bucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.open) == openFiles {
+		_ = a.open[0].Close() // it was only read
+		a.open = slices.Delete(a.open, 0, 1)
+	}
+	a.open = append(a.open, opened{key, obj})
+	return obj, nil
+}
+
+// length is how much of a record is read.
+func (a *Archive) length(p *Place) int64 { return min(p.Length, a.limit) }
+
+// load reads records, in whatever order they are given.
+func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
+	raws := make([]Raw, len(places))
+	order := make([]int, len(places))
+	for i := range places {
+		raws[i].Place, order[i] = places[i], i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		p, q := &places[i], &places[j]
+		return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Offset, q.Offset), cmp.Compare(q.Length, p.Length))
+	})
+	for len(order) > 0 {
+		key := places[order[0]].File
+		n := 1
+		for n < len(order) && places[order[n]].File == key {
+			n++
+		}
+		if err := a.loadFile(ctx, key, raws, order[:n]); err != nil {
+			return nil, err
+		}
+		order = order[n:]
+	}
+	return raws, nil
+}
+
+// loadFile reads records of one file, which come by offset.
+func (a *Archive) loadFile(ctx context.Context, key string, raws []Raw, order []int) error {
+	obj, err := a.file(ctx, key)
+	if err != nil {
+		return err
+	}
+	group := errgroup.Group{}
+	group.SetLimit(rangesAtATime)
+	for len(order) > 0 {
+		first := &raws[order[0]]
+		from, to, n := first.Offset, first.Offset, 0
+		for n < len(order) {
+			p := &raws[order[n]].Place
+			end := p.Offset + a.length(p)
+			if p.Offset < 0 || p.Length <= 0 || end > obj.Size() {
+				if n > 0 {
+					break
+				}
+				raws[order[0]].Err = fmt.Errorf("%d bytes at %d of %q, which has %d: %w", p.Length, p.Offset, key, obj.Size(), ErrPlace)
+				n = 1
+				break
+			}
+			if n > 0 && (p.Offset-to > maxGap || max(to, end)-from > maxRange) {
+				break
+			}
+			to = max(to, end)
+			n++
+		}
+		part := order[:n]
+		order = order[n:]
+		if first.Err != nil {
+			continue
+		}
+		a.ranges++
+		group.Go(func() error {
+			buf := make([]byte, to-from)
+			if m, err := obj.ReadAt(buf, from); m < len(buf) {
+				if err == nil || err == io.EOF {
+					err = io.ErrUnexpectedEOF
+				}
+				return fmt.Errorf("read %d bytes at %d of %q: %w", len(buf), from, key, err)
+			}
+			for _, i := range part {
+				r := &raws[i]
+				n := a.length(&r.Place)
+				r.Bytes, r.Cut = buf[r.Offset-from:][:n:n], n < r.Length
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,163 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// ReparseInput is what a fetch task of a reparse reads: responses that are stored.
+type ReparseInput struct {
+	Task stages.Task
+	Plan *manifest.Plan
+	// From is the result of the fetch task that stored the responses; nil: the rows of
+	// the plan say where they lie.
+	From *manifest.Result
+	// Archive holds the WARC files.
+	Archive store.Bucket
+}
+
+// Names of what a reparse counts beside what a fetch task does.
+const (
+	countReparsed = "reparse.pages"    // documents parsed again
+	countWithheld = "reparse.withheld" // noarchive: no copy is kept, so their rows are those of the crawl that fetched
+	countDamaged  = "reparse.damaged"  // records that cannot be read, rows likewise
+)
+
+// Reparse does the work of a fetch task without a request: it reads the responses
+// that a crawl stored, or that WARC files of others hold, parses them again and
+// returns the result, a function of its input, of the config and of the parser. So it
+// keeps no checkpoint, and whoever comes may do it again. The error may wrap
+// stages.ErrPermanent.
+func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config, parser Parser) (*manifest.Result, error) {
+	canon, err := urlkey.New(cfg.StripParams)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
+	}
+	r := &reparse{
+		env: env, in: in, maxBody: cfg.MaxBody, parser: parser, canon: canon, out: newSegment(env.Scratch),
+		// Twice the body: what is stored may be larger than what it holds.
+		archive: records.NewArchive(in.Archive, 2*cfg.MaxBody+4<<20),
+	}
+	defer r.archive.Close()
+	defer r.out.abort()
+	if in.From != nil {
+		err = r.again(ctx)
+	} else {
+		err = r.foreign(ctx)
+	}
+	if err == nil {
+		err = r.finish(ctx)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: the responses are parsed from it: restore it (from cold storage, or a copy), then run this again: %w", err, stages.ErrPermanent)
+	}
+	if fullDisk(err) {
+		err = fmt.Errorf("the scratch directory %s has no room left: make some, or set TMPDIR to another file system: %w: %w", env.Scratch, err, stages.ErrInterrupted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Task, err)
+	}
+	env.Log.Info("parsed again", "pages", r.out.counts[countReparsed], "withheld", r.out.counts[countWithheld],
+		"damaged", r.out.counts[countDamaged], "ranges_read", r.archive.Ranges())
+	return r.result(), nil
+}
+
+// reparse is one run.
+type reparse struct {
+	env     *stages.Env
+	in      *ReparseInput
+	maxBody int64
+	parser  Parser
+	canon   *urlkey.Canonicalizer
+	archive *records.Archive
+	out     *segment
+}
+
+// Files of a reparse have names of their own, in the place of those of an epoch that
+// no attempt at fetching has.
+const reparseEpoch = 0
+
+// finish stores what was made.
+func (r *reparse) finish(ctx context.Context) error {
+	if err := r.out.close(r.in.Task, r.in.Plan.ID, reparseEpoch, 0); err != nil {
+		return err
+	}
+	return r.out.upload(ctx, r.env.Bucket)
+}
+
+// remade reports whether a file of the source's result is replaced by the reparse's own;
+// the others count as they are, where they lie.
+func remade(f manifest.File) bool {
+	switch f.Dataset {
+	case stages.FilePages, stages.FileText, stages.FileLinks:
+		return true
+	case stages.FileCaptures:
+		return f.Subset == schema.SubsetWARC
+	}
+	return false
+}
+
+// result lists what counts.
+func (r *reparse) result() *manifest.Result {
+	t := r.in.Task
+	out := &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: r.in.Plan.ID}
+	counts := r.out.counts
+	if r.in.From != nil {
+		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
+		for _, c := range r.in.From.Counts {
+			if c.Name != "pages" && c.Name != "links" {
+				counts[c.Name] = c.N // of what is as it was
+			}
+		}
+	}
+	out.Files = append(out.Files, r.out.files...)
+	for name, n := range counts { // sorted below
+		out.Counts = append(out.Counts, manifest.Count{Name: name, N: n})
+	}
+	slices.SortFunc(out.Counts, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// document parses a response that was read again. The error says what of it, or of
+// the parser, is at fault.
+func (r *reparse) document(url string, x *wire.Exchange, truncated string, doc *Document) (p *Parsed, err error) {
+	doc.URL, doc.ContentType, doc.Body, doc.Truncated = url, x.Header.Get("Content-Type"), x.Body, truncated
+	doc.Header = func(name string) (values []string) {
+		for value := range x.Header.Values(name) {
+			values = append(values, wire.Text(value))
+		}
+		return values
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the parser panicked: %v: %.300s", fault, debug.Stack())
+		}
+	}()
+	p, err = r.parser.Parse(doc)
+	if err == nil && p == nil {
+		err = errors.New("the parser gave nothing")
+	}
+	return p, err
+}
+
+// sniff is the type of a body that was read again.
+func (r *reparse) sniff(x *wire.Exchange) string {
+	if len(x.Body) == 0 {
+		return ""
+	}
+	return r.parser.Sniff(x.Header.Get("Content-Type"), x.Body[:min(len(x.Body), sniffLen)])
+}
+
+func isHTTPS(url string) bool { return strings.HasPrefix(url, "https:") }

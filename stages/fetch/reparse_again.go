@@ -1,0 +1,202 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// stored is a document that a fetch task recorded, on its way through the parser.
+type stored struct {
+	page  schema.Page // as it was recorded
+	fetch fetchedAs
+	// parsed is what it holds now; nil: it keeps its rows, as why says.
+	parsed *Parsed
+	mime   string // content_mime_detected now
+	bytes  int64  // of the decoded document
+	why    error
+}
+
+// fetchedAs is what is read of a row of fetches.
+type fetchedAs struct {
+	URL     string         `parquet:"url"`
+	Outcome schema.Outcome `parquet:"outcome"`
+	File    string         `parquet:"warc_filename,optional"`
+	Offset  int32          `parquet:"warc_record_offset,optional"`
+	Length  int32          `parquet:"warc_record_length,optional"`
+	Revisit schema.Revisit `parquet:"revisit,optional"`
+}
+
+// withheld reports whether there is nothing to read: the document asked that no copy
+// be kept.
+func (d *stored) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
+
+// places are those of the record with the payload, to which the page points, and, of
+// a revisit, of its own, which has the head.
+func (d *stored) places() []records.Place {
+	if d.withheld() {
+		return nil
+	}
+	p := []records.Place{{File: d.page.WARCFilename, Offset: int64(d.page.WARCRecordOffset), Length: int64(d.page.WARCRecordLength)}}
+	if d.fetch.Revisit != "" {
+		p = append(p, records.Place{File: d.fetch.File, Offset: int64(d.fetch.Offset), Length: int64(d.fetch.Length)})
+	}
+	return p
+}
+
+// again parses what a fetch task stored. What it recorded of requests, outcomes and
+// of answers that are no documents stays as it is.
+func (r *reparse) again(ctx context.Context) error {
+	old := r.former(ctx)
+	defer old.close()
+	err := records.Each(ctx, r.archive, r.documents(ctx), records.Steps[stored]{
+		Places: (*stored).places,
+		Work:   r.parseAgain,
+		Emit:   func(d *stored) error { return r.keep(old, d) },
+	})
+	if err == nil {
+		err = old.finish(r.out)
+	}
+	if err == nil {
+		r.env.Progress.Add(stages.CountURLs, max(0, r.in.Plan.Partitions[r.in.Task.Partition].URLs-old.pages))
+	}
+	return err
+}
+
+// keysOf lists the source's files of a dataset, in the order in which they were recorded.
+func (r *reparse) keysOf(dataset, subset string) []string {
+	var keys []string
+	for _, f := range r.in.From.FilesOf(dataset) {
+		if f.Subset == subset {
+			keys = append(keys, f.Key)
+		}
+	}
+	return keys
+}
+
+// documents joins the rows of pages with those of the fetches that they are of: each
+// fetch that is ok was recorded with its page.
+func (r *reparse) documents(ctx context.Context) iter.Seq2[*stored, error] {
+	return func(yield func(*stored, error) bool) {
+		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
+		defer stop()
+		for page, err := range table.Concat[schema.Page](ctx, r.env.Bucket, r.keysOf(stages.FilePages, "")) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			d := &stored{page: page}
+			for d.fetch.Outcome != schema.OK {
+				var more bool
+				if d.fetch, err, more = next(); err != nil || !more {
+					break
+				}
+			}
+			if err == nil && d.fetch.URL != page.PlannedURL {
+				err = fmt.Errorf("the page %q was recorded for %q, the fetch beside it is of %q: %w", page.URL, page.PlannedURL, d.fetch.URL, manifest.ErrCorrupt)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// parseAgain reads a document's records and parses it. What cannot be read keeps its
+// rows; nothing here ends the task.
+func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw) error {
+	if d.withheld() {
+		return nil
+	}
+	x, err := r.read(dec, d, raws)
+	if x != nil {
+		defer x.Release()
+	}
+	if err == nil && digestValue(x.PayloadDigest) != d.page.ContentDigest {
+		err = fmt.Errorf("%w: the payload at %d of %q has digest %s, it was recorded with %s",
+			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, digestValue(x.PayloadDigest), d.page.ContentDigest)
+	}
+	if err == nil {
+		d.parsed, err = r.document(d.page.URL, x, d.page.Truncated, &Document{Fetched: time.UnixMilli(d.page.FetchTime)})
+		d.mime, d.bytes = r.sniff(x), int64(len(x.Body))
+	}
+	d.why = err
+	return nil
+}
+
+// read gives the response of a document: its own head, and the payload wherever it lies.
+func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wire.Exchange, error) {
+	rec, err := dec.Record(&raws[0], records.BlockLimit(r.maxBody))
+	if err != nil {
+		return nil, err
+	}
+	x, err := wire.Replay(rec.Block, isHTTPS(d.page.URL), r.maxBody)
+	if err != nil || len(raws) == 1 {
+		return x, err
+	}
+	defer x.Release()
+	if rec, err = dec.Record(&raws[1], records.BlockLimit(r.maxBody)); err != nil {
+		return nil, err
+	}
+	return wire.ReplayPayload(rec.Block, x.Payload, isHTTPS(d.page.URL), r.maxBody)
+}
+
+// keep records a document's rows: the new ones, or those that it had.
+func (r *reparse) keep(old *former, d *stored) error {
+	b := &bundle{page: &d.page}
+	cp, err := old.capture(r.out, &d.fetch)
+	if err != nil {
+		return err
+	}
+	links, err := old.links(r.out, &d.page)
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.parsed != nil:
+		page := &d.parsed.Page
+		cp.MimeDetected, cp.Charset, cp.Languages = d.mime, d.parsed.Charset, d.parsed.Languages
+		was := &d.page
+		page.URLColumns, page.CaptureColumns = was.URLColumns, was.CaptureColumns
+		page.MimeDetected, page.Charset, page.Languages = cp.MimeDetected, cp.Charset, cp.Languages
+		page.PlannedURL, page.Depth, page.ContentBytes = was.PlannedURL, was.Depth, d.bytes
+		page.ETag, page.LastModified, page.Changed = was.ETag, was.LastModified, was.Changed
+		// What was in force when it was fetched, robots.txt included, is in the row.
+		var said directives.Signals
+		said.Add(was.ContentSignal)
+		page.ContentSignal = signals(said, page.ContentSignal)
+		b.page, b.text, b.links = page, &d.parsed.Text, d.parsed.Links
+		b.text.SURT, b.text.URL = page.SURT, page.URL
+		r.out.counts[countReparsed]++
+	default:
+		if b.text, err = old.text(&d.page); err != nil {
+			return err
+		}
+		b.links = links
+		if d.withheld() {
+			r.out.counts[countWithheld]++
+			break
+		}
+		r.out.counts[countDamaged]++
+		r.env.Log.Warn("a page keeps the rows that it had: it cannot be parsed again; `crawlbatch verify` of the crawl that fetched it says what is damaged",
+			"url", d.page.URL, "error", d.why)
+	}
+	b.captures = []capture{{schema.SubsetWARC, *cp}}
+	old.pages++
+	r.env.Progress.Add(stages.CountURLs, 1)
+	r.env.Progress.Add(stages.CountPages, 1)
+	return r.out.add(b)
+}

@@ -1,0 +1,204 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// plannedRecord is a planned URL whose response somebody else has stored.
+type plannedRecord struct {
+	schema.PlannedURL
+	Row int32 // in the plan file
+}
+
+// compareRecords orders by where records lie.
+func compareRecords(a, b *plannedRecord) int {
+	return cmp.Or(strings.Compare(a.WARCFilename, b.WARCFilename), cmp.Compare(a.WARCRecordOff, b.WARCRecordOff), cmp.Compare(a.Row, b.Row))
+}
+
+// captured is a response of somebody else's archive on its way.
+type captured struct {
+	plannedRecord
+	b bundle
+}
+
+// errNotResponse: the record that a plan names is of another kind.
+var errNotResponse = errors.New("it is no response")
+
+// foreign ends each planned URL by the response that an archive holds of it: what a
+// status means is what it means when it is fetched. No request is recorded, and no
+// verdict of a robots.txt, since nothing is asked.
+func (r *reparse) foreign(ctx context.Context) error {
+	rows, err := table.NewSorter(r.env.Scratch, compareRecords, sortMemory)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // scratch
+	row := int32(0)
+	for p, err := range table.Concat[schema.PlannedURL](ctx, r.env.Bucket, []string{r.in.Plan.Partitions[r.in.Task.Partition].File.Key}) {
+		if err == nil {
+			err = rows.Add(&plannedRecord{p, row})
+		}
+		if err != nil {
+			return err
+		}
+		row++
+	}
+	return records.Each(ctx, r.archive, each(rows.Sorted(ctx)), records.Steps[captured]{
+		Places: func(d *captured) []records.Place {
+			return []records.Place{{File: d.WARCFilename, Offset: int64(d.WARCRecordOff), Length: int64(d.WARCRecordLen)}}
+		},
+		Work: r.parseForeign,
+		Emit: func(d *captured) error {
+			r.env.Progress.Add(stages.CountURLs, 1)
+			if d.b.page != nil {
+				r.out.counts[countReparsed]++
+				r.env.Progress.Add(stages.CountPages, 1)
+			}
+			return r.out.add(&d.b)
+		},
+	})
+}
+
+// sortMemory is what a sorter holds before it spills, bytes.
+const sortMemory = 32 << 20
+
+func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
+	return func(yield func(*captured, error) bool) {
+		for p, err := range rows {
+			if !yield(&captured{plannedRecord: p}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// parseForeign makes the rows of a response. One that cannot be read is recorded as such.
+func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records.Raw) error {
+	f := &schema.Fetch{
+		SURT: d.SURT, URL: d.URL, Host: d.Host, Domain: d.Domain, Priority: d.Priority, Depth: d.Depth, PlannedRow: d.Row,
+		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt,
+	}
+	d.b.row, d.b.fetch = int64(d.Row), f
+	rec, err := dec.Record(&raws[0], records.BlockLimit(r.maxBody))
+	if err == nil && rec.Type != warc.Response {
+		err = errNotResponse
+	}
+	var x *wire.Exchange
+	if err == nil {
+		x, err = wire.Replay(rec.Block, isHTTPS(d.URL), r.maxBody)
+		defer x.Release()
+	}
+	if err != nil {
+		f.Outcome = schema.ProtocolError
+		f.Error = bounded(fmt.Sprintf("the record at %d of %q cannot be read: %v", d.WARCRecordOff, d.WARCFilename, err))
+		return nil
+	}
+	return r.take(d, rec, x)
+}
+
+// take gives a URL the outcome that its response has.
+func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error {
+	f := d.b.fetch
+	columns, err := columnsOf(urlkey.Key{URL: d.URL, SURT: d.SURT, Host: d.Host, Domain: d.Domain})
+	if err != nil {
+		return err
+	}
+	cp := schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
+		FetchTime: d.ContentAt, FetchStatus: int16(x.Status), ContentDigest: digestValue(x.PayloadDigest),
+		MimeType: mediaType(x.Header.Get("Content-Type")), MimeDetected: r.sniff(x), Truncated: foreignTruncation(rec, x),
+		WARCFilename: d.WARCFilename, WARCRecordOffset: d.WARCRecordOff, WARCRecordLength: d.WARCRecordLen,
+		WARCSegment: layout.Part(r.in.Task.Partition),
+	}}
+	f.HTTPStatus, f.FinalURL, f.MimeType = cp.FetchStatus, d.URL, cp.MimeType
+	f.ETag, f.LastModified = validators(x)
+	f.ContentDigest, f.Truncated = cp.ContentDigest, cp.Truncated
+	f.WARCFilename, f.WARCRecordOff, f.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
+	f.WireBytes = int64(len(rec.Block))
+	subset := schema.SubsetDiagnostics
+	switch {
+	case redirects(x):
+		r.redirected(d, x, &cp)
+	case x.Status >= 200 && x.Status <= 299:
+		subset = schema.SubsetWARC
+		r.page(d, x, &cp)
+	default:
+		_, said := x.Header.Lookup("Retry-After")
+		f.Outcome = classifyStatus(x.Status, said).outcome
+		if f.Outcome == schema.ProtocolError {
+			f.Error = leadsNowhere(x.Status)
+		}
+	}
+	d.b.captures = []capture{{subset, cp}}
+	return nil
+}
+
+// redirected ends a URL whose response is a redirect: the target is the frontier's.
+func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
+	f := d.b.fetch
+	target, err := locationOf(r.canon, x, d.URL)
+	if err != nil {
+		f.Outcome, f.Error = schema.ProtocolError, bounded(fmt.Sprintf("redirect to nowhere: %v", err))
+		return
+	}
+	target = own(target)
+	cp.FetchRedirect, f.RedirectTarget, f.Outcome = target.URL, target.URL, schema.Redirected
+	d.b.links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect}}
+}
+
+// page parses a document, if its type is one of those that are kept.
+func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
+	f := d.b.fetch
+	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
+	prefix := x.Body[:min(len(x.Body), sniffLen)]
+	if len(prefix) == 0 {
+		prefix = nil // which asks whether any of that type is kept
+	}
+	if f.MimeDetected != "" && !r.parser.Wants(f.MimeDetected, prefix) {
+		f.Outcome = schema.MIMEFiltered
+		return
+	}
+	parsed, err := r.document(d.URL, x, cp.Truncated, &Document{Fetched: time.UnixMilli(d.ContentAt)})
+	if err != nil {
+		r.env.Log.Error("a document could not be parsed", "url", d.URL, "error", err)
+		f.Outcome, f.Error = schema.InternalError, bounded(err.Error())
+		return
+	}
+	f.Outcome, f.ContentBytes = schema.OK, int64(len(x.Body))
+	cp.Charset, cp.Languages = parsed.Charset, parsed.Languages
+	page := &parsed.Page
+	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
+	page.PlannedURL, page.Depth, page.ContentBytes = d.URL, d.Depth, f.ContentBytes
+	page.ETag, page.LastModified = f.ETag, f.LastModified
+	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
+	d.b.page, d.b.text, d.b.links = page, &parsed.Text, parsed.Links
+}
+
+// foreignTruncation is why a stored body ends early. Of others' archives unspecified
+// says only that: it is told as a connection that broke off, since here the word is
+// for what was withheld.
+func foreignTruncation(rec *records.Record, x *wire.Exchange) string {
+	switch said := warc.Truncation(rec.Header.Get(warc.FieldTruncated)); {
+	case said == warc.TruncatedLength || said == warc.TruncatedTime || said == warc.TruncatedDisconnect:
+		return string(said)
+	case said != "":
+		return schema.TruncatedDisconnect
+	case rec.Cut:
+		return schema.TruncatedLength
+	}
+	return truncation(x)
+}

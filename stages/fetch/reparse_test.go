@@ -1,0 +1,160 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// reparseLab is a fetch task that is done, of pages of which two have the same bytes
+// and one was redirected to.
+func reparseLab(t *testing.T) (*lab, *manifest.Result) {
+	t.Helper()
+	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch r.URL.Path {
+		case "/robots.txt":
+			http.NotFound(w, r)
+		case "/hop":
+			http.Redirect(w, r, "/landed", http.StatusFound)
+		case "/twin", "/twin2":
+			fmt.Fprint(w, strings.Repeat("the same words ", 200))
+		default:
+			fmt.Fprintf(w, "<title>%s</title><a href=/next>", r.URL.Path)
+		}
+	}, "http://a.test/1", "http://a.test/2", "http://a.test/hop", "http://a.test/twin", "http://a.test/twin2")
+	l.parser = countingParser{}
+	r, err := l.run(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, r
+}
+
+// countingParser counts the links of a page, as a parser has to.
+type countingParser struct{ plainParser }
+
+func (countingParser) Parse(d *Document) (*Parsed, error) {
+	p, err := plainParser{}.Parse(d)
+	p.Page.Outlinks = int32(len(p.Links))
+	return p, err
+}
+
+// reparse parses again what a result lists, into a crawl of its own.
+func (l *lab) reparse(from *manifest.Result, crawl string, parser Parser) (*manifest.Result, error) {
+	l.t.Helper()
+	l.runs++
+	scratch := filepath.Join(l.t.TempDir(), fmt.Sprint("scratch", l.runs))
+	if err := os.Mkdir(scratch, 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	task := l.task
+	task.Crawl = crawl
+	return Reparse(l.t.Context(), l.env(l.bucket, scratch), &ReparseInput{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg, parser)
+}
+
+// laterParser is a parser that has learnt to shout.
+type laterParser struct{ countingParser }
+
+func (laterParser) Parse(d *Document) (*Parsed, error) {
+	if strings.HasSuffix(d.URL, "/2") {
+		panic("it cannot read this one")
+	}
+	p, err := countingParser{}.Parse(d)
+	p.Page.Title, p.Page.ParserVersion = strings.ToUpper(string(d.Body[:20])), 7
+	p.Links = append(p.Links, schema.Link{Source: d.URL, Target: "http://a.test/found-later", Kind: schema.KindA, Ordinal: int32(len(p.Links))})
+	p.Page.Outlinks++
+	return p, err
+}
+
+func TestAReparseGivesTheRowsOfItsParser(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, fetched := reparseLab(t)
+		same, err := l.reparse(fetched, "2026-11r1", l.parser)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, diff := range map[string]string{
+			"pages":    cmp.Diff(rowsOf[schema.Page](l, fetched, stages.FilePages), rowsOf[schema.Page](l, same, stages.FilePages)),
+			"text":     cmp.Diff(rowsOf[schema.Text](l, fetched, stages.FileText), rowsOf[schema.Text](l, same, stages.FileText)),
+			"links":    cmp.Diff(rowsOf[schema.Link](l, fetched, stages.FileLinks), rowsOf[schema.Link](l, same, stages.FileLinks)),
+			"requests": cmp.Diff(fetched.FilesOf(stages.FileRequests), same.FilesOf(stages.FileRequests)),
+		} {
+			if diff != "" {
+				t.Errorf("%s differ though the parser is the same:\n%s", name, diff)
+			}
+		}
+		if n := len(rowsOf[schema.Capture](l, same, stages.FileCaptures)); n != len(rowsOf[schema.Capture](l, fetched, stages.FileCaptures)) {
+			t.Errorf("%d captures", n)
+		}
+
+		later, err := l.reparse(fetched, "2026-11r2", laterParser{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[int32]int{}
+		for _, p := range rowsOf[schema.Page](l, later, stages.FilePages) {
+			versions[p.ParserVersion]++
+			if p.ParserVersion == 7 && p.Title != strings.ToUpper(p.Title) {
+				t.Errorf("%s has the title %q", p.URL, p.Title)
+			}
+		}
+		if diff := cmp.Diff(map[int32]int{0: 1, 7: 4}, versions); diff != "" {
+			t.Errorf("pages by version of their parser:\n%s", diff)
+		}
+		if parsed, kept := later.Count(countReparsed), later.Count(countDamaged); parsed != 4 || kept != 1 {
+			t.Errorf("%d parsed again, %d kept", parsed, kept)
+		}
+	})
+}
+
+func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, fetched := reparseLab(t)
+		pages := rowsOf[schema.Page](l, fetched, stages.FilePages)
+		at := pages[0]
+		body, _, err := l.bucket.Get(t.Context(), at.WARCFilename, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := func(body []byte) {
+			if err := l.bucket.Delete(t.Context(), at.WARCFilename); err != nil {
+				t.Fatal(err)
+			}
+			if body == nil {
+				return
+			}
+			if _, err := store.CreateBytes(t.Context(), l.bucket, at.WARCFilename, body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		body[int(at.WARCRecordOffset)+int(at.WARCRecordLength)/2] ^= 0x10
+		replace(body)
+		r, err := l.reparse(fetched, "2026-11r1", laterParser{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf[schema.Page](l, r, stages.FilePages)[0]; !cmp.Equal(got, at) {
+			t.Errorf("the page whose record is damaged:\n%s", cmp.Diff(at, got))
+		}
+		if n := r.Count(countDamaged); n < 1 {
+			t.Errorf("%d records are said to be damaged", n)
+		}
+		replace(nil)
+		_, err = l.reparse(fetched, "2026-11r2", l.parser)
+		if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "restore it") || !strings.Contains(err.Error(), at.WARCFilename) {
+			t.Errorf("without the file: %v", err)
+		}
+	})
+}
