@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"bytes"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // ccIndex is the flat schema of Common Crawl's columnar index.
@@ -60,6 +62,32 @@ func TestEveryColumnIsNamedTypedAndDescribedOnce(t *testing.T) {
 				t.Errorf("%s is sorted by %q, which is no column", d.Name, s)
 			}
 		}
+	}
+}
+
+func TestWorkingPagesHaveTheColumnsOfPages(t *testing.T) {
+	byName := func(cols []catalog.Column) map[string]catalog.Column {
+		m := map[string]catalog.Column{}
+		for _, c := range cols {
+			m[c.Name] = c
+		}
+		return m
+	}
+	want, got := byName(catalog.Columns(reflect.TypeFor[schema.Page]())), byName(catalog.Columns(reflect.TypeFor[schema.WorkingPage]()))
+	for _, extra := range []string{"terms", "term_counts"} {
+		if _, ok := got[extra]; !ok {
+			t.Errorf("working pages have no column %s", extra)
+		}
+		delete(got, extra)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("columns of pages (-) and of working pages (+):\n%s", d)
+	}
+	yes, half, third, tenth := true, 0.5, 1.0/3, 0.1
+	p := schema.Page{PageColumns: schema.PageColumns{Title: "t"}, TDMReserved: &yes, LinkDensity: &half, StopWordRatio: &third, TextRatio: &tenth, Changed: &yes}
+	w := schema.Working(&p, schema.TermCounts{})
+	if d := cmp.Diff(p, w.Page()); d != "" {
+		t.Errorf("a page that was a working row (-want +got):\n%s", d)
 	}
 }
 

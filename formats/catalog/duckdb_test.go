@@ -147,8 +147,8 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 				{SURT: fmt.Sprintf("org,example)/%d", n), URL: fmt.Sprintf("https://example.org/%d", n), State: schema.StateFound},
 			}),
 			put(t, f, "pages", layout.Table("pages", "2026-11", n, 0), []schema.Page{
-				{URLColumns: schema.URLColumns{URL: "https://example.org/"}, CaptureColumns: schema.CaptureColumns{FetchTime: noon},
-					Topics: []string{"tea", "o'clock"}, SimHash: -1, Changed: &no},
+				{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{URL: "https://example.org/"}, CaptureColumns: schema.CaptureColumns{FetchTime: noon},
+					Topics: []string{"tea", "o'clock"}, SimHash: -1}, Changed: &no},
 			}),
 		}}
 	}

@@ -70,6 +70,16 @@ type Request struct {
 // Page is a row of pages: a successfully fetched document. Fetch and merge leave
 // the columns of the reduce stages null; publish fills them.
 type Page struct {
+	PageColumns
+	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
+	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
+}
+
+// PageColumns are the columns of pages but for the nullable ones whose zero says something.
+type PageColumns struct {
 	URLColumns
 	CaptureColumns
 	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"what it was read as: html, text, sitemap, feed; other: nothing but its type is known"`
@@ -105,14 +115,10 @@ type Page struct {
 	Indexable          bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
 	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
 	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
-	TDMReserved        *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
 	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
 	WordCount          int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
 	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
 	ScriptWords        []int32  `parquet:"script_words,list" doc:"how many words are of each of scripts"`
-	LinkDensity        *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
-	StopWordRatio      *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
-	TextRatio          *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
 	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"what the page looks like that answers instead of content: soft_404, parked, default_page, under_construction, blocked; null: like content"`
 	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
@@ -124,7 +130,6 @@ type Page struct {
 	Outlinks           int32    `parquet:"outlinks" doc:"links that the page holds"`
 	Rank               float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
 	Depth              int32    `parquet:"depth" doc:"links from the nearest source URL"`
-	Changed            *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 	PlannedURL         string   `parquet:"planned_url" doc:"planned URL that led here"`
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`

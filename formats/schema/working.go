@@ -29,9 +29,29 @@ type TermCounts struct {
 
 // WorkingPage is a row of a fetch segment's pages and of the working run that merge
 // makes of them. Pages as published have no counts: topics are the first of terms.
+//
+// It has the pointers of Page once more: the Parquet library reads null into a pointer
+// of an embedded struct as a pointer to zero.
 type WorkingPage struct {
-	Page
+	PageColumns
+	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
+	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 	TermCounts
+}
+
+// Working is the working row of a page.
+func Working(p *Page, t TermCounts) WorkingPage {
+	return WorkingPage{PageColumns: p.PageColumns, TDMReserved: p.TDMReserved, LinkDensity: p.LinkDensity, StopWordRatio: p.StopWordRatio,
+		TextRatio: p.TextRatio, Changed: p.Changed, TermCounts: t}
+}
+
+// Page is the page of a working row.
+func (w *WorkingPage) Page() Page {
+	return Page{PageColumns: w.PageColumns, TDMReserved: w.TDMReserved, LinkDensity: w.LinkDensity, StopWordRatio: w.StopWordRatio,
+		TextRatio: w.TextRatio, Changed: w.Changed}
 }
 
 // Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.

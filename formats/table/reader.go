@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -92,6 +93,9 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 }
 
 func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Reader[T], err error) {
+	if _, err := columnsOf(reflect.TypeFor[T]()); err != nil {
+		return nil, err
+	}
 	r = &Reader[T]{key: key, obj: obj}
 	if r.win, err = openWindow(obj); err != nil {
 		return nil, err

@@ -46,6 +46,21 @@ func layoutOf(t reflect.Type) (*rowLayout, error) {
 	return l, l.add(t, nil)
 }
 
+// columnsOf is layoutOf for rows of a file. parquet-go (v0.32, fieldByIndex) reads null
+// into a pointer of an embedded struct as a pointer to zero, so such rows are refused.
+func columnsOf(t reflect.Type) (*rowLayout, error) {
+	l, err := layoutOf(t)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range l.fields {
+		if field := t.FieldByIndex(f.index); field.Type.Kind() == reflect.Pointer && len(f.index) > 1 {
+			return nil, fmt.Errorf("field %s of %v: a pointer in an embedded struct cannot be read as null: put it beside the struct", field.Name, t)
+		}
+	}
+	return l, nil
+}
+
 func (l *rowLayout) add(t reflect.Type, prefix []int) error {
 	for i := range t.NumField() {
 		f := t.Field(i)

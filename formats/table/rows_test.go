@@ -1,15 +1,20 @@
 package table_test
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"encoding/base32"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table"
 )
 
 func newStore(t testing.TB) store.Bucket {
@@ -59,4 +64,32 @@ func captures(n int) []schema.Capture {
 		}
 	}
 	return out
+}
+
+func TestNullsOfWorkingPagesStayNull(t *testing.T) {
+	yes := true
+	want := []schema.WorkingPage{{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{URL: "a"}}},
+		{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{URL: "b"}}, Changed: &yes}}
+	s := newStore(t)
+	write(t, s, "pages.parquet", want)
+	got, err := table.Collect(table.Concat[schema.WorkingPage](t.Context(), s, []string{"pages.parquet"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("rows (-want +got):\n%s", d)
+	}
+}
+
+func TestPointersInEmbeddedStructsAreRefused(t *testing.T) {
+	type inner struct {
+		Maybe *bool `parquet:"maybe,optional"`
+	}
+	type row struct {
+		inner
+		Key int64 `parquet:"key"`
+	}
+	if _, err := table.NewWriterTo[row](&bytes.Buffer{}); err == nil {
+		t.Error("a writer takes them, and a reader would give false for null")
+	}
 }

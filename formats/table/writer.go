@@ -117,7 +117,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	for _, opt := range opts {
 		opt(&o)
 	}
-	layout, err := layoutOf(reflect.TypeFor[T]())
+	layout, err := columnsOf(reflect.TypeFor[T]())
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (p page) row(t testing.TB) schema.Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := schema.Page{CanonicalURL: p.canonical, SimHash: int64(p.fingerprint), WordCount: p.words}
+	r := schema.Page{PageColumns: schema.PageColumns{CanonicalURL: p.canonical, SimHash: int64(p.fingerprint), WordCount: p.words}}
 	r.SURT, r.URL = key.SURT, key.URL
 	if p.words == 0 {
 		r.WordCount = 100

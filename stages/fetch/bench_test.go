@@ -175,7 +175,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 				row: int64(row), fetch: &schema.Fetch{URL: url, Outcome: schema.OK, PlannedRow: int32(row)},
 				requests: []schema.Request{{URL: url, Purpose: schema.ForPage}},
 				captures: []capture{{subset: schema.SubsetWARC}},
-				page:     &schema.Page{Title: "a title", PlannedURL: url}, text: &schema.Text{URL: url, Main: words[row%50:], Full: words},
+				page:     &schema.Page{PageColumns: schema.PageColumns{Title: "a title", PlannedURL: url}}, text: &schema.Text{URL: url, Main: words[row%50:], Full: words},
 			}
 			bundle.captures[0].URL = url
 			for n := range 60 {

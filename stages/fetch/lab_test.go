@@ -352,7 +352,7 @@ func (plainParser) Parse(d *Document) (*Parsed, error) {
 	}
 	return &Parsed{
 		Charset: "UTF-8", Languages: "eng",
-		Page:  schema.Page{Title: "title of " + d.URL, Indexable: true},
+		Page:  schema.Page{PageColumns: schema.PageColumns{Title: "title of " + d.URL, Indexable: true}},
 		Terms: schema.TermCounts{Terms: []string{d.URL}, Counts: []int32{2}},
 		Text:  schema.Text{Main: string(d.Body), Full: string(d.Body)},
 		Links: []schema.Link{{Source: d.URL, Target: "http://a.com/linked", Kind: schema.KindA}},

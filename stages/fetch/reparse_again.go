@@ -18,6 +18,7 @@ import (
 // stored is a document that a fetch task recorded, on its way through the parser.
 type stored struct {
 	page  schema.Page // as it was recorded
+	terms schema.TermCounts
 	fetch fetchedAs
 	// parsed is what it holds now; nil: it keeps its rows, as why says.
 	parsed *Parsed
@@ -89,12 +90,12 @@ func (r *reparse) documents(ctx context.Context) iter.Seq2[*stored, error] {
 	return func(yield func(*stored, error) bool) {
 		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
 		defer stop()
-		for page, err := range table.Concat[schema.Page](ctx, r.env.Bucket, r.keysOf(stages.FilePages, "")) {
+		for page, err := range table.Concat[schema.WorkingPage](ctx, r.env.Bucket, r.keysOf(stages.FilePages, "")) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			d := &stored{page: page}
+			d := &stored{page: page.Page(), terms: page.TermCounts}
 			for d.fetch.Outcome != schema.OK {
 				var more bool
 				if d.fetch, err, more = next(); err != nil || !more {
@@ -156,7 +157,7 @@ func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wi
 
 // keep records a document's rows: the new ones, or those that it had.
 func (r *reparse) keep(old *former, d *stored) error {
-	b := &bundle{page: &d.page}
+	b := &bundle{page: &d.page, terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)
 	if err != nil {
 		return err
@@ -178,7 +179,7 @@ func (r *reparse) keep(old *former, d *stored) error {
 		var said directives.Signals
 		said.Add(was.ContentSignal)
 		page.ContentSignal = signals(said, page.ContentSignal)
-		b.page, b.text, b.links = page, &d.parsed.Text, d.parsed.Links
+		b.page, b.terms, b.text, b.links = page, d.parsed.Terms, &d.parsed.Text, d.parsed.Links
 		b.text.SURT, b.text.URL = page.SURT, page.URL
 		r.out.counts[countReparsed]++
 	default:

@@ -185,7 +185,7 @@ func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	page.PlannedURL, page.Depth, page.ContentBytes = d.URL, d.Depth, f.ContentBytes
 	page.ETag, page.LastModified = f.ETag, f.LastModified
 	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
-	d.b.page, d.b.text, d.b.links = page, &parsed.Text, parsed.Links
+	d.b.page, d.b.terms, d.b.text, d.b.links = page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
 // foreignTruncation is why a stored body ends early. Of others' archives unspecified

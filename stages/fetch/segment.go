@@ -112,7 +112,7 @@ func (g *segment) add(b *bundle) error {
 		}
 	}
 	if b.page != nil {
-		if err := appendAll(g, &g.pages, stages.FilePages, []schema.WorkingPage{{Page: *b.page, TermCounts: b.terms}}); err != nil {
+		if err := appendAll(g, &g.pages, stages.FilePages, []schema.WorkingPage{schema.Working(b.page, b.terms)}); err != nil {
 			return err
 		}
 	}

@@ -197,7 +197,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 
 		pages := map[string]schema.Page{}
 		for _, p := range rowsOf[schema.WorkingPage](l, r, stages.FilePages) {
-			pages[p.PlannedURL] = p.Page
+			pages[p.PlannedURL] = p.Page()
 			if len(p.Terms) != 1 || p.Terms[0] != p.URL || p.Counts[0] != 2 {
 				t.Errorf("%s: its working row has the terms %v %v", p.URL, p.Terms, p.Counts)
 			}

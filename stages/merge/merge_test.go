@@ -141,8 +141,8 @@ func fetch(t *testing.T, url string, outcome schema.Outcome, depth int32) schema
 }
 
 func page(t *testing.T, url, planned, title string, outlinks int32) schema.Page {
-	return schema.Page{URLColumns: schema.URLColumns{SURT: keyOf(t, url).SURT, URL: url}, PlannedURL: planned, Title: title,
-		Outlinks: outlinks, Topics: []string{}}
+	return schema.Page{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: keyOf(t, url).SURT, URL: url}, PlannedURL: planned, Title: title,
+		Outlinks: outlinks, Topics: []string{}}}
 }
 
 func text(t *testing.T, url, main string) schema.Text {
@@ -228,7 +228,8 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 
 func TestTermCountsStayWithTheWorkingPage(t *testing.T) {
 	row := func(url, planned string, counts schema.TermCounts) schema.WorkingPage {
-		return schema.WorkingPage{Page: page(t, url, planned, url, 0), TermCounts: counts}
+		p := page(t, url, planned, url, 0)
+		return schema.Working(&p, counts)
 	}
 	ofA := schema.TermCounts{Terms: []string{"lamp", "old lamp", "灯塔"}, Counts: []int32{7, 2, 2}}
 	ofB := schema.TermCounts{Terms: []string{"sea"}, Counts: []int32{3}}

@@ -31,7 +31,7 @@ func (d *document) see(p *schema.WorkingPage) {
 		links = d.linked
 		d.linked++
 	}
-	if d.n == 0 || better(&p.Page, &d.page.Page) {
+	if d.n == 0 || better(&p.PageColumns, &d.page.PageColumns) {
 		d.page, d.kept, d.links = *p, d.n, links
 	}
 	d.n++
@@ -39,7 +39,7 @@ func (d *document) see(p *schema.WorkingPage) {
 
 // better is the rule of the package comment: planned under its own URL, then the
 // least planned URL; between equals, the first stays.
-func better(a, b *schema.Page) bool {
+func better(a, b *schema.PageColumns) bool {
 	if own := a.PlannedURL == a.URL; own != (b.PlannedURL == b.URL) {
 		return own
 	}

@@ -46,11 +46,12 @@ func key(t *testing.T, url string) urlkey.Key {
 
 // working is a page as merge hands it on, with its term counts.
 func working(t *testing.T, url string, indexable bool) schema.WorkingPage {
-	return schema.WorkingPage{Page: page(t, url, indexable), TermCounts: schema.TermCounts{Terms: []string{"lamp"}, Counts: []int32{3}}}
+	p := page(t, url, indexable)
+	return schema.Working(&p, schema.TermCounts{Terms: []string{"lamp"}, Counts: []int32{3}})
 }
 
 func page(t *testing.T, url string, indexable bool) schema.Page {
-	return schema.Page{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}
+	return schema.Page{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}}
 }
 
 // input is a round of three pages: a stands for itself, b for its copy c.
