@@ -251,7 +251,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 			t.Fatalf("go build: %v\n%s", err, out)
 		}
 		got, kills := copied(), 0
-		for wait := 10 * time.Millisecond; ; wait += wait / 4 {
+		for wait := 20 * time.Millisecond; ; wait += wait / 2 {
 			c := exec.Command(binary, args(got)...)
 			out := new(strings.Builder)
 			c.Stderr = out
