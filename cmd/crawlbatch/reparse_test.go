@@ -46,6 +46,13 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if diff := gocmp.Diff([]string{"2026-10", "2026-10r1", "2026-11", "2026-11r1"}, crawls); err != nil || diff != "" {
 		t.Errorf("crawls of the store: %v %s", err, diff)
 	}
+	if out := must(t, "inspect", "url", "--month", "2026-11r1", "--store", dir, "http://a.test/etag"); !strings.Contains(out, "2026-11r1") {
+		t.Errorf("inspect url:\n%s", out)
+	}
+	planLater(t, dir, "2026-12")
+	if m, _, err := worker.OpenCrawl(t.Context(), b, "2026-12", os.LookupEnv); err != nil || m.Continues != "2026-11" {
+		t.Errorf("the next month goes on from %q: %v", m.Continues, err)
+	}
 	t.Run("with other settings", func(t *testing.T) { reparseWithFewerLinks(t, dir) })
 	t.Run("lost parts are made again", func(t *testing.T) { rebuildReparse(t, dir) })
 }
