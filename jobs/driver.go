@@ -55,7 +55,11 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 				return err
 			}
 			if !more {
-				d.Log.Info("nothing left to fetch", "crawl", crawl, "rounds", round)
+				what := "nothing left to fetch"
+				if layout.IsReparse(crawl) {
+					what = "no further round to parse"
+				}
+				d.Log.Info(what, "crawl", crawl, "rounds", round)
 				return nil
 			}
 		}

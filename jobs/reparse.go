@@ -59,17 +59,29 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if crawl.Config, err = r.Config.YAML(); err != nil {
 		return nil, err
 	}
-	if err := r.create(ctx, crawl); err != nil {
+	stands, err := r.standing(ctx, crawl)
+	if err != nil {
 		return nil, err
 	}
-	p, _, err := worker.FindPlan(ctx, r.Bucket, r.As, 0)
-	if !errors.Is(err, worker.ErrNoPlan) {
-		return p, err
+	if stands {
+		p, _, err := worker.FindPlan(ctx, r.Bucket, r.As, 0)
+		if !errors.Is(err, worker.ErrNoPlan) {
+			return p, err
+		}
 	}
-	if r.Of != "" {
-		return copyPlan(ctx, r.Bucket, r.Of, r.As, 0, r.Version)
+	create := func() error {
+		if stands {
+			return nil
+		}
+		return r.create(ctx, crawl)
 	}
-	return r.plan(ctx)
+	if r.Of == "" {
+		return r.plan(ctx, create)
+	}
+	if err := create(); err != nil {
+		return nil, err
+	}
+	return copyPlan(ctx, r.Bucket, r.Of, r.As, 0, r.Version)
 }
 
 // sourceOf checks that a crawl can be parsed again.
@@ -88,33 +100,37 @@ func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	return &m, err
 }
 
-// create creates crawl.json, or checks that the one that stands there is of the same
-// reparse.
+// create creates crawl.json.
 func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) error {
+	if _, err := store.Probe(ctx, r.Bucket); err != nil {
+		return err
+	}
+	_, err := manifest.Create(ctx, r.Bucket, layout.CrawlManifest(r.As), crawl)
+	if errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("another `crawlbatch reparse` makes %s at the same time: run this one again: %w", r.As, ErrPlanned)
+	}
+	return err
+}
+
+// standing reports whether the crawl is there, which then must be of the same reparse.
+func (r *ReparseRequest) standing(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
 	key := layout.CrawlManifest(r.As)
 	var old manifest.Crawl
 	_, _, err := manifest.Load(ctx, r.Bucket, key, &old)
 	if errors.Is(err, store.ErrNotFound) {
-		if _, err := store.Probe(ctx, r.Bucket); err != nil {
-			return err
-		}
-		_, err = manifest.Create(ctx, r.Bucket, key, crawl)
-		if errors.Is(err, store.ErrExists) {
-			return fmt.Errorf("another `crawlbatch reparse` makes %s at the same time: run this one again: %w", r.As, ErrPlanned)
-		}
-		return err
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	is, want := old.Reparse, crawl.Reparse
 	switch {
 	case is == nil:
-		return fmt.Errorf("%q does not say what the crawl parses again: %w", key, manifest.ErrCorrupt)
+		return false, fmt.Errorf("%q does not say what the crawl parses again: %w", key, manifest.ErrCorrupt)
 	case is.Of != want.Of || is.Archive != want.Archive || is.Files != want.Files:
-		return fmt.Errorf("%s is a reparse of %s already, not of %s: choose another name with --as: %w", r.As, describe(is), describe(want), ErrPlanned)
+		return false, fmt.Errorf("%s is a reparse of %s already, not of %s: choose another name with --as: %w", r.As, describe(is), describe(want), ErrPlanned)
 	case is.Parser != want.Parser:
-		return fmt.Errorf("%s was begun with version %d of the parser, this crawlbatch has %d: choose another name with --as, or go on with the crawlbatch that began it: %w",
+		return false, fmt.Errorf("%s was begun with version %d of the parser, this crawlbatch has %d: choose another name with --as, or go on with the crawlbatch that began it: %w",
 			r.As, is.Parser, want.Parser, ErrPlanned)
 	}
 	frozen, err := config.Read(key, []byte(old.Config), r.Lookup)
@@ -122,9 +138,9 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 		err = frozen.Adopt(r.Config)
 	}
 	if err != nil {
-		return fmt.Errorf("%s was begun with another config: give the same, or choose another name with --as: %w", r.As, err)
+		return false, fmt.Errorf("%s was begun with another config: give the same, or choose another name with --as: %w", r.As, err)
 	}
-	return nil
+	return true, nil
 }
 
 // describe names what a reparse is of.

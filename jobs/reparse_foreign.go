@@ -15,8 +15,9 @@ import (
 // parseTime predicts how long the documents of one host take, each.
 const parseTime = 5 * time.Millisecond
 
-// plan reads WARC files of others once and shards what they hold by domain.
-func (r *ReparseRequest) plan(ctx context.Context) (*manifest.Plan, error) {
+// plan reads WARC files of others once and shards what they hold by domain. create is
+// called before the plan is stored: where nothing can be parsed, nothing is written.
+func (r *ReparseRequest) plan(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
@@ -32,6 +33,9 @@ func (r *ReparseRequest) plan(ctx context.Context) (*manifest.Plan, error) {
 		Crawl: r.As, Sources: []source.Source{source.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := create(); err != nil {
 		return nil, err
 	}
 	return made.Manifest(), made.Commit(ctx, r.Bucket)

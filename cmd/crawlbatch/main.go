@@ -84,7 +84,7 @@ func exitCode(err error) int {
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrTooLarge, table.ErrCorrupt, known.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, worker.ErrNoCrawl, worker.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
-		source.ErrMissing, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, k8s.ErrCluster):
+		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, k8s.ErrCluster):
 		return exitUsage
 	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return exitInterrupted // nothing is lost: go on when the store is back, or there is room

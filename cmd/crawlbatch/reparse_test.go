@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
 // TestAReparseEqualsItsCrawlOnEveryStableColumn parses two months again, the second
@@ -33,20 +35,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 		t.Run(month, func(t *testing.T) {
 			as := month + "r1"
 			must(t, "reparse", "--month", month, "--as", as, "--store", dir)
-			for _, d := range catalog.Datasets() {
-				want, got := stableRowsOf(t, b, d, month), stableRowsOf(t, b, d, as)
-				for i := range got {
-					got[i] = strings.ReplaceAll(got[i], as, month)
-				}
-				slices.Sort(got)
-				if len(want) == 0 && !(d.Name == "skips" && month != "2026-10") {
-					t.Errorf("%s has no rows: nothing is compared", d.Name)
-				}
-				if diff := gocmp.Diff(want, got); diff != "" {
-					lines := strings.Split(diff, "\n")
-					t.Errorf("%s: %d and %d rows differ:\n%s", d.Name, len(want), len(got), strings.Join(lines[:min(30, len(lines))], "\n"))
-				}
-			}
+			equalsItsCrawl(t, b, month, as)
 			must(t, "verify", "--month", as, "--store", dir)
 			if out := must(t, "status", "--month", as, "--store", dir); !strings.Contains(out, "round 1: sealed") {
 				t.Errorf("status:\n%s", out)
@@ -57,8 +46,77 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if diff := gocmp.Diff([]string{"2026-10", "2026-10r1", "2026-11", "2026-11r1"}, crawls); err != nil || diff != "" {
 		t.Errorf("crawls of the store: %v %s", err, diff)
 	}
+	if out := must(t, "inspect", "url", "--month", "2026-11r1", "--store", dir, "http://a.test/etag"); !strings.Contains(out, "2026-11r1") {
+		t.Errorf("inspect url:\n%s", out)
+	}
+	planLater(t, dir, "2026-12")
+	if m, _, err := worker.OpenCrawl(t.Context(), b, "2026-12", os.LookupEnv); err != nil || m.Continues != "2026-11" {
+		t.Errorf("the next month goes on from %q: %v", m.Continues, err)
+	}
 	t.Run("with other settings", func(t *testing.T) { reparseWithFewerLinks(t, dir) })
 	t.Run("lost parts are made again", func(t *testing.T) { rebuildReparse(t, dir) })
+}
+
+// equalsItsCrawl compares the stable columns of all datasets.
+func equalsItsCrawl(t *testing.T, b store.Bucket, month, as string) {
+	t.Helper()
+	for _, d := range catalog.Datasets() {
+		want, got := stableRowsOf(t, b, d, month), stableRowsOf(t, b, d, as)
+		for i := range got {
+			got[i] = strings.ReplaceAll(got[i], as, month)
+		}
+		slices.Sort(got)
+		if len(want) == 0 && !(d.Name == "skips" && month == "2026-11") {
+			t.Errorf("%s has no rows: nothing is compared", d.Name)
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			lines := strings.Split(diff, "\n")
+			t.Errorf("%s: %d and %d rows differ:\n%s", d.Name, len(want), len(got), strings.Join(lines[:min(30, len(lines))], "\n"))
+		}
+	}
+}
+
+// TestAReparseOfAMisbehavingWebEqualsItsCrawl parses again what a web of faults gave:
+// bodies that break off, whose codings are damaged, that are longer than is kept.
+func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
+	c := simweb.Default()
+	c.Hosts, c.PagesPerHost, c.FaultShare = 12, 60, 0.6
+	c.Faults, c.CrawlDelay, c.RetryAfter = simweb.Quick, time.Millisecond, 0
+	web, err := simweb.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln := listenTCP(t)
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- simweb.NewServer(web, nil).Serve(ctx, ln) }()
+	defer func() {
+		stop()
+		<-served
+	}()
+	dir := t.TempDir()
+	seeds, conf, in := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "store")
+	if err := writeSeeds(web, seeds); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "fetch:\n", "fetch:\n  max_body: 6KiB\n", 1), "partition_urls: 10", "partition_urls: 200", 1))
+	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+ln.Addr().String(), "--store", in)
+	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", in)
+	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", in)
+	b := openDir(t, in)
+	equalsItsCrawl(t, b, "2026-10", "2026-10r1")
+	must(t, "verify", "--month", "2026-10r1", "--store", in)
+	sealed, err := worker.Sealed(t.Context(), b, "2026-10r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := map[string]int{}
+	for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+		cut[p.Truncated]++
+	}
+	if cut[schema.TruncatedLength] == 0 || cut[schema.TruncatedDisconnect] == 0 || cut[""] == 0 {
+		t.Errorf("pages by why they are cut: %v", cut)
+	}
 }
 
 // kinds are what the rows of crawls have to show.
@@ -200,7 +258,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 			t.Fatalf("go build: %v\n%s", err, out)
 		}
 		got, kills := copied(), 0
-		for wait := 10 * time.Millisecond; ; wait += wait / 4 {
+		for wait := 20 * time.Millisecond; ; wait += wait / 2 {
 			c := exec.Command(binary, args(got)...)
 			out := new(strings.Builder)
 			c.Stderr = out

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -133,16 +134,22 @@ func crawlTwice(t *testing.T) string {
 	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
 	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", store)
 
-	c := &common{config: conf, connectTo: []string{"::" + addr}}
-	cfg, err := c.loadConfig()
+	planLater(t, store, "2026-11")
+	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
+	return store
+}
+
+// planLater plans a month from the frontier of those before, when all of it is due.
+func planLater(t *testing.T, store, month string) {
+	t.Helper()
+	b := openDir(t, store)
+	_, cfg, err := worker.OpenCrawl(t.Context(), b, "2026-10", os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
-		Bucket: openDir(t, store), Crawl: "2026-11", Frontier: true, Config: cfg, Clock: laterClock{}, Version: version, Scratch: t.TempDir(), Lookup: os.LookupEnv,
+		Bucket: b, Crawl: month, Frontier: true, Config: cfg, Clock: laterClock{}, Version: version, Scratch: t.TempDir(), Lookup: os.LookupEnv,
 	}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
-	return store
 }

@@ -66,3 +66,20 @@ func TestKeysOfAttemptsAreParsedBack(t *testing.T) {
 		}
 	}
 }
+
+func TestAReparseIsNamedAfterItsMonth(t *testing.T) {
+	for name, want := range map[string]struct {
+		month string
+		ok    bool
+		again bool
+	}{
+		"2026-11": {"2026-11", true, false}, "2026-11r1": {"2026-11", true, true}, "2026-11r12": {"2026-11", true, true},
+		"2026-11r": {"2026-11", false, false}, "2026-11r0": {"2026-11", false, false}, "2026-11r1r2": {"2026-11", false, false},
+		"2026-13r1": {"2026-13", false, false}, "0001-01r1": {"0001-01", false, false}, "r1": {"", false, false}, "": {"", false, false},
+	} {
+		month, ok := MonthOf(name)
+		if month != want.month && ok || ok != want.ok || IsReparse(name) != want.again {
+			t.Errorf("%q: %q, %t, a reparse: %t", name, month, ok, IsReparse(name))
+		}
+	}
+}

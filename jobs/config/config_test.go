@@ -253,3 +253,19 @@ func TestWhatALaterFileLeavesUnsetStays(t *testing.T) {
 		}
 	}
 }
+
+func TestAReparseMayChangeWhatIsMadeOfDocumentsAndNotHowTheyWereFetched(t *testing.T) {
+	frozen := Default()
+	frozen.Fetch.MaxBody = 1 << 20
+	later := frozen.Clone()
+	later.Parse.MaxLinks, later.Dedup.MaxDistance, later.Frontier.Follow = 7, 1, "any"
+	later.Fetch.Slots = 3 // as in any crawl that goes on
+	got, err := frozen.Reparsed(later)
+	if err != nil || got.Parse.MaxLinks != 7 || got.Dedup.MaxDistance != 1 || got.Frontier.Follow != "any" || got.Fetch.Slots != frozen.Fetch.Slots || got.Fetch.MaxBody != 1<<20 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	later.Fetch.MaxBody = 2 << 20
+	if _, err := frozen.Reparsed(later); err == nil || !strings.Contains(err.Error(), "fetch.max_body") {
+		t.Errorf("another max_body: %v", err)
+	}
+}

@@ -26,6 +26,8 @@ const MaxURL = 64<<10 + 1
 var (
 	// ErrMissing: no file has that name, or no file matches that pattern.
 	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or - for standard input")
+	// ErrNoWARC: the store of WARC files has none of that name.
+	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
 	// ErrEmpty: the source holds no entry.
 	ErrEmpty = errors.New("the source is empty: it should hold one URL a line, or Parquet rows with a column url")
 	// ErrUnreadable: the source is damaged, or in no format that is known.

@@ -108,7 +108,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	obj, err := w.bucket.Open(ctx, key)
 	if err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			err = fmt.Errorf("%w: %w", ErrMissing, err)
+			err = fmt.Errorf("%w (%w)", ErrNoWARC, err)
 		}
 		send(err)
 		return

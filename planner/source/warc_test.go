@@ -131,7 +131,7 @@ func TestWARCFilesWithoutResponsesAreAnError(t *testing.T) {
 	if _, err := collect(t.Context(), WARC(b, "archive", keys)); !errors.Is(err, ErrEmpty) {
 		t.Errorf("no response: %v", err)
 	}
-	if _, err := collect(t.Context(), WARC(b, "archive", append(keys, "none.warc.gz"))); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "none.warc.gz") {
+	if _, err := collect(t.Context(), WARC(b, "archive", append(keys, "none.warc.gz"))); !errors.Is(err, ErrNoWARC) || !strings.Contains(err.Error(), "none.warc.gz") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
