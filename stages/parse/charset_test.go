@@ -63,3 +63,47 @@ func TestDecode(t *testing.T) {
 		})
 	}
 }
+
+// TestGuessOfShortTexts guesses the encoding of a sentence or two.
+func TestGuessOfShortTexts(t *testing.T) {
+	for _, tt := range []struct{ text, encodings string }{
+		{"It’s a café, “cheap” — from £10 to £20, © 2026.", "windows-1252"},
+		{"Prices: £100, £200, £350 and £4,000. 20 °C. § 5. ½ price.", "windows-1252 iso-8859-1"},
+		{"Only 99 € a month, not 199 €!", "windows-1252 iso-8859-15"},
+		{"Die größten Bäume stehen früh im Jahr schön grün.", "windows-1252 iso-8859-1"},
+		{"Ça a été décidé à l'unanimité, où que vous soyez, même là-bas.", "windows-1252 iso-8859-1"},
+		{"El niño comió mañana, ¿no? ¡Sí, señor! También está aquí.", "windows-1252 iso-8859-1"},
+		{"Não há informações disponíveis; é só à tarde, então.", "windows-1252 iso-8859-1"},
+		{"Å være eller ikke være, det er spørsmålet på norsk også.", "windows-1252 iso-8859-1"},
+		{"Þetta er íslenska og það er gott að geta lesið hana.", "windows-1252 iso-8859-1"},
+		{"Příliš žluťoučký kůň úpěl ďábelské ódy, říká se.", "windows-1250 iso-8859-2"},
+		{"Zażółć gęślą jaźń, powiedział, że się śmieje z książki.", "windows-1250 iso-8859-2"},
+		{"Az árvíztűrő tükörfúrógép szép, és mindenki szereti őt.", "windows-1250 iso-8859-2"},
+		{"Šta je to što se događa, možda će biti dobro veče.", "windows-1250 iso-8859-2"},
+		{"Съешь же ещё этих мягких французских булок, да выпей чаю.", "windows-1251 koi8-r iso-8859-5 ibm866 x-mac-cyrillic"},
+		{"Привет", "windows-1251 koi8-r"},
+		{"НОВОСТИ И ПОГОДА НА СЕГОДНЯ, главное за день.", "windows-1251"},
+		{"Чуєш їх, доцю, га? Кумедна ж ти, прощайся без ґольфів! Її є.", "windows-1251 koi8-u"},
+		{"Ξεσκεπάζω την ψυχοφθόρα βδελυγμία και την αφήνω εδώ.", "windows-1253 iso-8859-7"},
+		{"Pijamalı hasta yağız şoföre çabucak güvendi, öyle değil mi?", "windows-1254 iso-8859-9"},
+		{"דג סקרן שט בים מאוכזב ולפתע מצא חברה", "windows-1255"},
+		{"نص حكيم له سر قاطع وذو شأن عظيم مكتوب على ثوب أخضر", "windows-1256 iso-8859-6"},
+		{"Įlinkdama fechtuotojo špaga sublykčiojusi pragręžė apvalų arbūzą, žmogus.", "windows-1257"},
+		{"เป็นมนุษย์สุดประเสริฐเลิศคุณค่า กว่าบรรดาฝูงสัตว์เดรัจฉาน", "windows-874"},
+		{"色は匂へど散りぬるを、我が世誰ぞ常ならむ。", "shift_jis euc-jp iso-2022-jp"},
+		{"키스의 고유조건은 입술끼리 만나야 하고 특별한 기술은 필요치 않다.", "euc-kr"},
+		{"天地玄黄，宇宙洪荒。日月盈昃，辰宿列张。我们的网站有很多人。", "gbk gb18030"},
+		{"天地玄黃，宇宙洪荒。日月盈昃，辰宿列張。我們的網站有很多人。", "big5"},
+	} {
+		for label := range strings.FieldsSeq(tt.encodings) {
+			e, _ := lookup(t, label)
+			body, err := e.NewEncoder().String("<p>" + tt.text + "</p>")
+			if err != nil {
+				t.Fatalf("%s: %q: %v", label, tt.text, err)
+			}
+			if got, name := decode([]byte(body), "text/html"); string(got) != "<p>"+tt.text+"</p>" {
+				t.Errorf("%q in %s is taken for %s: %q", tt.text, label, name, got)
+			}
+		}
+	}
+}

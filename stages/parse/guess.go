@@ -209,6 +209,7 @@ type place uint8
 const (
 	begins      place = iota // a word
 	beginsLatin              // a word that goes on in ASCII
+	alone                    // no letter is beside it
 	inner                    // after another that is beyond ASCII
 	innerLatin               // after an ASCII letter
 	places
@@ -223,6 +224,8 @@ const (
 	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
 	costSymbol   = 96  // any other sign
 	costJoined   = 56  // a sign that follows a letter
+	costAlone    = 32  // a Latin letter that is a word of its own, as few are; a capital twice
+	costRare     = 64  // a sign of arithmetic, currency or law
 	costNothing  = 240 // a control, or no character at all
 )
 
@@ -259,9 +262,14 @@ func costOf(r rune, at place, order []rune) (cost int) {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
 		return costNothing
 	case !unicode.IsLetter(r) && !unicode.IsMark(r):
-		cost = costSymbol
-		if strings.ContainsRune("\u00A0«»“”„‘’‚–—…•·°©®№€™§£،؟±", r) {
+		switch cost = costSymbol; {
+		case strings.ContainsRune("\u00A0«»“”„‘’‚–—…•·°©®№€™،؟", r):
 			cost = costSign
+		case strings.ContainsRune("£§±½¼¾×÷²³µ¢¥ªº¿¡†", r):
+			cost = costRare
+		}
+		if at == alone {
+			cost -= costSign / 2
 		}
 		if at == inner || at == innerLatin {
 			cost += costJoined
@@ -281,6 +289,11 @@ func costOf(r rune, at place, order []rune) (cost int) {
 			cost += costUpper
 		}
 	}
+	if at == alone && unicode.Is(unicode.Latin, r) {
+		if cost += costAlone; unicode.IsUpper(r) {
+			cost += costAlone
+		}
+	}
 	if (at == beginsLatin || at == innerLatin) && !unicode.Is(unicode.Latin, r) {
 		cost += costMixed
 	}
@@ -295,7 +308,7 @@ func guessLetters(p []byte) string {
 		if c < utf8.RuneSelf {
 			continue
 		}
-		at := begins
+		at := alone
 		switch {
 		case i > 0 && isLetter(p[i-1]):
 			at = innerLatin
@@ -303,6 +316,8 @@ func guessLetters(p []byte) string {
 			at = inner
 		case i+1 < len(p) && isLetter(p[i+1]):
 			at = beginsLatin
+		case i+1 < len(p) && p[i+1] >= utf8.RuneSelf && p[i+1] != 0xA0:
+			at = begins
 		}
 		count[at][c-0x80]++
 	}
