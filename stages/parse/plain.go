@@ -26,7 +26,10 @@ func (plainHandler) handle(j *job) {
 	doc, charset := decode(j.body, j.d.ContentType)
 	r.Charset, r.Page.Charset = charset, charset
 	out := &j.s.html.out
-	out.Lines(bytes.ReplaceAll(doc, []byte{0}, nil))
+	if bytes.IndexByte(doc, 0) >= 0 {
+		doc = bytes.ReplaceAll(doc, []byte{0}, nil)
+	}
+	out.Lines(doc)
 	out.Break(text.TagNone)
 	r.Text.Full = out.Full(out.All())
 	r.Text.Main = r.Text.Full
