@@ -95,7 +95,7 @@ var domainOffers = []string{
 	"dette domenet er til salgs", "tämä verkkotunnus on myynnissä", "το domain πωλείται", "bu alan adı satılıktır", "bu domain satılıktır",
 	"tên miền này đang được bán", "domain ini dijual", "此域名出售", "本域名出售", "该域名正在出售", "此域名可出售", "域名正在出售", "您正在访问的域名可以转让",
 	"このドメインは売りに出ています", "このドメインは販売中です", "이 도메인은 판매 중입니다", "هذا النطاق للبيع", "الدومين للبيع", "הדומיין למכירה",
-	"این دامنه به فروش می‌رسد",
+	"این دامنه به فروش می\u200cرسد",
 }
 
 func isDomainOffer(title string) bool {

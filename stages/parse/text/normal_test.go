@@ -79,7 +79,7 @@ func byTheBook(s string) string {
 var sampleTexts = []string{
 	"", "one", "One, TWO; three!\nfour 3,000.50 lamps", "L'été à Besançon — l’eau d'un côté: 25 °C", "e\u0301te\u0301 \u0301 x",
 	"STRASSE Straße İstanbul ΣΊΣΥΦΟΣ Ǆ ᾈ Ⅻ", "東京は日本の首都です。ラーメン屋さん ﾗｰﾒﾝ", "ภาษาไทยไม่มี ช่องว่าง", "မြန်မာဘာသာ",
-	"한국어는 띄어 씁니다", "می‌خواهم", "bad\xffbytes\xc3(\xe2\x82", "nul\x00nul \u0085 \u1680 \u2028 \u200b\ufeff", "a\u00adb\u2060c",
+	"한국어는 띄어 씁니다", "می\u200cخواهم", "bad\xffbytes\xc3(\xe2\x82", "nul\x00nul \u0085 \u1680 \u2028 \u200b\ufeff", "a\u00adb\u2060c",
 	"नमस्ते दुनिया পড়া", "col·lecció 1.5 a.b x_y ❤️ 👨‍👩‍👧", "𠀀𠀁 𝐀 𐐀", strings.Repeat("\u0301", 70) + "x", "שלום \"עולם\" צה\u05F4ל",
 }
 
