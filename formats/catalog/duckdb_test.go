@@ -139,7 +139,7 @@ func emptyParts(t *testing.T, f *fixture, crawl string, round int) []manifest.Fi
 
 func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) {
 	f := newFixture(t)
-	no := false
+	no, half := false, 0.5
 	round := func(n int) *manifest.Sealed {
 		return &manifest.Sealed{Crawl: "2026-11", Round: n, Files: []manifest.File{
 			put(t, f, "urls", layout.Table("urls", "2026-11", n, 0), []schema.URLRecord{
@@ -148,7 +148,7 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 			}),
 			put(t, f, "pages", layout.Table("pages", "2026-11", n, 0), []schema.Page{
 				{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{URL: "https://example.org/"}, CaptureColumns: schema.CaptureColumns{FetchTime: noon},
-					Topics: []string{"tea", "o'clock"}, SimHash: -1}, Changed: &no},
+					Topics: []string{"tea", "o'clock"}, SimHash: -1, Scripts: []string{"Latn", "Zyyy"}, ScriptWords: []int32{7, 2}}, Changed: &no, LinkDensity: &half},
 			}),
 		}}
 	}
@@ -158,7 +158,7 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		f.views(t, sealed...),
 		duckdbtest.SQLFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
 		duckdbtest.SQLFile(t, "SELECT count(*) AS n FROM urls_history"),
-		duckdbtest.SQLFile(t, `SELECT fetch_time, CAST(fetch_time AS VARCHAR) AS text, topics, simhash, changed, title FROM pages WHERE crawl = '2026-11' AND round = 1`),
+		duckdbtest.SQLFile(t, `SELECT fetch_time, CAST(fetch_time AS VARCHAR) AS text, topics, simhash, changed, title, script_words, link_density, text_ratio FROM pages WHERE crawl = '2026-11' AND round = 1`),
 	}
 	answers := duckdbtest.Ask(t, files...)
 	want := []map[string]any{
@@ -173,7 +173,7 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		t.Errorf("urls_history has %v rows, want 4", got)
 	}
 	want = []map[string]any{{"fetch_time": "2026-11-02 12:00:00", "text": "2026-11-02 12:00:00", "topics": []any{"tea", "o'clock"},
-		"simhash": "-1", "changed": false, "title": nil}}
+		"simhash": "-1", "changed": false, "title": nil, "script_words": []any{7.0, 2.0}, "link_density": 0.5, "text_ratio": nil}}
 	if diff := cmp.Diff(want, answers[files[3]].Rows); diff != "" {
 		t.Errorf("pages: %s", diff)
 	}

@@ -28,7 +28,8 @@ type TermCounts struct {
 }
 
 // WorkingPage is a row of a fetch segment's pages and of the working run that merge
-// makes of them. Pages as published have no counts: topics are the first of terms.
+// makes of them: a page of pages with its terms, which take some 220 bytes more (of 640
+// without). Pages as published have no counts: topics are the first of terms.
 //
 // It has the pointers of Page once more: the Parquet library reads null into a pointer
 // of an embedded struct as a pointer to zero.

@@ -16,6 +16,9 @@
 // read by, the registry in handlers.go says. Package text chooses the main content and
 // counts words and terms; it is pure algorithm.
 //
+// With Config.MainText another program chooses the main content (package trafilatura);
+// where that fails, package text does.
+//
 // It imports formats packages only. Stage fetch gets a Parser through an interface of
 // its own.
 package parse

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -33,6 +34,9 @@ func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
 	s.finishText(p, r)
 	s.signals(r, doc)
 	s.finishMeta(p, r, all)
+	if r.Page.PageHint == "" && parkedElsewhere(r) {
+		r.Page.PageHint = schema.HintParked
+	}
 }
 
 // mainText chooses the main content of a document that has been read.

@@ -126,6 +126,21 @@ var domainOfferTitles = setOf(`
 	域名出售
 `)
 
+// parkingServices are registered domains whose scripts and frames show offers and
+// advertisements on domains that are not in use, and do nothing else.
+var parkingServices = setOf(`
+	sedoparking.com
+	parkingcrew.net
+	parklogic.com
+	bodis.com
+	bodiscdn.com
+	cashparking.com
+	skenzo.com
+	domainparking.ru
+	parking-lander.com
+	hugedomains.com
+`)
+
 func isDefaultPage(title string) bool {
 	if defaultPages[title] {
 		return true

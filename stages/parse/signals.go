@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -97,7 +98,8 @@ func (s *state) counts(p *Parser, r *Result) {
 //   - soft_404: its title or headline, or a part of the title between dashes and bars,
 //     says nothing but that there is no such page, in one of the languages known; or a
 //     text of very few words says that the page asked for is not there.
-//   - parked: its text offers the domain.
+//   - parked: its text offers the domain (or, see parkedElsewhere, a service that sells
+//     domains fills the page).
 //   - under_construction: its title or headline says nothing else.
 func (s *state) pageHint(r *Result) schema.PageHint {
 	words := r.Page.WordCount
@@ -120,6 +122,24 @@ func (s *state) pageHint(r *Result) schema.PageHint {
 		return schema.HintConstruction
 	}
 	return ""
+}
+
+// parkedElsewhere reports whether a page of very few words and links has its content from
+// a service that fills parked domains.
+func parkedElsewhere(r *Result) bool {
+	if r.Page.WordCount > veryFew || len(r.Links) > veryFew || parkingServices[r.Page.HostRegisteredDomain] {
+		return false
+	}
+	for i := range r.Links {
+		l := &r.Links[i]
+		switch l.Kind {
+		case schema.KindScript, schema.KindIframe, schema.KindFrame, schema.KindRefresh:
+			if p, err := urlkey.Split(l.Target); err == nil && parkingServices[p.RegisteredDomain] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func normalOf(s string) string {

@@ -34,6 +34,8 @@ func TestPageHints(t *testing.T) {
 		{"a domain for sale by its title", titled("example.org is for sale", "example.org", "Price 2,000"), schema.HintParked},
 		{"a domain for sale, German", titled("example.de", "", "Diese Domain steht zum Verkauf."), schema.HintParked},
 		{"an expired domain", titled("example.org", "", "This domain has expired. Is this your domain? Renew now."), schema.HintParked},
+		{"a domain that a service fills", `<html><head><title>example.org</title><script src="https://img.sedoparking.com/js/jquery.js"></script></head><body></body></html>`, schema.HintParked},
+		{"a frame of a service", `<frameset><frame src="https://www.parkingcrew.net/lander?d=example.org"></frameset>`, schema.HintParked},
 		{"nginx", titled("Welcome to nginx!", "Welcome to nginx!", "If you see this page, the nginx web server is successfully installed."), schema.HintDefault},
 		{"Apache", titled("Apache2 Ubuntu Default Page: It works", "", "This is the default welcome page used to test the correct operation."), schema.HintDefault},
 		{"Apache, short", titled("", "It works!"), schema.HintDefault},
@@ -52,6 +54,7 @@ func TestPageHints(t *testing.T) {
 		{"how to see nginx's page", titled("Welcome to nginx! How to get rid of it", "Hello", "Edit the file."), ""},
 		{"just a moment of poetry", titled("Just a moment of peace", "Just a moment of peace", "A poem."), ""},
 		{"content", titled("Lighthouse", "Lighthouse", prose), ""},
+		{"a link to a service", `<p>See <a href="https://www.sedoparking.com/">them</a></p>`, ""},
 		{"nothing", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

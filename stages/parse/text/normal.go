@@ -3,6 +3,7 @@ package text
 import (
 	"crypto/sha1"
 	"encoding/base32"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -13,7 +14,7 @@ import (
 // memory from text to text; the zero value is ready.
 type Normal struct {
 	Bytes []byte
-	lines []int // where lines of the text begin in Bytes; the first, at 0, is not listed
+	lines []int32 // where lines of the text begin in Bytes; the first, at 0, is not listed
 }
 
 // Of takes the next text, whose lines are blocks.
@@ -21,7 +22,7 @@ func (n *Normal) Of(s string) {
 	if !composed(s) {
 		s = norm.NFC.String(s) // s itself where it is composed
 	}
-	dst := n.Bytes[:0]
+	dst := slices.Grow(n.Bytes[:0], len(s))
 	n.lines = n.lines[:0]
 	space, line := false, false
 	for i := 0; i < len(s); {
@@ -45,7 +46,7 @@ func (n *Normal) Of(s string) {
 		if space && len(dst) > 0 {
 			dst = append(dst, ' ')
 			if line {
-				n.lines = append(n.lines, len(dst))
+				n.lines = append(n.lines, int32(len(dst)))
 			}
 		}
 		space, line = false, false

@@ -135,7 +135,7 @@ func FuzzNormal(f *testing.F) {
 			t.Errorf("%q: %q", s, n.Bytes)
 		}
 		for _, l := range n.lines {
-			if l <= 0 || l >= len(n.Bytes) || n.Bytes[l-1] != ' ' {
+			if l <= 0 || int(l) >= len(n.Bytes) || n.Bytes[l-1] != ' ' {
 				t.Errorf("%q: a line begins at %d of %q", s, l, n.Bytes)
 			}
 		}

@@ -30,7 +30,7 @@ const maxTerm = 64
 // between them. The zero value is ready; it is for one goroutine.
 type Terms struct {
 	text  []byte
-	lines []int
+	lines []int32
 	stop  *stopList
 	ids   []entry
 	pairs []pair
@@ -121,10 +121,10 @@ func (t *Terms) follows(start int, c, b class) bool {
 	if start != t.end+1 || t.text[t.end] != ' ' {
 		return false
 	}
-	for len(t.lines) > 0 && t.lines[0] < start {
+	for len(t.lines) > 0 && int(t.lines[0]) < start {
 		t.lines = t.lines[1:]
 	}
-	return len(t.lines) == 0 || t.lines[0] != start
+	return len(t.lines) == 0 || int(t.lines[0]) != start
 }
 
 // table returns an empty table for n words, of a size that is a power of two.

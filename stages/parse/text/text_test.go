@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,4 +129,51 @@ func TestOutlineKeepsToItsLimits(t *testing.T) {
 	if got := o.Full(o.All()); got != "x" || len(o.elems) != maxElems || o.cur != 0 {
 		t.Errorf("%q in %d elements, %d open", got, len(o.elems), o.cur)
 	}
+}
+
+// FuzzOutline builds an outline from bytes: what is chosen of it are lines of what is
+// visible of it, in order.
+func FuzzOutline(f *testing.F) {
+	f.Add([]byte("\x00a text of some length that reads like prose, as it has words\x01\x05\x02more\x03\x04"))
+	f.Add([]byte("\x00\x10\x20\x30x\x01y\x02z\x03\x06\x07"))
+	atoms := []atom.Atom{atom.Div, atom.Main, atom.Article, atom.Nav, atom.Footer, atom.P, atom.Section, atom.Aside}
+	hints := []Hint{0, Hidden, Clutter, Clutter | Imprint, Caption, Control, InMain, InArticle}
+	var o Outline
+	f.Fuzz(func(t *testing.T, script []byte) {
+		o.Reset(1 << 12)
+		for i := 0; i < len(script); i++ {
+			switch b := script[i]; b & 7 {
+			case 0, 1:
+				a := atoms[b>>3&7]
+				o.Open(a, OfElement(a)|hints[b>>5])
+			case 2:
+				o.Close()
+			case 3:
+				o.Break(Tag(b>>3) % (TagQuote + 1))
+			case 4:
+				o.SetLink(b&8 != 0)
+			default:
+				end := min(len(script), i+1+int(b>>2))
+				o.Text(script[i+1 : end])
+				i = end - 1
+			}
+		}
+		o.Break(TagNone)
+		full := o.Full(o.All())
+		rest := strings.Split(full, "\n")
+		for line := range strings.SplitSeq(o.Main(), "\n") {
+			if line == "" {
+				continue
+			}
+			i := slices.Index(rest, line)
+			if i < 0 {
+				t.Fatalf("%q is no line of %q, or not in order", line, full)
+			}
+			rest = rest[i+1:]
+		}
+		if v, ok := o.LinkDensity(); ok && !(v >= 0 && v <= 1) || ok != (full != "") {
+			t.Errorf("link density %v, %v of %q", v, ok, full)
+		}
+		_ = o.Heading()
+	})
 }
