@@ -184,11 +184,12 @@ func (m *message) recogniseHead() (headKind, error) {
 func (s *source) peekLine(n int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
+		b = b[:min(len(b), n)] // however much has come
 		if i := bytes.IndexByte(b, '\n'); i >= 0 {
 			return b[:i], nil
 		}
-		if len(b) >= n {
-			return b[:n], nil
+		if len(b) == n {
+			return b, nil
 		}
 		if err := s.fill(); err != nil {
 			return s.buf[s.start:s.end], err
