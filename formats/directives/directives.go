@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Robots are the directives of meta robots and X-Robots-Tag that are in force for
@@ -106,8 +107,8 @@ func isFor(name, agent string) bool {
 
 // add takes one directive, or several that only white space separates.
 func (d *Robots) add(item string) {
-	if strings.ContainsAny(item, space) && isWords(item) {
-		for w := range strings.FieldsSeq(item) {
+	if strings.ContainsFunc(item, isSpace) && isWords(item) {
+		for w := range strings.FieldsFuncSeq(item, isSpace) {
 			d.one(fold(w), true)
 		}
 		return
@@ -122,7 +123,7 @@ var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "
 func isWord(folded string) bool { return slices.Contains(words[:], folded) }
 
 func isWords(item string) bool {
-	for w := range strings.FieldsSeq(item) {
+	for w := range strings.FieldsFuncSeq(item, isSpace) {
 		if !isWord(fold(w)) {
 			return false
 		}
@@ -183,9 +184,10 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-const space = " \t\n\f\r\v"
+// isSpace knows white space and control characters, which stand in no column.
+func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
-func trim(s string) string { return strings.Trim(s, space) }
+func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
 // fold gives a text as it is listed: lower case, white space folded, valid, bounded.
 func fold(s string) string {
@@ -196,5 +198,10 @@ func fold(s string) string {
 	if !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '!' || c > '~' || 'A' <= c && c <= 'Z' }) {
 		return s
 	}
-	return strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(s, "\uFFFD"))), " ")
+	return oneLine(strings.ToLower(s))
+}
+
+// oneLine folds white space.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), isSpace), " ")
 }

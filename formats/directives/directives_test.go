@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,7 +69,7 @@ func TestXRobotsTag(t *testing.T) {
 		{"semicolons for commas", []string{"noindex; noarchive"}, said{"ia", "noindex,noarchive", ""}},
 		{"words that are no directives", []string{"please do not noindex"}, said{"", "please do not noindex", ""}},
 		{"what matters stands behind much", []string{strings.Repeat("x,y"+strings.Repeat("z", 90)+",", 2000) + "noindex"}, said{"i", "x,y" + strings.Repeat("z", 63) + ",noindex", ""}},
-		{"bytes", []string{"\xff\x00, noindex\xff"}, said{"", "\uFFFD\x00,noindex\uFFFD", ""}},
+		{"bytes", []string{"\xff\x00, noindex\xff"}, said{"", "\uFFFD,noindex\uFFFD", ""}},
 		{"nothing", []string{"", ",,", " "}, said{}},
 	}
 	for _, tt := range tests {
@@ -114,6 +115,18 @@ func TestOthersAreBounded(t *testing.T) {
 	d.Meta("noarchive")
 	if n := len(strings.Split(d.String(), ",")); n != maxOthers+1 || !d.NoArchive {
 		t.Errorf("%d directives are listed", n)
+	}
+}
+
+func TestControlCharactersAreWhiteSpace(t *testing.T) {
+	var d Robots
+	d.Field("a\x01b\x08, \x00noarchive\x7Fnoindex\u0085", "")
+	if got, want := of(&d), (said{"ia", "a b,noarchive,noindex", ""}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	var m TDM
+	if m.PolicyAt("\x01https://example.com/\x00p\xFF"); m.Policy != "https://example.com/ p\uFFFD" {
+		t.Errorf("policy %q", m.Policy)
 	}
 }
 
@@ -178,6 +191,9 @@ func FuzzDirectives(f *testing.F) {
 		d.Meta(value)
 		if !utf8.ValidString(d.String()) {
 			t.Errorf("%q is not valid UTF-8", d.String())
+		}
+		if strings.ContainsFunc(d.String(), unicode.IsControl) {
+			t.Errorf("%q holds control characters", d.String())
 		}
 		if limit := (maxOthers + len(words)) * (3*maxItem + 1); len(d.String()) > limit {
 			t.Errorf("%d bytes are listed", len(d.String()))

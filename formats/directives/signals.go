@@ -119,6 +119,6 @@ func (t *TDM) Reservation(value string) {
 // PolicyAt takes a value of tdm-policy; the first counts.
 func (t *TDM) PolicyAt(value string) {
 	if value = trim(value); t.Policy == "" && len(value) <= maxPolicy {
-		t.Policy = strings.ToValidUTF8(value, "\uFFFD")
+		t.Policy = oneLine(value)
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 )
 
 // jsonFeedVersion begins the URL that a JSON Feed names as its version.
@@ -25,23 +23,55 @@ func looksLikeJSON(head []byte) bool {
 // jsonItem is an item of a JSON Feed, as far as it is read. What has another type than
 // it should have is left out.
 type jsonItem struct {
-	ID          any           `json:"id"`
-	URL         jsonText      `json:"url"`
-	External    jsonText      `json:"external_url"`
-	Title       jsonText      `json:"title"`
-	Summary     jsonText      `json:"summary"`
-	Text        jsonText      `json:"content_text"`
-	HTML        jsonText      `json:"content_html"`
-	Image       jsonText      `json:"image"`
-	Published   jsonText      `json:"date_published"`
-	Modified    jsonText      `json:"date_modified"`
-	Attachments []jsonFeedRef `json:"attachments"`
+	ID          jsonText `json:"id"`
+	URL         jsonText `json:"url"`
+	External    jsonText `json:"external_url"`
+	Title       jsonText `json:"title"`
+	Summary     jsonText `json:"summary"`
+	Text        jsonText `json:"content_text"`
+	HTML        jsonText `json:"content_html"`
+	Image       jsonText `json:"image"`
+	Published   jsonText `json:"date_published"`
+	Modified    jsonText `json:"date_modified"`
+	Attachments jsonRefs `json:"attachments"`
 }
 
 type jsonFeedRef struct {
 	URL   jsonText `json:"url"`
 	Title jsonText `json:"title"`
 	Name  jsonText `json:"name"`
+}
+
+// jsonRefs are the objects of a list, as far as its first maxExtras elements are some;
+// anything else is taken for none.
+type jsonRefs []jsonFeedRef
+
+// UnmarshalJSON implements json.Unmarshaler. It takes an element at a time: a list of
+// numbers would take many times its size as a list of objects.
+func (l *jsonRefs) UnmarshalJSON(p []byte) error {
+	*l = nil
+	if len(p) == 0 || p[0] != '[' {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(p))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for n := 0; n < maxExtras && d.More(); n++ {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		if raw[0] != '{' {
+			continue
+		}
+		var ref jsonFeedRef
+		if err := json.Unmarshal(raw, &ref); err != nil {
+			return err
+		}
+		*l = append(*l, ref)
+	}
+	return nil
 }
 
 // jsonText is a string; anything else is taken for none.
@@ -57,61 +87,75 @@ func (t *jsonText) UnmarshalJSON(p []byte) error {
 }
 
 // readJSON reads a JSON Feed (jsonfeed.org, 1.1). Items that came before a syntax
-// error have been given.
+// error have been given; one that is longer than maxValue is passed over.
 func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
-	j := &jsonReader{d: json.NewDecoder(r), sum: Summary{Kind: JSON}, max: max, each: each}
+	j := &jsonReader{in: jsonStream{r: r}, sum: Summary{Kind: JSON}, max: max, each: each}
 	err := j.run()
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+	if errors.Is(err, errJSON) || errors.Is(err, io.EOF) {
 		j.sum.Cut, err = true, nil
 	}
 	return j.sum, err
 }
 
 type jsonReader struct {
-	d    *json.Decoder
+	in   jsonStream
 	sum  Summary
 	max  int
 	each func(*Entry) bool
 }
 
 func (j *jsonReader) run() error {
-	if _, err := j.d.Token(); err != nil { // the brace that looksLikeJSON saw
+	if err := j.in.delim('{'); err != nil {
 		return err
 	}
-	for j.d.More() {
-		key, err := j.d.Token()
+	for {
+		if more, err := j.in.more('}'); err != nil || !more {
+			return err
+		}
+		raw, err := j.in.value()
 		if err != nil {
 			return err
 		}
-		if key == "items" {
+		var key jsonText
+		if json.Unmarshal(raw, &key) != nil {
+			return errJSON
+		}
+		if err := j.in.delim(':'); err != nil {
+			return err
+		}
+		c, err := j.in.next()
+		if err != nil {
+			return err
+		}
+		if key == "items" && c == '[' {
 			if more, err := j.items(); err != nil || !more {
 				return err
 			}
 			continue
 		}
-		var raw json.RawMessage
-		if err := j.d.Decode(&raw); err != nil {
+		if raw, err = j.in.value(); err != nil {
 			return err
 		}
-		j.head(fmt.Sprint(key), raw)
+		if raw != nil {
+			j.head(string(key), raw)
+		}
 	}
-	return nil
 }
 
 // head takes what the feed says of itself.
-func (j *jsonReader) head(key string, raw json.RawMessage) {
+func (j *jsonReader) head(key string, raw []byte) {
 	var v jsonText
 	switch key {
 	case "authors":
-		var authors []jsonFeedRef
+		var authors jsonRefs
 		if json.Unmarshal(raw, &authors) == nil && len(authors) > 0 {
-			j.sum.Author = cut(string(authors[0].Name), MaxSummary)
+			j.sum.Author = plainJSON(authors[0].Name)
 		}
 		return
 	case "author":
 		var author jsonFeedRef
 		if json.Unmarshal(raw, &author) == nil {
-			j.sum.Author = firstOf(j.sum.Author, cut(string(author.Name), MaxSummary))
+			j.sum.Author = firstOf(j.sum.Author, plainJSON(author.Name))
 		}
 		return
 	case "title", "description", "language", "home_page_url", "feed_url", "next_url":
@@ -128,7 +172,7 @@ func (j *jsonReader) head(key string, raw json.RawMessage) {
 	case key == "description":
 		j.sum.Description = plainJSON(v)
 	case key == "language":
-		j.sum.Lang = cut(string(v), 64)
+		j.sum.Lang = cut(fold(cut(string(v), maxMarkup)), 64)
 	}
 	if len(j.sum.Links) > maxFeedLinks {
 		j.sum.Links = j.sum.Links[:maxFeedLinks]
@@ -137,23 +181,25 @@ func (j *jsonReader) head(key string, raw json.RawMessage) {
 
 // plainJSON is a text without markup, which < does not begin in it.
 func plainJSON(v jsonText) string {
-	return cut(strings.Join(strings.Fields(cut(string(v), maxMarkup)), " "), MaxSummary)
+	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
 // items gives the items; false ends the read.
 func (j *jsonReader) items() (more bool, err error) {
-	open, err := j.d.Token()
-	if err != nil || open != json.Delim('[') {
+	if err := j.in.delim('['); err != nil {
 		return false, err
 	}
-	for j.d.More() {
-		var raw json.RawMessage
-		if err := j.d.Decode(&raw); err != nil {
+	for {
+		if more, err := j.in.more(']'); err != nil || !more {
+			return err == nil, err
+		}
+		raw, err := j.in.value()
+		if err != nil {
 			return false, err
 		}
 		var it jsonItem
-		if json.Unmarshal(raw, &it) != nil {
-			continue // no object, or attachments that are no list: the others may be
+		if raw == nil || json.Unmarshal(raw, &it) != nil {
+			continue // too long, or no object: the others may be
 		}
 		e := it.entry()
 		if e.Loc == "" || len(e.Loc) > MaxLoc {
@@ -168,14 +214,11 @@ func (j *jsonReader) items() (more bool, err error) {
 			return false, nil
 		}
 	}
-	_, err = j.d.Token()
-	return true, err
 }
 
 func (it *jsonItem) entry() *Entry {
-	id, _ := it.ID.(string)
 	e := &Entry{Priority: -1, Title: plainJSON(it.Title), Summary: firstOf(plainJSON(it.Summary), plainJSON(it.Text))}
-	for _, loc := range [...]string{string(it.URL), string(it.External), id} {
+	for _, loc := range [...]string{string(it.URL), string(it.External), string(it.ID)} {
 		if e.Loc == "" && (isHTTP([]byte(loc)) || loc == string(it.URL)) {
 			e.Loc = reference([]byte(loc))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
@@ -49,6 +50,14 @@ func words(p []byte) string {
 		p = out
 	}
 	return strings.ToValidUTF8(string(p), "\uFFFD")
+}
+
+// fold folds the white space of a text and trims it. Control characters count as white
+// space, and so do zero width spaces, as in the texts of pages.
+func fold(s string) string { return strings.Join(strings.FieldsFunc(s, isSpace), " ") }
+
+func isSpace(r rune) bool {
+	return r <= ' ' || r >= 0x7F && (unicode.IsSpace(r) || r <= 0x9F || r == 0xFEFF || r == 0x200B)
 }
 
 // trimRune cuts an incomplete rune off the end of p.
@@ -110,7 +119,7 @@ const maxMarkup = 64 << 10
 func plain(p []byte, max int) string {
 	p = p[:min(len(p), maxMarkup)]
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
-		return cut(strings.Join(strings.Fields(words(p)), " "), max)
+		return cut(fold(words(p)), max)
 	}
 	out := make([]byte, 0, min(len(p), 2*max+maxEntity))
 	skipped := ""
@@ -146,7 +155,7 @@ func plain(p []byte, max int) string {
 		}
 		p = p[tagEnd(p):]
 	}
-	return cut(strings.Join(strings.Fields(words(out)), " "), max)
+	return cut(fold(words(out)), max)
 }
 
 // tagName is the name that a tag begins with, behind its < and with or without a slash.

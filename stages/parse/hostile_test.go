@@ -154,6 +154,12 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"a feed", "application/rss+xml", fill("<rss>", "<item><title>A title</title><link>/a</link><description>A &lt;b&gt; word</description></item>"), 64},
 		{"a feed's unended text", "application/rss+xml", fill("<rss><item><description>", "&lt;p>A<p> word"), 32},
 		{"a JSON feed", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[`, `{"url":"/a","title":"A title"},`), 128},
+		{"a JSON feed's attachments that are numbers", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"/a","attachments":[`, `0,`), 16},
+		{"items of such attachments", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[`, `{"url":"/a","attachments":[`+strings.Repeat("0,", 1<<18)+`0]},`), 128},
+		{"a JSON feed's authors that are numbers", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","authors":[`, `0,`), 16},
+		{"a JSON feed's id that is a list", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"/a","id":[`, `0,`), 16},
+		{"ids that are lists", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[`, `{"url":"/a","id":[`+strings.Repeat("0,", 1<<18)+`0]},`), 128},
+		{"a JSON feed's brackets", "application/feed+json", fill(`{"version":"https://jsonfeed.org/version/1.1","items":[`, `[`), 16},
 		{"NULs", "text/html", fill("", "\x00"), 64},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
