@@ -30,17 +30,30 @@ func (x *reader) openItem(more bool) {
 	})
 }
 
-// join makes ref absolute; base may be relative itself, or empty.
+// join makes ref absolute; base may be relative itself, or empty. What is no reference
+// is returned as it stands.
 func join(base, ref string) string {
 	b, err := url.Parse(base)
 	if err != nil || base == "" {
 		return ref
 	}
-	r, err := b.Parse(ref)
-	if err != nil {
-		return base
+	r, err := url.Parse(ref)
+	switch {
+	case err != nil:
+		return ref
+	case b.IsAbs() || b.Host != "" || strings.HasPrefix(base, "/"):
+		return b.ResolveReference(r).String()
+	case r.IsAbs() || r.Host != "" || strings.HasPrefix(ref, "/"):
+		return ref
 	}
-	return r.String()
+	// Both are relative: RFC 3986, 5.2.3. Whoever makes it absolute removes dots.
+	if i := strings.IndexAny(base, "?#"); i >= 0 {
+		base = base[:i]
+	}
+	if r.Path != "" {
+		base = base[:strings.LastIndexByte(base, '/')+1]
+	}
+	return base + ref
 }
 
 // startInItem takes an element of a feed's entry.
@@ -88,10 +101,6 @@ func (x *reader) startInItem(prefix, local, name []byte, more, empty bool) {
 	case "link":
 		x.link(name, more, empty)
 	case "guid":
-		x.isLink = true
-		x.attrs(more, func(key, val []byte) {
-			x.isLink = x.isLink && !(string(key) == "ispermalink" && string(val) == "false")
-		})
 		x.begin(fieldGUID, name, empty)
 	case "pubdate", "published", "issued", "created", "date":
 		x.begin(fieldPublished, name, empty)
@@ -116,7 +125,7 @@ func (x *reader) startInItem(prefix, local, name []byte, more, empty bool) {
 
 // link takes a link: of RSS its text, of Atom its attributes, whatever the feed is.
 func (x *reader) link(name []byte, more, empty bool) {
-	rel, href, typ := "alternate", "", ""
+	rel, href, typ, base := "alternate", "", "", ""
 	x.attrs(more, func(key, val []byte) {
 		switch string(key) {
 		case "rel":
@@ -125,8 +134,13 @@ func (x *reader) link(name []byte, more, empty bool) {
 			href = reference(val)
 		case "type":
 			typ = words(val[:min(len(val), 64)])
+		case "xml:base":
+			base = reference(val)
 		}
 	})
+	if href != "" && len(href) <= MaxLoc && len(base) <= MaxLoc {
+		href = join(base, href) // the entry's base counts for what is relative still
+	}
 	e := &x.entry
 	switch {
 	case href == "":
@@ -232,6 +246,8 @@ func (x *reader) feedLink(name []byte, more, empty bool) {
 			l.Rel = strings.ToLower(words(val[:min(len(val), 64)]))
 		case "href":
 			l.Href = reference(val)
+		case "xml:base":
+			l.Base = join(x.feedBase, reference(val))
 		}
 	})
 	if l.Href == "" {
@@ -271,7 +287,10 @@ func (x *reader) setOfFeed(v []byte) {
 // finishItem completes an entry of a feed.
 func (x *reader) finishItem() {
 	e := &x.entry
-	if e.Loc == "" && x.guid != "" && (x.isLink || isHTTP([]byte(x.guid))) {
+	// A guid is a permanent link unless isPermaLink says that it is none; what is written
+	// shows that better: numbers and UUIDs without the attribute are as common as URLs
+	// with isPermaLink="false".
+	if e.Loc == "" && isHTTP([]byte(x.guid)) {
 		e.Loc = x.guid
 	}
 	if e.Summary == "" {

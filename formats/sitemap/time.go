@@ -12,15 +12,17 @@ var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
 	"2006-01-02T15:04:05",
+	"2006-01-02T15:04:05Z07",
 	"2006-01-02T15:04Z07:00",
+	"2006-01-02T15:04Z07",
 	"2006-01-02T15:04Z0700",
 	"2006-01-02T15:04",
 	"2006-01-02",
 	"2006-1-2",
 	"2006-01-02T15:04:05 Z07:00",
 	"2006-01-02 15:04:05Z07:00",
+	"2006-01-02 15:04:05Z07",
 	"2006-01-02 15:04:05 Z0700",
-	"2006-01-02 15:04:05 MST",
 	"2006-01-02 15:04:05",
 	"2006-01-02 15:04",
 	"2006-01",
@@ -28,18 +30,16 @@ var layouts = []string{
 	"20060102T150405Z0700",
 	"20060102",
 	"Mon, 2 Jan 2006 15:04:05 Z0700",
-	"Mon, 2 Jan 2006 15:04:05 MST",
+	"Mon, 2 Jan 2006 15:04:05",
 	"Mon, 2 Jan 2006 15:04 Z0700",
-	"Mon, 2 Jan 2006 15:04 MST",
+	"Mon, 2 Jan 2006 15:04",
 	"Mon, 2 Jan 06 15:04:05 Z0700",
-	"Mon, 2 Jan 06 15:04:05 MST",
+	"Mon, 2 Jan 06 15:04:05",
 	"Mon, 2 Jan 2006",
 	"2 Jan 2006 15:04:05 Z0700",
-	"2 Jan 2006 15:04:05 MST",
 	"2 Jan 2006 15:04 Z0700",
-	"2 Jan 2006 15:04 MST",
+	"2 Jan 2006 15:04",
 	"2 Jan 06 15:04:05 Z0700",
-	"2 Jan 06 15:04:05 MST",
 	"2 Jan 2006 15:04:05",
 	"2 Jan 06 15:04:05",
 	"2 Jan 2006",
@@ -50,16 +50,95 @@ var layouts = []string{
 	"Jan 2, 2006 3:04 PM",
 	"January 2, 2006 3:04 PM",
 	"Monday, January 2, 2006",
-	"Mon Jan 2 15:04:05 MST 2006",
 	"Mon Jan 2 15:04:05 2006",
+	"Mon Jan 2 2006 15:04:05", // ECMAScript's
 	"2006/01/02 15:04:05",
 	"2006/01/02",
 	"2006.01.02",
 }
 
-// zones are the offsets, in hours, of the zone names that RFC 822, 5.1 defines;
-// package time takes any name for UTC.
-var zones = map[string]int{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+// zones are the offsets, in minutes, of the names of time zones: those that RFC 822, 5.1
+// defines, and others that have one meaning on the web, or one that outnumbers the
+// others by far (BST is Britain's). A name that has several, such as IST, and any that
+// is not listed stands for UTC.
+var zones = map[string]int{
+	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
+	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
+	"AKST": -9 * 60, "AKDT": -8 * 60, "HST": -10 * 60, "BRT": -3 * 60,
+	"BST": 60, "WEST": 60, "CET": 60, "CEST": 2 * 60, "MEZ": 60, "MESZ": 2 * 60, "MET": 60, "MEST": 2 * 60,
+	"EET": 2 * 60, "EEST": 3 * 60, "SAST": 2 * 60, "MSK": 3 * 60, "PKT": 5 * 60, "HKT": 8 * 60, "SGT": 8 * 60, "AWST": 8 * 60,
+	"JST": 9 * 60, "KST": 9 * 60, "ACST": 9*60 + 30, "ACDT": 10*60 + 30, "AEST": 10 * 60, "AEDT": 11 * 60, "NZST": 12 * 60, "NZDT": 13 * 60,
+}
+
+// maxZone is how long the name of a zone may be, bytes.
+const maxZone = 5
+
+// cutZone takes the name of a zone off the end of a date with a time, or from before
+// the year at its end (ctime's and asctime's form), and returns the offset that it
+// stands for: package time would look names up in the machine's own zone. UTC+2 and
+// GMT+02:00 are two hours before 00:00 UTC.
+func cutZone(s string) (rest string, offset time.Duration) {
+	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
+		s = strings.TrimRight(s[:i], " ") // a comment (RFC 822, 3.4.3), which repeats the zone
+	}
+	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
+		if before, offset := cutZone(s[:n]); len(before) < n {
+			return before + s[n:], offset
+		}
+	}
+	end := len(s)
+	for end > 0 && (s[end-1] >= '0' && s[end-1] <= '9' || s[end-1] == ':') {
+		end--
+	}
+	suffix := ""
+	if end > 0 && end < len(s) && (s[end-1] == '+' || s[end-1] == '-') {
+		end--
+		suffix = s[end:]
+	} else {
+		end = len(s)
+	}
+	start := end
+	for start > 0 && (s[start-1]|0x20 >= 'a' && s[start-1]|0x20 <= 'z') {
+		start--
+	}
+	name := strings.ToUpper(s[start:end])
+	rest = strings.TrimRight(s[:start], " ")
+	if len(name) == 0 || len(name) > maxZone || strings.IndexByte(rest, ':') < 0 {
+		return s, 0
+	}
+	minutes, known := zones[name]
+	if !known && (len(name) < 3 || name != s[start:end]) {
+		return s, 0 // AM, PM, and words
+	}
+	if suffix != "" {
+		more, ok := minutesOf(suffix)
+		if !ok || minutes != 0 || !known {
+			return s, 0
+		}
+		minutes = more
+	}
+	return rest, time.Duration(minutes) * time.Minute
+}
+
+// minutesOf reads the offset behind UTC or GMT: +2, +02, +0200, +02:00.
+func minutesOf(s string) (int, bool) {
+	digits := strings.Replace(s[1:], ":", "", 1)
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || len(digits) > 4 {
+		return 0, false
+	}
+	if len(digits) <= 2 {
+		n *= 100
+	}
+	minutes := int(n/100*60 + n%100)
+	if n%100 > 59 || minutes > 15*60 {
+		return 0, false
+	}
+	if s[0] == '-' {
+		minutes = -minutes
+	}
+	return minutes, true
+}
 
 // millis is ParseTime for bytes, in milliseconds.
 func millis(p []byte) (int64, bool) {
@@ -111,7 +190,7 @@ func common(p []byte) (time.Time, bool) {
 }
 
 // ParseTime reads a date as sitemaps, feeds and pages write it. A date without an
-// offset is UTC. Dates before 1970 or after 2199 are refused: they are mistakes
+// offset is UTC, wherever it is read. Dates before 1970 or after 2199 are refused: they are mistakes
 // (0001-01-01 is a common one).
 func ParseTime(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
@@ -125,19 +204,21 @@ func ParseTime(s string) (time.Time, bool) {
 		t := time.UnixMilli(n).UTC()
 		return t, n > 0 && t.Year() <= 2199
 	}
+	s, offset := cutZone(s)
+	if n := len(s) - 2; n > 0 && s[n]|0x20 >= 'a' && strings.EqualFold(s[n+1:], "m") {
+		s = s[:n] + strings.ToUpper(s[n:]) // am, pm
+	}
 	// What comes first decides which layouts are worth a try.
 	numeric := s[0] >= '0' && s[0] <= '9' && (len(s) < 5 || s[4] < 'A')
 	for _, layout := range layouts {
 		if numeric != (layout[0] == '2' && (len(layout) < 5 || layout[4] < 'A')) {
 			continue
 		}
-		t, err := time.Parse(layout, s)
+		t, err := time.ParseInLocation(layout, s, time.UTC)
 		if err != nil {
 			continue
 		}
-		if name, offset := t.Zone(); offset == 0 {
-			t = t.Add(-time.Duration(zones[name]) * time.Hour)
-		}
+		t = t.Add(-offset)
 		if y := t.Year(); y < 1970 || y > 2199 {
 			return time.Time{}, false
 		}

@@ -81,7 +81,6 @@ type reader struct {
 	entry    Entry
 	content  string // of the entry, where it has no summary
 	guid     string
-	isLink   bool // guid is a permanent link
 	modified bool // LastMod is that of a modification
 
 	feedBase string
@@ -353,7 +352,7 @@ func (x *reader) finish() bool {
 	}
 	x.entry = Entry{Priority: -1, Base: x.feedBase, Alternates: e.Alternates[:0], Images: e.Images[:0], Videos: e.Videos[:0], Enclosures: e.Enclosures[:0]}
 	x.open, x.field, x.in = false, noField, withinNothing
-	x.guid, x.isLink, x.modified, x.content = "", false, false, ""
+	x.guid, x.modified, x.content = "", false, ""
 	x.buf, x.bare = x.buf[:0], x.bare[:0]
 	return more
 }
