@@ -47,7 +47,7 @@ func (b *byline) text(all string) string {
 // rel=author. Of each, what is an address and no name is passed over.
 func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	for _, s := range [...]string{m.author, m.ld.author(), m.otherAuthor, m.itempropAuthor, itemprop, relAuthor} {
-		if s = cleanName(s); s != "" {
+		if s = cleanName(strings.ReplaceAll(s, nameBreak, ", ")); s != "" {
 			return s
 		}
 	}

@@ -149,28 +149,45 @@ func (l *jsonLD) authorsOf(n *ldNode) (names []string) {
 	return names
 }
 
-// ofPage gives the nodes whose dates and authors are the page's: articles and the
-// like first, then others but for those that are about something else.
+// aboutness ranks how much the dates and the authors of a node are the page's.
+type aboutness uint8
+
+const (
+	ofArticle aboutness = iota // a document of its own: Article, NewsArticle, BlogPosting, Report …
+	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
+	ofUntyped                  // it does not say what it is, or no more than that it was created
+	ofOther                    // what the page is about: a film is older than the page on it
+)
+
+// aboutness is the best of what the node's types give (schema.org).
+func (n *ldNode) aboutness() aboutness {
+	if len(n.types) == 0 {
+		return ofUntyped
+	}
+	best := ofOther
+	for _, t := range n.types {
+		switch {
+		case strings.HasSuffix(t, "Article"), strings.HasSuffix(t, "Posting") && t != "JobPosting", t == "Report":
+			return ofArticle
+		case strings.HasSuffix(t, "Page"):
+			best = ofWebPage
+		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // which are written where they are published
+			best = min(best, ofUntyped)
+		}
+	}
+	return best
+}
+
+// ofPage gives the nodes whose dates and authors are the page's: articles first, then
+// pages, then what has no type, whatever their order on the page.
 func (l *jsonLD) ofPage(yield func(*ldNode) bool) {
-	for _, articles := range [...]bool{true, false} {
+	for about := ofArticle; about < ofOther; about++ {
 		for i := range l.nodes {
-			n := &l.nodes[i]
-			if n.article() != articles || !articles && n.is("Question", "Answer", "Comment", "Review", "ImageObject", "Person", "Organization", "WebSite") {
-				continue
-			}
-			if !yield(n) {
+			if n := &l.nodes[i]; n.aboutness() == about && !yield(n) {
 				return
 			}
 		}
 	}
-}
-
-// article reports whether a node is a document of its own (schema.org: Article,
-// NewsArticle, TechArticle, BlogPosting, Report …).
-func (n *ldNode) article() bool {
-	return slices.ContainsFunc(n.types, func(t string) bool {
-		return strings.HasSuffix(t, "Article") || strings.HasSuffix(t, "Posting") && t != "JobPosting" || t == "Report"
-	})
 }
 
 // dates takes the page's dates.
@@ -181,6 +198,11 @@ func (l *jsonLD) dates(published, modified *dated) {
 	}
 	for n := range l.ofPage {
 		published.set(n.created, byCreated)
+	}
+	for i := range l.nodes { // a video is put on the page when it is uploaded, or not long before
+		if n := &l.nodes[i]; n.is("VideoObject", "AudioObject") {
+			published.set(n.created, byCreated)
+		}
 	}
 }
 

@@ -112,22 +112,29 @@ func (l *linkList) addTag(kind schema.LinkKind, a attr, t *tagAttrs, in part) *r
 	return r
 }
 
-// keepRel keeps a rel attribute, lower case and folded.
+// keepRel keeps a rel attribute, lower case and folded: the words of it that maxRel
+// has room for, or of a first one that is longer its beginning. All words are looked
+// at for one that forbids to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
 	}
 	s.start = uint32(len(l.bytes))
-	for w := range bytes.FieldsFuncSeq(upTo(rel, maxRel), isSpace) {
-		w = lower(w)
+	full := false
+	for w := range bytes.FieldsFuncSeq(rel, isSpace) {
+		w = lower(upTo(w, maxRel+1))
 		switch string(w) {
 		case "nofollow", "ugc", "sponsored":
 			nofollow = true
 		}
-		if len(l.bytes) > int(s.start) {
+		kept := len(l.bytes) - int(s.start)
+		if full = full || kept > 0 && kept+1+len(w) > maxRel; full {
+			continue
+		}
+		if kept > 0 {
 			l.bytes = append(l.bytes, ' ')
 		}
-		l.bytes = append(l.bytes, w...)
+		l.bytes = append(l.bytes, upTo(w, maxRel)...)
 	}
 	s.end = uint32(len(l.bytes))
 	return s, nofollow

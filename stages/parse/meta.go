@@ -12,8 +12,8 @@ type meta struct {
 	agent string // our product token, lower case: directives may be for us alone
 
 	title, description, keywords, newsKeywords, generator string
-	author                                                string // meta author
-	otherAuthor, otherAuthorBy                            string // of the first of the other meta elements that name authors, and its name
+	author                                                string // meta author, several with nameBreak between them
+	otherAuthor, otherAuthorBy                            string // of the first of the other meta elements that name authors, likewise, and its name
 	itempropAuthor                                        string // of a meta element
 	og                                                    card   // Open Graph
 	twitter                                               card   // Twitter
@@ -156,18 +156,28 @@ func (m *meta) named(name, content []byte) {
 }
 
 // setAccount takes the name of a Twitter account, with its @ or without, or the URL of
-// its page, and writes it as @example. Such names have at most 15 letters, digits and
-// underscores.
+// its page, at twitter.com or x.com, and writes it as @example. Such names have at
+// most 15 letters, digits and underscores.
 func setAccount(s *string, content []byte) {
 	if *s != "" {
 		return
 	}
 	name := strings.TrimRight(fold(content, 128), "/")
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		if !strings.Contains(name, "twitter.com/") {
+	if i := strings.IndexByte(name, '/'); i >= 0 {
+		if i = strings.Index(name, "//"); i >= 0 {
+			name = name[i+2:]
+		}
+		host, path, _ := strings.Cut(name, "/")
+		host = strings.ToLower(host)
+		host = strings.TrimPrefix(strings.TrimPrefix(host, "www."), "mobile.")
+		if host != "twitter.com" && host != "x.com" {
 			return
 		}
-		name = name[i+1:]
+		name, _, _ = strings.Cut(strings.TrimPrefix(path, "#!/"), "/") // the prefix they had once
+		switch strings.ToLower(name) {
+		case "hashtag", "home", "i", "intent", "search", "share":
+			return // no account's
+		}
 	}
 	name, _, _ = strings.Cut(strings.TrimLeft(name, "@ "), "?")
 	for i := range len(name) {
@@ -189,16 +199,29 @@ func (m *meta) otherAuthors(name string, content []byte) {
 	}
 }
 
+// nameBreak stands between the names of a list while it is made: a name may hold a
+// comma, but no line break.
+const nameBreak = "\n"
+
 // appendName adds a name to a list of names, if it is one and not there yet.
 func appendName(list *string, content []byte) {
 	name := cleanName(fold(content, maxShort))
 	switch {
-	case name == "" || strings.Contains(*list, name):
+	case name == "":
 	case *list == "":
 		*list = name
-	case len(*list)+len(name)+2 <= maxShort:
-		*list += ", " + name
+	case len(*list)+strings.Count(*list, nameBreak)+len(name)+len(", ") <= maxShort && !hasName(*list, name):
+		*list += nameBreak + name
 	}
+}
+
+func hasName(list, name string) bool {
+	for n := range strings.SplitSeq(list, nameBreak) {
+		if n == name {
+			return true
+		}
+	}
+	return false
 }
 
 // itemprop takes a property of microdata that has its value in an attribute.

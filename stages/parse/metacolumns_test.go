@@ -186,6 +186,8 @@ func TestAuthorsByTheOrderOfTheirSources(t *testing.T) {
 	for _, tt := range []struct{ name, page, want string }{
 		{"meta author first", link + itemprop + property + ld + meta, "Meta Author"},
 		{"several of them", meta + `<meta name=AUTHOR content="Second"><meta name=author content="Second">`, "Meta Author, Second"},
+		{"names within names", `<meta name=citation_author content="Joanna Smith"><meta name=citation_author content="Anna Smith"><meta name=citation_author content="Ann"><meta name=citation_author content="Anna Smith">`, "Joanna Smith, Anna Smith, Ann"},
+		{"names with commas", `<meta name=author content="Smith, Anna"><meta name=author content="Anna"><meta name=author content="Smith, Anna">`, "Smith, Anna, Anna"},
 		{"then JSON-LD", link + itemprop + property + ld, "LD Author"},
 		{"then other meta elements: those of the first name", link + itemprop + other + property, "First Cited, Second Cited"},
 		{"an address is no name", link + itemprop + property, "Graph Author"},
@@ -270,6 +272,37 @@ func TestLanguageTags(t *testing.T) {
 	} {
 		if got := languageTag([]byte(in)); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestAccountsByTheirPages(t *testing.T) {
+	for content, want := range map[string]string{
+		"https://x.com/golang": "@golang", "https://twitter.com/golang/": "@golang", "//mobile.twitter.com/#!/golang": "@golang", "http://WWW.X.com/golang?s=20": "@golang",
+		"x.com/golang": "@golang", "https://x.com/golang/status/123": "@golang", "@golang": "@golang", "https://netflix.com/golang": "", "https://x.com.example/golang": "",
+		"https://x.com/": "", "https://x.com/intent/follow": "", "https://x.com/İİİ/": "", "//": "", "/": "",
+	} {
+		if got := parsePage(t, `<meta name=twitter:site content="`+content+`">`, nil).Page.TwitterSite; got != want {
+			t.Errorf("%q: %q, want %q", content, got, want)
+		}
+	}
+}
+
+func TestALongRelIsCutBetweenWords(t *testing.T) {
+	many := strings.Repeat("noopener ", 14) // 126 bytes
+	for _, tt := range []struct {
+		rel, want string
+		nofollow  bool
+	}{
+		{many + "nofollow", strings.TrimSpace(many), true},
+		{many + "no nofollower", strings.TrimSpace(many) + " no", false},
+		{many + "nofollower", strings.TrimSpace(many), false},
+		{strings.Repeat("x", maxRel+1) + " UGC", strings.Repeat("x", maxRel), true},
+		{strings.Repeat("é ", 1000) + "sponsored", strings.TrimSpace(strings.Repeat("é ", 43)), true},
+	} {
+		l := parsePage(t, `<a href=/x rel="`+tt.rel+`">x</a>`, nil).Links[0]
+		if l.Rel != tt.want || l.Nofollow != tt.nofollow {
+			t.Errorf("%.200q: %q, nofollow %t", tt.rel, l.Rel, l.Nofollow)
 		}
 	}
 }
