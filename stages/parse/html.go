@@ -163,7 +163,7 @@ func (h *htmlPass) startTag(a atom.Atom) {
 		return
 	case atom.Title:
 		h.collect = toNowhere
-		if h.count[idSVG] == 0 {
+		if h.count[idSVG] == 0 && h.count[idTemplate] == 0 {
 			h.collect = toTitle
 		}
 		return

@@ -48,7 +48,7 @@ func TestWhatAPageEmbedsGivesWayToItsLinks(t *testing.T) {
 			map[schema.LinkKind]int{schema.KindHreflang: 1, schema.KindA: 9}, 50, "", ""},
 		{"and the room that those leave", many(30, "<link rel=alternate hreflang=de href=/de%d>") + images + many(3, "<a href=/a%d>x</a>"),
 			map[schema.LinkKind]int{schema.KindHreflang: 7, schema.KindA: 3}, 53, "", ""},
-		{"what turns out to be no link had its place", many(20, "<a href=mailto:a%d>x</a>") + many(10, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{}, 20, "", ""},
+		{"what has no target takes no room", many(20, "<a href=mailto:a%d>x</a>") + many(5, "<a href='Java\nScript:a%d'>x</a><img src='blob:x'><iframe src=about:blank></iframe>") + many(10, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{schema.KindA: 10}, 0, "", ""},
 		{"canonicals that are none", strings.Repeat("<link rel=canonical href=mailto:x>", 12) + "<link rel=canonical href=/c>", map[schema.LinkKind]int{schema.KindCanonical: 1}, 0, "https://example.com/c", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,5 +87,19 @@ func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
 	}
 	if r.Page.CanonicalURL != "https://example.com/c" || r.Page.RefreshURL != "https://example.com/r" || r.Page.Favicon != "https://example.com/i.ico" || r.Page.Outlinks != 12_006 {
 		t.Errorf("%+v", pageColumns(r, "canonical_url", "refresh_url", "favicon", "outlinks"))
+	}
+}
+
+func TestReferencesOfOtherSchemes(t *testing.T) {
+	for ref, want := range map[string]bool{
+		"javascript:void(0)": true, "JavaScript:x": true, "java\tscript:x": true, "\x01javascript:x": true, "mailto:a@b": true, "tel:+1": true,
+		"data:,x": true, "about:blank": true, "blob:https://example.com/x": true, "ftp://example.com/": true, "httpsx://a": true, "http+x:a": true,
+		"localhost:80": true, "x:": true,
+		"": false, "http:a": false, "HTTPS://example.com": false, "ht\ntp://a": false, "/a:b": false, "a/b:c": false, "?a:b": false, "#a:b": false,
+		"//h:80/": false, "1a:b": false, ":x": false, "é:x": false, "javascript": false,
+	} {
+		if got := hasOtherScheme([]byte(ref)); got != want {
+			t.Errorf("%q: %v", ref, got)
+		}
 	}
 }

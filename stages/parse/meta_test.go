@@ -125,6 +125,7 @@ func TestParseRefresh(t *testing.T) {
 	for in, want := range map[string]string{
 		"5; url=/next": "/next", "0;URL='/a b'": "/a b", "0, /next": "/next", "1.5 ;url = /x": "/x", `0; url="/q`: "/q",
 		"5": "", "": "", "url=/x": "", ".5; url=/x": "/x", "0; urlish": "urlish",
+		"5foo": "", "5url=/x": "", "5/x": "", "5 foo": "foo", "5,foo": "foo",
 	} {
 		if got, ok := parseRefresh(in); got != want || ok != (want != "") {
 			t.Errorf("parseRefresh(%q) = %q, %v; want %q", in, got, ok, want)
@@ -251,6 +252,7 @@ func TestFullText(t *testing.T) {
 		{"tables are cells", "<table><tr><td>a<td>b<tr><th>c</table>", "a\nb\nc"},
 		{"what is not shown", "<script>x</script><style>y</style><noscript>z</noscript><p hidden>h</p><template>t</template><p style='visibility:hidden'>v</p>shown", "shown"},
 		{"hidden within a line", "a <span style='display:none'>x</span> b", "a\nb"},
+		{"a template's text", "<template>a<p>b<title>c</title></template>d", "d"},
 		{"svg and its title", "<title>T</title><svg><title>no</title><text>no</text></svg>yes", "yes"},
 		{"entities", "&lt;p&gt; &eacute; &#x1F600; &unknown;", "<p> é 😀 &unknown;"},
 		{"a head that has text", "<head>x</head>y", "y"},

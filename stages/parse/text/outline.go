@@ -153,7 +153,7 @@ var maySpace = func() (t [256]bool) {
 
 // Text appends text to the open block, every run of white space as one space.
 func (o *Outline) Text(p []byte) {
-	for len(p) > 0 {
+	for len(p) > 0 && !o.cut {
 		if n := spaceAt(p); n > 0 {
 			o.space = true
 			p = p[n:]
@@ -170,8 +170,8 @@ func (o *Outline) Text(p []byte) {
 
 // word appends bytes that hold no white space.
 func (o *Outline) word(p []byte) {
-	if len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true
+	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
+		o.cut = true // what is shorter and comes later is left out too: the text is a beginning
 		return
 	}
 	n := len(p)
