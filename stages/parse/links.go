@@ -245,8 +245,9 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element: what kind it is, its rel says.
-func (l *linkList) addLink(t *tagAttrs, in part) {
+// addLink adds a link element: what kind it is, its rel says. own says whether it is the
+// page that declares a canonical URL; see htmlPass.outermost.
+func (l *linkList) addLink(t *tagAttrs, in part, own bool) {
 	if !t.set(attrHref) || !t.set(attrRel) || len(t.val[attrHref]) == 0 {
 		return
 	}
@@ -255,7 +256,9 @@ func (l *linkList) addLink(t *tagAttrs, in part) {
 	for w := range bytes.FieldsFuncSeq(t.val[attrRel], isSpace) {
 		switch w = lower(w); string(w) {
 		case "canonical":
-			kind = schema.KindCanonical
+			if own {
+				kind = schema.KindCanonical
+			}
 		case "alternate":
 			alternate = true
 		case "feed": // hAtom's, before there were types
