@@ -29,7 +29,7 @@ type CaptureColumns struct {
 	ContentDigest    string `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32, without prefix"`
 	MimeType         string `parquet:"content_mime_type,optional,dict" doc:"media type as the Content-Type header gives it"`
 	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`
-	Charset          string `parquet:"content_charset,optional,dict" doc:"character set of an HTML document as decoded"`
+	Charset          string `parquet:"content_charset,optional,dict" doc:"character set that an HTML, text, sitemap or feed document was decoded from"`
 	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
 	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
 	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages that of the record with the payload"`

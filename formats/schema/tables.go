@@ -89,7 +89,7 @@ type PageColumns struct {
 	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: of meta author, else JSON-LD, another meta element, itemprop author, a link with rel author"`
 	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
 	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"what says language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected; where something else is declared, the script or the words of the text refute it)"`
-	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: of its link element, else of a Link field"`
+	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: of a link element in its head (or right in its body), else of a Link field"`
 	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: of a Refresh field, else of meta http-equiv"`
 	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
 	OGDescription      string   `parquet:"og_description,optional" doc:"Open Graph description"`

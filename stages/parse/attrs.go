@@ -17,7 +17,6 @@ const (
 	attrRole
 	attrStyle
 	attrHidden
-	attrAriaHidden
 	attrName
 	attrProperty
 	attrContent
@@ -69,8 +68,6 @@ func attrOf(key []byte) attr {
 		return attrStyle
 	case "hidden":
 		return attrHidden
-	case "aria-hidden":
-		return attrAriaHidden
 	case "name":
 		return attrName
 	case "property":

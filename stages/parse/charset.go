@@ -93,8 +93,10 @@ func (u *undecoded) utf8() bool {
 // Beyond the standard, a declaration that the bytes contradict counts for nothing: one
 // of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), one
 // of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers mean)
-// over bytes that are all well-formed UTF-8, and one of another encoding of one byte a
-// character over such bytes where they are too many for an accident.
+// over bytes that are all well-formed UTF-8, one of another encoding of one or two bytes
+// a character over such bytes where they are too many for an accident, and one of UTF-16
+// in the header over bytes without the zeros of its ASCII characters, or with those of
+// the other byte order.
 func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, utf8BOM):
@@ -155,8 +157,16 @@ func (u *undecoded) contradicts(name string) bool {
 		return ill >= 8 && ill > well
 	case "windows-1252":
 		return u.utf8() && !ascii(u.body)
+	case "utf-16le", "utf-16be":
+		head := u.body[:min(len(u.body), guessed)]
+		if seen := guessUTF16(head); seen != "" {
+			return seen != name
+		}
+		return bytes.Count(head, []byte{0})*zeroShare < len(head)
+	case "x-user-defined", "replacement": // nobody means those by mistake
+		return false
 	}
-	if !u.utf8() || !strings.HasPrefix(name, "windows-") && !strings.HasPrefix(name, "iso-8859-") && !strings.HasPrefix(name, "koi8-") {
+	if !u.utf8() {
 		return false
 	}
 	well, _ := countUTF8(u.fromFirst())
@@ -164,8 +174,11 @@ func (u *undecoded) contradicts(name string) bool {
 }
 
 // proof is how many characters of several bytes, and nothing malformed, are no accident
-// in an encoding of one byte a character.
+// in an encoding of one or two bytes a character.
 const proof = 16
+
+// zeroShare: one byte in so many, at least, is zero in UTF-16; spaces, digits and markup have one each.
+const zeroShare = 64
 
 // fromFirst is the body from before the first byte on that is not ASCII, as much of it
 // as is looked at.

@@ -79,10 +79,15 @@ func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)
 	var lines strings.Builder
+	full := false
 	sum, err := sitemap.Read(bytes.NewReader(j.body), sitemap.Limits{Charset: headerCharset(j.d.ContentType)}, func(e *sitemap.Entry) bool {
 		rows.entry(e)
 		for _, line := range [...]string{e.Title, e.Summary} {
-			if room := j.p.cfg.MaxText - lines.Len() - 1; line != "" && room > 0 {
+			if line == "" || full {
+				continue
+			}
+			room := j.p.cfg.MaxText - lines.Len() - 1
+			if full = len(line) > room; room > 0 {
 				lines.WriteString(cut(line, room))
 				lines.WriteByte('\n')
 			}

@@ -20,6 +20,7 @@ func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
 	doc, charset := decode(body, d.ContentType)
 	r.Charset, r.Page.Charset = charset, charset
 	h := &s.html
+	h.xml = r.MimeDetected == "application/xhtml+xml"
 	h.run(doc)
 	if target, ok := parseRefresh(h.meta.refresh); ok {
 		h.links.addRefresh(target, false)

@@ -20,6 +20,7 @@ type openElement struct {
 	id     uint8
 	elem   bool // whether the outline has an element for it
 	breaks bool // inline, but its text is not as the text around it
+	hides  bool // inline and hidden: the line goes on after it
 	part   part // of the page, for what stands within
 	skip   bool // what stands within is no text of the document
 }
@@ -56,6 +57,8 @@ type htmlPass struct {
 	count     [maxIDs]int32 // open elements by id
 	top       openElement   // what an empty stack stands for, and the innermost state
 
+	pushed    bool      // the last start tag's element is on the stack
+	xml       bool      // the document is XHTML: "/>" ends any element
 	collect   collector // what becomes of the text of the open raw text element
 	linkDepth int       // open elements when the open a element began
 }
@@ -79,6 +82,7 @@ func (h *htmlPass) reset(maxText, maxLinks int) {
 	h.count = [maxIDs]int32{}
 	h.top = openElement{}
 	h.collect = toText
+	h.xml = false
 }
 
 // small reports whether the memory that the pass has grown to is worth keeping.
@@ -102,14 +106,33 @@ func (h *htmlPass) run(doc []byte) {
 			h.text(z)
 			continue
 		case startTag:
+			foreign := z.cdata || z.name == atom.Svg || z.name == atom.Math
 			h.startTag(z.name)
 			if z.name == atom.Noscript {
 				z.raw = 0 // scripts are not run here, so what stands within is markup
+			}
+			if z.empty && (h.xml || foreign) {
+				h.endEmpty(z.name)
 			}
 		case endTag:
 			h.endTag(z.name)
 		}
 		z.cdata = h.top.atom == atom.Svg || h.top.atom == atom.Math
+	}
+}
+
+// endEmpty ends the element of a start tag that ends in "/>", where that means that it
+// has no content.
+func (h *htmlPass) endEmpty(a atom.Atom) {
+	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
+		return // void, or HTML within svg, whose slash counts for nothing
+	}
+	h.lex.raw, h.collect = 0, toText
+	switch {
+	case a == atom.A:
+		h.links.close(&h.out)
+	case h.pushed:
+		h.pop()
 	}
 }
 
@@ -139,7 +162,7 @@ func (h *htmlPass) text(z *lexer) {
 var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, elements[atom.P].id
 
 func (h *htmlPass) startTag(a atom.Atom) {
-	h.collect = toText
+	h.collect, h.pushed = toText, false
 	if h.count[idTemplate] > 0 { // a template's content is no part of the document
 		h.lex.attrs.has = 0
 	}
@@ -163,7 +186,7 @@ func (h *htmlPass) startTag(a atom.Atom) {
 		return
 	case atom.Title:
 		h.collect = toNowhere
-		if h.count[idSVG] == 0 {
+		if h.count[idSVG] == 0 && h.count[idTemplate] == 0 {
 			h.collect = toTitle
 		}
 		return
@@ -195,7 +218,7 @@ func (h *htmlPass) startTag(a atom.Atom) {
 		return
 	}
 	h.implyEnds(a, e)
-	h.push(a, e)
+	h.pushed = h.push(a, e)
 }
 
 var (
@@ -243,7 +266,7 @@ func (h *htmlPass) voidTag(a atom.Atom, e element) {
 			h.links.addImage(&h.lex.attrs, h.top.part)
 		}
 	case atom.Link:
-		h.links.addLink(&h.lex.attrs, h.top.part)
+		h.links.addLink(&h.lex.attrs, h.top.part, h.outermost())
 	case atom.Source:
 		if h.lex.attrs.set(attrSrcset) || h.lex.attrs.set(attrDataSrcset) {
 			h.links.addVariants(&h.lex.attrs, h.top.part)
@@ -257,57 +280,21 @@ func (h *htmlPass) voidTag(a atom.Atom, e element) {
 	}
 }
 
-// hintOfAttrs is what class, id, role and style say.
-func (h *htmlPass) hintOfAttrs(a atom.Atom) text.Hint {
-	var hint text.Hint
-	t := &h.lex.attrs
-	if t.set(attrClass) {
-		hint |= text.OfName(t.val[attrClass])
+// outermost reports whether what stands here is in the head, or where the rest of a head
+// goes that something ended early: right in the body. HTML has canonical links in heads
+// only (4.6.7), and what stands within a body's elements may be what users wrote. Search
+// engines ignore all of the body's; some three in a hundred pages have their own there,
+// since a browser moved it or a plugin put an image or text before it.
+func (h *htmlPass) outermost() bool {
+	for i := range h.stack {
+		switch h.stack[i].atom {
+		case atom.Html, atom.Head, atom.Body, atom.Noscript:
+		default:
+			return false
+		}
 	}
-	if t.set(attrID) {
-		hint |= text.OfName(t.val[attrID])
-	}
-	if t.set(attrRole) {
-		hint |= text.OfRole(t.val[attrRole])
-	}
-	if t.set(attrHidden) || t.set(attrStyle) && hidesByStyle(t.val[attrStyle]) {
-		hint |= text.Hidden
-	}
-	if a == atom.Body || a == atom.Html {
-		hint &= text.InMain // their classes say what the page is, not what they hold
-	}
-	return hint
+	return true
 }
-
-// hidesByStyle knows display:none and visibility:hidden.
-func hidesByStyle(style []byte) bool {
-	for len(style) > 0 {
-		rule := style
-		if i := bytes.IndexByte(style, ';'); i >= 0 {
-			rule, style = style[:i], style[i+1:]
-		} else {
-			style = nil
-		}
-		i := bytes.IndexByte(rule, ':')
-		if i < 0 {
-			continue
-		}
-		name, value := bytes.TrimSpace(rule[:i]), bytes.TrimSpace(rule[i+1:])
-		if j := bytes.IndexAny(value, " !"); j >= 0 {
-			value = value[:j]
-		}
-		if bytes.EqualFold(name, styleDisplay) && bytes.EqualFold(value, styleNone) ||
-			bytes.EqualFold(name, styleVisibility) && bytes.EqualFold(value, styleHidden) {
-			return true
-		}
-	}
-	return false
-}
-
-var (
-	styleDisplay, styleNone      = []byte("display"), []byte("none")
-	styleVisibility, styleHidden = []byte("visibility"), []byte("hidden")
-)
 
 // partOf is the part of the page that an element starts, or goes on with.
 func (h *htmlPass) partOf(a atom.Atom) part {

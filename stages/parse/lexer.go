@@ -28,6 +28,7 @@ type lexer struct {
 	cdata bool      // within svg or math: CDATA sections are text
 
 	name  atom.Atom // of a tag; 0: a name that nobody knows
+	empty bool      // whether the tag ends in "/>": to XML, and within svg and math, an element without content
 	attrs tagAttrs  // of a start tag
 	text  []byte    // of text, as it stands
 	refs  bool      // whether text may hold character references
@@ -174,16 +175,19 @@ func (z *lexer) tag(kind tokenKind) tokenKind {
 	}
 	z.pos = i
 	z.attrs.has = 0
+	unquoted := false // whether the last byte read is of a value
 	for left := maxAttrs; ; left-- {
 		z.skipGaps()
 		if z.pos >= len(z.src) {
 			return endOfFile
 		}
 		if z.src[z.pos] == '>' {
+			z.empty = z.src[z.pos-1] == '/' && !unquoted
 			z.pos++
 			break
 		}
 		key, value := z.attribute()
+		unquoted = len(value) > 0 && z.src[z.pos-1] == '/'
 		if kind == startTag && left > 0 {
 			z.attrs.put(key, value)
 		}

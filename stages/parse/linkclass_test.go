@@ -42,13 +42,13 @@ func TestWhatAPageEmbedsGivesWayToItsLinks(t *testing.T) {
 		{"images only", images, map[schema.LinkKind]int{schema.KindImg: 10}, 20, "", ""},
 		{"room is for hyperlinks first", images + many(4, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{schema.KindA: 4, schema.KindImg: 6}, 24, "", ""},
 		{"hyperlinks fill it", images + links, map[schema.LinkKind]int{schema.KindA: 10}, 50, "", ""},
-		{"what the page says of itself has its place", images + links + "<meta http-equiv=refresh content='0; url=/r'><link rel=canonical href=/c><link rel=alternate hreflang=de href=/de>",
+		{"what the page says of itself has its place", "<link rel=canonical href=/c>" + images + links + "<meta http-equiv=refresh content='0; url=/r'><link rel=alternate hreflang=de href=/de>",
 			map[schema.LinkKind]int{schema.KindCanonical: 1, schema.KindRefresh: 1, schema.KindHreflang: 1, schema.KindA: 7}, 53, "https://example.com/c", "https://example.com/r"},
 		{"its declarations take no more than a tenth from hyperlinks", many(30, "<link rel=alternate hreflang=de href=/de%d>") + links,
 			map[schema.LinkKind]int{schema.KindHreflang: 1, schema.KindA: 9}, 50, "", ""},
 		{"and the room that those leave", many(30, "<link rel=alternate hreflang=de href=/de%d>") + images + many(3, "<a href=/a%d>x</a>"),
 			map[schema.LinkKind]int{schema.KindHreflang: 7, schema.KindA: 3}, 53, "", ""},
-		{"what turns out to be no link had its place", many(20, "<a href=mailto:a%d>x</a>") + many(10, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{}, 20, "", ""},
+		{"what has no target takes no room", many(20, "<a href=mailto:a%d>x</a>") + many(5, "<a href='Java\nScript:a%d'>x</a><img src='blob:x'><iframe src=about:blank></iframe>") + many(10, "<a href=/a%d>x</a>"), map[schema.LinkKind]int{schema.KindA: 10}, 0, "", ""},
 		{"canonicals that are none", strings.Repeat("<link rel=canonical href=mailto:x>", 12) + "<link rel=canonical href=/c>", map[schema.LinkKind]int{schema.KindCanonical: 1}, 0, "https://example.com/c", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWhatAPageEmbedsGivesWayToItsLinks(t *testing.T) {
 }
 
 func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
-	page := strings.Repeat("<img src=/i>", 12_000) + `<link rel=canonical href=/c><link rel=alternate hreflang=de href=/de><link rel=alternate type=application/rss+xml href=/f>
+	page := "<link rel=canonical href=/c>" + strings.Repeat("<img src=/i>", 12_000) + `<link rel=alternate hreflang=de href=/de><link rel=alternate type=application/rss+xml href=/f>
 		<link rel=icon href=/i.ico><a href=/a>x</a><meta http-equiv=refresh content="0; url=/r">`
 	r := parsePage(t, page, nil)
 	got := map[schema.LinkKind]int{}
@@ -87,5 +87,47 @@ func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
 	}
 	if r.Page.CanonicalURL != "https://example.com/c" || r.Page.RefreshURL != "https://example.com/r" || r.Page.Favicon != "https://example.com/i.ico" || r.Page.Outlinks != 12_006 {
 		t.Errorf("%+v", pageColumns(r, "canonical_url", "refresh_url", "favicon", "outlinks"))
+	}
+}
+
+func TestReferencesOfOtherSchemes(t *testing.T) {
+	for ref, want := range map[string]bool{
+		"javascript:void(0)": true, "JavaScript:x": true, "java\tscript:x": true, "\x01javascript:x": true, "mailto:a@b": true, "tel:+1": true,
+		"data:,x": true, "about:blank": true, "blob:https://example.com/x": true, "ftp://example.com/": true, "httpsx://a": true, "http+x:a": true,
+		"localhost:80": true, "x:": true,
+		"": false, "http:a": false, "HTTPS://example.com": false, "ht\ntp://a": false, "/a:b": false, "a/b:c": false, "?a:b": false, "#a:b": false,
+		"//h:80/": false, "1a:b": false, ":x": false, "é:x": false, "javascript": false,
+	} {
+		if got := hasOtherScheme([]byte(ref)); got != want {
+			t.Errorf("%q: %v", ref, got)
+		}
+	}
+}
+
+func TestACanonicalURLIsDeclaredInTheHead(t *testing.T) {
+	const link = `<link rel=canonical href=/c>`
+	for page, want := range map[string]bool{
+		link:                  true,
+		"<html><head>" + link: true,
+		"<head><title>T</title><script>x()</script><style>y</style><base href=/><meta charset=utf-8>" + link: true,
+		"<head><noscript><img src=pixel><iframe src=x></iframe>text</noscript>" + link:                       true,
+		"<head></head>" + link + "<body>":                           true,
+		"<head><div></div><img src=x>" + link + "</head>":           true,
+		"<head></head><body><div></div>text" + link:                 true,
+		"<head></head><body><div class=comments>" + link + "</div>": false,
+		"<body><article><p>" + link:                                 false,
+		"<p>" + link:                                                false,
+		"<table><tr><td>" + link:                                    false,
+		"<template>" + link + "</template>":                         false,
+		"<svg>" + link + "</svg>":                                   false,
+	} {
+		r := parsePage(t, page, nil)
+		if got := r.Page.CanonicalURL == "https://example.com/c"; got != want {
+			t.Errorf("%s: canonical URL %q", page, r.Page.CanonicalURL)
+		}
+	}
+	r := parsePage(t, "<body><div>"+link+"</div>", nil)
+	if len(r.Links) != 1 || r.Links[0].Kind != schema.KindLink || r.Links[0].Rel != "canonical" {
+		t.Errorf("what does not count is a link of another kind: %+v", r.Links)
 	}
 }

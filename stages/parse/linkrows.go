@@ -53,9 +53,9 @@ func (r *resolver) target(ref []byte, header bool) string {
 // is the outline's text. bad is how many links have no canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
-		return nil, l.long
+		return nil, l.bad
 	}
-	bad = l.long
+	bad = l.bad
 	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
 	left := allowed(l.met, l.max)
 	inHeader := "" // the Link field's canonical gives way to the page's own

@@ -37,7 +37,7 @@ type linkList struct {
 	max    int
 	met    [classes]int      // links in raw by class
 	over   int               // links beyond max
-	long   int               // references that are too long
+	bad    int               // references that can have no target: too long, of another scheme
 	opened int               // index of the open a element, or -1
 	seen   map[string]string // canonical target of a reference; "" for one that has none
 
@@ -49,7 +49,7 @@ type linkList struct {
 func (l *linkList) reset(max int) {
 	l.raw, l.bytes = l.raw[:0], l.bytes[:0]
 	l.base, l.max, l.over, l.opened, l.met = span{}, max, 0, -1, [classes]int{}
-	l.canonical, l.refresh, l.relAuthor, l.long = "", "", "", 0
+	l.canonical, l.refresh, l.relAuthor, l.bad = "", "", "", 0
 	l.icons.reset()
 	if l.seen == nil {
 		l.seen = make(map[string]string)
@@ -68,8 +68,8 @@ func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 // put adds a link; it returns nil if the link is not kept.
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, isSpace)
-	if len(href) > maxHref {
-		l.long++
+	if len(href) > maxHref || hasOtherScheme(href) {
+		l.bad++ // takes no other link's room
 		return nil
 	}
 	c := classOf(kind)
@@ -80,6 +80,38 @@ func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	l.met[c]++
 	l.raw = append(l.raw, rawLink{kind: kind, href: l.keep(href), class: c, part: in})
 	return &l.raw[len(l.raw)-1]
+}
+
+// hasOtherScheme reports whether a reference is an absolute URL of a scheme other than
+// http and https, as the URL Standard has it: javascript:, mailto:, tel:, data: …
+func hasOtherScheme(href []byte) bool {
+	for len(href) > 0 && href[0] <= ' ' {
+		href = href[1:]
+	}
+	if len(href) == 0 || !isLetter(href[0]) {
+		return false
+	}
+	var scheme [8]byte
+	n := 0
+	for _, c := range href {
+		switch {
+		case c == ':':
+			s := string(scheme[:min(n, len(scheme))])
+			return s != "http" && s != "https"
+		case c == '\t' || c == '\n' || c == '\r':
+			continue // no part of a URL
+		case isLetter(c):
+			c |= 0x20
+		case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
+		default:
+			return false
+		}
+		if n < len(scheme) {
+			scheme[n] = c
+		}
+		n++
+	}
+	return false
 }
 
 // add adds a link to something that the page embeds. An empty reference is none, and
@@ -220,8 +252,9 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element: what kind it is, its rel says.
-func (l *linkList) addLink(t *tagAttrs, in part) {
+// addLink adds a link element: what kind it is, its rel says. own says whether it is the
+// page that declares a canonical URL; see htmlPass.outermost.
+func (l *linkList) addLink(t *tagAttrs, in part, own bool) {
 	if !t.set(attrHref) || !t.set(attrRel) || len(t.val[attrHref]) == 0 {
 		return
 	}
@@ -230,7 +263,9 @@ func (l *linkList) addLink(t *tagAttrs, in part) {
 	for w := range bytes.FieldsFuncSeq(t.val[attrRel], isSpace) {
 		switch w = lower(w); string(w) {
 		case "canonical":
-			kind = schema.KindCanonical
+			if own {
+				kind = schema.KindCanonical
+			}
 		case "alternate":
 			alternate = true
 		case "feed": // hAtom's, before there were types

@@ -274,8 +274,11 @@ func parseRefresh(s string) (target string, ok bool) {
 	if len(digits) == len(s) && !strings.HasPrefix(s, ".") {
 		return "", false
 	}
-	s = strings.TrimLeft(digits, "0123456789.")
-	s = strings.TrimLeft(s, " \t\n\f\r;,")
+	digits = strings.TrimLeft(digits, "0123456789.")
+	s = strings.TrimLeft(digits, " \t\n\f\r;,")
+	if len(s) == len(digits) {
+		return "", false // nothing parts the seconds from what follows
+	}
 	if len(s) >= 3 && strings.EqualFold(s[:3], "url") {
 		if rest := strings.TrimLeft(s[3:], " \t\n\f\r"); strings.HasPrefix(rest, "=") {
 			s = strings.TrimLeft(rest[1:], " \t\n\f\r")

@@ -125,6 +125,7 @@ func TestParseRefresh(t *testing.T) {
 	for in, want := range map[string]string{
 		"5; url=/next": "/next", "0;URL='/a b'": "/a b", "0, /next": "/next", "1.5 ;url = /x": "/x", `0; url="/q`: "/q",
 		"5": "", "": "", "url=/x": "", ".5; url=/x": "/x", "0; urlish": "urlish",
+		"5foo": "", "5url=/x": "", "5/x": "", "5 foo": "foo", "5,foo": "foo",
 	} {
 		if got, ok := parseRefresh(in); got != want || ok != (want != "") {
 			t.Errorf("parseRefresh(%q) = %q, %v; want %q", in, got, ok, want)
@@ -201,8 +202,8 @@ func TestLinks(t *testing.T) {
 		{"what is embedded as data is no link", "<img srcset='data:image/gif;base64,R0 1x, a 2x'><script src=data:,x></script><object data=data:,y></object><embed src=data:,z>", nil, []string{"img /dir/a"}, 0},
 		{"preloads", "<link rel=preload as=image href=1 imagesrcset='2 1x, 3 2x'><link rel=prefetch href=4><link rel='prev amphtml' href=5>", nil,
 			[]string{"link /dir/1 | preload", "img /dir/2", "img /dir/3", "link /dir/4 | prefetch", "link /dir/5 | prev amphtml"}, 0},
-		{"languages of targets", "<a href=1 hreflang=EN>e</a><link rel=alternate href=2 hreflang=x-default><link rel='alternate canonical' href=3 hreflang=fr><link rel=alternate href=4 hreflang='no tag'><area href=5 hreflang=zh_hant_tw>", nil,
-			[]string{"a /dir/1 | e | en", "hreflang /dir/2 | alternate | x-default", "canonical /dir/3 | alternate canonical | fr", "hreflang /dir/4 | alternate", "area /dir/5 | zh-Hant-TW"}, 0},
+		{"languages of targets", "<link rel='alternate canonical' href=3 hreflang=fr><a href=1 hreflang=EN>e</a><link rel=alternate href=2 hreflang=x-default><link rel=alternate href=4 hreflang='no tag'><area href=5 hreflang=zh_hant_tw>", nil,
+			[]string{"canonical /dir/3 | alternate canonical | fr", "a /dir/1 | e | en", "hreflang /dir/2 | alternate | x-default", "hreflang /dir/4 | alternate", "area /dir/5 | zh-Hant-TW"}, 0},
 		{"feeds", "<link rel=alternate type='application/RSS+xml; charset=utf-8' href=1><link rel=feed href=2><link rel=alternate type=application/json href=3><link rel='alternate stylesheet' type=text/css href=4><link rel=alternate type=application/feed+json hreflang=de href=5>", nil,
 			[]string{"feed /dir/1 | alternate", "feed /dir/2 | feed", "link /dir/3 | alternate", "link /dir/4 | alternate stylesheet", "feed /dir/5 | alternate | de"}, 0},
 		{"texts that are cut between runes", "<a href=1 title='" + strings.Repeat("ä", 400) + "x'></a><a href=2 rel='" + strings.Repeat("x", 127) + "ä'>2</a>", nil,
@@ -248,9 +249,17 @@ func TestFullText(t *testing.T) {
 		{"white space is folded, also what is not ASCII", "<p> a \n\t b&nbsp;&nbsp;c\u3000d\u2003e </p>", "a b c d e"},
 		{"inline elements do not part words", "<p>in<b>li</b>ne <i>two</i></p>", "inline two"},
 		{"preformatted lines", "<pre>a  b\nc</pre>", "a b\nc"},
+		{"preformatted lines, however they end", "<pre>a\r\nb\rc\n\rd</pre>", "a\nb\nc\nd"},
 		{"tables are cells", "<table><tr><td>a<td>b<tr><th>c</table>", "a\nb\nc"},
 		{"what is not shown", "<script>x</script><style>y</style><noscript>z</noscript><p hidden>h</p><template>t</template><p style='visibility:hidden'>v</p>shown", "shown"},
-		{"hidden within a line", "a <span style='display:none'>x</span> b", "a\nb"},
+		{"hidden within a line", "a <span style='display:none'>x</span> b", "a b"},
+		{"hidden within a word", "<p>a<span hidden>h</span>b</p>c", "ab\nc"},
+		{"hidden twice within a word", "a<span hidden>h</span><span hidden>i<p>j</p></span>b", "ab"},
+		{"hidden twice, with a space between", "a<span hidden>h</span> <span hidden>i</span>b", "a b"},
+		{"hidden at a line's end", "<p>a<span hidden>h</span></p><p>b", "a\nb"},
+		{"hidden at a line's beginning", "<p>a<p><span hidden>h</span>b", "a\nb"},
+		{"hidden before a line break", "a<span hidden>h</span><br>b", "a\nb"},
+		{"a template's text", "<template>a<p>b<title>c</title></template>d", "d"},
 		{"svg and its title", "<title>T</title><svg><title>no</title><text>no</text></svg>yes", "yes"},
 		{"entities", "&lt;p&gt; &eacute; &#x1F600; &unknown;", "<p> é 😀 &unknown;"},
 		{"a head that has text", "<head>x</head>y", "y"},

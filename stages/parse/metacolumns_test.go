@@ -150,6 +150,13 @@ func TestWhatPagesSayOfThemselves(t *testing.T) {
 	}
 }
 
+func TestATemplatesTitleIsNotThePages(t *testing.T) {
+	r := parsePage(t, "<template><title>Tpl</title></template><title>Real</title>", nil)
+	if r.Page.Title != "Real" {
+		t.Errorf("title %q", r.Page.Title)
+	}
+}
+
 func TestLanguageAndWhatSaysIt(t *testing.T) {
 	german := strings.Repeat("Der Leuchtturm steht seit hundert Jahren auf dem Felsen vor der Küste und warnt die Schiffe. ", 5)
 	russian := strings.Repeat("Это страница о том, как был построен маяк и что с ним стало потом: его историю сейчас мало кто знает, но она ещё жива. ", 5)

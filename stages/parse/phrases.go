@@ -1,6 +1,10 @@
 package parse
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // The phrases below are matched in the normal form of package text. Those that a title
 // or headline must equal are sets; those that a short text must hold are lists.
@@ -77,7 +81,47 @@ func holdsAny(s string, phrases []string) bool {
 	return false
 }
 
-func offersDomain(full string) bool { return holdsAny(full, domainOffers) }
+// offersDomain reports whether a sentence of lines in the normal form offers the domain. Where a word goes
+// before what is for sale ("I was told …"), something is told of an offer; words that
+// lead up to it are phrases of their own.
+func offersDomain(lines []string) bool {
+	full := strings.Join(lines, " ") // sentences may be broken
+	for _, p := range domainOffers {
+		for from := 0; ; from += len(p) {
+			i := strings.Index(full[from:], p)
+			if i < 0 {
+				break
+			}
+			from += i
+			if !strings.HasPrefix(p, "this ") && !strings.HasPrefix(p, "the ") || beginsLine(lines, from) || mayBegin(full[:from]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginsLine reports whether one of the lines, joined by spaces, begins at i.
+func beginsLine(lines []string, i int) bool {
+	for at, n := 0, 0; n < len(lines) && at <= i; n++ {
+		if at == i {
+			return true
+		}
+		at += len(lines[n]) + 1
+	}
+	return false
+}
+
+// mayBegin reports whether a sentence may begin after before: at the text's beginning,
+// after what is no letter, number or comma, or after the name of a domain.
+func mayBegin(before string) bool {
+	before = strings.TrimRight(before, " ")
+	r, _ := utf8.DecodeLastRuneInString(before)
+	if before == "" || !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != ',' {
+		return true
+	}
+	return isDomainName(before[strings.LastIndexAny(before, " \n")+1:])
+}
 
 var domainOffers = []string{
 	"this domain is for sale", "this domain name is for sale", "this domain may be for sale", "this domain name may be for sale",
@@ -99,7 +143,30 @@ var domainOffers = []string{
 }
 
 func isDomainOffer(title string) bool {
-	return strings.HasSuffix(title, " is for sale") && strings.Contains(title, ".") || anyPart(title, domainOfferTitles)
+	name, ok := strings.CutSuffix(strings.TrimRight(title, exclamations), " is for sale")
+	return ok && isDomainName(name) || anyPart(title, domainOfferTitles)
+}
+
+// isDomainName reports whether s, in lower case, looks like a domain name: labels that
+// dots part, the last one without digits unless it is in Punycode.
+func isDomainName(s string) bool {
+	i := strings.LastIndexByte(s, '.')
+	if i <= 0 || utf8.RuneCountInString(s[i+1:]) < 2 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || label[0] == '-' {
+			return false
+		}
+	}
+	for j, r := range s {
+		switch {
+		case unicode.IsLetter(r), unicode.IsMark(r), r == '.', r == '-':
+		case !unicode.IsNumber(r), j > i && !strings.HasPrefix(s[i+1:], "xn--"):
+			return false
+		}
+	}
+	return true
 }
 
 var domainOfferTitles = setOf(`
@@ -145,6 +212,9 @@ func isDefaultPage(title string) bool {
 	if defaultPages[title] {
 		return true
 	}
+	if strings.HasSuffix(title, errorReport) {
+		return false
+	}
 	for _, p := range defaultPrefixes {
 		if strings.HasPrefix(title, p) {
 			return true
@@ -189,6 +259,9 @@ var defaultPages = setOf(`
 	laragon
 	success! your new web server is ready to use
 `)
+
+// errorReport ends the titles of Tomcat's pages of errors, which begin as its first page does.
+const errorReport = "error report"
 
 var defaultPrefixes = []string{"apache2 debian default page", "apache2 ubuntu default page", "apache2 default page", "test page for the apache",
 	"test page for the nginx", "test page for the http server", "http server test page", "apache http server test page", "apache tomcat/",
@@ -240,7 +313,10 @@ var walls = setOf(`
 	安全验证
 `)
 
-func isConstruction(title string) bool { return anyPart(title, constructions) }
+// isConstruction takes no colon for an end: what follows one is what is being built.
+func isConstruction(title string) bool {
+	return !strings.ContainsAny(title, ":：") && anyPart(title, constructions)
+}
 
 var constructions = setOf(`
 	under construction

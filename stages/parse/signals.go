@@ -2,6 +2,7 @@ package parse
 
 import (
 	"math"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -116,7 +117,7 @@ func (s *state) pageHint(r *Result) schema.PageHint {
 		return schema.HintBlocked
 	case either(isNotFound), words <= veryFew && saysNotFound(full):
 		return schema.HintSoft404
-	case offersDomain(full), isDomainOffer(title):
+	case offersDomain(normalLines(r.Text.Full)), isDomainOffer(title):
 		return schema.HintParked
 	case words <= veryFew && either(isConstruction):
 		return schema.HintConstruction
@@ -140,6 +141,13 @@ func parkedElsewhere(r *Result) bool {
 		}
 	}
 	return false
+}
+
+func normalLines(s string) (lines []string) {
+	for line := range strings.SplitSeq(s, "\n") {
+		lines = append(lines, normalOf(line))
+	}
+	return lines
 }
 
 func normalOf(s string) string {

@@ -30,7 +30,10 @@ func Sniff(contentType string, prefix []byte) string {
 	case "text/plain":
 		return plainOrNot(contentType, prefix)
 	case "text/html":
-		if t := rootType(prefix); t != "" && t != "text/html" && t != "application/xhtml+xml" {
+		switch t := rootType(prefix); t {
+		case "", "text/html", "application/xhtml+xml":
+		case "text/xml": // the root is out of sight, or an HTML element other than html
+		default:
 			return t
 		}
 		if t := magic(prefix); t != "" {
@@ -189,10 +192,64 @@ func rootType(p []byte) string {
 	if t := firstRoot(p); t != "" {
 		return t
 	}
-	if bytes.Contains(p, []byte("<urlset")) || bytes.Contains(p, []byte("<sitemapindex")) {
+	if lateSitemap(p) {
 		return "application/xml"
 	}
 	return ""
+}
+
+// lateSitemap reports whether a sitemap begins after something else: a warning in text
+// and the few elements that programs write warnings with. Pages about sitemaps have
+// examples of them, so that there must be a declaration, a namespace or an entry, and no
+// other element nor a fence of Markdown before it.
+func lateSitemap(p []byte) bool {
+	at := rootAt(p, "<urlset")
+	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {
+		at = i
+	}
+	if at < 0 {
+		return false
+	}
+	junk, rest := p[:at], p[at:]
+	if bytes.Contains(junk, []byte("```")) {
+		return false
+	}
+	declared := bytes.Contains(junk, []byte("<?xml"))
+	for {
+		i := bytes.IndexByte(junk, '<')
+		if i < 0 {
+			break
+		}
+		junk = bytes.TrimPrefix(junk[i+1:], []byte("/"))
+		if len(junk) == 0 || !isLetter(junk[0]) {
+			continue
+		}
+		n := bytes.IndexAny(junk, " \t\r\n\f/>")
+		if n < 0 {
+			return false
+		}
+		switch string(bytes.ToLower(junk[:min(n, 8)])) {
+		case "br", "b", "a", "font":
+		default:
+			return false
+		}
+	}
+	return declared || bytes.Contains(rest, []byte("sitemaps.org/")) || bytes.Contains(rest, []byte("google.com/schemas/sitemap")) ||
+		bytes.Contains(rest, []byte("<loc"))
+}
+
+// rootAt is where p has a tag that begins as open does, a whole name; -1 if nowhere.
+func rootAt(p []byte, open string) int {
+	for from := 0; ; {
+		i := bytes.Index(p[from:], []byte(open))
+		if i < 0 {
+			return -1
+		}
+		from += i + len(open)
+		if from < len(p) && endsName(p[from]) {
+			return from - len(open)
+		}
+	}
 }
 
 func firstRoot(p []byte) string {
@@ -220,10 +277,13 @@ func firstRoot(p []byte) string {
 			return ""
 		}
 		i := bytes.Index(p, []byte(end))
-		if i < 0 {
-			if xml {
-				return "text/xml"
-			}
+		switch {
+		case i >= 0:
+		case html && end == "-->":
+			return "text/html"
+		case xml:
+			return "text/xml"
+		default:
 			return ""
 		}
 		p = p[i+len(end):]

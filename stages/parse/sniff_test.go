@@ -8,6 +8,7 @@ import (
 )
 
 func TestSniff(t *testing.T) {
+	const xhtml = "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN'>\n"
 	const pdf, png = "%PDF-1.4\n", "\x89PNG\x0D\x0A\x1A\x0A"
 	for _, tt := range []struct{ name, contentType, prefix, want string }{
 		{"what is declared", "text/html; charset=utf-8", "<p>hello", "text/html"},
@@ -34,6 +35,17 @@ func TestSniff(t *testing.T) {
 		{"XHTML declared as HTML", "text/html", "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'>", "text/html"},
 		{"other XML", "text/xml", "<?xml version='1.0'?><note>", "text/xml"},
 		{"XML that is cut", "", "<?xml version='1.0'?><!-- ", "text/xml"},
+		{"XHTML declared as HTML, its root out of sight", "text/html", xhtml + "<!-- " + strings.Repeat("licence ", 200) + "--><html xmlns='http://www.w3.org/1999/xhtml'>", "text/html"},
+		{"XHTML that nobody has named, its root out of sight", "", xhtml + "<!-- " + strings.Repeat("licence ", 200), "text/html"},
+		{"HTML with an XML declaration and no root", "text/html", "<?xml version='1.0'?><head><title>T</title>", "text/html"},
+		{"HTML with an XML declaration and a comment", "text/html", "<?xml version='1.0'?><!-- " + strings.Repeat("licence ", 200) + "--><html>", "text/html"},
+		{"a page with an example of a sitemap", "text/html", "<p>How to write a sitemap</p><pre><urlset> ...</pre>", "text/html"},
+		{"a page with a whole sitemap in it", "", "<h1>Sitemaps</h1><xmp><?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>", "text/html"},
+		{"a text with an example of a sitemap", "", "A sitemap begins with <urlset> and has", "text/plain"},
+		{"Markdown with a sitemap in it", "", "# Sitemaps\n```\n<?xml version='1.0'?>\n<urlset><url><loc>", "text/plain"},
+		{"a name that begins so", "", "A <urlsets><loc>", "text/plain"},
+		{"a sitemap after a warning", "text/html", "<br />\n<b>Warning</b>: include(x) [<a href='function.include'>function.include</a>] in <b>/x.php</b><br />\n<urlset><url><loc>", "application/xml"},
+		{"a sitemap after text", "", "Notice: x\n<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>", "application/xml"},
 		{"a type of its own", "application/json; charset=utf-8", `{"a":1}`, "application/json"},
 		{"gzip", "", "\x1F\x8B\x08", "application/x-gzip"},
 		{"text that begins as a picture does", "text/plain", "BMW makes cars", "text/plain"},

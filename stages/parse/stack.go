@@ -42,8 +42,8 @@ func (h *htmlPass) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// push opens an element that is kept on the stack.
-func (h *htmlPass) push(a atom.Atom, e element) {
+// push opens an element that is kept on the stack; false if there is no room for it.
+func (h *htmlPass) push(a atom.Atom, e element) bool {
 	switch a {
 	case atom.Form:
 		h.links.addForm(&h.lex.attrs, h.top.part)
@@ -61,7 +61,7 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 		h.out.Break(tagOf(a))
 	}
 	if len(h.stack) >= maxOpen {
-		return
+		return false
 	}
 	if h.lex.attrs.set(attrItemprop) {
 		h.byline.begin(h.lex.attrs.val[attrItemprop], len(h.stack), &h.out)
@@ -80,8 +80,13 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 		// Inline: it matters only that its text is hidden, a control's or a caption.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
+		o.hides = o.elem && hint&text.Hidden != 0
 		if o.breaks = o.elem; o.breaks {
-			h.out.Break(h.tagNow())
+			if o.hides {
+				h.out.Suspend() // the line goes on after it
+			} else {
+				h.out.Break(h.tagNow())
+			}
 		}
 	}
 	if o.elem {
@@ -90,6 +95,7 @@ func (h *htmlPass) push(a atom.Atom, e element) {
 	h.stack = append(h.stack, o)
 	h.count[e.id]++
 	h.top = o
+	return true
 }
 
 // endWithin ends the innermost open element named a, and all within it, unless an
@@ -166,7 +172,10 @@ func (h *htmlPass) pop() {
 		}
 		h.out.Close()
 	}
-	if o.flags&block != 0 || o.breaks {
+	switch {
+	case o.hides:
+		h.out.Resume(h.tagNow())
+	case o.flags&block != 0 || o.breaks:
 		h.out.Break(h.tagNow())
 	}
 }

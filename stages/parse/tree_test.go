@@ -2,6 +2,7 @@ package parse
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,8 +12,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
+var absolute, web = regexp.MustCompile(`(?i)^[a-z][a-z0-9+.-]*:`), regexp.MustCompile(`(?i)^https?:`)
+
 // treeSays is what x/net/html's tree of a page says: its hyperlinks in document order
-// as written, and its text without white space, hidden or not.
+// as written, but for those of other schemes, and its text without white space, hidden or not.
 func treeSays(t *testing.T, page []byte) (hrefs []string, words string) {
 	t.Helper()
 	root, err := html.ParseWithOptions(bytes.NewReader(page), html.ParseOptionEnableScripting(false))
@@ -36,7 +39,9 @@ func treeSays(t *testing.T, page []byte) (hrefs []string, words string) {
 			case atom.A:
 				for _, a := range n.Attr {
 					if a.Key == "href" {
-						hrefs = append(hrefs, strings.TrimFunc(a.Val, isSpace))
+						if ref := strings.TrimFunc(a.Val, isSpace); !absolute.MatchString(ref) || web.MatchString(ref) {
+							hrefs = append(hrefs, ref)
+						}
 						break
 					}
 				}

@@ -57,12 +57,18 @@ func (o *Outline) Main() string {
 // headings that nothing follows.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
-	body := 0 // length of out up to the last block that is no heading
+	body := 0     // length of out up to the last block that is no heading
+	kept := false // the visible block before is in out
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		if !o.within(b.Elem, root) || !keep(b) {
+			kept = kept && o.elems[b.Elem].Hint&Hidden != 0
 			continue
 		}
+		if kept {
+			out = b.joined(out)
+		}
+		kept = true
 		out = append(out, o.buf[b.Start:b.End]...)
 		if b.Tag != TagHeading {
 			body = len(out)

@@ -1,7 +1,7 @@
 package text
 
 import (
-	"slices"
+	"bytes"
 
 	"golang.org/x/net/html/atom"
 )
@@ -12,7 +12,18 @@ type Block struct {
 	Link       uint32 // bytes of it that stand within links
 	Elem       int32  // innermost element
 	Tag        Tag    // p, li, a heading … that holds it; else 0
+	Join       Join   // whether it goes on with the line of the visible block before it
 }
+
+// Join says how a block goes on with the line of another, which hidden text parts.
+type Join uint8
+
+// The joins.
+const (
+	Joinless  Join = iota // a line of its own
+	JoinTight             // nothing between
+	JoinSpace             // a space between
+)
 
 // Tag is the little that the choice of the main content wants to know of the
 // element that holds a block.
@@ -61,6 +72,8 @@ type Outline struct {
 	inLink  bool
 	space   bool // white space was seen since the last byte of the block
 	tag     Tag
+	joint   Join // of the open block
+	held    Join // of the block that follows what is hidden
 	maxText int
 	cut     bool
 	deep    int // open elements beyond maxElems
@@ -72,7 +85,7 @@ func (o *Outline) Reset(maxText int) {
 	o.buf, o.blocks, o.elems = o.buf[:0], o.blocks[:0], o.elems[:0]
 	o.elems = append(o.elems, Elem{Parent: -1})
 	o.cur, o.start, o.link, o.inLink, o.space, o.tag = 0, 0, 0, false, false, TagNone
-	o.maxText, o.cut, o.deep = maxText, false, 0
+	o.maxText, o.cut, o.deep, o.joint, o.held = maxText, false, 0, Joinless, Joinless
 }
 
 // Open enters an element.
@@ -110,11 +123,31 @@ func (o *Outline) Len() int { return len(o.buf) }
 // Break ends the open block. What follows is held by tag.
 func (o *Outline) Break(tag Tag) {
 	if len(o.buf) > o.start {
-		o.blocks = append(o.blocks, Block{uint32(o.start), uint32(len(o.buf)), o.link, o.cur, o.tag})
+		o.blocks = append(o.blocks, Block{uint32(o.start), uint32(len(o.buf)), o.link, o.cur, o.tag, o.joint})
 		o.buf = append(o.buf, '\n')
 		o.start = len(o.buf)
 	}
-	o.link, o.space, o.tag = 0, false, tag
+	o.link, o.space, o.tag, o.joint = 0, false, tag, Joinless
+}
+
+// Suspend ends the open block for hidden text within its line; Resume, after that text,
+// begins the block that goes on with the line. They do not nest.
+func (o *Outline) Suspend() {
+	held := o.joint
+	if len(o.buf) > o.start {
+		held = JoinTight
+	}
+	if held != Joinless && o.space {
+		held = JoinSpace
+	}
+	o.Break(o.tag)
+	o.held = held
+}
+
+// Resume goes on with the line that Suspend left.
+func (o *Outline) Resume(tag Tag) {
+	o.Break(tag)
+	o.joint, o.held = o.held, Joinless
 }
 
 // spaceAt is the length of the white space character that p starts with, or 0.
@@ -153,7 +186,7 @@ var maySpace = func() (t [256]bool) {
 
 // Text appends text to the open block, every run of white space as one space.
 func (o *Outline) Text(p []byte) {
-	for len(p) > 0 {
+	for len(p) > 0 && !o.cut {
 		if n := spaceAt(p); n > 0 {
 			o.space = true
 			p = p[n:]
@@ -170,8 +203,8 @@ func (o *Outline) Text(p []byte) {
 
 // word appends bytes that hold no white space.
 func (o *Outline) word(p []byte) {
-	if len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true
+	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
+		o.cut = true // what is shorter and comes later is left out too: the text is a beginning
 		return
 	}
 	n := len(p)
@@ -180,6 +213,8 @@ func (o *Outline) word(p []byte) {
 		if len(o.buf) > o.start {
 			o.buf = append(o.buf, ' ')
 			n++
+		} else if o.joint == JoinTight {
+			o.joint = JoinSpace
 		}
 	}
 	o.buf = append(o.buf, p...)
@@ -188,10 +223,10 @@ func (o *Outline) word(p []byte) {
 	}
 }
 
-// Lines appends preformatted text: its line feeds end blocks.
+// Lines appends preformatted text: its line ends (LF, CR LF, or CR) end blocks.
 func (o *Outline) Lines(p []byte) {
 	for len(p) > 0 {
-		i := slices.Index(p, '\n')
+		i := bytes.IndexAny(p, "\n\r")
 		if i < 0 {
 			o.Text(p)
 			return
@@ -240,17 +275,29 @@ func (o *Outline) Cut() bool { return o.cut }
 // All returns all text, hidden text too; ranges of Len are ranges of it.
 func (o *Outline) All() string { return string(o.buf) }
 
+// joined is out, lines that end in line feeds, made ready for the block.
+func (b *Block) joined(out []byte) []byte {
+	if n := len(out); n > 0 && b.Join != Joinless {
+		if b.Join == JoinSpace {
+			out[n-1] = ' '
+			return out
+		}
+		return out[:n-1]
+	}
+	return out
+}
+
 // Full returns the visible text, a block a line. all is what All gave, so that its
 // memory is shared where nothing is hidden.
 func (o *Outline) Full(all string) string {
-	hidden := false
+	whole := true
 	for i := range o.blocks {
-		if o.elems[o.blocks[i].Elem].Hint&Hidden != 0 {
-			hidden = true
+		if b := &o.blocks[i]; o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless {
+			whole = false
 			break
 		}
 	}
-	if !hidden {
+	if whole {
 		if n := len(all); n > 0 {
 			return all[:n-1] // without the last line feed
 		}
@@ -259,6 +306,7 @@ func (o *Outline) Full(all string) string {
 	out := make([]byte, 0, len(all))
 	for i := range o.blocks {
 		if b := &o.blocks[i]; o.elems[b.Elem].Hint&Hidden == 0 {
+			out = b.joined(out)
 			out = append(out, o.buf[b.Start:b.End]...)
 			out = append(out, '\n')
 		}

@@ -118,6 +118,14 @@ func TestOutlineKeepsToItsLimits(t *testing.T) {
 		t.Errorf("%q, cut %v", got, o.Cut())
 	}
 	o.Reset(16)
+	o.Text([]byte("four overlong-words are no sieve"))
+	o.Break(TagNone)
+	o.Text([]byte("a b"))
+	o.Break(TagNone)
+	if got := o.Full(o.All()); got != "four" || !o.Cut() {
+		t.Errorf("%q, cut %v: no beginning of the text", got, o.Cut())
+	}
+	o.Reset(16)
 	for range maxElems + 10 {
 		o.Open(atom.Div, 0)
 	}
