@@ -26,7 +26,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
 	has := kinds(t, b, "2026-10", "2026-11")
-	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop"} {
+	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop", "a long sitemap, cut: ", "a long sitemap, cut: length"} {
 		if !has[want] {
 			t.Errorf("the crawl has nothing that is %q: it is not looked at", want)
 		}
@@ -99,7 +99,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	if err := writeSeeds(web, seeds); err != nil {
 		t.Fatal(err)
 	}
-	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "fetch:\n", "fetch:\n  max_body: 6KiB\n", 1), "partition_urls: 10", "partition_urls: 200", 1))
+	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "max_body: 20KiB", "max_body: 6KiB", 1), "partition_urls: 10", "partition_urls: 200", 1))
 	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+ln.Addr().String(), "--store", in)
 	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", in)
 	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", in)
@@ -133,6 +133,7 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 			has["hop"] = has["hop"] || f.Redirects > 1
 		}
 		for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+			has["a long sitemap, cut: "+p.Truncated] = has["a long sitemap, cut: "+p.Truncated] || p.DocumentKind == "sitemap" && p.ContentBytes > 20<<10
 			has["withheld"] = has["withheld"] || p.Truncated == schema.TruncatedUnspecified
 			has["kept elsewhere"] = has["kept elsewhere"] || !strings.Contains(p.WARCFilename, "crawl="+crawl)
 			if p.ParserVersion != worker.ParserVersion {

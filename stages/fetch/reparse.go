@@ -46,9 +46,8 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
 	r := &reparse{
-		env: env, in: in, maxBody: cfg.MaxBody, parser: parser, canon: canon, out: newSegment(env.Scratch),
-		// Twice the body: what is stored may be larger than what it holds.
-		archive: records.NewArchive(in.Archive, 2*cfg.MaxBody+4<<20),
+		env: env, in: in, limits: Limits(&cfg, parser), longest: cfg.Longest(), parser: parser, canon: canon, out: newSegment(env.Scratch),
+		archive: records.NewArchive(in.Archive, records.StoredLimit(cfg.Longest())),
 	}
 	defer r.archive.Close()
 	defer r.out.abort()
@@ -78,7 +77,8 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 type reparse struct {
 	env     *stages.Env
 	in      *ReparseInput
-	maxBody int64
+	limits  wire.Limits
+	longest int64 // of any payload, bytes
 	parser  Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
