@@ -284,3 +284,43 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 		must(t, "verify", "--month", "2026-11r1", "--store", got)
 	})
 }
+
+// TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, parses the crawl again,
+// and restores it: what the reparse made is as it was to be, and could be more.
+func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
+	dir := crawlTwice(t)
+	b := openDir(t, dir)
+	sealed, err := worker.Sealed(t.Context(), b, "2026-10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := rowsOf[schema.Page](t, b, sealed, "pages")[0]
+	file := filepath.Join(dir, at.WARCFilename)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(whole)
+	damaged[int(at.WARCRecordOffset)+int(at.WARCRecordLength)/2] ^= 0x10
+	replace := func(body []byte) {
+		t.Helper()
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, string(body))
+	}
+	replace(damaged)
+	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", dir)
+	if code, _ := exitOf(t, "verify", "--month", "2026-10r1", "--store", dir); code != exitViolation {
+		t.Errorf("verify while the record is damaged: exit %d", code)
+	}
+	replace(whole)
+	out := must(t, "verify", "--month", "2026-10r1", "--store", dir)
+	if !strings.Contains(out, "readable now were damaged when 2026-10r1 was made") || !strings.Contains(out, "reparse under another name") {
+		t.Errorf("verify of the restored file says\n%s", out)
+	}
+	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r2", "--store", dir)
+	if out := must(t, "verify", "--month", "2026-10r2", "--store", dir); strings.Contains(out, "another name") {
+		t.Errorf("verify of the reparse under another name says\n%s", out)
+	}
+}

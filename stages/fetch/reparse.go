@@ -32,8 +32,11 @@ type ReparseInput struct {
 const (
 	countReparsed = "reparse.pages"    // documents parsed again
 	countWithheld = "reparse.withheld" // noarchive: no copy is kept, so their rows are those of the crawl that fetched
-	countDamaged  = "reparse.damaged"  // records that cannot be read, rows likewise
 )
+
+// CountDamaged is the count, in the result of a reparse, of documents that could not be
+// read or parsed again: their rows are those of the crawl that fetched.
+const CountDamaged = "reparse.damaged"
 
 // Reparse does the work of a fetch task without a request: it reads the responses
 // that a crawl stored, or that WARC files of others hold, parses them again and
@@ -69,7 +72,7 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
 	env.Log.Info("parsed again", "pages", r.out.counts[countReparsed], "withheld", r.out.counts[countWithheld],
-		"damaged", r.out.counts[countDamaged], "ranges_read", r.archive.Ranges())
+		"damaged", r.out.counts[CountDamaged], "ranges_read", r.archive.Ranges())
 	return r.result(), nil
 }
 

@@ -218,7 +218,7 @@ func (r *reparse) keep(old *former, d *stored) error {
 			r.out.counts[countWithheld]++
 			break
 		}
-		r.out.counts[countDamaged]++
+		r.out.counts[CountDamaged]++
 		r.env.Log.Warn("a page keeps the rows that it had: it cannot be parsed again; `crawlbatch verify` of the crawl that fetched it says what is damaged",
 			"url", d.page.URL, "error", d.why)
 	}
