@@ -88,7 +88,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	defer remove()
 	report, err := verify.Run(ctx, verify.Options{
 		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: scratch, Log: o.log,
-		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Archive: o.openArchive,
+		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Version: version, Archive: o.openArchive,
 	})
 	if err != nil {
 		return err
@@ -146,6 +146,9 @@ func printReport(w io.Writer, r *verify.Report) error {
 	}
 	if len(idle) > 0 {
 		fmt.Fprintf(w, "\nlooked at nothing, since there is none or none is in the sample: %s\n", strings.Join(idle, ", "))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "\n%s\n", printable(n))
 	}
 	for _, n := range r.Unsealed {
 		fmt.Fprintf(w, "\nround %d is not finished: it was looked at as far as it goes\n", n)

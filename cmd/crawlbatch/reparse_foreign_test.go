@@ -85,7 +85,7 @@ func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 // decoded is a response with its codings undone, head and body.
 func decoded(t *testing.T, block []byte) [][]byte {
 	t.Helper()
-	x, err := wire.Replay(block, false, 0)
+	x, err := wire.Replay(block, false, wire.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,9 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "commoncrawl")
 	paths := filepath.Join(t.TempDir(), "warc.paths")
 	write(t, paths, asCommonCrawl(t, dir, archive))
-	must(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--store", dir)
+	conf := filepath.Join(t.TempDir(), "c.yaml")
+	write(t, conf, "fetch: {max_body: 20KiB, max_sitemap: 100KiB}\n")
+	must(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
 	must(t, "verify", "--month", "2026-11r1", "--store", dir)
 
 	month := "2026-11" // where a URL has the content of both months, the newest counts

@@ -26,7 +26,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
 	has := kinds(t, b, "2026-10", "2026-11")
-	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop"} {
+	for _, want := range []string{"ok", "redirected", "robots_denied", "http_4xx", "http_5xx", "not_modified", "withheld", "identical_payload", "kept elsewhere", "hop", "a long sitemap, cut: ", "a long sitemap, cut: length"} {
 		if !has[want] {
 			t.Errorf("the crawl has nothing that is %q: it is not looked at", want)
 		}
@@ -99,7 +99,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	if err := writeSeeds(web, seeds); err != nil {
 		t.Fatal(err)
 	}
-	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "fetch:\n", "fetch:\n  max_body: 6KiB\n", 1), "partition_urls: 10", "partition_urls: 200", 1))
+	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "max_body: 20KiB", "max_body: 6KiB", 1), "partition_urls: 10", "partition_urls: 200", 1))
 	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+ln.Addr().String(), "--store", in)
 	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", in)
 	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", in)
@@ -133,6 +133,7 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 			has["hop"] = has["hop"] || f.Redirects > 1
 		}
 		for _, p := range rowsOf[schema.Page](t, b, sealed, "pages") {
+			has["a long sitemap, cut: "+p.Truncated] = has["a long sitemap, cut: "+p.Truncated] || p.DocumentKind == "sitemap" && p.ContentBytes > 20<<10
 			has["withheld"] = has["withheld"] || p.Truncated == schema.TruncatedUnspecified
 			has["kept elsewhere"] = has["kept elsewhere"] || !strings.Contains(p.WARCFilename, "crawl="+crawl)
 			if p.ParserVersion != worker.ParserVersion {
@@ -282,4 +283,44 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 		same(t, got)
 		must(t, "verify", "--month", "2026-11r1", "--store", got)
 	})
+}
+
+// TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, parses the crawl again,
+// and restores it: what the reparse made is as it was to be, and could be more.
+func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
+	dir := crawlTwice(t)
+	b := openDir(t, dir)
+	sealed, err := worker.Sealed(t.Context(), b, "2026-10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := rowsOf[schema.Page](t, b, sealed, "pages")[0]
+	file := filepath.Join(dir, at.WARCFilename)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(whole)
+	damaged[int(at.WARCRecordOffset)+int(at.WARCRecordLength)/2] ^= 0x10
+	replace := func(body []byte) {
+		t.Helper()
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, string(body))
+	}
+	replace(damaged)
+	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", dir)
+	if code, _ := exitOf(t, "verify", "--month", "2026-10r1", "--store", dir); code != exitViolation {
+		t.Errorf("verify while the record is damaged: exit %d", code)
+	}
+	replace(whole)
+	out := must(t, "verify", "--month", "2026-10r1", "--store", dir)
+	if !strings.Contains(out, "readable now were damaged when 2026-10r1 was made") || !strings.Contains(out, "reparse under another name") {
+		t.Errorf("verify of the restored file says\n%s", out)
+	}
+	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r2", "--store", dir)
+	if out := must(t, "verify", "--month", "2026-10r2", "--store", dir); strings.Contains(out, "another name") {
+		t.Errorf("verify of the reparse under another name says\n%s", out)
+	}
 }

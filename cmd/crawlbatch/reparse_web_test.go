@@ -54,7 +54,7 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", "text/plain")
 		send("User-agent: *\nContent-Signal: ai-train=no\nDisallow: /private\n")
 	case "a.test/":
-		send(reparsePage("home", `<link rel=canonical href="/">`, "/etag /gzip /chunked /hop /away /withheld /header-withheld /twin /private /missing /feed /latin /empty /error /changes http://elsewhere.example/"))
+		send(reparsePage("home", `<link rel=canonical href="/">`, "/etag /gzip /chunked /hop /away /withheld /header-withheld /twin /private /missing /feed /latin /empty /error /changes /map /map-gzip /map-endless http://elsewhere.example/"))
 	case "a.test/etag":
 		h.Set("ETag", `"one"`)
 		if r.Header.Get("If-None-Match") != "" {
@@ -62,6 +62,24 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		send(reparsePage("etag", "", "/deep"))
+	case "a.test/map", "a.test/map-gzip", "a.test/map-endless":
+		// Longer than a document may be; the last even than a sitemap may.
+		h.Set("Content-Type", "application/xml")
+		parts := map[string]int{"/map": 60 << 10, "/map-gzip": 80 << 10, "/map-endless": 400 << 10}[r.URL.Path]
+		var m strings.Builder
+		m.WriteString(`<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`)
+		for _, path := range []string{"etag", "gzip", "chunked", "landed", "deep", "deep2"} {
+			fmt.Fprintf(&m, "<url><loc>http://a.test/%s</loc><!-- %s --></url>", path, strings.Repeat(path+" ", parts/6/(len(path)+1)))
+		}
+		m.WriteString("</urlset>")
+		if r.URL.Path == "/map" {
+			send(m.String())
+			return
+		}
+		h.Set("Content-Encoding", "gzip")
+		zw := gzip.NewWriter(w)
+		_, _ = zw.Write([]byte(m.String()))
+		_ = zw.Close()
 	case "a.test/gzip":
 		var z bytes.Buffer
 		zw := gzip.NewWriter(&z)
@@ -112,6 +130,8 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 const reparseConfig = `
 politeness: {delay: 2ms, per_address_delay: 1ms}
 fetch:
+  max_body: 20KiB
+  max_sitemap: 100KiB
   retries: {server_error: 0, robots: 0}
   pauses: {rate_limited: 10ms, server_error: 10ms, timeout: 10ms, dns: 10ms, breaker: 10ms}
 plan: {partition_urls: 10}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -131,4 +132,30 @@ func encode(t *testing.T, d manifest.Document) []byte {
 		t.Fatal(err)
 	}
 	return body
+}
+
+func TestWhatAnotherVersionMadeOtherwiseIsNotedAndNoViolation(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		found   int64
+		notes   int
+	}{{"v9", 0, 1}, {"test", 1, 0}, {"", 1, 0}} {
+		d := copyCrawl(t)
+		d.a.Version = c.version
+		r := d.load(0)
+		forged := *r.results[stages.Frontier][0]
+		forged.Files = slices.Clone(forged.Files)
+		forged.Files[0].SHA256 = manifest.Digest([]byte("other bytes"))
+		r.results[stages.Frontier][0] = &forged
+		if err := d.a.checkRecompute(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		s := d.a.summary()
+		if s.Found() != c.found || len(s.Notes) != c.notes {
+			t.Errorf("checked by %q: %d violations, notes %q", c.version, s.Found(), s.Notes)
+		}
+		if c.notes > 0 && (!strings.Contains(s.Notes[0], "made by test") || !strings.Contains(s.Notes[0], "check with that crawlbatch")) {
+			t.Errorf("note %q", s.Notes[0])
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages/fetch"
 	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -33,10 +35,15 @@ func (c *archive) describesForeign(m *mention) (problem string, err error) {
 	if offset < 0 || length <= 0 || offset+length > c.window.size {
 		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", length, offset, c.window.size), nil
 	}
+	cfg := worker.FetchConfig(c.Config, "")
+	parser, err := worker.NewParser(c.Config)
+	if err != nil {
+		return "", err
+	}
 	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: offset, Length: length}, warc.ReaderOptions{})
 	var block []byte
 	if err == nil {
-		block, err = io.ReadAll(io.LimitReader(e, stored.BlockLimit(int64(c.Config.Fetch.MaxBody))))
+		block, err = io.ReadAll(io.LimitReader(e, stored.BlockLimit(cfg.Longest())))
 	}
 	switch {
 	case c.window.err != nil:
@@ -53,7 +60,7 @@ func (c *archive) describesForeign(m *mention) (problem string, err error) {
 	if k, err := canon.Canonical(e.TargetURI(), ""); err != nil || k.URL != m.URL {
 		return fmt.Sprintf("the record is of %s, the row of %s", e.TargetURI(), m.URL), nil
 	}
-	x, err := wire.Replay(block, strings.HasPrefix(m.URL, "https:"), int64(c.Config.Fetch.MaxBody))
+	x, err := wire.Replay(block, strings.HasPrefix(m.URL, "https:"), fetch.Limits(&cfg, parser))
 	defer x.Release()
 	if err != nil {
 		return err.Error(), nil

@@ -65,7 +65,7 @@ func archived(t *testing.T, replies []reply) *judge {
 		if r.raw == "" {
 			f.Error = "timed out"
 		} else {
-			x, err := wire.Replay([]byte(r.raw), false, 0)
+			x, err := wire.Replay([]byte(r.raw), false, wire.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -245,7 +245,7 @@ func (s *robotsFiles) read(ctx context.Context, f *robotsAnswer) (*wire.Exchange
 	}
 	var x *wire.Exchange
 	if err == nil {
-		x, err = wire.Replay(raw, strings.HasPrefix(f.URL, "https:"), int64(s.Config.Fetch.MaxBody))
+		x, err = wire.Replay(raw, strings.HasPrefix(f.URL, "https:"), wire.Limits{MaxBody: int64(s.Config.Fetch.MaxBody)})
 	}
 	if err != nil {
 		if s.once(obeyed, f.place()) {

@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -29,7 +30,8 @@ type Options struct {
 	Sample   float64 // share of the partitions, records and tasks that are looked at, by a hash of their names; 1: all
 	// Archive opens the store that holds WARC files of others, for a reparse of those.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
-	OneClock bool // all tasks ran on one machine, so times of different epochs may be compared
+	Version  string // of this crawlbatch; empty: whatever made the crawl
+	OneClock bool   // all tasks ran on one machine, so times of different epochs may be compared
 }
 
 // Violation is something that is not as it must be.
@@ -61,6 +63,7 @@ type Report struct {
 	Sample     float64     `json:"sample"`
 	Checked    []Checked   `json:"checked"`    // by invariant and name
 	Violations []Violation `json:"violations"` // by round, invariant, check, object and row
+	Notes      []string    `json:"notes"`      // what is no violation and yet not as it might be: what was not looked at, and why
 }
 
 // Found is the number of violations, those that are not listed included.
@@ -101,6 +104,14 @@ type audit struct {
 	broken  map[string]bool // objects that cannot be read and were reported
 	settled bool            // broken does not change any more
 	met     map[faulty]bool // reported by a check of its own
+	others  map[otherMaker]int64
+	notes   []string
+}
+
+// otherMaker is a version of crawlbatch that made parts of a round.
+type otherMaker struct {
+	round   int
+	version string
 }
 
 // faulty is an object, or a place in one, that a check could not read.
@@ -119,7 +130,7 @@ func newAudit(o Options) *audit {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, met: map[faulty]bool{}}
+	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, met: map[faulty]bool{}, others: map[otherMaker]int64{}}
 }
 
 // note counts what a check looked at. Noting 0 has a check listed that may find
@@ -128,6 +139,13 @@ func (a *audit) note(invariant int, check, of string, looked int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.entry(invariant, check, of).Looked += looked
+}
+
+// tell adds a note to the report.
+func (a *audit) tell(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
 // report records a violation.
@@ -220,7 +238,7 @@ func fraction(name string) float64 { return float64(xxh3.HashString(name)>>11) /
 func (a *audit) summary() *Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := &Report{Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Unsealed: []int{}, Checked: []Checked{}, Violations: []Violation{}}
+	r := &Report{Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Unsealed: []int{}, Checked: []Checked{}, Violations: []Violation{}, Notes: append([]string{}, a.notes...)}
 	for _, c := range a.checked {
 		r.Checked = append(r.Checked, *c)
 	}
@@ -231,6 +249,11 @@ func (a *audit) summary() *Report {
 		r.Violations = append(r.Violations, v...)
 	}
 	slices.SortFunc(r.Violations, compareViolations)
+	for m, n := range a.others { // sorted below
+		r.Notes = append(r.Notes, fmt.Sprintf("round %d, %s: not looked at: tasks whose inputs give this crawlbatch %s other bytes: %d, made by %s: check with that crawlbatch",
+			m.round, recomputeCheck, a.Version, n, m.version))
+	}
+	slices.Sort(r.Notes)
 	return r
 }
 

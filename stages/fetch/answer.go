@@ -33,12 +33,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 			v.detected = c.parser.Sniff(x.Header.Get("Content-Type"), prefix)
 			return c.parser.Wants(v.detected, prefix)
 		},
-		allow: func(x *wire.Exchange, prefix []byte) int64 {
-			if x.Status >= 200 && x.Status <= 299 && c.parser.IsSitemap(v.detected, prefix) {
-				return c.cfg.MaxSitemap
-			}
-			return 0
-		},
+		allow: func(x *wire.Exchange, prefix []byte) int64 { return c.cfg.allowance(c.parser, x, v.detected, prefix) },
 	}
 	if len(v.met) > 0 {
 		a.purpose = schema.ForRedirect

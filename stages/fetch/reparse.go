@@ -32,8 +32,11 @@ type ReparseInput struct {
 const (
 	countReparsed = "reparse.pages"    // documents parsed again
 	countWithheld = "reparse.withheld" // noarchive: no copy is kept, so their rows are those of the crawl that fetched
-	countDamaged  = "reparse.damaged"  // records that cannot be read, rows likewise
 )
+
+// CountDamaged is the count, in the result of a reparse, of documents that could not be
+// read or parsed again: their rows are those of the crawl that fetched.
+const CountDamaged = "reparse.damaged"
 
 // Reparse does the work of a fetch task without a request: it reads the responses
 // that a crawl stored, or that WARC files of others hold, parses them again and
@@ -46,9 +49,8 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
 	r := &reparse{
-		env: env, in: in, maxBody: cfg.MaxBody, parser: parser, canon: canon, out: newSegment(env.Scratch),
-		// Twice the body: what is stored may be larger than what it holds.
-		archive: records.NewArchive(in.Archive, 2*cfg.MaxBody+4<<20),
+		env: env, in: in, limits: Limits(&cfg, parser), longest: cfg.Longest(), parser: parser, canon: canon, out: newSegment(env.Scratch),
+		archive: records.NewArchive(in.Archive, records.StoredLimit(cfg.Longest())),
 	}
 	defer r.archive.Close()
 	defer r.out.abort()
@@ -70,7 +72,7 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
 	env.Log.Info("parsed again", "pages", r.out.counts[countReparsed], "withheld", r.out.counts[countWithheld],
-		"damaged", r.out.counts[countDamaged], "ranges_read", r.archive.Ranges())
+		"damaged", r.out.counts[CountDamaged], "ranges_read", r.archive.Ranges())
 	return r.result(), nil
 }
 
@@ -78,7 +80,8 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 type reparse struct {
 	env     *stages.Env
 	in      *ReparseInput
-	maxBody int64
+	limits  wire.Limits
+	longest int64 // of any payload, bytes
 	parser  Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive

@@ -126,10 +126,6 @@ func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw
 	if x != nil {
 		defer x.Release()
 	}
-	if err == nil && digestValue(x.PayloadDigest) != d.page.ContentDigest {
-		err = fmt.Errorf("%w: the payload at %d of %q has digest %s, it was recorded with %s",
-			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, digestValue(x.PayloadDigest), d.page.ContentDigest)
-	}
 	if err == nil {
 		d.parsed, err = r.document(d.page.URL, x, d.page.Truncated, &Document{Fetched: time.UnixMilli(d.page.FetchTime)})
 		d.mime, d.bytes = r.sniff(x), int64(len(x.Body))
@@ -138,21 +134,52 @@ func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw
 	return nil
 }
 
-// read gives the response of a document: its own head, and the payload wherever it lies.
+// read gives the response of a document: its own head, and the payload wherever it
+// lies. What the crawl had whole is whole, or an error.
 func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wire.Exchange, error) {
-	rec, err := dec.Record(&raws[0], records.BlockLimit(r.maxBody))
-	if err != nil {
-		return nil, err
+	x, err := r.replay(dec, d, raws)
+	cutThen := d.page.Truncated == schema.TruncatedLength
+	switch {
+	case err != nil:
+	case digestValue(x.PayloadDigest) != d.page.ContentDigest:
+		err = fmt.Errorf("%w: the payload at %d of %q has digest %s, it was recorded with %s",
+			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, digestValue(x.PayloadDigest), d.page.ContentDigest)
+	case x.BodyTruncated == wire.TruncLength && !cutThen:
+		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
+			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
+	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:
+		x.Body = x.Body[:d.page.ContentBytes] // which is what it had
 	}
-	x, err := wire.Replay(rec.Block, isHTTPS(d.page.URL), r.maxBody)
-	if err != nil || len(raws) == 1 {
-		return x, err
+	return x, err
+}
+
+func (r *reparse) replay(dec *records.Decoder, d *stored, raws []records.Raw) (*wire.Exchange, error) {
+	limits, https := r.limits, isHTTPS(d.page.URL)
+	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
+		if d.page.ContentBytes > limits.MaxBody {
+			return r.longest // it was allowed: so much is there
+		}
+		return r.limits.Allow(x, prefix)
 	}
-	defer x.Release()
-	if rec, err = dec.Record(&raws[1], records.BlockLimit(r.maxBody)); err != nil {
-		return nil, err
+	var x *wire.Exchange
+	for i := range raws {
+		rec, err := dec.Record(&raws[i], records.BlockLimit(r.longest))
+		if err == nil && rec.Cut {
+			err = fmt.Errorf("the record at %d of %q is longer than any that the crawl wrote: %w", raws[i].Offset, raws[i].File, records.ErrDamaged)
+		}
+		if err != nil {
+			return x, err
+		}
+		if i == 0 {
+			if x, err = wire.Replay(rec.Block, https, limits); err != nil {
+				return x, err
+			}
+			continue
+		}
+		defer x.Release()
+		return wire.ReplayPayload(rec.Block, x.Payload, https, limits)
 	}
-	return wire.ReplayPayload(rec.Block, x.Payload, isHTTPS(d.page.URL), r.maxBody)
+	return x, nil
 }
 
 // keep records a document's rows: the new ones, or those that it had.
@@ -191,7 +218,7 @@ func (r *reparse) keep(old *former, d *stored) error {
 			r.out.counts[countWithheld]++
 			break
 		}
-		r.out.counts[countDamaged]++
+		r.out.counts[CountDamaged]++
 		r.env.Log.Warn("a page keeps the rows that it had: it cannot be parsed again; `crawlbatch verify` of the crawl that fetched it says what is damaged",
 			"url", d.page.URL, "error", d.why)
 	}

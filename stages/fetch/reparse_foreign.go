@@ -94,13 +94,13 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt,
 	}
 	d.b.row, d.b.fetch = int64(d.Row), f
-	rec, err := dec.Record(&raws[0], records.BlockLimit(r.maxBody))
+	rec, err := dec.Record(&raws[0], records.BlockLimit(r.longest))
 	if err == nil && rec.Type != warc.Response {
 		err = errNotResponse
 	}
 	var x *wire.Exchange
 	if err == nil {
-		x, err = wire.Replay(rec.Block, isHTTPS(d.URL), r.maxBody)
+		x, err = wire.Replay(rec.Block, isHTTPS(d.URL), r.limits)
 		defer x.Release()
 	}
 	if err != nil {

@@ -113,7 +113,7 @@ func TestAReparseGivesTheRowsOfItsParser(t *testing.T) {
 		if diff := cmp.Diff(map[int32]int{0: 1, 7: 4}, versions); diff != "" {
 			t.Errorf("pages by version of their parser:\n%s", diff)
 		}
-		if parsed, kept := later.Count(countReparsed), later.Count(countDamaged); parsed != 4 || kept != 1 {
+		if parsed, kept := later.Count(countReparsed), later.Count(CountDamaged); parsed != 4 || kept != 1 {
 			t.Errorf("%d parsed again, %d kept", parsed, kept)
 		}
 	})
@@ -148,7 +148,7 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 		if got := rowsOf[schema.Page](l, r, stages.FilePages)[0]; !cmp.Equal(got, at) {
 			t.Errorf("the page whose record is damaged:\n%s", cmp.Diff(at, got))
 		}
-		if n := r.Count(countDamaged); n < 1 {
+		if n := r.Count(CountDamaged); n < 1 {
 			t.Errorf("%d records are said to be damaged", n)
 		}
 		replace(nil)

@@ -28,6 +28,10 @@ type Record struct {
 // maxBody bytes: the head and the chunk framing have bounds of their own.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
+// StoredLimit is how much of such a record is read as it is stored: what compresses
+// badly is a little longer than what it holds.
+func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 + 2<<20 }
+
 // Decoder takes records apart. The zero value is ready; it is for one goroutine.
 type Decoder struct {
 	reader *warc.Reader

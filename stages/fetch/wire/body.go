@@ -112,12 +112,14 @@ func (m *message) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest length that is given, -1
-// if there is none, and whether any was no number, which is ignored.
+// if there is none, and whether any was ignored: it is no number, or the document
+// that was seen already is longer. A body that ended within that beginning could not
+// be told from a head that breaks off.
 func (m *message) contentLength() (most, least int64, unread bool) {
 	most, least = -1, -1
 	for t := range m.x.Header.tokens("Content-Length") {
 		n, err := strconv.ParseInt(t, 10, 64)
-		if err != nil || t[0] == '+' || t[0] == '-' {
+		if err != nil || t[0] == '+' || t[0] == '-' || n < int64(m.mark) {
 			m.x.warnf(WarnLengthInvalid, "%.40q", t)
 			unread = true
 			continue

@@ -199,15 +199,25 @@ func FuzzReplay(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		x, err := Replay(in, false, fuzzMaxBody)
-		defer x.Release()
-		if err != nil {
-			return
-		}
-		y, err := Replay([]byte(raw(t, x)), false, fuzzMaxBody)
-		defer y.Release()
-		if err != nil || x.Status != y.Status || !slices.Equal(x.Header, y.Header) || x.PayloadDigest != y.PayloadDigest || !bytes.Equal(x.Body, y.Body) {
-			t.Errorf("%v: status %d and %d, payload %q and %q", err, x.Status, y.Status, x.Payload, y.Payload)
+		for _, https := range []bool{false, true} {
+			x, err := Replay(in, https, Limits{MaxBody: fuzzMaxBody})
+			defer x.Release()
+			if err != nil {
+				continue
+			}
+			y, err := Replay([]byte(raw(t, x)), https, Limits{MaxBody: fuzzMaxBody})
+			defer y.Release()
+			if err != nil || x.Status != y.Status || !slices.Equal(x.Header, y.Header) || x.PayloadDigest != y.PayloadDigest || !bytes.Equal(x.Body, y.Body) {
+				t.Errorf("%v: status %d and %d, payload %q and %q", err, x.Status, y.Status, x.Payload, y.Payload)
+			}
+			if len(x.Payload) == 0 {
+				continue
+			}
+			z, err := ReplayPayload(x.RawHead, x.Payload, https, Limits{MaxBody: fuzzMaxBody})
+			defer z.Release()
+			if err != nil || x.Status != z.Status || !slices.Equal(x.Header, z.Header) || x.PayloadDigest != z.PayloadDigest || !bytes.Equal(x.Body, z.Body) {
+				t.Errorf("%v: head %q apart from its payload: status %d and %d, body %q and %q", err, x.RawHead, x.Status, z.Status, x.Body, z.Body)
+			}
 		}
 	})
 }

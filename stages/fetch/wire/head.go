@@ -30,6 +30,7 @@ type message struct {
 	https     bool
 	maxHeader int // bytes
 	maxBody   int64
+	maxRatio  int64 // of a decoded body to its payload; of Replay
 	wait      waiter
 	deadline  time.Time     // of the exchange
 	quiet     time.Duration // if not 0, the longest silence within the body
@@ -38,7 +39,9 @@ type message struct {
 	framed    int                     // room in the framing that was asked for
 
 	minor        int  // of the protocol version HTTP/1.minor, for keep-alive
+	kept         bool // what is read was read before: Replay
 	headEnded    bool // the head had its end; otherwise there is no body
+	mark         int  // length of what begins the document that stands in the place of the head's end; 0: there is an end
 	definite     bool // the end of the body was found by its framing
 	prefixTested bool
 }
@@ -77,7 +80,7 @@ func errHeadTooLong(n int) error {
 func (m *message) readOneHead(budget int) error {
 	x, s := m.x, m.source
 	x.Protocol, x.Status, x.StatusText, x.Header = "", 0, "", nil
-	m.minor, m.headEnded = 1, true
+	m.minor, m.headEnded, m.mark = 1, true, 0
 	kind, err := m.recogniseHead()
 	if err != nil {
 		return err
@@ -88,17 +91,20 @@ func (m *message) readOneHead(budget int) error {
 		return nil
 	}
 	for first := true; ; first = false {
-		if !first && m.documentBegins() {
-			x.warn(WarnHeadEndMissing)
-			break
+		if !first {
+			if m.mark = m.documentBegins(); m.mark > 0 {
+				x.warn(WarnHeadEndMissing)
+				break
+			}
 		}
 		start := len(x.RawHead)
 		x.RawHead, err = s.appendLine(x.RawHead, budget-start)
 		switch {
 		case err == errLong:
 			return errHeadTooLong(m.maxHeader)
-		case err == io.EOF && !m.https:
-			// Browsers accept this of http; over TLS it may be an attack.
+		case err == io.EOF && (!m.https || m.kept && start > 0 && len(x.RawHead) == start):
+			// Browsers accept this of http; over TLS it may be an attack. What was kept
+			// ends after a whole line where a document began of which nothing was read.
 			x.warn(WarnHeadTruncated)
 			m.headEnded = false
 			x.Truncated = TruncDisconnect
@@ -238,15 +244,20 @@ func isText(b []byte) bool {
 	return len(b) > 0
 }
 
-// documentBegins reports whether an HTML document stands where the next header
-// line should.
-func (m *message) documentBegins() bool {
+// documentBegins tells whether an HTML document stands where the next header line
+// should, by the length of what it is known by; 0: none does.
+func (m *message) documentBegins() int {
 	b, err := m.source.peek(1)
 	if err != nil || b[0] != '<' {
-		return false
+		return 0
 	}
 	b, _ = m.source.peekLine(len("<!doctype"))
-	return hasPrefixFold(b, "<!doctype") || hasPrefixFold(b, "<html")
+	for _, mark := range [...]string{"<!doctype", "<html"} {
+		if hasPrefixFold(b, mark) {
+			return len(mark)
+		}
+	}
+	return 0
 }
 
 func hasPrefixFold(b []byte, prefix string) bool {

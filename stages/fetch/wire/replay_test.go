@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +30,7 @@ func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := Replay([]byte(raw(t, x)), false, 0)
+			again, err := Replay([]byte(raw(t, x)), false, Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +45,7 @@ func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 		t.Errorf("only %d responses were replayed", replayed)
 	}
 	for _, bad := range []string{"", "SSH-2.0-OpenSSH_9.9\r\n", "HTTP/1.1 20"} {
-		x, err := Replay([]byte(bad), false, 0)
+		x, err := Replay([]byte(bad), false, Limits{})
 		if err == nil {
 			t.Errorf("%q was read as a response of status %d", bad, x.Status)
 		}
@@ -51,9 +54,57 @@ func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 }
 
 func TestReplayIsBounded(t *testing.T) {
-	x, err := Replay([]byte("HTTP/1.1 200 OK\r\n\r\n"+string(make([]byte, 5000))), true, 1000)
+	x, err := Replay([]byte("HTTP/1.1 200 OK\r\n\r\n"+string(make([]byte, 5000))), true, Limits{MaxBody: 1000})
 	if err != nil || len(x.Payload) != 1000 || x.Truncated != TruncLength {
 		t.Errorf("%d bytes, truncated %q, %v", len(x.Payload), x.Truncated, err)
 	}
 	x.Release()
+}
+
+func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
+	body := strings.Repeat("<loc>http://a.test/</loc>", 400)
+	zipped := encode(t, "gzip", body)
+	head := "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
+	for _, allowed := range []int64{0, 5000, 1 << 20} {
+		l := Limits{MaxBody: 2000, Allow: func(x *Exchange, prefix []byte) int64 {
+			if x.Status != 200 || !strings.HasPrefix(body, string(prefix)) || len(prefix) == 0 {
+				t.Errorf("asked of status %d with %q", x.Status, prefix)
+			}
+			return allowed
+		}}
+		want := min(len(body), max(2000, int(allowed)))
+		plain, err1 := Replay([]byte("HTTP/1.1 200 OK\r\n\r\n"+body), true, l)
+		coded, err2 := Replay([]byte(head+zipped), true, l)
+		apart, err3 := ReplayPayload([]byte(head), []byte(zipped), true, l)
+		for _, x := range []*Exchange{plain, coded, apart} {
+			if len(x.Body) != want || (x.BodyTruncated == TruncLength) != (want < len(body)) {
+				t.Errorf("%d allowed: a body of %d bytes, want %d, truncated %q", allowed, len(x.Body), want, x.BodyTruncated)
+			}
+			x.Release()
+		}
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A document that stands where the head should end counts as one whatever is kept of it.
+func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
+	for _, in := range []string{
+		"Content-Length:1,0\n<html", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n<html>x", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n<!doctype html>",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n<html>x", "HTTP/1.1 204 OK\r\nA: b\r\n<html>x",
+	} {
+		for _, https := range []bool{false, true} {
+			x, err := Replay([]byte(in), https, Limits{})
+			if err != nil {
+				t.Fatalf("%q: %v", in, err)
+			}
+			y, err := Replay([]byte(raw(t, x)), https, Limits{})
+			if err != nil || x.Status != y.Status || string(x.Payload) != string(y.Payload) || !slices.Equal(x.Header, y.Header) {
+				t.Errorf("%q, https %v: %d %q, and again %d %q, %v", in, https, x.Status, x.Payload, y.Status, y.Payload, err)
+			}
+			x.Release()
+			y.Release()
+		}
+	}
 }

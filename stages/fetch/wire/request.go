@@ -48,8 +48,12 @@ type Request struct {
 	// Allow, if not nil, is called after OnPrefix, if that returns true, with the same
 	// bytes, and may allow payload and decoded body of this response to be longer than
 	// MaxBody: so many bytes. Less changes nothing.
-	Allow func(x *Exchange, prefix []byte) int64
+	Allow Allowance
 }
+
+// Allowance says how long payload and decoded body of a response may be, bytes, from the
+// beginning of its decoded body. It is Config.MaxBody where that is more.
+type Allowance func(x *Exchange, prefix []byte) int64
 
 // Write describes a request that is about to be written.
 type Write struct {
