@@ -134,7 +134,7 @@ type PageColumns struct {
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
-	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0: of before versions were kept"`
+	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0, or null in tables older than the column: of before versions were kept"`
 }
 
 // Text is a row of text: what a document says.
