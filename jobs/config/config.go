@@ -30,7 +30,7 @@ type Config struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded // values that hold ${VAR} in the file
-	older      []string // fields that the text of a frozen config did not know
+	older      []string     // fields that the text of a frozen config did not know
 }
 
 // Politeness says how often a host may be asked.
