@@ -133,7 +133,7 @@ func (r *ReparseRequest) standing(ctx context.Context, crawl *manifest.Crawl) (b
 		return false, fmt.Errorf("%s was begun with version %d of the parser, this crawlbatch has %d: choose another name with --as, or go on with the crawlbatch that began it: %w",
 			r.As, is.Parser, want.Parser, ErrPlanned)
 	}
-	frozen, err := config.Read(key, []byte(old.Config), r.Lookup)
+	frozen, err := config.ReadFrozen(key, []byte(old.Config), r.Lookup)
 	if err == nil {
 		err = frozen.Adopt(r.Config)
 	}

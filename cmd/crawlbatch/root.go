@@ -221,7 +221,7 @@ func loadSettings(ctx context.Context, b store.Bucket, key string) (*config.Conf
 	if _, _, err := manifest.Load(ctx, b, key, &s); err != nil {
 		return nil, err
 	}
-	return config.Read(key, []byte(s.Config), os.LookupEnv)
+	return config.ReadFrozen(key, []byte(s.Config), os.LookupEnv)
 }
 
 // openCrawl opens the store, reads the crawl's frozen config and adopts what a

@@ -13,6 +13,10 @@ import (
 
 // Athena writes the DDL that makes every dataset a table of the database, with a
 // partition for each sealed round and no other. Root is s3://bucket/prefix.
+// A table that is there is made again, as an older one lacks the columns that have come
+// since; being external, it takes no data with it. Athena finds the columns of Parquet
+// by name and gives null for what a part lacks.
+//
 // Statements end with a semicolon and an empty line; Athena takes them one by one.
 func Athena(w io.Writer, root, database string, sealed []*manifest.Sealed) error {
 	if !strings.HasPrefix(root, "s3://") {
@@ -30,14 +34,14 @@ func Athena(w io.Writer, root, database string, sealed []*manifest.Sealed) error
 		athenaTable(out, database, name, root, d)
 		athenaPartitions(out, database, name, root, d, sealed)
 		if d.Name == "urls" {
-			athenaNewest(out, database, d)
+			athenaNewest(out, database, d, sealed)
 		}
 	}
 	return out.Flush()
 }
 
 func athenaTable(out io.Writer, database, name, root string, d Dataset) {
-	fmt.Fprintf(out, "CREATE EXTERNAL TABLE IF NOT EXISTS `%s`.`%s` (\n", database, name)
+	fmt.Fprintf(out, "DROP TABLE IF EXISTS `%s`.`%s`;\n\nCREATE EXTERNAL TABLE `%s`.`%s` (\n", database, name, database, name)
 	athenaColumns(out, d.Columns)
 	fmt.Fprintf(out, ")\nCOMMENT %s\nPARTITIONED BY (\n", athenaLiteral("One row for "+d.Row+"."))
 	athenaColumns(out, d.Partitions)
@@ -57,7 +61,7 @@ func athenaColumns(out io.Writer, columns []Column) {
 
 // athenaPartitions adds the folders that hold parts of sealed rounds.
 func athenaPartitions(out io.Writer, database, name, root string, d Dataset, sealed []*manifest.Sealed) {
-	keys, _ := parts(d.Name, sealed)
+	keys := parts(d.Name, sealed)
 	var folders []string
 	for _, key := range keys {
 		folders = append(folders, path.Dir(key))
@@ -91,7 +95,7 @@ func partitionSpec(folder string, d Dataset) string {
 }
 
 // athenaNewest writes the view urls, which has the newest state of each URL.
-func athenaNewest(out io.Writer, database string, d Dataset) {
+func athenaNewest(out io.Writer, database string, d Dataset, sealed []*manifest.Sealed) {
 	var names []string
 	for _, c := range slices.Concat(d.Columns, d.Partitions) {
 		names = append(names, `"`+c.Name+`"`)
@@ -99,7 +103,7 @@ func athenaNewest(out io.Writer, database string, d Dataset) {
 	list := strings.Join(names, ", ")
 	fmt.Fprintf(out, "CREATE OR REPLACE VIEW \"%s\".\"urls\" AS\nSELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
-		"  FROM \"%s\".\"urls_history\"\n)\nWHERE newest = 1;\n\n", database, list, list, database)
+		"  FROM \"%s\".\"urls_history\"\n  %s)\nWHERE newest = 1;\n\n", database, list, list, database, withoutReparses(sealed))
 }
 
 // athenaLiteral is a string of Hive's DDL, which escapes by backslash.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
@@ -22,7 +23,14 @@ type S3 struct {
 // the sealed rounds list. Root is the store's address: a directory, absolute or
 // relative to where DuckDB will run, or s3://bucket/prefix.
 //
-// The view urls has the newest state of each URL, urls_history every state.
+// The view urls has the newest state of each URL, urls_history every state; the states
+// that reparses made are in urls only where no other crawl is.
+//
+// What a part lacks is null, as columns come with versions of the program. Nothing that
+// is known of a round says which of its parts were written by which version (a build
+// without one is "dev", a round may be sealed by another than began it), so DuckDB looks
+// into every part, which costs a query about a fifth of a millisecond a part on a disk.
+//
 // Columns of time are TIMESTAMP, in UTC, whatever the session's time zone.
 func DuckDB(w io.Writer, root string, s3 S3, sealed []*manifest.Sealed) error {
 	out := bufio.NewWriter(w)
@@ -44,11 +52,22 @@ func DuckDB(w io.Writer, root string, s3 S3, sealed []*manifest.Sealed) error {
 			newest := d
 			newest.Row = "a known URL, in its newest state"
 			fmt.Fprint(out, "\nCREATE OR REPLACE VIEW urls AS\nSELECT * FROM urls_history\n"+
-				"QUALIFY row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) = 1;\n")
+				withoutReparses(sealed)+"QUALIFY row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) = 1;\n")
 			duckComments(out, "urls", newest)
 		}
 	}
 	return out.Flush()
+}
+
+// withoutReparses is the condition on rows of urls_history under which the newest state
+// of a URL is looked for: what a reparse says of it is as old as the month that it
+// parses again. Where there is nothing but reparses, it is their newest.
+func withoutReparses(sealed []*manifest.Sealed) string {
+	again := func(s *manifest.Sealed) bool { return layout.IsReparse(s.Crawl) }
+	if len(sealed) > 0 && !slices.ContainsFunc(sealed, func(s *manifest.Sealed) bool { return !again(s) }) {
+		return ""
+	}
+	return "WHERE crawl NOT LIKE '%r%'\n" // 2026-11r1
 }
 
 // rounds says which rounds there are: "2026-11.0, 2026-11.1".
@@ -83,7 +102,7 @@ func duckSecret(out io.Writer, root string, s3 S3) error {
 
 // duckView writes the view of one dataset.
 func duckView(out io.Writer, name string, d Dataset, root string, sealed []*manifest.Sealed) {
-	keys, versions := parts(d.Name, sealed)
+	keys := parts(d.Name, sealed)
 	fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\nSELECT\n", name)
 	columns := slices.Concat(d.Columns, d.Partitions)
 	for i, c := range columns {
@@ -99,14 +118,8 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		duckComments(out, name, d)
 		return
 	}
-	if versions > 1 {
-		// Versions of the program may differ in columns; what a file lacks is null.
-		// The empty branch brings the columns that no file has.
-		fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM ", duckNulls(d.Columns))
-	} else {
-		fmt.Fprint(out, "FROM ")
-	}
-	fmt.Fprint(out, "read_parquet([\n")
+	// The empty branch brings the columns that no part has.
+	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	for i, key := range keys {
 		comma := ","
 		if i == len(keys)-1 {
@@ -118,13 +131,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 	for i, p := range d.Partitions {
 		types[i] = fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB())
 	}
-	fmt.Fprintf(out, "], hive_partitioning = true, hive_types = {%s}", strings.Join(types, ", "))
-	if versions > 1 {
-		fmt.Fprint(out, ", union_by_name = true))")
-	} else {
-		fmt.Fprint(out, ")")
-	}
-	fmt.Fprint(out, ";\n")
+	fmt.Fprintf(out, "], hive_partitioning = true, hive_types = {%s}, union_by_name = true));\n", strings.Join(types, ", "))
 	duckComments(out, name, d)
 }
 
@@ -160,19 +167,16 @@ func duckComments(out io.Writer, name string, d Dataset) {
 	}
 }
 
-// parts are the keys of a dataset's published parts in sealed rounds, and the
-// number of versions of the program that wrote them.
-func parts(dataset string, sealed []*manifest.Sealed) (keys []string, versions int) {
-	seen := map[string]bool{}
+// parts are the keys of a dataset's published parts in sealed rounds.
+func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {
 			if strings.HasPrefix(f.Key, "tables/") {
 				keys = append(keys, f.Key)
-				seen[s.Version] = true
 			}
 		}
 	}
-	return keys, len(seen)
+	return keys
 }
 
 // literal is a SQL string.

@@ -179,24 +179,73 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	}
 }
 
-func TestDuckDBViewsGiveNullForColumnsThatOlderPartsLack(t *testing.T) {
+// Which version wrote a part is known to nobody: the one that sealed a round may not be
+// the one that merged it, and builds without a version are all alike.
+func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	type olderSkip struct {
 		URL    string `parquet:"url"`
 		Reason string `parquet:"reason"`
 		Depth  int32  `parquet:"depth"`
 	}
 	f := newFixture(t)
-	older := &manifest.Sealed{Header: manifest.Header{Version: "1"}, Crawl: "2026-10", Files: []manifest.File{
-		put(t, f, "skips", layout.Table("skips", "2026-10", 0, 0), []olderSkip{{"https://example.org/", "depth", 16}})}}
-	newer := &manifest.Sealed{Header: manifest.Header{Version: "2"}, Crawl: "2026-11", Files: []manifest.File{
-		put(t, f, "skips", layout.Table("skips", "2026-11", 0, 0), []schema.Skip{{URL: "https://example.org/", Reason: "trap", Detail: "loop"}})}}
-	files := []string{f.views(t, older, newer), duckdbtest.SQLFile(t, "SELECT crawl, reason, detail, line FROM skips ORDER BY crawl")}
-	want := []map[string]any{
-		{"crawl": "2026-10", "reason": "depth", "detail": nil, "line": nil},
-		{"crawl": "2026-11", "reason": "trap", "detail": "loop", "line": nil},
+	older := func(part int) manifest.File {
+		return put(t, f, "skips", layout.Table("skips", "2026-10", 0, part), []olderSkip{{"https://example.org/", "depth", 16}})
 	}
-	if diff := cmp.Diff(want, duckdbtest.Ask(t, files...)[files[1]].Rows); diff != "" {
-		t.Error(diff)
+	newer := func(crawl string, part int) manifest.File {
+		return put(t, f, "skips", layout.Table("skips", crawl, 0, part), []schema.Skip{{URL: "https://example.org/", Reason: "trap", Detail: "loop"}})
+	}
+	round := func(version, crawl string, files ...manifest.File) *manifest.Sealed {
+		return &manifest.Sealed{Header: manifest.Header{Version: version}, Crawl: crawl, Files: files}
+	}
+	wasOlder := map[string]any{"crawl": "2026-10", "reason": "depth", "detail": nil, "line": nil}
+	wasNewer := map[string]any{"crawl": "2026-11", "reason": "trap", "detail": "loop", "line": nil}
+	wasMixed := map[string]any{"crawl": "2026-10", "reason": "trap", "detail": "loop", "line": nil}
+	for name, tc := range map[string]struct {
+		sealed []*manifest.Sealed
+		want   []map[string]any
+	}{
+		"an older round alone":               {[]*manifest.Sealed{round("1", "2026-10", older(0))}, []map[string]any{wasOlder}},
+		"an older and a newer one":           {[]*manifest.Sealed{round("1", "2026-10", older(0)), round("2", "2026-11", newer("2026-11", 0))}, []map[string]any{wasOlder, wasNewer}},
+		"two builds without a version":       {[]*manifest.Sealed{round("dev", "2026-10", older(0)), round("dev", "2026-11", newer("2026-11", 0))}, []map[string]any{wasOlder, wasNewer}},
+		"a round begun by one, ended by two": {[]*manifest.Sealed{round("2", "2026-10", older(0), newer("2026-10", 1))}, []map[string]any{wasOlder, wasMixed}},
+		"the newer part first":               {[]*manifest.Sealed{round("2", "2026-10", newer("2026-10", 1), older(0))}, []map[string]any{wasOlder, wasMixed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := []string{f.views(t, tc.sealed...), duckdbtest.SQLFile(t, "SELECT crawl, reason, detail, line FROM skips ORDER BY crawl, reason")}
+			if diff := cmp.Diff(tc.want, duckdbtest.Ask(t, files...)[files[1]].Rows); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A reparse began with a round of its month, and the month has gone on since.
+func TestDuckDBsNewestStateOfAURLIsTheMonthsNotAReparses(t *testing.T) {
+	f := newFixture(t)
+	round := func(crawl string, n int, s schema.URLState) *manifest.Sealed {
+		return &manifest.Sealed{Crawl: crawl, Round: n, Files: []manifest.File{
+			put(t, f, "urls", layout.Table("urls", crawl, n, 0), []schema.URLRecord{{SURT: "org,example)/", URL: "https://example.org/", State: s}}),
+		}}
+	}
+	first, second, again := round("2026-11", 0, schema.StateFound), round("2026-11", 1, schema.StateFetched), round("2026-11r1", 0, schema.StateFound)
+	for name, tc := range map[string]struct {
+		sealed        []*manifest.Sealed
+		urls, history string
+	}{
+		"all":         {[]*manifest.Sealed{first, second, again}, "2026-11|1|fetched", "2026-11|0|found 2026-11|1|fetched 2026-11r1|0|found"},
+		"the reparse": {[]*manifest.Sealed{again}, "2026-11r1|0|found", "2026-11r1|0|found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := []string{f.views(t, tc.sealed...), duckdbtest.SQLFile(t, "SELECT crawl, round, state FROM urls"),
+				duckdbtest.SQLFile(t, "SELECT crawl, round, state FROM urls_history ORDER BY ALL")}
+			answers := duckdbtest.Ask(t, files...)
+			if got := answers[files[1]].String(); got != tc.urls {
+				t.Errorf("urls: %s, want %s", got, tc.urls)
+			}
+			if got := answers[files[2]].String(); got != tc.history {
+				t.Errorf("urls_history: %s, want %s", got, tc.history)
+			}
+		})
 	}
 }
 

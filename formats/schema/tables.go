@@ -134,7 +134,7 @@ type PageColumns struct {
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
-	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0: of before versions were kept"`
+	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0, or null in tables older than the column: of before versions were kept"`
 }
 
 // Text is a row of text: what a document says.
@@ -228,6 +228,8 @@ type URLRecord struct {
 	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
 	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied and gone"`
+	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"how long after a fetch it is due again, as learned from its changes, milliseconds; next_due is sooner where a sitemap or feed brought it forward; null where never fetched, and in tables older than the column"`
+	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward for nothing; each doubles the least time until one may again; null: none"`
 	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
 	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
 	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`

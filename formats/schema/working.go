@@ -99,7 +99,7 @@ type Edge struct {
 	Nofollow     bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow"`
 	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
 	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
-	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap of its own host says"`
+	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap or feed of its own host says; null where that is later than the day after it was fetched"`
 }
 
 // HostEdge is a row of a merge task's host-edge run, sorted by (source, target).
@@ -120,7 +120,7 @@ type Inlink struct {
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of a source whose link is followed (of any source where none is)"`
-	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps of its host say"`
+	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
 }

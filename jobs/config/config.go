@@ -30,6 +30,7 @@ type Config struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded // values that hold ${VAR} in the file
+	older      []string     // fields that the text of a frozen config did not know
 }
 
 // Politeness says how often a host may be asked.
@@ -113,7 +114,7 @@ type Checkpoint struct {
 
 // Parse bounds what is taken from a page.
 type Parse struct {
-	MaxLinks int    `yaml:"max_links"` // a page; the rest is counted only
+	MaxLinks int    `yaml:"max_links"` // a page; the rest is counted only; 0: as the default
 	MainText string `yaml:"main_text"` // what chooses the main content: fast or trafilatura
 }
 

@@ -197,6 +197,64 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	}
 }
 
+// A crawl goes on as it began: what its crawl.json does not know is as it was when the
+// crawl was planned, and leaving it unset changes nothing.
+func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
+	now, err := Default().YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(now) {
+		if !strings.Contains(line, "max_sitemap:") && !strings.Contains(line, "main_text:") {
+			lines = append(lines, line)
+		}
+	}
+	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // and what follows it
+	if !ok || strings.Contains(before, "kubernetes") || !strings.Contains(before, "follow:") {
+		t.Fatalf("no config of an older version:\n%s", before)
+	}
+	frozen, err := ReadFrozen("crawl.json", []byte(before), env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Fetch.MaxSitemap = 0 // as max_body
+	if d := cmp.Diff(want, frozen, cmpopts.IgnoreUnexported(Config{})); d != "" {
+		t.Errorf("an older config (-want +got):\n%s", d)
+	}
+	again, err := frozen.YAML() // as a driver gives it to its pods
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := ReadFrozen("settings", []byte(again), env()); err != nil || c.Fetch.MaxSitemap != 0 {
+		t.Errorf("written and read again: %v, %v", c, err)
+	}
+	explicit := Default()
+	explicit.Fetch.MaxSitemap = 20 << 20
+	for name, tc := range map[string]struct {
+		later *Config
+		want  string
+	}{
+		"unset":          {Default(), ""},
+		"itself":         {frozen, ""},
+		"over itself":    {frozen.Clone(), ""},
+		"asked for more": {explicit, "fetch.max_sitemap differs"},
+	} {
+		err := frozen.Adopt(tc.later)
+		if err == nil != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	newer, err := ReadFrozen("crawl.json", []byte(strings.Replace(now, "max_sitemap: 50MiB", "max_sitemap: 0", 1)), env())
+	if err != nil || newer.Fetch.MaxSitemap != 0 {
+		t.Fatalf("%v, %v", newer, err)
+	}
+	if err := newer.Adopt(Default()); err == nil {
+		t.Error("another max_sitemap than the crawl was planned with was taken")
+	}
+}
+
 func TestAPublicCrawlNeedsAContact(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"":                                       false,

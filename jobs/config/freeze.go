@@ -15,12 +15,18 @@ var changeable = []string{
 }
 
 // Adopt checks that later differs from the frozen config c only where a running
-// crawl may change, and names the first field that does not.
+// crawl may change, and names the first field that does not. What is only known since
+// the crawl was planned does not differ where later leaves it at its default.
 func (c *Config) Adopt(later *Config) error {
 	var changed string
+	added := map[string]bool{} // since c was frozen, and left unset in later
+	for _, field := range c.older {
+		added[field] = true
+	}
+	compare(reflect.ValueOf(*Default()), reflect.ValueOf(*later), "", func(field string) { delete(added, field) })
 	compare(reflect.ValueOf(*c), reflect.ValueOf(*later), "", func(field string) {
 		free := slices.ContainsFunc(changeable, func(p string) bool { return field == p || strings.HasPrefix(field, p+".") })
-		if !free && changed == "" {
+		if !free && !added[field] && changed == "" {
 			changed = field
 		}
 	})

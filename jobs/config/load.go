@@ -56,6 +56,26 @@ func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config
 	return readOver(Default(), name, body, lookup)
 }
 
+// ReadFrozen is Read for the text of crawl.json. What was added to a config since the
+// crawl was planned, and would alter its results, is as it was before: sitemaps are cut
+// like other bodies.
+func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
+	c, err := Read(name, body, lookup)
+	if err != nil {
+		return nil, err
+	}
+	var has struct {
+		Fetch map[string]any `yaml:"fetch"`
+	}
+	if err := yaml.Unmarshal(body, &has); err != nil {
+		return nil, located(name, err)
+	}
+	if _, ok := has.Fetch["max_sitemap"]; !ok {
+		c.Fetch.MaxSitemap, c.older = 0, []string{"fetch.max_sitemap"}
+	}
+	return c, nil
+}
+
 func readOver(base *Config, name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	if len(body) > maxFile {
 		return nil, invalidf("%s: larger than %d bytes: this is no crawlbatch config", name, maxFile)

@@ -46,7 +46,7 @@ func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(st
 	if m.Crawl != crawl {
 		return nil, nil, foreign(key, "crawl "+m.Crawl, "crawl "+crawl)
 	}
-	c, err := config.Read(key, []byte(m.Config), lookup)
+	c, err := config.ReadFrozen(key, []byte(m.Config), lookup)
 	if err != nil {
 		return nil, nil, err
 	}

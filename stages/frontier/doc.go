@@ -14,8 +14,9 @@
 //	  ▲               │ next_due has come
 //	  └── deferred ◄──┘ planned, but the window closed first
 //
-// A fetched URL that a sitemap of its own host says has changed since is due at that
-// change, at least the least interval after its last fetch.
+// A fetched URL that a sitemap or feed of its own host says has changed since is due at
+// that change, at least the least interval after its last fetch; the interval that its
+// own changes have taught stays, and announcements that prove false count for less.
 //
 // All inputs are sorted by SURT and URL; they are merged as streams, and memory holds
 // the row at hand, the bucket's host ranks and, where the policy asks for them, its

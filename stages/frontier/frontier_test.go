@@ -515,6 +515,88 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 	}
 }
 
+// What a page's changes have taught outlives announcements, and announcements that come
+// to nothing are believed less and less.
+func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
+	const day = 24 * 60 * 60 * 1000
+	const start = 1000 * day // the first visit; the one before was 100 days earlier
+	const url = "http://a.example/page"
+	type visit struct {
+		digest   string
+		lastmod  func(fetched int64) int64 // as the sitemap says after the visit; nil: it does not
+		interval float64                   // until it is due again, days
+	}
+	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // it always says now
+	same := func(n int, interval float64, lastmod func(int64) int64) visit {
+		return visit{fmt.Sprint("D", n), lastmod, interval}
+	}
+	for name, tc := range map[string]struct {
+		prior  schema.URLRecord
+		visits []visit
+	}{
+		"announced once": {
+			schema.URLRecord{NextDue: start, RevisitMS: 100 * day},
+			[]visit{same(0, 1, now), same(0, 150, nil), same(0, 180, nil)},
+		},
+		"announced twice": {
+			schema.URLRecord{NextDue: start - day, RevisitMS: 101 * day},
+			[]visit{same(0, 2, now), same(0, 101, nil), same(0, 151.5, nil)},
+		},
+		"announced, and fetched when it was due anyway": {
+			schema.URLRecord{NextDue: start - 90*day, RevisitMS: 90 * day},
+			[]visit{same(0, 135, nil)},
+		},
+		"a row older than the column": {
+			schema.URLRecord{NextDue: start},
+			[]visit{same(0, 1, now), same(0, 150, nil)},
+		},
+		"a sitemap that always says now": {
+			schema.URLRecord{NextDue: start - 80*day, RevisitMS: 20 * day},
+			[]visit{
+				same(0, 1, now), same(0, 2, now), same(0, 4, now), same(0, 8, now), same(0, 16, now), same(0, 30, now),
+				same(0, 32, now), same(0, 45, now), same(0, 64, now), same(0, 67.5, now),
+			},
+		},
+		"a change that was announced": {
+			schema.URLRecord{NextDue: start - 99*day, RevisitMS: 40 * day, FalseAlarms: 3},
+			[]visit{same(1, 1, now), same(2, 1, now), same(2, 2, now), same(2, 10, nil)},
+		},
+		"more false alarms than there are days": {
+			schema.URLRecord{NextDue: start - 50*day, RevisitMS: 180 * day, FalseAlarms: 1 << 30},
+			[]visit{same(0, 180, now)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tc.prior
+			r.State, r.Fetches, r.ContentDigest, r.LastFetched, r.LastPlanned = schema.StateFetched, 3, "D0", start-100*day, "2026-10.0"
+			when := int64(start)
+			for n, v := range tc.visits {
+				b := bucket(t)
+				prior := state(t, url, r.State, func(p *schema.URLRecord) {
+					surt, host, domain := p.SURT, p.Host, p.Domain
+					*p = r
+					p.SURT, p.URL, p.Host, p.Domain, p.FirstSeen = surt, url, host, domain, "2026-10.0"
+				})
+				w := world{fetches: []schema.Fetch{fetch(t, url, schema.OK, func(f *schema.Fetch) {
+					f.FetchedAt, f.RecordedAt, f.ContentDigest = when, when, v.digest
+				})}}
+				if v.lastmod != nil {
+					w.inlinks = []schema.Inlink{link(t, url, func(l *schema.Inlink) { l.LastMod = v.lastmod(when) })}
+				}
+				urls, _, _ := run(t, b, Default(), w, seal(t, b, "2026-10", 0, 1, prior))
+				if len(urls) != 1 {
+					t.Fatalf("%d rows", len(urls))
+				}
+				r = urls[0]
+				if got := float64(r.NextDue-when) / day; got != v.interval {
+					t.Fatalf("after visit %d it is due in %g days, want %g: %+v", n, got, v.interval, r)
+				}
+				when = r.NextDue // it is fetched when it is due
+			}
+		})
+	}
+}
+
 // Invariant 6, on a tangle of links, and that the number of buckets decides nothing.
 func TestNoTargetIsLost(t *testing.T) {
 	var w world

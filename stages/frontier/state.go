@@ -87,23 +87,31 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 
 // fetched notes an answer: whether the content changed since the last one, and how
 // long to wait: half as long as last time after a change, half as long again without.
+// A fetch that an announcement brought forward and that found no change says nothing of
+// a wait that had not run out, but something of the announcements.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
-	wait := c.Interval
-	if prior.LastFetched > 0 && prior.NextDue > prior.LastFetched {
-		wait = time.Duration(prior.NextDue-prior.LastFetched) * time.Millisecond
-	}
+	wait := c.revisit(prior)
+	learned := prior.LastFetched + wait.Milliseconds()
+	announced := prior.LastFetched > 0 && prior.NextDue > prior.LastFetched && prior.NextDue < learned
 	compared := prior.Fetches > 0 && prior.ContentDigest != "" && r.State == schema.StateFetched
 	changed := compared && o.Outcome == schema.OK && o.ContentDigest != prior.ContentDigest
 	switch {
 	case changed:
 		r.Changes++
+		r.FalseAlarms = 0
 		wait /= 2
 	case compared:
-		wait += wait / 2
+		if announced {
+			r.FalseAlarms++
+		}
+		if !announced || at >= learned {
+			wait += wait / 2
+		}
 	}
 	r.Fetches++
 	r.LastFetched = at
-	r.NextDue = at + min(max(wait, c.MinInterval), c.MaxInterval).Milliseconds()
+	r.RevisitMS = min(max(wait, c.MinInterval), c.MaxInterval).Milliseconds()
+	r.NextDue = at + r.RevisitMS
 	if o.ContentDigest != "" && r.State == schema.StateFetched {
 		r.ContentDigest = o.ContentDigest
 	}
@@ -112,19 +120,36 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// announced brings the next fetch of a URL forward where a sitemap of its host says that
-// it has changed since the last one: to that change (a date to come is waited for), but
-// no sooner after the last fetch than the least interval, since many sitemaps always say
-// now. It reports whether the time has moved.
+// revisit is how long a URL waits from one fetch to the next, as learned so far. Rows
+// older than the column say it by when they are due.
+func (c *Config) revisit(r *schema.URLRecord) time.Duration {
+	switch {
+	case r.RevisitMS > 0:
+		return time.Duration(r.RevisitMS) * time.Millisecond
+	case r.LastFetched > 0 && r.NextDue > r.LastFetched:
+		return time.Duration(r.NextDue-r.LastFetched) * time.Millisecond
+	}
+	return c.Interval
+}
+
+// announced brings the next fetch of a URL forward where a sitemap or feed of its host
+// says that it has changed since the last one: to that change, but no sooner after the
+// last fetch than the least interval, doubled with each announcement that came to
+// nothing since the last change: many sitemaps always say now. What was learned of the
+// URL stays. It reports whether the time has moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
 	}
-	due := max(lastmod, r.LastFetched+c.MinInterval.Milliseconds())
+	wait := c.MinInterval
+	for n := int32(0); n < r.FalseAlarms && wait < c.MaxInterval; n++ {
+		wait *= 2
+	}
+	due := max(lastmod, r.LastFetched+wait.Milliseconds())
 	if due >= r.NextDue {
 		return false
 	}
-	r.NextDue = due
+	r.RevisitMS, r.NextDue = c.revisit(r).Milliseconds(), due
 	return true
 }
 

@@ -20,8 +20,13 @@ type edges struct {
 	hosts *table.Sorter[schema.HostEdge]
 
 	source schema.Edge // columns of the current source
+	latest int64       // when it may at the latest say that a target has changed
 	others []other     // its targets on other hosts
 }
+
+// clockSkew is by how many milliseconds a host's clock, or the zone of a date that names
+// none, may differ.
+const clockSkew = 24 * 60 * 60 * 1000
 
 // other is a target on another host.
 type other struct{ host, url string }
@@ -55,7 +60,7 @@ func (e *edges) close() {
 }
 
 // begin starts the links of another source.
-func (e *edges) begin(l *schema.Link, depth int32) error {
+func (e *edges) begin(l *schema.Link, of origin) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
@@ -63,7 +68,8 @@ func (e *edges) begin(l *schema.Link, depth int32) error {
 	if err != nil {
 		return err
 	}
-	e.source = schema.Edge{Source: l.Source, SourceHost: k.Host, SourceDepth: depth}
+	e.source = schema.Edge{Source: l.Source, SourceHost: k.Host, SourceDepth: of.depth}
+	e.latest = of.fetched + clockSkew
 	return nil
 }
 
@@ -83,7 +89,8 @@ func (e *edges) add(l *schema.Link) error {
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
 	row.TargetSURT, row.Target = k.SURT, l.Target
 	row.Kind, row.Nofollow, row.Anchor, row.Ordinal = l.Kind, l.Nofollow, l.Anchor, l.Ordinal
-	if row.LastMod = 0; k.Host == e.source.SourceHost { // another host's word on it is no reason to ask again
+	// Another host's word on it is no reason to ask again, nor is what cannot be known yet.
+	if row.LastMod = 0; k.Host == e.source.SourceHost && l.LastMod <= e.latest {
 		row.LastMod = l.LastMod
 	}
 	return e.edges.Add(&row)

@@ -80,11 +80,11 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 		return err
 	}
 	defer e.close()
-	depths := newDepths(ctx, m)
-	defer depths.stop()
+	origins := newOrigins(ctx, m)
+	defer origins.stop()
 
 	var last linkRow
-	sets, depth := -1, int32(0)
+	sets := -1
 	for l, err := range rows.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -92,10 +92,11 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 		first := l.Source != last.Source
 		if first {
 			sets = -1
-			if depth, err = depths.of(l.SourceSURT, l.Source); err != nil {
+			of, err := origins.of(l.SourceSURT, l.Source)
+			if err != nil {
 				return err
 			}
-			if err := e.begin(&l.Link, depth); err != nil {
+			if err := e.begin(&l.Link, of); err != nil {
 				return err
 			}
 		}
@@ -123,9 +124,15 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	return e.finish(ctx)
 }
 
-// depths gives the depth of link sources, which come in order: of pages, of
+// origin is what edges need of a link's source.
+type origin struct {
+	depth   int32
+	fetched int64 // when, milliseconds; 0 where it is no page
+}
+
+// origins gives what is known of link sources, which come in order: of pages, of
 // planned URLs that redirected, of URLs that a redirect went through.
-type depths struct {
+type origins struct {
 	m     *merger
 	pages *lookup
 	plans *lookup
@@ -133,40 +140,41 @@ type depths struct {
 
 // deep is a URL with its depth.
 type deep struct {
-	SURT  string `parquet:"url_surtkey"`
-	URL   string `parquet:"url"`
-	Depth int32  `parquet:"depth"`
+	SURT      string `parquet:"url_surtkey"`
+	URL       string `parquet:"url"`
+	Depth     int32  `parquet:"depth"`
+	FetchTime int64  `parquet:"fetch_time,optional,timestamp(millisecond)"` // pages only
 }
 
-func newDepths(ctx context.Context, m *merger) *depths {
+func newOrigins(ctx context.Context, m *merger) *origins {
 	open := func(key string) *lookup {
 		l := &lookup{}
 		l.next, l.stop = iter.Pull2(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
 		return l
 	}
-	return &depths{m: m, pages: open(m.working(stages.FilePages)), plans: open(m.published(stages.FileFetches))}
+	return &origins{m: m, pages: open(m.working(stages.FilePages)), plans: open(m.published(stages.FileFetches))}
 }
 
-func (d *depths) stop() {
-	d.pages.stop()
-	d.plans.stop()
+func (o *origins) stop() {
+	o.pages.stop()
+	o.plans.stop()
 }
 
-func (d *depths) of(surt, url string) (int32, error) {
-	for _, l := range []*lookup{d.pages, d.plans} {
-		if depth, ok, err := l.find(surt, url); ok || err != nil {
-			return depth, err
+func (o *origins) of(surt, url string) (origin, error) {
+	for _, l := range []*lookup{o.pages, o.plans} {
+		if found, ok, err := l.find(surt, url); ok || err != nil {
+			return found, err
 		}
 	}
-	if head, ok := d.m.hops[url]; ok {
-		if depth, ok := d.m.depths[head]; ok {
-			return depth, nil
+	if head, ok := o.m.hops[url]; ok {
+		if depth, ok := o.m.depths[head]; ok {
+			return origin{depth: depth}, nil
 		}
 	}
-	return 0, fmt.Errorf("source %q is no page, no planned URL and no redirect's target: %w", url, stages.ErrPermanent)
+	return origin{}, fmt.Errorf("source %q is no page, no planned URL and no redirect's target: %w", url, stages.ErrPermanent)
 }
 
-// lookup finds depths in a sorted stream, for keys that ascend.
+// lookup finds sources in a sorted stream, for keys that ascend.
 type lookup struct {
 	next func() (deep, error, bool)
 	stop func()
@@ -176,18 +184,18 @@ type lookup struct {
 	done bool
 }
 
-func (l *lookup) find(surt, url string) (int32, bool, error) {
+func (l *lookup) find(surt, url string) (origin, bool, error) {
 	want := key{surt, url}
 	for !l.done && l.err == nil {
 		if l.have {
 			if c := compareKeys(&key{l.row.SURT, l.row.URL}, &want); c == 0 {
-				return l.row.Depth, true, nil
+				return origin{l.row.Depth, l.row.FetchTime}, true, nil
 			} else if c > 0 {
-				return 0, false, nil
+				return origin{}, false, nil
 			}
 		}
 		l.row, l.err, l.have = l.next()
 		l.done = !l.have
 	}
-	return 0, false, l.err
+	return origin{}, false, l.err
 }

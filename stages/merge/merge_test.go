@@ -393,19 +393,27 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 }
 
 // What a sitemap says of when a page changed counts for pages of its own host.
+// What the sitemaps and feeds of a host say of its pages is kept as far as they could
+// know it: a date to come in one must not hide a true one in another.
 func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
-	one, other := link(t, a, a+"2", schema.KindSitemap, 0), link(t, a, x, schema.KindSitemap, 1)
-	one.LastMod, other.LastMod = 7_000, 8_000
+	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
+	said := func(ordinal int32, target string, lastmod int64) schema.Link {
+		l := link(t, a, target, schema.KindSitemap, ordinal)
+		l.LastMod = lastmod
+		return l
+	}
+	sitemap := page(t, a, a, "", 4)
+	sitemap.FetchTime = fetched
 	w := newWorld(t, []string{a}, segment{
-		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{page(t, a, a, "", 2)}, text: []schema.Text{text(t, a, "")},
-		links: []schema.Link{one, other},
+		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{sitemap}, text: []schema.Text{text(t, a, "")},
+		links: []schema.Link{said(0, a+"2", 7_000), said(1, x, 8_000), said(2, a+"3", fetched+day), said(3, a+"4", fetched+day+1)},
 	})
 	r := w.mustMerge()
 	got := map[string]int64{}
 	for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
 		got[e.Target] = e.LastMod
 	}
-	if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0}, got); d != "" {
+	if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
 		t.Errorf("edges (-want +got):\n%s", d)
 	}
 	for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
