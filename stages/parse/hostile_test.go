@@ -21,6 +21,9 @@ func check(t *testing.T, p *Parser, d *Document, r *Result) {
 		if !utf8.ValidString(s) {
 			t.Errorf("%s is not UTF-8: %.80q", name, s)
 		}
+		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
+			t.Errorf("%s holds control characters: %.80q", name, s)
+		}
 	}
 	if n := len(r.Text.Full); n > p.cfg.MaxText {
 		t.Errorf("text of %d bytes", n)

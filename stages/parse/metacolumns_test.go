@@ -32,7 +32,10 @@ func checkMeta(t *testing.T, r *Result) {
 		if !utf8.ValidString(s) {
 			t.Errorf("%s is not UTF-8: %.80q", name, s)
 		}
-		if most, ok := bounds[name]; ok && (len(s) > most || strings.ContainsFunc(s, unicode.IsControl) || strings.TrimSpace(s) != s) {
+		if strings.ContainsFunc(s, unicode.IsControl) {
+			t.Errorf("%s holds control characters: %.80q", name, s)
+		}
+		if most, ok := bounds[name]; ok && (len(s) > most || strings.TrimSpace(s) != s) {
 			t.Errorf("%s of %d bytes: %.80q", name, len(s), s)
 		}
 		if urls[name] && (!strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") || strings.ContainsAny(s, " \n")) {
