@@ -108,7 +108,7 @@ func readEntries(j *job) {
 	case sitemap.RSS, sitemap.Atom, sitemap.JSON:
 		r.Kind = Feed
 		m := &j.s.html.meta
-		m.title, m.description, m.author = cut(sum.Title, maxTitle), cut(sum.Description, maxDescription), cut(sum.Author, maxShort)
+		m.title, m.description, m.author = foldString(sum.Title, maxTitle), foldString(sum.Description, maxDescription), foldString(sum.Author, maxShort)
 		m.modified.ms = sum.Updated
 		r.Text.Full = strings.TrimSuffix(lines.String(), "\n")
 		declared, source := text.Declared(sum.Lang), "feed"

@@ -26,8 +26,10 @@ import (
 //	   Texts: their normal form (and so text_digest and simhash) is composed and without soft
 //	   hyphens; main content knows more of captions, quoted posts and footers; words are those
 //	   of package text (and so word_count and topics); scripts, signals of quality, page_hint,
-//	   a hidden inline element does not break its line; a text that is cut is a beginning;
-//	   a canonical link within an element of the body is a link; term counts; a declared language is doubted that the text has no function words of.
+//	   term counts; a declared language is doubted that the text has no function words of.
+//	   A hidden inline element does not break its line, and a text that is cut is a beginning.
+//	   "/>" ends an element in XHTML; a canonical link within an element of the body is a
+//	   link; links without a target take no room.
 //
 // It counts the definition of the fingerprint (simhash.Version, now 1) as well.
 const Version = 2
