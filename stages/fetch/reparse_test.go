@@ -156,5 +156,13 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 		if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "restore it") || !strings.Contains(err.Error(), at.WARCFilename) {
 			t.Errorf("without the file: %v", err)
 		}
+		segment := fetched.FilesOf(stages.FileFetches)[0].Key
+		if err := l.bucket.Delete(t.Context(), segment); err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.reparse(fetched, "2026-11r3", l.parser)
+		if !errors.Is(err, stages.ErrPermanent) || strings.Count(err.Error(), segment) != 1 || strings.Contains(err.Error(), "cold storage") {
+			t.Errorf("without a segment: %v", err)
+		}
 	})
 }
