@@ -95,7 +95,7 @@ func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	}
 	sealed, err := manifest.Exists(ctx, b, layout.Sealed(crawl, 0))
 	if err == nil && !sealed {
-		err = fmt.Errorf("crawl %s cannot be parsed again yet: finish a round with `crawlbatch run --month %s`: %w", crawl, crawl, ErrNotSealed)
+		err = fmt.Errorf("crawl %s cannot be parsed again yet: %w", crawl, ErrNotSealed)
 	}
 	return &m, err
 }
@@ -135,10 +135,10 @@ func (r *ReparseRequest) standing(ctx context.Context, crawl *manifest.Crawl) (b
 	}
 	frozen, err := config.ReadFrozen(key, []byte(old.Config), r.Lookup)
 	if err == nil {
-		err = frozen.Adopt(r.Config)
+		err = frozen.AdoptReparsed(r.Config)
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s was begun with another config: give the same, or choose another name with --as: %w", r.As, err)
+		return false, fmt.Errorf("%s is there already: %w", r.As, err)
 	}
 	return true, nil
 }

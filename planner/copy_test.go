@@ -2,12 +2,15 @@ package planner
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -70,7 +73,18 @@ func TestOfSeveralCapturesOfAURLTheNewestIsPlanned(t *testing.T) {
 	for _, c := range m.Refused {
 		counts[c.Name] = c.N
 	}
-	if diff := cmp.Diff(map[string]int64{"duplicate": 3, "not_url": 1}, counts); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"duplicate": 3, "bad_record": 1}, counts); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhereNoRecordCanBeReadTheFirstAreTold(t *testing.T) {
+	b := bucket(t)
+	if _, err := store.CreateBytes(t.Context(), b, "a.warc", []byte("WARC/1.0\r\nwhat this is nobody knows\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Make(t.Context(), Default(), Request{Crawl: "2026-11r1", Sources: []source.Source{source.WARC(b, "archive", []string{"a.warc"})}, Scratch: t.TempDir()})
+	if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "1 bad_record") || !strings.Contains(err.Error(), "a.warc, record 1") || strings.Contains(err.Error(), "absolute") {
+		t.Errorf("%v", err)
 	}
 }

@@ -116,7 +116,7 @@ type worker struct {
 // take judges one entry by itself.
 func (w *worker) take(e *source.Entry, s seq) error {
 	if e.Broken != "" {
-		return w.refused.text(e, s, schema.SkipNotURL, excerpt(e.Broken))
+		return w.refused.text(e, s, schema.SkipBadRecord, excerpt(e.Broken))
 	}
 	k, err := w.canonical.Canonical(e.URL, "")
 	if err != nil {

@@ -67,7 +67,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		p.manifest.Sources = append(p.manifest.Sources, s.Name())
 	}
 	if len(list.groups) == 0 {
-		return nil, nothing(p)
+		return nil, nothing(ctx, p, refused)
 	}
 	partitions := p.predict(r, list.groups)
 	if req.DryRun {
@@ -133,16 +133,49 @@ func (c *chooser) limit() (limit int64, detail string) {
 }
 
 // nothing says why a plan is empty.
-func nothing(p *Plan) error {
+func nothing(ctx context.Context, p *Plan, refused *runs) error {
+	m := &p.manifest
+	if len(m.Refused) == 0 {
+		return fmt.Errorf("plan %s.%d: %w: no known URL is due", m.Crawl, m.Round, ErrNothing)
+	}
 	var why []string
-	for _, c := range p.manifest.Refused {
+	advice := "give absolute http or https URLs in scope, one a line"
+	for _, c := range m.Refused {
 		why = append(why, fmt.Sprintf("%d %s", c.N, c.Name))
+		if c.Name == string(schema.SkipBadRecord) {
+			first, err := firstBroken(ctx, refused)
+			if err != nil {
+				return err
+			}
+			advice = "its WARC files hold no response that can be parsed: " + first
+		}
 	}
-	if len(why) == 0 {
-		return fmt.Errorf("plan %s.%d: %w: no known URL is due", p.manifest.Crawl, p.manifest.Round, ErrNothing)
+	return fmt.Errorf("plan %s.%d: %w: every entry of %s was refused (%s): %s",
+		m.Crawl, m.Round, ErrNothing, strings.Join(m.Sources, ", "), strings.Join(why, ", "), advice)
+}
+
+// toldBroken is how many records are told of where none can be read.
+const toldBroken = 3
+
+// firstBroken says of the first records that cannot be read where they are, and why.
+func firstBroken(ctx context.Context, refused *runs) (string, error) {
+	var told []string
+	for rec, err := range refused.sorted(ctx) {
+		if err != nil {
+			return "", err
+		}
+		row, err := parseRefused(string(rec[1]))
+		if err != nil {
+			return "", err
+		}
+		if row.Reason != schema.SkipBadRecord {
+			continue
+		}
+		if told = append(told, fmt.Sprintf("%s, record %d (%s): %s", row.Source, row.Line, row.URL, row.Detail)); len(told) == toldBroken {
+			break
+		}
 	}
-	return fmt.Errorf("plan %s.%d: %w: every entry of %s was refused (%s): give absolute http or https URLs in scope, one a line",
-		p.manifest.Crawl, p.manifest.Round, ErrNothing, strings.Join(p.manifest.Sources, ", "), strings.Join(why, ", "))
+	return strings.Join(told, "; "), nil
 }
 
 // predict makes the partitions and their part of the manifest.

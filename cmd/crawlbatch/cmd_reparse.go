@@ -23,6 +23,7 @@ type reparseOptions struct {
 	runOptions
 	as        string
 	warcStore string
+	foreign   bool // --warc-store was given
 	warcPaths string
 }
 
@@ -52,6 +53,7 @@ new name; status, verify, retry and views take that name too.`,
   crawlbatch reparse --warc-store s3://commoncrawl --warc-paths warc.paths.gz --as 2026-10r1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.foreign = cmd.Flags().Changed("warc-store")
 			return runReparse(cmd.Context(), o)
 		},
 	}
@@ -66,8 +68,10 @@ new name; status, verify, retry and views take that name too.`,
 
 // check finds what is wrong with the flags.
 func (o *reparseOptions) check() error {
-	foreign := o.warcStore != ""
+	foreign := o.foreign
 	switch {
+	case foreign && o.warcStore == "":
+		return usagef("--warc-store is empty: give the directory or s3://bucket/prefix with the WARC files")
 	case o.as == "":
 		return usagef("--as is missing: name the new crawl by month and number, such as --as 2026-11r1")
 	case !layout.IsReparse(o.as):
@@ -128,6 +132,9 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	}
 	defer remove()
 	p, err := jobs.Reparse(ctx, r)
+	if errors.Is(err, jobs.ErrNotSealed) {
+		return fmt.Errorf("%w: finish one with `crawlbatch run --month %s%s`", err, o.month, o.runOptions.again())
+	}
 	if err != nil {
 		return err
 	}
@@ -176,7 +183,11 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	} else {
 		r.Files, err = readPaths(o.warcPaths, o.in, r.ArchiveName)
 	}
-	if err == nil && len(r.Files) == 0 {
+	switch {
+	case err != nil || len(r.Files) > 0:
+	case o.warcPaths != "":
+		err = usagef("--warc-paths %s: it names no file: give names of WARC files in --warc-store, one a line", o.warcPaths)
+	default:
 		err = usagef("--warc-store %s: it names no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
 	}
 	return err

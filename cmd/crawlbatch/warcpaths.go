@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -40,7 +41,8 @@ func readPaths(name string, stdin io.Reader, address string) ([]string, error) {
 	}
 	lines.Buffer(nil, maxPath)
 	var keys []string
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		key := strings.TrimSpace(lines.Text())
 		if key == "" {
 			continue
@@ -51,7 +53,9 @@ func readPaths(name string, stdin io.Reader, address string) ([]string, error) {
 		}
 		keys = append(keys, key)
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, usagef("--warc-paths %s, line %d: it is longer than %d bytes, so it names no file of --warc-store", name, n, maxPath)
+	} else if err != nil {
 		return nil, usagef("--warc-paths %s: %v", name, err)
 	}
 	slices.Sort(keys)

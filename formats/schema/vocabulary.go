@@ -38,6 +38,7 @@ type SkipReason string
 // The skip reasons.
 const (
 	SkipNotURL     SkipReason = "not_url"      // a source line that is no absolute URL
+	SkipBadRecord  SkipReason = "bad_record"   // a record of a WARC file of others that cannot be read, or holds no content
 	SkipScheme     SkipReason = "bad_scheme"   // neither http nor https
 	SkipTooLong    SkipReason = "too_long"     // longer than the canonical form may be
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow or scope.exclude/include keeps it out

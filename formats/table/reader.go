@@ -83,7 +83,7 @@ type Reader[T any] struct {
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("open %q: %w", key, err)
+		return nil, err // which names the key
 	}
 	r, err := newReader[T](obj, key, opts)
 	if err != nil {

@@ -29,7 +29,7 @@ func Scan(ctx context.Context, b store.Bucket, key string, columns ...string) it
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		obj, err := b.Open(ctx, key)
 		if err != nil {
-			yield(nil, fmt.Errorf("open %q: %w", key, err))
+			yield(nil, err) // which names the key
 			return
 		}
 		stopped := false

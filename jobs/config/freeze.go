@@ -18,7 +18,24 @@ var changeable = []string{
 // crawl may change, and names the first field that does not. What is only known since
 // the crawl was planned does not differ where later leaves it at its default.
 func (c *Config) Adopt(later *Config) error {
-	var changed string
+	if changed := c.frozenIn(later); changed != "" {
+		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
+			"results are made, so it is frozen; undo the change, or plan another month with it", changed)
+	}
+	return nil
+}
+
+// AdoptReparsed is Adopt for a reparse that was begun with the config c.
+func (c *Config) AdoptReparsed(later *Config) error {
+	if changed := c.frozenIn(later); changed != "" {
+		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
+			"where parse, dedup and frontier may change, and nothing else", changed)
+	}
+	return nil
+}
+
+// frozenIn names the first field that may not change and does in later; "" if none does.
+func (c *Config) frozenIn(later *Config) (changed string) {
 	added := map[string]bool{} // since c was frozen, and left unset in later
 	for _, field := range c.older {
 		added[field] = true
@@ -30,11 +47,7 @@ func (c *Config) Adopt(later *Config) error {
 			changed = field
 		}
 	})
-	if changed != "" {
-		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
-			"results are made, so it is frozen; undo the change, or plan another month with it", changed)
-	}
-	return nil
+	return changed
 }
 
 func compare(a, b reflect.Value, prefix string, differs func(field string)) {
@@ -90,5 +103,8 @@ func (c *Config) Describe() string {
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	r.Parse, r.Dedup, r.Frontier = later.Parse, later.Dedup, later.Frontier
-	return r, r.Adopt(later)
+	if changed := r.frozenIn(later); changed != "" {
+		return nil, invalidf("config: %s differs from what the crawl was fetched with: a reparse may change parse, dedup and frontier only; undo the change", changed)
+	}
+	return r, nil
 }

@@ -371,7 +371,7 @@ var states = []schema.URLState{
 }
 
 var skipReasons = []schema.SkipReason{
-	schema.SkipNotURL, schema.SkipScheme, schema.SkipTooLong, schema.SkipOutOfScope, schema.SkipFiltered, schema.SkipTrap, schema.SkipDepth,
+	schema.SkipNotURL, schema.SkipBadRecord, schema.SkipScheme, schema.SkipTooLong, schema.SkipOutOfScope, schema.SkipFiltered, schema.SkipTrap, schema.SkipDepth,
 	schema.SkipBudget, schema.SkipRobots, schema.SkipNofollow, schema.SkipStopped, schema.SkipDuplicate,
 }
 

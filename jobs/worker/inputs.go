@@ -56,8 +56,8 @@ func (b *inputs) Open(ctx context.Context, key string) (store.Object, error) {
 		return nil, err
 	}
 	if want, ok := b.sizes[key]; ok && o.Size() != want {
-		return nil, errors.Join(fmt.Errorf("it has %d bytes, it was committed with %d: %w",
-			o.Size(), want, table.ErrCorrupt), o.Close())
+		return nil, errors.Join(fmt.Errorf("open %q: it has %d bytes, it was committed with %d: %w",
+			key, o.Size(), want, table.ErrCorrupt), o.Close())
 	}
 	return o, nil
 }

@@ -62,8 +62,11 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 	if err == nil {
 		err = r.finish(ctx)
 	}
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, records.ErrNoFile):
 		err = fmt.Errorf("%w: the responses are parsed from it: restore it (from cold storage, or a copy), then run this again: %w", err, stages.ErrPermanent)
+	case errors.Is(err, store.ErrNotFound):
+		err = fmt.Errorf("%w: what is known of the responses is read from it: restore it, then run this again: %w", err, stages.ErrPermanent)
 	}
 	if fullDisk(err) {
 		err = fmt.Errorf("the scratch directory %s has no room left: make some, or set TMPDIR to another file system: %w: %w", env.Scratch, err, stages.ErrInterrupted)

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"net/http"
@@ -155,6 +156,46 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 		_, err = l.reparse(fetched, "2026-11r2", l.parser)
 		if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "restore it") || !strings.Contains(err.Error(), at.WARCFilename) {
 			t.Errorf("without the file: %v", err)
+		}
+		segment := fetched.FilesOf(stages.FileFetches)[0].Key
+		if err := l.bucket.Delete(t.Context(), segment); err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.reparse(fetched, "2026-11r3", l.parser)
+		if !errors.Is(err, stages.ErrPermanent) || strings.Count(err.Error(), segment) != 1 || strings.Contains(err.Error(), "cold storage") {
+			t.Errorf("without a segment: %v", err)
+		}
+	})
+}
+
+// A config that allows less than the one of the crawl did costs a document its new rows,
+// not the end of its text.
+func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			fmt.Fprint(z, "<title>long</title>", strings.Repeat("the same words ", 2000))
+			_ = z.Close()
+		}, "http://a.test/1")
+		l.parser = countingParser{}
+		fetched, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.cfg.MaxBody, l.cfg.MaxSitemap = 10<<10, 10<<10
+		r, err := l.reparse(fetched, "2026-11r1", laterParser{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := rowsOf[schema.Page](l, fetched, stages.FilePages), rowsOf[schema.Page](l, r, stages.FilePages)
+		if diff := cmp.Diff(was, is); diff != "" || len(is) != 1 || r.Count(CountDamaged) != 1 {
+			t.Errorf("%d kept their rows: %s", r.Count(CountDamaged), diff)
 		}
 	})
 }

@@ -48,6 +48,9 @@ type Place struct {
 // ErrPlace: the file is shorter than the place says.
 var ErrPlace = errors.New("the file ends before the record")
 
+// ErrNoFile: the store does not have a WARC file that a row names.
+var ErrNoFile = errors.New("the WARC file is not there")
+
 // Raw is a record as it is stored.
 type Raw struct {
 	Place
@@ -92,6 +95,9 @@ func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
 	}
 	obj, err := a.bucket.Open(ctx, key)
 	if err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			err = fmt.Errorf("%w: %w", ErrNoFile, err)
+		}
 		return nil, err
 	}
 	if len(a.open) == openFiles {
