@@ -28,7 +28,7 @@ demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
 
 test: ## run all unit tests with the race detector
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 20m ./...
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
