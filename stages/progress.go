@@ -3,7 +3,7 @@ package stages
 // What fetch tasks count as it happens. Work that an attempt lost and another did
 // again happened twice.
 const (
-	CountURLs     = "urls"      // outcomes recorded
+	CountURLs     = "urls"      // outcomes recorded; negative as an attempt fails of which nothing is kept
 	CountPages    = "pages"     // documents recorded
 	CountRequests = "requests"  // requests written
 	CountBytes    = "bytes"     // bytes received

@@ -72,6 +72,7 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		err = fmt.Errorf("the scratch directory %s has no room left: make some, or set TMPDIR to another file system: %w: %w", env.Scratch, err, stages.ErrInterrupted)
 	}
 	if err != nil {
+		r.count(-r.urls) // the next attempt begins anew
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
 	env.Log.Info("parsed again", "pages", r.out.counts[countReparsed], "withheld", r.out.counts[countWithheld],
@@ -89,6 +90,13 @@ type reparse struct {
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
 	out     *segment
+	urls    int64 // that progress was told of
+}
+
+// count tells progress of URLs whose rows are made.
+func (r *reparse) count(n int64) {
+	r.urls += n
+	r.env.Progress.Add(stages.CountURLs, n)
 }
 
 // Files of a reparse have names of their own, in the place of those of an epoch that

@@ -68,7 +68,7 @@ func (r *reparse) again(ctx context.Context) error {
 		err = old.finish(r.out)
 	}
 	if err == nil {
-		r.env.Progress.Add(stages.CountURLs, max(0, r.in.Plan.Partitions[r.in.Task.Partition].URLs-old.pages))
+		r.count(max(0, r.in.Plan.Partitions[r.in.Task.Partition].URLs-old.pages))
 	}
 	return err
 }
@@ -224,7 +224,7 @@ func (r *reparse) keep(old *former, d *stored) error {
 	}
 	b.captures = []capture{{schema.SubsetWARC, *cp}}
 	old.pages++
-	r.env.Progress.Add(stages.CountURLs, 1)
+	r.count(1)
 	r.env.Progress.Add(stages.CountPages, 1)
 	return r.out.add(b)
 }

@@ -64,7 +64,7 @@ func (r *reparse) foreign(ctx context.Context) error {
 		},
 		Work: r.parseForeign,
 		Emit: func(d *captured) error {
-			r.env.Progress.Add(stages.CountURLs, 1)
+			r.count(1)
 			if d.b.page != nil {
 				r.out.counts[countReparsed]++
 				r.env.Progress.Add(stages.CountPages, 1)

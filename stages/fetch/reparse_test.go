@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -196,6 +197,39 @@ func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 		was, is := rowsOf[schema.Page](l, fetched, stages.FilePages), rowsOf[schema.Page](l, r, stages.FilePages)
 		if diff := cmp.Diff(was, is); diff != "" || len(is) != 1 || r.Count(CountDamaged) != 1 {
 			t.Errorf("%d kept their rows: %s", r.Count(CountDamaged), diff)
+		}
+	})
+}
+
+// tallied adds up what progress was told of URLs.
+type tallied struct{ urls, most int64 }
+
+func (p *tallied) Add(name string, n int64) {
+	if name == stages.CountURLs {
+		p.urls += n
+		p.most = max(p.most, p.urls)
+	}
+}
+
+func TestAnAttemptThatFailsTakesBackWhatItCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l, fetched := reparseLab(t)
+		scratch := t.TempDir()
+		env := l.env(l.bucket, scratch)
+		var told tallied
+		env.Progress = &told
+		task := l.task
+		task.Crawl = "2026-11r1"
+		// What the task is to write is there already, and is something else.
+		if _, err := store.CreateBytes(t.Context(), l.bucket, layout.Segment(task.Crawl, task.Round, l.plan.ID, task.Partition, reparseEpoch, 0, stages.FilePages), []byte("other")); err != nil {
+			t.Fatal(err)
+		}
+		in := &ReparseInput{Task: task, Plan: l.plan, From: fetched, Archive: l.bucket}
+		if _, err := Reparse(t.Context(), env, in, l.cfg, l.parser); err == nil {
+			t.Fatal("it went well")
+		}
+		if told.urls != 0 || told.most == 0 {
+			t.Errorf("%d URLs are counted, %d were", told.urls, told.most)
 		}
 	})
 }
