@@ -20,4 +20,10 @@ package schema
 // FormatVersion is written into every manifest. A reader refuses a newer one.
 //
 //	1: the first format.
-const FormatVersion = 1
+//	2: tables are written in encodings that every reader has, robots.txt is asked for
+//	   every spelling of a URL, and plans keep those spellings.
+//
+// What a document that is created once says (start.json of a round, inputs.json of a
+// stage) holds for all that follows from it: a round that format 1 began keeps the
+// reading of robots.txt, and a stage that format 1 froze the encodings, of format 1.
+const FormatVersion = 2
