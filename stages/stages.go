@@ -121,6 +121,9 @@ type Env struct {
 	Log      *slog.Logger // already says which task
 	Progress Progress
 	Version  string // crawlbatch version, for manifests and WARC files
+	// Format is the schema.FormatVersion that the task's frozen inputs were written in:
+	// its tables have the columns and encodings of that. Zero is the newest.
+	Format int
 }
 
 // Input is what a reduce task reads: the plan that counts, the committed results

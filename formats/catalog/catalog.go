@@ -143,10 +143,18 @@ func Columns(t reflect.Type) []Column {
 			Type:        typeOf(f.Type, options),
 			Nullable:    hasOption(options, "optional"),
 			Stable:      f.Tag.Get("vol") == "",
-			Description: f.Tag.Get("doc"),
+			Description: describe(f),
 		})
 	}
 	return out
+}
+
+// describe is a column's description, with the format that added it.
+func describe(f reflect.StructField) string {
+	if v := schema.Since(f); v > 1 {
+		return fmt.Sprintf("%s; null in tables older than format %d", f.Tag.Get("doc"), v)
+	}
+	return f.Tag.Get("doc")
 }
 
 func hasOption(options, name string) bool {

@@ -5,8 +5,9 @@
 // A struct is the one definition of its table: the parquet tag names the column,
 // the doc tag describes it, and a vol tag marks it volatile (times, offsets,
 // addresses, attempts: what two crawls of one web may differ in; all other
-// columns are stable). Package catalog derives the DuckDB views, the Athena DDL
-// and the documentation from these tags.
+// columns are stable). A since tag names the FormatVersion that added the column:
+// files of an older format are written without it and read as null. Package catalog
+// derives the DuckDB views, the Athena DDL and the documentation from these tags.
 //
 // Rules: signed integers only, timestamps are milliseconds UTC, names are
 // snake_case, and where Common Crawl's flat cc-index schema has a column the
@@ -16,6 +17,11 @@
 //
 // It imports the standard library alone.
 package schema
+
+import (
+	"reflect"
+	"strconv"
+)
 
 // FormatVersion is written into every manifest. A reader refuses a newer one.
 //
@@ -27,3 +33,12 @@ package schema
 // stage) holds for all that follows from it: a round that format 1 began keeps the
 // reading of robots.txt, and a stage that format 1 froze the encodings, of format 1.
 const FormatVersion = 2
+
+// Since is the FormatVersion that added the column of a struct field.
+func Since(f reflect.StructField) int {
+	v, err := strconv.Atoi(f.Tag.Get("since"))
+	if err != nil {
+		return 1
+	}
+	return v
+}

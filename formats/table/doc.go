@@ -17,7 +17,7 @@
 //   - Sorter sorts more rows than memory holds, Merge joins sorted streams.
 //   - Scan reads a few columns of wide files as Arrow batches.
 //
-// It imports packages store and manifest.
+// It imports packages schema, store and manifest.
 package table
 
 import "errors"

@@ -16,6 +16,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/compress/snappy"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // What a writer does unless an option says otherwise.
@@ -39,6 +41,7 @@ type writerOptions struct {
 	rowGroupRows  int64
 	rowGroupBytes int64
 	sorted        []parquet.SortingColumn
+	format        int
 }
 
 // WriterOption changes how a Writer lays out its file.
@@ -59,6 +62,12 @@ func RowGroups(rows, bytes int64) WriterOption {
 			o.rowGroupBytes = bytes
 		}
 	}
+}
+
+// Format writes the columns that tables have in a format (schema.FormatVersion), so
+// that what an older one froze gets the same bytes again. Zero is the newest.
+func Format(version int) WriterOption {
+	return func(o *writerOptions) { o.format = version }
 }
 
 // SortedBy records in the file that its rows ascend by these columns. The writer
@@ -132,8 +141,25 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 		parquet.DictionaryMaxBytes(dictionaryBytes),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
 	}
-	pq := parquet.NewGenericWriter[T](buf, append(pqOptions, withoutBounds[T]()...)...)
+	columns := columnsIn[T](o.format)
+	for _, c := range columns {
+		pqOptions = append(pqOptions, c.(parquet.WriterOption))
+	}
+	pq := parquet.NewGenericWriter[T](buf, append(pqOptions, withoutBounds[T](columns)...)...)
 	return &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}, nil
+}
+
+// columnsIn leaves out the columns that a format does not have.
+func columnsIn[T any](format int) (opts []parquet.SchemaOption) {
+	if format == 0 {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if schema.Since(f) > format {
+			opts = append(opts, parquet.StructTag(`parquet:"-"`, f.Name))
+		}
+	}
+	return opts
 }
 
 // bulky are columns that hold whole documents. Their least and greatest values
@@ -143,8 +169,8 @@ var bulky = []string{"main", "full"}
 // withoutBounds leaves least and greatest values out of the headers of pages, where
 // nobody reads them and a long value stands uncompressed twice for each page, and
 // of bulky columns out of the footer.
-func withoutBounds[T any]() (opts []parquet.WriterOption) {
-	for _, path := range parquet.SchemaOf(new(T)).Columns() {
+func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
+	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))
 		if slices.Contains(bulky, path[0]) {
 			opts = append(opts, parquet.SkipPageBounds(path...))

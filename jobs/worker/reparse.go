@@ -101,10 +101,13 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 		if result == nil || digest != frozen.Tasks[t.Partition].SHA256 {
 			return nil, fmt.Errorf("the result of %s is not the one that inputs.json froze: restore it: %w", source, stages.ErrPermanent)
 		}
-		in.From = result
+		in.From, env.Format = result, frozen.Format
 		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}})
 	} else {
 		if in.Archive, err = r.archive(ctx, of); err != nil {
+			return nil, err
+		}
+		if env.Format, err = formatOfRound(ctx, r.Bucket, t.Crawl, t.Round); err != nil {
 			return nil, err
 		}
 		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})

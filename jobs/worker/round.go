@@ -117,6 +117,13 @@ func foreign(key, of, want string) error {
 	return fmt.Errorf("%q is of %s, not of %s: restore the right one; what was copied there by mistake can be removed: %w", key, of, want, manifest.ErrCorrupt)
 }
 
+// formatOfRound is the schema.FormatVersion that start.json of a round was written in.
+func formatOfRound(ctx context.Context, b store.Bucket, crawl string, round int) (int, error) {
+	var s manifest.Start
+	_, _, err := manifest.Load(ctx, b, layout.Start(crawl, round), &s)
+	return s.Format, err
+}
+
 // Begin starts a round: it creates start.json, once, and returns the plan that counts.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, version string) (*manifest.Plan, error) {
 	p, started, err := FindPlan(ctx, b, crawl, round)

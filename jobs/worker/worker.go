@@ -111,7 +111,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if err != nil {
 		return nil, err
 	}
-	env.Bucket = expect(env.Bucket, in)
+	env.Bucket, env.Format = expect(env.Bucket, in), frozen.Format
 	return r.reduce(ctx, env, in)
 }
 

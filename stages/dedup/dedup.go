@@ -123,12 +123,12 @@ func (s *numbering) Read(batch []numbered) (int, error) {
 // writeBucket writes the bucket's parts: the rows of its pages in clusters, and
 // its new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
-	duplicates, err := table.NewWriter[schema.Duplicate](filepath.Join(env.Scratch, "duplicates.parquet"), table.SortedBy("url_surtkey", "url"))
+	duplicates, err := table.NewWriter[schema.Duplicate](filepath.Join(env.Scratch, "duplicates.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return nil, err
 	}
 	defer duplicates.Abort()
-	representatives, err := table.NewWriter[schema.Representative](filepath.Join(env.Scratch, "representatives.parquet"), table.SortedBy("url_surtkey", "url"))
+	representatives, err := table.NewWriter[schema.Representative](filepath.Join(env.Scratch, "representatives.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return nil, err
 	}

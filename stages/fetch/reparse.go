@@ -52,6 +52,7 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		env: env, in: in, limits: Limits(&cfg, parser), longest: cfg.Longest(), parser: parser, canon: canon, out: newSegment(env.Scratch),
 		archive: records.NewArchive(in.Archive, records.StoredLimit(cfg.Longest())),
 	}
+	r.out.format = env.Format
 	defer r.archive.Close()
 	defer r.out.abort()
 	if in.From != nil {

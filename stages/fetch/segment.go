@@ -25,6 +25,7 @@ import (
 // made when their first row comes.
 type segment struct {
 	dir     string
+	format  int         // of its tables; 0: the newest
 	tables  []tableFile // in the order in which they were begun
 	warcs   []*warcFile
 	rows    *roaring.Bitmap // planned rows whose outcome is recorded
@@ -73,7 +74,7 @@ func open[T any](g *segment, w **table.Writer[T], dataset, subset string) (*tabl
 	if subset != "" {
 		name += "-" + subset
 	}
-	n, err := table.NewWriter[T](filepath.Join(g.dir, name+".parquet"))
+	n, err := table.NewWriter[T](filepath.Join(g.dir, name+".parquet"), table.Format(g.format))
 	if err != nil {
 		return nil, err
 	}

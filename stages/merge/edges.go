@@ -131,7 +131,7 @@ func (e *edges) finish(ctx context.Context) error {
 // writeEdges ends a row group with each bucket, so that a reduce task reads its
 // own alone.
 func (e *edges) writeEdges(ctx context.Context) error {
-	w, err := table.NewWriter[schema.Edge](e.m.scratch("edges"), table.Fast(),
+	w, err := table.NewWriter[schema.Edge](e.m.scratch("edges"), table.Format(e.m.env.Format), table.Fast(),
 		table.SortedBy("target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"))
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (e *edges) writeEdges(ctx context.Context) error {
 }
 
 func (e *edges) writeHostEdges(ctx context.Context) error {
-	w, err := table.NewWriter[schema.HostEdge](e.m.scratch("hostedges"), table.Fast(), table.SortedBy("source", "target"))
+	w, err := table.NewWriter[schema.HostEdge](e.m.scratch("hostedges"), table.Format(e.m.env.Format), table.Fast(), table.SortedBy("source", "target"))
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (m *merger) mergeSubset(ctx context.Context, subset string) error {
 		return err
 	}
 	defer rows.Close()
-	w, err := table.NewWriter[schema.Capture](m.scratch("captures"), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.Capture](m.scratch("captures"), table.Format(m.env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (m *merger) mergeRequests(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	w, err := table.NewWriter[schema.Request](m.scratch("requests"), table.SortedBy("host", "start"))
+	w, err := table.NewWriter[schema.Request](m.scratch("requests"), table.Format(m.env.Format), table.SortedBy("host", "start"))
 	if err != nil {
 		return err
 	}

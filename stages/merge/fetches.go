@@ -42,7 +42,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	for _, head := range m.hops {
 		heads[head] = true
 	}
-	w, err := table.NewWriter[schema.Fetch](m.scratch("fetches"), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.Fetch](m.scratch("fetches"), table.Format(m.env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return err
 	}

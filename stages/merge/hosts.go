@@ -192,7 +192,7 @@ func (s *hostState) finish() *schema.Host {
 
 // writeHosts writes the working run of hosts.
 func (m *merger) writeHosts(ctx context.Context) error {
-	w, err := table.NewWriter[schema.Host](m.scratch("hosts"), table.Fast(), table.SortedBy("host"))
+	w, err := table.NewWriter[schema.Host](m.scratch("hosts"), table.Format(m.env.Format), table.Fast(), table.SortedBy("host"))
 	if err != nil {
 		return err
 	}

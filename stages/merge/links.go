@@ -70,7 +70,7 @@ func (m *merger) hop(from, url string) {
 // mergeLinks publishes the links of the pages that stayed and of redirects, and
 // writes the working runs of edges and host edges.
 func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) error {
-	w, err := table.NewWriter[schema.Link](m.scratch("links"), table.SortedBy("source_surtkey", "source", "ordinal"))
+	w, err := table.NewWriter[schema.Link](m.scratch("links"), table.Format(m.env.Format), table.SortedBy("source_surtkey", "source", "ordinal"))
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	w, err := table.NewWriter[schema.WorkingPage](m.scratch("pages"), table.Fast(), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.WorkingPage](m.scratch("pages"), table.Format(m.env.Format), table.Fast(), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (m *merger) mergeText(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	w, err := table.NewWriter[schema.Text](m.scratch("text"), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.Text](m.scratch("text"), table.Format(m.env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return err
 	}

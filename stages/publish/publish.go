@@ -31,7 +31,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 		func(i *schema.Inlink) (string, string) { return i.SURT, i.URL })
 	defer inlinks.stop()
 
-	w, err := table.NewWriter[schema.Page](filepath.Join(env.Scratch, "pages.parquet"), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.Page](filepath.Join(env.Scratch, "pages.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 		return f, err
 	}
 	defer func() { err = errors.Join(err, runs.Close()) }()
-	w, err := table.NewWriter[schema.Host](filepath.Join(env.Scratch, "hosts.parquet"), table.SortedBy("host"))
+	w, err := table.NewWriter[schema.Host](filepath.Join(env.Scratch, "hosts.parquet"), table.Format(env.Format), table.SortedBy("host"))
 	if err != nil {
 		return f, err
 	}
@@ -153,7 +153,7 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 		return f, 0, err
 	}
 	defer func() { err = errors.Join(err, runs.Close()) }()
-	w, err := table.NewWriter[schema.Inlink](filepath.Join(env.Scratch, "inlinks.parquet"), table.SortedBy("url_surtkey", "url"))
+	w, err := table.NewWriter[schema.Inlink](filepath.Join(env.Scratch, "inlinks.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return f, 0, err
 	}
