@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-s3 test-hostile test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,11 @@ image: ## build the container image bin/crawlbatch-image.tar, no Docker needed (
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
 
-test: ## run all unit tests with the race detector
-	$(GO) test -race -timeout 20m ./...
+test: ## run the unit tests with the race detector (4 minutes)
+	$(GO) test -race -short -timeout 20m ./...
+
+test-crawl: ## run all of them without it: whole crawls and what else takes long, too
+	$(GO) test -timeout 20m ./...
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch

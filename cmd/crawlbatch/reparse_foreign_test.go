@@ -129,6 +129,9 @@ func contentRows(t *testing.T, b store.Bucket, crawl string) map[string]map[stri
 }
 
 func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
 	archive := filepath.Join(t.TempDir(), "commoncrawl")

@@ -23,6 +23,9 @@ import (
 // TestAReparseEqualsItsCrawlOnEveryStableColumn parses two months again, the second
 // with revisits of the first: the parser is the same, so are the rows.
 func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
 	has := kinds(t, b, "2026-10", "2026-11")
@@ -79,6 +82,9 @@ func equalsItsCrawl(t *testing.T, b store.Bucket, month, as string) {
 // TestAReparseOfAMisbehavingWebEqualsItsCrawl parses again what a web of faults gave:
 // bodies that break off, whose codings are damaged, that are longer than is kept.
 func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	c := simweb.Default()
 	c.Hosts, c.PagesPerHost, c.FaultShare = 12, 60, 0.6
 	c.Faults, c.CrawlDelay, c.RetryAfter = simweb.Quick, time.Millisecond, 0
@@ -216,6 +222,9 @@ func exitOf(t *testing.T, args ...string) (int, string) {
 // TestAReparseIsTheSameBytesHoweverItRuns compares a reparse on all CPUs with one on
 // a single CPU, and with one that is killed again and again.
 func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	dir := crawlTwice(t)
 	copied := func() string {
 		to := filepath.Join(t.TempDir(), "store")
@@ -288,6 +297,9 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 // TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, parses the crawl again,
 // and restores it: what the reparse made is as it was to be, and could be more.
 func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
 	sealed, err := worker.Sealed(t.Context(), b, "2026-10")

@@ -25,6 +25,9 @@ import (
 
 // TestTwoCrawlsAgreeOnEveryStableColumn crawls the demo's web twice.
 func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 	must(t, "demo", "--store", one)
 	must(t, "demo", "--store", two)

@@ -140,6 +140,9 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 // row, with what the synthetic web says a correct crawler finds; and the server's
 // own log with what robots.txt and the delay allow.
 func TestACrawlEqualsTheTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	web := truthWeb(t)
 	addr, stop := serve(t)
 	dir := filepath.Join(t.TempDir(), "store")

@@ -74,6 +74,9 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestADocumentThatCouldNotBeReadBackIsNotWritten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	if _, err := Encode(&Checkpoint{Recorded: make([]byte, MaxBytes/4*3)}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a bitmap of %d bytes: %v", MaxBytes/4*3, err)
 	}

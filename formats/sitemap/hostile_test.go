@@ -40,6 +40,9 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 func TestHostileFilesStayWithinBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	const size = 16 << 20
 	for _, tt := range []struct{ name, head, again string }{
 		{"one tag", "<urlset><url><loc>/a</loc></url>", "<x"},

@@ -19,6 +19,9 @@ import (
 func byName(a, b *wide) int { return strings.Compare(a.Name, b.Name) }
 
 func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	var rows []wide
 	for i := range 6_000 {

@@ -14,6 +14,9 @@ import (
 )
 
 func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	findEach(t, damages{
 		"a URL without outcome": func(d *damaged) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch { return rows[1:] })

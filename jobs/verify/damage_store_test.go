@@ -51,6 +51,9 @@ func findEach(t *testing.T, cases damages) {
 }
 
 func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	findEach(t, damages{
 		"crawl.json of another crawl": func(d *damaged) map[string]string {
 			edit(d, layout.CrawlManifest(testCrawl), func(c *manifest.Crawl) { c.Crawl = "2026-12" })

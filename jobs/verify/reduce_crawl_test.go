@@ -234,6 +234,9 @@ func (d *damaged) finds(row, problem string) {
 }
 
 func TestNoInvariantIsLeftOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	d := copyCrawl(t)
 	before := d.keys()
 	r, err := Run(t.Context(), d.a.Options)

@@ -37,6 +37,9 @@ func TestClustersAreThoseThatWereStored(t *testing.T) {
 }
 
 func TestDamageToClustersIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	type rows = func(*schema.Duplicate) []schema.Duplicate
 	duplicate := func(fits func(*schema.Duplicate) bool, change rows) func(*damaged) string {
 		return func(d *damaged) string {

@@ -79,6 +79,9 @@ func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func
 }
 
 func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	urlOf := func(r *schema.URLRecord) string { return r.URL }
 	inState := func(s schema.URLState) func(*schema.URLRecord) bool {
 		return func(r *schema.URLRecord) bool { return r.State == s }

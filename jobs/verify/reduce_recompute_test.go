@@ -12,6 +12,9 @@ import (
 )
 
 func TestEveryReduceTaskGivesTheSameBytesAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	d := copyCrawl(t)
 	tasks := 0
 	for number := range 2 {
@@ -97,6 +100,9 @@ func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
 }
 
 func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	d := copyCrawl(t)
 	r := d.load(0)
 	forged := *r.results[stages.Merge][0]
@@ -135,6 +141,9 @@ func encode(t *testing.T, d manifest.Document) []byte {
 }
 
 func TestWhatAnotherVersionMadeOtherwiseIsNotedAndNoViolation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, c := range []struct {
 		version string
 		found   int64

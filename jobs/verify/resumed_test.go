@@ -14,6 +14,9 @@ import (
 // TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again: rules of
 // robots.txt, pace and outcomes go from epoch to epoch.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter = 20, 60, 40*time.Millisecond, 0
 	w.Faults = simweb.Quick

@@ -88,6 +88,9 @@ func TestARevisitOfAnEarlierCrawlIsAsPromised(t *testing.T) {
 }
 
 func TestDamageToRevisitsIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	of := func(change func(*schema.Capture)) func(rows []schema.Capture) []schema.Capture {
 		return func(rows []schema.Capture) []schema.Capture {
 			for i := range rows {

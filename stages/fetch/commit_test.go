@@ -485,6 +485,9 @@ func TestHostClocksCarryOverBetweenRounds(t *testing.T) {
 }
 
 func TestTheSlowerPolitenessHoldsUntilANewerRevisionComes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, c := range []struct {
 		revision int
 		want     time.Duration

@@ -81,6 +81,9 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 }
 
 func TestACheckpointThatIsTooLargeDoesNotKeepSmallerOnesFromBeingSwapped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	d, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)

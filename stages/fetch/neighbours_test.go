@@ -49,6 +49,9 @@ func beHostile(kind int, w http.ResponseWriter, r *http.Request) {
 // Beside 50 hostile hosts in the same task, good hosts are asked at the very moments
 // at which their delays end, and all their documents are whole.
 func TestGoodHostsGoOnAtFullPaceBesideHostileOnes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	const hostile, good, pages = 50, 6, 40
 	bubble(t, func(t *testing.T) {
 		var list []string

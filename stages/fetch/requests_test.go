@@ -12,6 +12,9 @@ import (
 // default settings costs: at most 2,000 PUT for a million pages' data, and 150 an
 // hour more for checkpoints and leases.
 func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, c := range []struct {
 		pace        string
 		hosts, each int

@@ -322,6 +322,9 @@ func (s sluggish) Open(ctx context.Context, key string) (store.Object, error) {
 // TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another stand by
 // meanwhile.
 func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 60)...)
 		l.cfg.Checkpoint.Every = 5 * time.Second

@@ -518,6 +518,9 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 // What a page's changes have taught outlives announcements, and announcements that come
 // to nothing are believed less and less.
 func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	const day = 24 * 60 * 60 * 1000
 	const start = 1000 * day // the first visit; the one before was 100 days earlier
 	const url = "http://a.example/page"

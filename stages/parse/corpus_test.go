@@ -199,6 +199,9 @@ func sameLanguage(got, truth string) bool {
 
 // TestTheHeaderDeclaresACharset parses every page without its own declaration.
 func TestTheHeaderDeclaresACharset(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, c := range corpus(t) {
 		body := c.body
 		if !strings.HasPrefix(c.charset, "UTF-16") {
@@ -306,6 +309,9 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short ac
 // TestDetectedLanguages holds what is reached, less a little: of the pieces some are in
 // English whatever the page is in.
 func TestDetectedLanguages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	pages, short := detectLanguages(t, text.Detect)
 	t.Logf("pages %d of %d, texts of 100 to 200 characters %d of %d", pages.right, pages.all, short.right, short.all)
 	if pages.share() < 0.97 || short.share() < 0.93 || pages.all < 80 || short.all < 600 {

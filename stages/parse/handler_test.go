@@ -195,6 +195,9 @@ func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
 
 // Pages come first: what else entries name has a bound of its own.
 func TestASitemapKeepsAllItsPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	images := strings.Repeat("<image:image><image:loc>/i.png</image:loc></image:image>", 900)
 	var b strings.Builder
 	b.WriteString("<urlset>")

@@ -44,6 +44,9 @@ func check(t *testing.T, p *Parser, d *Document, r *Result) {
 }
 
 func TestHostilePagesStayWithinBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	many := func(s string, n int) string { return strings.Repeat(s, n) }
 	var attrs, formats strings.Builder
 	for i := range 1_000_000 {

@@ -127,6 +127,9 @@ func TestMainContentOfRealPages(t *testing.T) {
 const leastTrafilatura = 0.95
 
 func TestMainContentOfRealPagesByTrafilatura(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	p := newParser(t)
 	p.cfg.MainText = trafilatura.Main
 	scoreOf(t, p, leastTrafilatura)

@@ -59,6 +59,9 @@ func treeSays(t *testing.T, page []byte) (hrefs []string, words string) {
 }
 
 func TestTokenPassFindsWhatTheTreeHas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	links := 0
 	for _, page := range realPages(t) {
 		doc, _ := decode(page.body, "text/html")

@@ -30,6 +30,9 @@ func readable(w *Web) {
 }
 
 func TestTruthIsWhatACrawlerFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	w := newWeb(t, func(c *Config) {
 		c.Hosts, c.PagesPerHost, c.SeedShare, c.FaultShare, c.Faults = 20, 60, 0.1, 0.2, Quick|Retried
 		c.LargeBody, c.CrawlDelay = 5<<20+100, 0

@@ -49,6 +49,9 @@ func TestWhatIsRefused(t *testing.T) {
 
 // TestOddDocumentsWithinTheBoundsComeBack reads what is just not refused.
 func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for name, doc := range odd() {
 		if _, err := Main([]byte(doc)); errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTooDeep) {
 			t.Errorf("%s is refused, so shows nothing: %v", name, err)
