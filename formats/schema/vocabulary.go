@@ -50,6 +50,7 @@ const (
 	SkipNofollow   SkipReason = "nofollow"     // every link to it is nofollow, or of a page that says so
 	SkipStopped    SkipReason = "stopped"      // its domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // the same canonical URL stands in the source already
+	SkipSpellings  SkipReason = "spellings"    // its own domain and the sources spell it in more ways than robots.txt is asked for
 )
 
 // URLState is where a known URL stands.

@@ -17,7 +17,13 @@ type PlannedURL struct {
 	WARCFilename  string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the last content"`
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
+
+	Spellings []string `parquet:"spellings,list" doc:"spellings other than url in which its own domain or a source names it, sorted, at most 4: canonical but for percent escapes and the order of parameters; robots.txt has to allow each"`
 }
+
+// MaxSpellings is how many spellings of a URL are kept beside the canonical one. A URL
+// with more is not planned (SkipSpellings).
+const MaxSpellings = 4
 
 // TermCounts are the terms of a page's main content that occur most often, for a
 // reduce that knows how many pages have them: the most frequent first, of equals the

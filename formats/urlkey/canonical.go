@@ -36,7 +36,7 @@ func New(stripParams []string) (*Canonicalizer, error) {
 // matters only to a raw that is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost
 // or ErrTooLong. The strings of the Key may share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
-	l, err := c.canonical(raw, base)
+	l, _, err := c.canonical(raw, base)
 	if err != nil {
 		return Key{}, err
 	}
@@ -45,27 +45,27 @@ func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 
 // URL is Canonical for who needs the canonical URL alone, at half the price.
 func (c *Canonicalizer) URL(raw, base string) (string, error) {
-	l, err := c.canonical(raw, base)
+	l, _, err := c.canonical(raw, base)
 	return l.url, err
 }
 
-func (c *Canonicalizer) canonical(raw, base string) (laid, error) {
+func (c *Canonicalizer) canonical(raw, base string) (laid, given, error) {
 	if len(raw) > maxRaw {
-		return laid{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
+		return laid{}, given{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
 	}
 	raw = trim(raw)
 	scheme := schemeOf(raw)
 	if scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return laid{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
+		return laid{}, given{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
 	}
-	l, ok, err := c.fast(raw, base)
+	l, g, ok, err := c.fast(raw, base)
 	if !ok {
-		l, err = c.slow(raw, base)
+		l, g, err = c.slow(raw, base)
 	}
 	if err != nil {
-		return laid{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
+		return laid{}, given{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
 	}
-	return l, nil
+	return l, g, nil
 }
 
 // trim drops leading and trailing C0 controls and spaces, as the standard's parser does.
@@ -95,22 +95,24 @@ func schemeOf(s string) string {
 }
 
 // slow takes any input, by way of the standard's parser.
-func (c *Canonicalizer) slow(raw, base string) (laid, error) {
+func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
 		u, err = parse(raw, "")
 	}
 	if err != nil {
-		return laid{}, ErrNotURL
+		return laid{}, given{}, ErrNotURL
 	}
 	if u.Scheme() != "http" && u.Scheme() != "https" {
-		return laid{}, ErrScheme
+		return laid{}, given{}, ErrScheme
 	}
 	l, err := lay(u)
 	if err != nil {
-		return laid{}, err
+		return laid{}, given{}, err
 	}
-	return c.finish(l, normalizeEscapes(u.Query()), false)
+	g := given{path: u.Pathname(), query: u.Query()}
+	l, err = c.finish(l, normalizeEscapes(g.query), false)
+	return l, g, err
 }
 
 // laid is a canonical URL up to its query, and where its parts lie.

@@ -35,8 +35,11 @@ func FuzzCanonical(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Canonical(%q, %q): an error of no kind: %v", raw, base, err)
 		}
-		if fast, ok, fastErr := c.fast(trim(raw), base); ok {
-			slow, slowErr := c.slow(trim(raw), base)
+		if fast, fastGiven, ok, fastErr := c.fast(trim(raw), base); ok {
+			slow, slowGiven, slowErr := c.slow(trim(raw), base)
+			if fastErr == nil && fastGiven != slowGiven {
+				t.Fatalf("of %q, %q:\nfast %+v\nslow %+v", raw, base, fastGiven, slowGiven)
+			}
 			if fast != slow || (fastErr == nil) != (slowErr == nil) {
 				t.Fatalf("of %q, %q:\nfast %+v, %v\nslow %+v, %v", raw, base, fast, fastErr, slow, slowErr)
 			}

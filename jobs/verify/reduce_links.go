@@ -372,7 +372,7 @@ var states = []schema.URLState{
 
 var skipReasons = []schema.SkipReason{
 	schema.SkipNotURL, schema.SkipBadRecord, schema.SkipScheme, schema.SkipTooLong, schema.SkipOutOfScope, schema.SkipFiltered, schema.SkipTrap, schema.SkipDepth,
-	schema.SkipBudget, schema.SkipRobots, schema.SkipNofollow, schema.SkipStopped, schema.SkipDuplicate,
+	schema.SkipBudget, schema.SkipRobots, schema.SkipNofollow, schema.SkipStopped, schema.SkipDuplicate, schema.SkipSpellings,
 }
 
 // stateAfter is where an outcome leaves a planned URL.

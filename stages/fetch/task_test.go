@@ -619,7 +619,7 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 
 func TestPlannedRowsSurviveScratch(t *testing.T) {
 	want := schema.PlannedURL{URL: "u", SURT: "s", Host: "h", Domain: "d", Priority: -7, Depth: 3, ContentDigest: "c", ETag: `"é"`, LastModified: "", Fetches: 9,
-		ContentAt: -1, WARCFilename: "w", WARCRecordOff: 1 << 30, WARCRecordLen: 2}
+		ContentAt: -1, WARCFilename: "w", WARCRecordOff: 1 << 30, WARCRecordLen: 2, Spellings: []string{"é", ""}}
 	b := appendPlanned(nil, &want)
 	got, err := decodePlanned(b)
 	if err != nil {

@@ -1,0 +1,108 @@
+package urlkey
+
+import (
+	"fmt"
+	"strings"
+)
+
+// given are the path and the query of a URL as the parser left them: dot segments
+// resolved, percent escapes and the order of parameters as in the input.
+type given struct{ path, query string }
+
+// Spelled is Canonical, and the spelling in which raw names the URL; "" where that
+// is the canonical URL itself. A spelling is the canonical URL with the percent
+// escapes and the order of parameters of the input: what canonicalization changed
+// without changing the resource, so that robots.txt can be asked for it as well. Hex
+// digits of escapes are in upper case, since matchers ignore their case.
+//
+// The canonical form of a spelling is the canonical URL, the spelling of a spelling
+// is itself, and neither has more than MaxLength octets (ErrTooLong).
+func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
+	l, g, err := c.canonical(raw, base)
+	if err != nil {
+		return Key{}, "", err
+	}
+	s := c.spelling(l, g)
+	if len(s) > MaxLength {
+		return Key{}, "", fmt.Errorf("spelling of %s: %w", quoted(raw), ErrTooLong)
+	}
+	return l.key(), s, nil
+}
+
+// spelling is the URL l as it was given, "" if that is l.url.
+func (c *Canonicalizer) spelling(l laid, g given) string {
+	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
+	path, query := upperEscapes(g.path), g.query
+	if query != canonical {
+		query = c.spelledQuery(query, canonical)
+	}
+	if query == canonical && path == l.url[l.portEnd:l.pathEnd] {
+		return ""
+	}
+	s := l.url[:l.portEnd] + path
+	if query != "" {
+		s += "?" + query
+	}
+	return s
+}
+
+// spelledQuery is the query as given, without the parameters that canonicalization
+// drops.
+func (c *Canonicalizer) spelledQuery(given, canonical string) string {
+	normal := normalizeEscapes(given)
+	s := c.kept(upperEscapes(given), normal)
+	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
+		return s
+	}
+	// A dropped parameter parted a stray percent sign from an escape, which now would
+	// be read another way: take the escapes as the canonical form has them.
+	if s = c.kept(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
+		return s
+	}
+	return canonical
+}
+
+// kept are the parameters of query that canonicalization keeps. normal is the same
+// query, its escapes normalized: it has as many parameters, as "&" is never decoded.
+func (c *Canonicalizer) kept(query, normal string) string {
+	var out strings.Builder
+	out.Grow(len(query))
+	for more := query != ""; more; {
+		var name, whole, spelled string
+		name, whole, normal, more = param(normal)
+		_, spelled, query, _ = param(query)
+		if whole == "" || c.strip.match(name) {
+			continue
+		}
+		if out.Len() > 0 {
+			out.WriteByte('&')
+		}
+		out.WriteString(spelled)
+	}
+	return out.String()
+}
+
+// upperEscapes writes the hex digits of percent escapes in upper case.
+func upperEscapes(s string) string {
+	var out []byte
+	for i := strings.IndexByte(s, '%'); i >= 0 && i < len(s); i++ {
+		if _, ok := triplet(s, i); !ok {
+			continue
+		}
+		if s[i+1] >= 'a' || s[i+2] >= 'a' {
+			if out == nil {
+				out = []byte(s)
+			}
+			for j := i + 1; j <= i+2; j++ {
+				if s[j] >= 'a' {
+					out[j] -= 'a' - 'A'
+				}
+			}
+		}
+		i += 2
+	}
+	if out == nil {
+		return s
+	}
+	return string(out)
+}

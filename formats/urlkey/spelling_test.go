@@ -1,0 +1,109 @@
+package urlkey
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestSpelled(t *testing.T) {
+	c := canonicalizer(t, defaults...)
+	for _, tc := range []struct{ name, raw, base, url, spelling string }{
+		{"canonical", "https://example.com/a?b=1", "", "https://example.com/a?b=1", ""},
+		{"unreserved escape in the path", "http://a.test/%7Ejoe/a", "", "http://a.test/~joe/a", "http://a.test/%7Ejoe/a"},
+		{"its hex digits in lower case", "http://a.test/%7ejoe/a", "", "http://a.test/~joe/a", "http://a.test/%7Ejoe/a"},
+		{"reserved escape in lower case only", "http://a.test/%2f?%2f", "", "http://a.test/%2F?%2F", ""},
+		{"escaped letters of the query", "http://a.test/?%61=%62", "", "http://a.test/?a=b", "http://a.test/?%61=%62"},
+		{"order of parameters", "http://a.test/q?z=1&a=2", "", "http://a.test/q?a=2&z=1", "http://a.test/q?z=1&a=2"},
+		{"order and a tracking parameter", "http://a.test/q?z=1&utm_x=3&a=2", "", "http://a.test/q?a=2&z=1", "http://a.test/q?z=1&a=2"},
+		{"tracking parameter alone", "http://a.test/q?utm_x=3&a=2", "", "http://a.test/q?a=2", ""},
+		{"tracking parameter with an escaped name", "http://a.test/q?%75tm_x=3", "", "http://a.test/q", ""},
+		{"empty parameters", "http://a.test/q?&b&&a&", "", "http://a.test/q?a&b", "http://a.test/q?b&a"},
+		{"empty query, fragment, credentials", "http://u:p@a.test/%41?#x", "", "http://a.test/A", "http://a.test/%41"},
+		{"host and port", "HTTP://A.Test:80/%7e", "", "http://a.test/~", "http://a.test/%7E"},
+		{"dot segments", "http://a.test/x/../%7E/./%2e%2E/%41", "", "http://a.test/A", "http://a.test/%41"},
+		{"not ASCII", "http://a.test/é?é", "", "http://a.test/%C3%A9?%C3%A9", ""},
+		{"IDN", "http://Bücher.example/%7e", "", "http://xn--bcher-kva.example/~", "http://xn--bcher-kva.example/%7E"},
+		{"relative", "%7Ea", "http://a.test/x/y", "http://a.test/x/~a", "http://a.test/x/%7Ea"},
+		{"relative to a spelt base", "a", "http://a.test/%7Ejoe/", "http://a.test/~joe/a", "http://a.test/%7Ejoe/a"},
+		{"relative query", "?b&a", "http://a.test/x", "http://a.test/x?a&b", "http://a.test/x?b&a"},
+		{"stray percent signs", "http://a.test/%%34%31", "", "http://a.test/%%341", "http://a.test/%%34%31"},
+		{"stray percent sign before a dropped parameter", "http://a.test/?x=%&utm_a&%41", "", "http://a.test/?A&x=%", "http://a.test/?x=%&A"},
+		{"parameters of one name", "http://a.test/?b=2&a=9&b=1", "", "http://a.test/?a=9&b=2&b=1", "http://a.test/?b=2&a=9&b=1"},
+		{"escaped ampersand", "http://a.test/?b=%26a&a=%26", "", "http://a.test/?a=%26&b=%26a", "http://a.test/?b=%26a&a=%26"},
+		{"star and dollar stay as they are", "http://a.test/*%2A$%24", "", "http://a.test/*%2A$%24", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k, spelling, err := c.Spelled(tc.raw, tc.base)
+			if err != nil || k.URL != tc.url || spelling != tc.spelling {
+				t.Errorf("Spelled(%q, %q) = %q, %q, %v; want %q, %q", tc.raw, tc.base, k.URL, spelling, err, tc.url, tc.spelling)
+			}
+		})
+	}
+	long := "http://a.test/" + strings.Repeat("%41", MaxLength/3)
+	if _, err := c.Canonical(long, ""); err != nil {
+		t.Error(err)
+	}
+	if k, s, err := c.Spelled(long, ""); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a spelling of more than %d octets: %d, %d octets, %v", MaxLength, len(k.URL), len(s), err)
+	}
+}
+
+// FuzzSpelled holds spellings to what the comment of Spelled promises.
+func FuzzSpelled(f *testing.F) {
+	for i, s := range seeds {
+		f.Add(s, seeds[len(seeds)-1-i])
+		f.Add(s, "https://example.org/%7edir/page.html?x=1")
+	}
+	f.Add("http://a/?x=%&utm_a&%41&&b=%%34", "")
+	f.Add("http://a/?%&%4&utm_=1&%31&%41&%e9=%7e", "")
+	c := canonicalizer(f, defaults...)
+	f.Fuzz(func(t *testing.T, raw, base string) {
+		want, err := c.Canonical(raw, base)
+		if err != nil {
+			if _, _, serr := c.Spelled(raw, base); serr == nil {
+				t.Fatalf("Spelled(%q, %q) succeeds, Canonical: %v", raw, base, err)
+			}
+			return
+		}
+		k, s, err := c.Spelled(raw, base)
+		if errors.Is(err, ErrTooLong) {
+			return
+		}
+		if err != nil || k != want {
+			t.Fatalf("Spelled(%q, %q) = %+v, %v; want %+v", raw, base, k, err, want)
+		}
+		if _, again, err := c.Spelled(k.URL, ""); again != "" || err != nil {
+			t.Fatalf("the canonical URL %q has the spelling %q, %v", k.URL, again, err)
+		}
+		if s == "" {
+			return
+		}
+		if s == k.URL || len(s) > MaxLength {
+			t.Fatalf("Spelled(%q, %q): spelling %q of %q", raw, base, s, k.URL)
+		}
+		of, again, err := c.Spelled(s, "")
+		if err != nil || of != k || again != s {
+			t.Fatalf("Spelled(%q) = %+v, %q, %v; want %+v and itself", s, of, again, err, k)
+		}
+	})
+}
+
+func BenchmarkSpelled(b *testing.B) {
+	c := canonicalizer(b, defaults...)
+	for _, bm := range []struct{ name, raw, base string }{
+		{"clean", "https://www.example.com/news/2026/11/some-story.html", ""},
+		{"query", "https://www.example.com/search?b=2&a=1&utm_source=x", ""},
+		{"relative", "../2026/11/some-story.html", "https://www.example.com/news/index.html"},
+		{"whole parser", "https://www.example.com/caf\u00e9/%7euser", ""},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := c.Spelled(bm.raw, bm.base); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
