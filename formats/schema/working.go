@@ -18,7 +18,7 @@ type PlannedURL struct {
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 
-	Spellings []string `parquet:"spellings,list" doc:"spellings other than url in which its own domain or a source names it, sorted, at most 4: canonical but for percent escapes and the order of parameters; robots.txt has to allow each"`
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which its own domain or a source names it, sorted, at most 4: canonical but for percent escapes and the order of parameters; robots.txt has to allow each"`
 }
 
 // MaxSpellings is how many spellings of a URL are kept beside the canonical one. A URL
