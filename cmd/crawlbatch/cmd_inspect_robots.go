@@ -33,7 +33,7 @@ for it. With --jsonl: {"robots_base64","agent","url"} gives
 			file := robots.Parse(body)
 			group := file.For(robots.ProductToken(agent))
 			for _, u := range args[1:] {
-				v := group.Verdict(u)
+				v := group.Verdict(robots.Every, u)
 				verdict, why := "allowed", "no rule matches"
 				if !v.Allowed {
 					verdict = "denied"
@@ -52,7 +52,7 @@ for it. With --jsonl: {"robots_base64","agent","url"} gives
 			if d, ok := group.RequestRate(); ok {
 				fmt.Fprintf(c.out, "request-rate\tone each %s\n", d)
 			}
-			for _, s := range file.Sitemaps() {
+			for _, s := range file.Sitemaps("") {
 				fmt.Fprintf(c.out, "sitemap\t%s\n", s)
 			}
 			return nil
@@ -83,8 +83,8 @@ func answerRobots(q robotsQuestion) (any, error) {
 	}
 	file := robots.Parse(body)
 	group := file.For(robots.ProductToken(q.Agent))
-	v := group.Verdict(q.URL)
-	a := robotsAnswer{Allowed: v.Allowed, Rule: v.Rule, Sitemaps: file.Sitemaps()}
+	v := group.Verdict(robots.Every, q.URL)
+	a := robotsAnswer{Allowed: v.Allowed, Rule: v.Rule, Sitemaps: file.Sitemaps("")}
 	if a.Sitemaps == nil {
 		a.Sitemaps = []string{}
 	}

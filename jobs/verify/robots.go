@@ -159,7 +159,7 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	if err != nil || !ok {
 		return false, err
 	}
-	switch v := rules.Verdict(q.URL); {
+	switch v := rules.Verdict(robots.Google, q.URL); {
 	case !v.Allowed:
 		j.wrong(obeyed, q.URL, "it was requested though %s denied it: %q in line %d", file, v.Rule, v.Line)
 	case v.Rule != q.Rule:
@@ -308,7 +308,7 @@ func (j *judge) verdict(ctx context.Context, row, url string, allowed bool, rule
 		if err != nil || !ok {
 			return err
 		}
-		v := rules.Verdict(url)
+		v := rules.Verdict(robots.Google, url)
 		if v.Allowed == allowed && v.Rule == rule {
 			return nil
 		}

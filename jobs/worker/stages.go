@@ -45,7 +45,11 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if err != nil {
 		return nil, err
 	}
-	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, GiveUp: r.GiveUp}
+	format, err := formatOfRound(ctx, r.Bucket, t.Crawl, t.Round)
+	if err != nil {
+		return nil, err
+	}
+	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, Reading: robots.ReadingOf(format), GiveUp: r.GiveUp}
 	if r.Reloads != nil {
 		reload, stop := r.Reloads.subscribe()
 		defer stop()

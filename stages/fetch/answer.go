@@ -141,18 +141,18 @@ func leadsNowhere(status int) string {
 
 var errNoLocation = errors.New("redirect without a Location")
 
-// location is where a redirect leads, canonical.
-func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, error) {
+// location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
+func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, string, error) {
 	return locationOf(c.canon, x, base)
 }
 
-func locationOf(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, error) {
+func locationOf(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
 	for loc := range x.Header.Values("Location") {
 		if strings.TrimSpace(loc) != "" {
-			return canon.Canonical(locationText(loc), base)
+			return canon.Spelled(locationText(loc), base)
 		}
 	}
-	return urlkey.Key{}, errNoLocation
+	return urlkey.Key{}, "", errNoLocation
 }
 
 // locationText makes a Location text: octets that are no UTF-8 are meant as they
@@ -178,7 +178,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		t.Done(polite.Result{Class: polite.Success})
 		c.finish(v, o, failure)
 	}
-	target, err := c.location(s.x, v.key.URL)
+	target, spelled, err := c.location(s.x, v.key.URL)
 	if err == nil {
 		target = own(target)
 		s.redirect = target.URL
@@ -210,7 +210,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		end(schema.Redirected, "")
 	default:
 		v.fetch.Redirects++
-		v.key, v.tries, v.retries = target, 0, [retryClasses]int{}
+		v.key, v.spelled, v.tries, v.retries = target, strings.Clone(spelled), 0, [retryClasses]int{}
 		c.keep(v, time.Time{})
 		if target.Host == t.Host {
 			t.Done(polite.Result{Class: polite.Success, Again: &polite.Item{ID: v.row}})

@@ -45,6 +45,7 @@ type crawl struct {
 	client   *wire.Client
 	canon    *urlkey.Canonicalizer
 	token    string // product token
+	reading  robots.Reading
 	epoch    int
 	segment  string // warc_segment: the partition, as part-00017
 
@@ -232,12 +233,12 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		c.finish(v, o.outcome, o.failure)
 		return false
 	default:
-		verdict := known.rules.Verdict(v.key.URL)
+		verdict := known.rules.Verdict(c.reading, v.key.URL, v.spellings()...)
 		failure := ""
 		if len(v.met) == 0 {
 			v.judge(verdict)
 		} else {
-			failure = fmt.Sprintf("redirect to %s: %s", v.key.URL, verdict.Rule)
+			failure = fmt.Sprintf("redirect to %s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
 		}
 		if !verdict.Allowed {
 			c.finish(v, schema.RobotsDenied, failure)

@@ -79,11 +79,15 @@ func planRows(t *testing.T, urls []string) []schema.PlannedURL {
 	}
 	var rows []schema.PlannedURL
 	for _, u := range urls {
-		k, err := canon.Canonical(u, "")
+		k, spelling, err := canon.Spelled(u, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, schema.PlannedURL{URL: k.URL, SURT: k.SURT, Host: k.Host, Domain: k.Domain, Priority: 500})
+		row := schema.PlannedURL{URL: k.URL, SURT: k.SURT, Host: k.Host, Domain: k.Domain, Priority: 500}
+		if spelling != "" {
+			row.Spellings = []string{spelling}
+		}
+		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b schema.PlannedURL) int { return cmp.Compare(a.Host, b.Host) })
 	return rows

@@ -28,7 +28,8 @@ type SubsetCapture struct {
 
 // One takes one URL as a map task would: robots.txt first, redirects, retries and
 // all, but without a store; captures point into no file. Of env, Bucket is not
-// used. The URL is made canonical first; the error says why one is no URL.
+// used. The URL is made canonical first, and robots.txt asked for rawURL's spelling too;
+// the error says why one is no URL.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL string) (*Rows, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -37,12 +38,16 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err != nil {
 		return nil, err
 	}
-	key, err := canon.Canonical(rawURL, "")
+	key, spelled, err := canon.Spelled(rawURL, "")
 	if err != nil {
 		return nil, err
 	}
 	cfg.Retries.Robots = 0 // somebody waits
-	p, err := onePlanned(env.Scratch, &schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain})
+	row := schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain}
+	if spelled != "" {
+		row.Spellings = []string{spelled}
+	}
+	p, err := onePlanned(env.Scratch, &row)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 // redirected ends a URL whose response is a redirect: the target is the frontier's.
 func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
-	target, err := locationOf(r.canon, x, d.URL)
+	target, _, err := locationOf(r.canon, x, d.URL)
 	if err != nil {
 		f.Outcome, f.Error = schema.ProtocolError, bounded(fmt.Sprintf("redirect to nowhere: %v", err))
 		return

@@ -48,7 +48,7 @@ func TestRulesThatWaitInScratchAreTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, _ := known.rules.Delay(); known.digest != fmt.Sprint(i) || known.rules.Verdict(fmt.Sprintf("http://h/of-%d", i)).Allowed || int(d.Seconds()) != i {
+		if d, _ := known.rules.Delay(); known.digest != fmt.Sprint(i) || known.rules.Verdict(robots.Every, fmt.Sprintf("http://h/of-%d", i)).Allowed || int(d.Seconds()) != i {
 			t.Fatalf("the rules of %d are others", i)
 		}
 		switch r.IntN(20) {

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // Input is what a fetch task reads.
@@ -27,6 +28,8 @@ type Input struct {
 	// partition: how long these are still to be left alone, and what their robots.txt
 	// says. Of their files only the working files robots are looked at.
 	Before []*manifest.Result
+	// Reading is that with which the round began.
+	Reading robots.Reading
 	// GiveUp has nothing fetched any more: URLs without an outcome are deferred.
 	GiveUp bool
 }
@@ -95,6 +98,7 @@ func (a *attempt) work(ctx context.Context, before predecessor, rows manifest.Fi
 		return a.handBack(ctx, before, err)
 	}
 	defer a.crawl.close()
+	a.crawl.reading = a.in.Reading
 	a.crawl.epoch, a.crawl.segment = a.holder.doc.Epoch, layout.Part(a.in.Task.Partition)
 	defer func() { a.queue(-a.queued) }()
 	if err := a.resume(ctx, before); err != nil {

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type visit struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key     // of the URL to ask for next: the planned one, or a redirect's target
+	spelled string         // key, as the redirect to it spells it; "": as key does
 	met     []manifest.Hop // of the chain before it
 	cookies cookies        // that the chain set
 	retries [retryClasses]int
@@ -38,6 +40,19 @@ type visit struct {
 	requests []schema.Request
 	captures []capture
 	links    []schema.Link // redirects that were answered
+}
+
+// spellings are the ways other than its canonical form in which its own domain or a
+// source names the URL to ask for next.
+func (v *visit) spellings() []string {
+	var all []string
+	if v.key.URL == v.planned.URL {
+		all = v.planned.Spellings
+	}
+	if v.spelled != "" && !slices.Contains(all, v.spelled) {
+		all = append(slices.Clip(all), v.spelled)
+	}
+	return all
 }
 
 // asked reports whether the chain has asked for a URL before, and whether it would
@@ -113,7 +128,7 @@ func (c *crawl) keepRecorded(v *visit, due time.Time) {
 		Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
 	}
 	if len(v.met) > 0 {
-		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: v.key.URL, Tries: v.tries, Fetch: v.fetch}
+		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: cmp.Or(v.spelled, v.key.URL), Tries: v.tries, Fetch: v.fetch}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,11 +143,11 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	if r.Chain == nil {
 		return nil
 	}
-	key, err := c.canon.Canonical(r.Chain.Next, "")
+	key, spelled, err := c.canon.Spelled(r.Chain.Next, "")
 	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
 		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
-	v.key, v.met, v.tries, v.fetch = key, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
+	v.key, v.spelled, v.met, v.tries, v.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
 	for i, h := range v.met {
 		v.cookies.resume(h)
 		if i > 0 {

@@ -24,6 +24,12 @@ func (g *Group) Size() int {
 			n += len(r.text) // else the line holds it
 		}
 	}
+	for i := range g.rfc {
+		n += overhead
+		if r := &g.rfc[i]; r.text != g.rules[i].text {
+			n += len(r.text) + len(r.directory.text)
+		}
+	}
 	for i := range g.signals {
 		n += 2*overhead + len(g.signals[i].path.text)
 	}
@@ -103,6 +109,7 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 		}
 		g.rules = append(g.rules, r)
 	}
+	g.rfc = rfcRules(g.rules)
 	for n := number(); ok && n > 0; n-- {
 		l := signalLine{path: compiled(text())}
 		var s directives.Signals

@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, agent, url string) {
 		file := Parse(body)
 		g := file.For(agent)
-		v := g.Verdict(url)
+		v := g.Verdict(Google, url)
 		if (v.Rule == "") != (v.Line == 0) || !v.Allowed && v.Rule == "" {
 			t.Errorf("verdict without its reason: %+v", v)
 		}
@@ -71,10 +71,10 @@ func FuzzParse(f *testing.F) {
 		}
 		d, has := g.Delay()
 		d2, has2 := again.Delay()
-		if err != nil || again.Verdict(url) != v || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
-			t.Errorf("stored and read: %+v (%v), before it %+v", again.Verdict(url), err, v)
+		if err != nil || again.Verdict(Google, url) != v || again.Verdict(Every, url) != g.Verdict(Every, url) || d != d2 || has != has2 || again.Signals(url).String() != g.Signals(url).String() {
+			t.Errorf("stored and read: %+v (%v), before it %+v", again.Verdict(Google, url), err, v)
 		}
-		for _, s := range file.Sitemaps() {
+		for _, s := range file.Sitemaps("https://h/robots.txt") {
 			if !strings.HasPrefix(strings.ToLower(s), "http") {
 				t.Errorf("sitemap %q is not absolute", s)
 			}
@@ -94,7 +94,7 @@ func FuzzUnmarshalGroup(f *testing.F) {
 		if err := g.UnmarshalBinary(b); err != nil && len(g.rules)+len(g.signals) > 0 {
 			t.Error("what could not be read left rules")
 		}
-		g.Verdict("http://h/a")
+		g.Verdict(Google, "http://h/a")
 	})
 }
 
@@ -117,7 +117,7 @@ func BenchmarkHostileFiles(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
-				Parse(bm.body).For("bot").Verdict(path)
+				Parse(bm.body).For("bot").Verdict(Google, path)
 			}
 		})
 	}

@@ -74,7 +74,11 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 	if differs(body, agent, rawURL) != "" {
 		return false
 	}
-	v := Parse([]byte(body)).For(agent).Verdict(rawURL)
+	g := Parse([]byte(body)).For(agent)
+	v := g.Verdict(Google, rawURL)
+	if g.Verdict(Every, rawURL, rawURL+"?").Allowed && !v.Allowed {
+		t.Errorf("%q\nasks %s as %q: every reading allows what Google's denies", body, rawURL, agent)
+	}
 	if want := oracle(body, agent, rawURL); v.Allowed != want {
 		t.Errorf("%q\nasks %s as %q: got %+v, Google's parser says allowed=%t", body, rawURL, agent, v, want)
 	}
@@ -96,7 +100,7 @@ func TestVerdictsEqualGooglesParser(t *testing.T) {
 				continue
 			}
 			asked++
-			if !Parse([]byte(body)).For("foobot").Verdict(u).Allowed {
+			if !Parse([]byte(body)).For("foobot").Verdict(Google, u).Allowed {
 				denied++
 			}
 		}

@@ -31,12 +31,46 @@ func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line, which holds for the agents named
-// before it.
+// delay is a Crawl-delay or Request-rate line. Such lines are no rules, so the agents
+// before and after them share the rules that follow; a delay holds for the agents that
+// are named between the delay lines before it and itself.
 type delay struct {
-	seconds float64
-	rate    bool // it is a Request-rate
-	agents  int
+	seconds  float64
+	rate     bool // it is a Request-rate
+	from, to int  // of the group's agents
+}
+
+// addDelay adds a delay for the agents named since the last delay lines, which are those
+// of the last delay where nobody is named in between.
+func (g *group) addDelay(seconds float64, rate bool) {
+	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
+	if n := len(g.delays); n > 0 {
+		if d.from = g.delays[n-1].to; d.from == d.to {
+			d.from = g.delays[n-1].from
+		}
+	}
+	g.delays = append(g.delays, d)
+}
+
+// paced adds to the longest delay and rate of an agent, in seconds, those of the group.
+func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
+	next := 0 // agent at which the token is looked for
+	for _, d := range g.delays {
+		if next < d.from {
+			next = d.from
+		}
+		for next < d.to && !strings.EqualFold(g.agents[next], token) {
+			next++
+		}
+		switch {
+		case next >= d.to:
+		case d.rate:
+			rate = max(rate, d.seconds)
+		default:
+			seconds = max(seconds, d.seconds)
+		}
+	}
+	return seconds, rate
 }
 
 type rule struct {
@@ -78,7 +112,7 @@ func Parse(body []byte) *File {
 			}
 			g := &f.groups[len(f.groups)-1]
 			if s, ok := parseSeconds(l.value); ok {
-				g.delays = append(g.delays, delay{s, false, len(g.agents)})
+				g.addDelay(s, false)
 			}
 		case keyRequestRate:
 			if len(f.groups) == 0 {
@@ -86,7 +120,7 @@ func Parse(body []byte) *File {
 			}
 			g := &f.groups[len(f.groups)-1]
 			if s, ok := parseRate(l.value); ok {
-				g.delays = append(g.delays, delay{s, true, len(g.agents)})
+				g.addDelay(s, true)
 			}
 		case keyContentSignal:
 			if len(f.groups) == 0 {
@@ -95,7 +129,7 @@ func Parse(body []byte) *File {
 			g := &f.groups[len(f.groups)-1]
 			g.signals = append(g.signals, newSignalLine(l.value, len(g.agents)))
 		case keySitemap:
-			if isAbsolute(l.value) {
+			if l.value != "" && !strings.ContainsAny(l.value, " \t") {
 				sitemaps = append(sitemaps, l.value)
 			}
 		}
@@ -141,9 +175,33 @@ func ProductToken(userAgent string) string {
 	return userAgent
 }
 
-// Sitemaps lists the absolute http and https URLs of Sitemap lines in their
-// order, each once.
-func (f *File) Sitemaps() []string { return slices.Clone(f.sitemaps) }
+// Sitemaps lists the http and https URLs of Sitemap lines in their order, each once.
+// Relative ones are resolved against the URL of the robots.txt; without one ("") they
+// are left out.
+func (f *File) Sitemaps(robotsURL string) []string {
+	base, err := url.Parse(robotsURL)
+	if err != nil {
+		base = new(url.URL)
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, s := range f.sitemaps {
+		u, err := url.Parse(s)
+		if err != nil {
+			continue
+		}
+		if !u.IsAbs() {
+			u = base.ResolveReference(u)
+			s = u.String()
+		}
+		if u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || seen[s] {
+			continue
+		}
+		seen[s] = true
+		out = append(out, s)
+	}
+	return out
+}
 
 // For gives the rules that hold for a crawler: those of all groups that name
 // its product token (without regard to case, and the whole token), or when none
@@ -165,21 +223,14 @@ func (f *File) For(productToken string) *Group {
 				g.rules = append(g.rules, r)
 			}
 		}
-		for _, d := range gr.delays {
-			switch {
-			case named >= d.agents:
-			case d.rate:
-				rate = max(rate, d.seconds)
-			default:
-				seconds = max(seconds, d.seconds)
-			}
-		}
+		seconds, rate = gr.paced(token, seconds, rate)
 		for _, s := range gr.signals {
 			if named < s.agents && len(g.signals) < maxSignalLines {
 				g.signals = append(g.signals, s)
 			}
 		}
 	}
+	g.rfc = rfcRules(g.rules)
 	if seconds >= 0 {
 		g.delay, g.hasDelay = readDelay(seconds), true
 	}
@@ -195,6 +246,7 @@ func AllowAll() *Group { return new(Group) }
 // Group is what a robots.txt asks of one crawler. It does not change.
 type Group struct {
 	rules    []rule
+	rfc      []rule // rules as RFC 9309 compares them; nil: they are the same
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
@@ -204,23 +256,58 @@ type Group struct {
 
 // Verdict is the answer for one URL.
 type Verdict struct {
-	Allowed bool
-	Rule    string // the line that decided, such as "Disallow: /a"; "" if none did
-	Line    int    // its number in the file, from 1; 0 if none
+	Allowed  bool
+	Rule     string // the line that decided, such as "Disallow: /a"; "" if none did
+	Line     int    // its number in the file, from 1; 0 if none
+	Spelling string // of the URL, that the line denies; "" if it denies the URL itself
 }
 
 // Verdict says whether the URL may be requested. The longest rule that matches
-// decides, by octets of its normalised path; of two as long, Allow. The path and
-// query are taken as they stand, so the URL has to be in its encoded form.
-func (g *Group) Verdict(rawURL string) Verdict {
+// decides, by octets of its path; of two as long, Allow. The path and query are taken
+// as they stand, so the URL has to be in its encoded form. By Every, the URL and its
+// spellings (other ways in which its source wrote it) each need the leave of both
+// comparisons; the line that denies is named, or else the one that allows the URL.
+func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
 		return Verdict{Allowed: true}
 	}
+	v := g.judge(by, path)
+	if by == Google {
+		return v
+	}
+	for i := 0; i < len(spellings) && v.Allowed; i++ {
+		if w := g.judge(by, pathOf(spellings[i])); !w.Allowed {
+			v, v.Spelling = w, spellings[i]
+		}
+	}
+	return v
+}
+
+// judge is the verdict on one path.
+func (g *Group) judge(by Reading, path string) Verdict {
+	v := decide(g.rules, path)
+	if by == Google || !v.Allowed {
+		return v
+	}
+	rules, again := g.rules, rfcForm(path, false)
+	if g.rfc != nil {
+		rules = g.rfc
+	} else if len(again) == len(path) && again == path {
+		return v // both comparisons are the same
+	}
+	if w := decide(rules, again); !w.Allowed {
+		return w
+	}
+	return v
+}
+
+// decide finds the rule that decides about a path.
+func decide(rules []rule, path string) Verdict {
 	var best *rule
 	length := 0
-	for i := range g.rules {
-		r := &g.rules[i]
+	for i := range rules {
+		r := &rules[i]
 		n := r.priority(path)
 		if n > length || n == length && n > 0 && r.allow && !best.allow {
 			best, length = r, n
@@ -243,15 +330,7 @@ func (r *rule) priority(path string) int {
 	return 0
 }
 
-func isAbsolute(value string) bool {
-	if strings.ContainsAny(value, " \t") {
-		return false
-	}
-	u, err := url.Parse(value)
-	return err == nil && u.Host != "" && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https"))
-}
-
-// readSitemaps has the library read Sitemap lines that were found sound.
+// readSitemaps has the library read the values of Sitemap lines, which are one word each.
 func readSitemaps(values []string) []string {
 	if len(values) == 0 {
 		return nil
@@ -264,10 +343,5 @@ func readSitemaps(values []string) []string {
 	if err != nil {
 		return nil
 	}
-	seen := make(map[string]bool, len(data.Sitemaps))
-	return slices.DeleteFunc(data.Sitemaps, func(s string) bool {
-		dup := seen[s]
-		seen[s] = true
-		return dup
-	})
+	return data.Sitemaps
 }

@@ -38,7 +38,7 @@ func TestNamedCases(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		if got := Parse(body).For(c.Agent).Verdict(c.URL); got.Allowed != c.Allowed {
+		if got := Parse(body).For(c.Agent).Verdict(Google, c.URL); got.Allowed != c.Allowed {
 			t.Errorf("%s: %q asks %s: got %+v, want allowed=%t", c.Case, body, c.URL, got, c.Allowed)
 		}
 	}
@@ -140,8 +140,8 @@ func TestVerdict(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Parse([]byte(tt.robots)).For("FooBot").Verdict(tt.url)
-			want := Verdict{tt.allowed, tt.rule, tt.line}
+			got := Parse([]byte(tt.robots)).For("FooBot").Verdict(Google, tt.url)
+			want := Verdict{Allowed: tt.allowed, Rule: tt.rule, Line: tt.line}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%q asks %q (-want +got):\n%s", tt.robots, tt.url, diff)
 			}
@@ -152,19 +152,19 @@ func TestVerdict(t *testing.T) {
 func TestLongLinesAreCut(t *testing.T) {
 	long := "/x/" + strings.Repeat("a", maxLine-len("disallow: /x/"))
 	g := Parse([]byte("user-agent: f\ndisallow: " + long + "/qux\n")).For("f")
-	if v := g.Verdict("http://h" + long + "/fux"); v.Allowed {
+	if v := g.Verdict(Google, "http://h"+long+"/fux"); v.Allowed {
 		t.Error("the rule as cut off should match")
 	} else if len(v.Rule) != maxRuleText {
 		t.Errorf("rule text has %d bytes, want it cut to %d", len(v.Rule), maxRuleText)
 	}
-	if v := g.Verdict("http://h" + long[:len(long)-1]); !v.Allowed {
+	if v := g.Verdict(Google, "http://h"+long[:len(long)-1]); !v.Allowed {
 		t.Error("a URL shorter than the rule should not match")
 	}
 }
 
 func TestOnlyTheFirstBytesCount(t *testing.T) {
 	body := "User-agent: *\n" + strings.Repeat("#", MaxBytes) + "\nDisallow: /\n"
-	if v := Parse([]byte(body)).For("f").Verdict("http://h/"); !v.Allowed {
+	if v := Parse([]byte(body)).For("f").Verdict(Google, "http://h/"); !v.Allowed {
 		t.Errorf("a rule beyond %d bytes was read: %+v", MaxBytes, v)
 	}
 }
@@ -190,6 +190,12 @@ func TestCrawlDelay(t *testing.T) {
 		{"its own group without one", "User-agent: *\nCrawl-delay: 9\nDisallow: /\nUser-agent: foobot\nDisallow: /", 0, false},
 		{"for those named before it", "User-agent: other\nCrawl-delay: 9\nUser-agent: foobot\nDisallow: /", 0, false},
 		{"before any agent", "Crawl-delay: 9\nUser-agent: *\nDisallow: /", 0, false},
+		{"not that of the group after it", "User-agent: foobot\nCrawl-delay: 10\nUser-agent: bixo\nCrawl-delay: 20", 10 * time.Second, true},
+		{"not that of the group before it", "User-agent: bixo\nCrawl-delay: 20\nUser-agent: foobot\nCrawl-delay: 10", 10 * time.Second, true},
+		{"nor that of a later group of several", "User-agent: foobot\nCrawl-delay: 1\nUser-agent: a\nUser-agent: b\nCrawl-delay: 20\nDisallow: /x\nCrawl-delay: 30", time.Second, true},
+		{"of all that are named together", "User-agent: a\nUser-agent: foobot\nSitemap: http://h/s\nUser-agent: b\nCrawl-delay: 4\nRequest-rate: 1/2\nCrawl-delay: 6\nUser-agent: c\nCrawl-delay: 20", 6 * time.Second, true},
+		{"the longest of two groups of its own", "User-agent: foobot\nCrawl-delay: 3\nUser-agent: a\nCrawl-delay: 20\nUser-agent: foobot\nCrawl-delay: 5", 5 * time.Second, true},
+		{"after the shared rules, of those named last", "User-agent: a\nCrawl-delay: 20\nUser-agent: foobot\nDisallow: /x\nCrawl-delay: 5", 5 * time.Second, true},
 		{"beside broken lines", "\x00\nbad\nUser-agent *\n: x\nCrawl-delay 4\nAllow", 4 * time.Second, true},
 	}
 	for _, tt := range tests {
@@ -204,10 +210,18 @@ func TestCrawlDelay(t *testing.T) {
 
 func TestSitemaps(t *testing.T) {
 	body := "Sitemap: https://h/a.xml\nUser-agent: *\nDisallow: /\nsite-map: http://other/b.xml?x=1 # c\n" +
-		"Sitemap: /relative.xml\nSitemap: ftp://h/c\nSitemap:\nSitemap: http://h/a b\nSITEMAP:https://h/a.xml\n"
-	want := []string{"https://h/a.xml", "http://other/b.xml?x=1"}
-	if diff := cmp.Diff(want, Parse([]byte(body)).Sitemaps()); diff != "" {
-		t.Errorf("sitemaps (-want +got):\n%s", diff)
+		"Sitemap: /relative.xml\nSitemap: ftp://h/c\nSitemap:\nSitemap: http://h/a b\nSITEMAP:https://h/a.xml\n" +
+		"Sitemap: maps/d.xml.gz\nSitemap: //cdn.h/e.xml\nSitemap: ?f=1\nSitemap: https://h:8443/relative.xml\nSitemap: HTTP://h/g\nSitemap: http:///x\n"
+	for base, want := range map[string][]string{
+		"": {"https://h/a.xml", "http://other/b.xml?x=1", "https://h:8443/relative.xml", "HTTP://h/g"},
+		"https://h:8443/robots.txt": {
+			"https://h/a.xml", "http://other/b.xml?x=1", "https://h:8443/relative.xml", "https://h:8443/maps/d.xml.gz", "https://cdn.h/e.xml",
+			"https://h:8443/robots.txt?f=1", "HTTP://h/g",
+		},
+	} {
+		if diff := cmp.Diff(want, Parse([]byte(body)).Sitemaps(base)); diff != "" {
+			t.Errorf("sitemaps by %q (-want +got):\n%s", base, diff)
+		}
 	}
 }
 
@@ -239,7 +253,7 @@ func TestFetchClass(t *testing.T) {
 	if got := FetchClass(200, errors.New("cut off")); got != Unreachable {
 		t.Errorf("an error with a status: got %d, want Unreachable", got)
 	}
-	if v := AllowAll().Verdict("http://h/x"); !v.Allowed {
+	if v := AllowAll().Verdict(Google, "http://h/x"); !v.Allowed {
 		t.Errorf("AllowAll: %+v", v)
 	}
 }
@@ -264,6 +278,7 @@ func TestRequestRate(t *testing.T) {
 		{"a rate below a delay", "User-agent: *\nCrawl-delay: 2\nRequest-rate: 1/5", 5 * time.Second, true},
 		{"its own, not the star's", "User-agent: *\nRequest-rate: 1/9\nDisallow:\nUser-agent: foobot\nRequest-rate: 1/2", 2 * time.Second, true},
 		{"for those named before it", "User-agent: a\nRequest-rate: 1/9\nUser-agent: foobot\nDisallow:", 0, false},
+		{"not that of the group after it", "User-agent: foobot\nRequest-rate: 1/10\nUser-agent: bixo\nRequest-rate: 1/20", 10 * time.Second, true},
 		{"no end", "User-agent: *\nRequest-rate: 1/1e300", 0, false},
 		{"long, and bounded", "User-agent: *\nRequest-rate: 1/99999999999999", maxCrawlDelay * time.Second, true},
 		{"nothing in an hour", "User-agent: *\nRequest-rate: 0/1h", 0, false},

@@ -1,0 +1,28 @@
+package robots
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// BenchmarkVerdict asks about a usual URL, by a file of 40 usual rules.
+func BenchmarkVerdict(b *testing.B) {
+	var file strings.Builder
+	file.WriteString("User-agent: *\n")
+	for i := range 30 {
+		fmt.Fprintf(&file, "Disallow: /private-%d/\n", i)
+	}
+	for i := range 8 {
+		fmt.Fprintf(&file, "Disallow: /*/print-%d$\n", i)
+	}
+	file.WriteString("Disallow: /*?sort=\nAllow: /news/\n")
+	g := Parse([]byte(file.String())).For("bot")
+	url := "https://www.example.com/news/2026/11/some-story.html?page=2"
+	b.ReportAllocs()
+	for b.Loop() {
+		if !g.Verdict(Every, url).Allowed {
+			b.Fatal("denied")
+		}
+	}
+}

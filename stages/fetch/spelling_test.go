@@ -1,0 +1,136 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// respelled are rules that deny a URL whose canonical form they do not match.
+var respelled = []struct{ rule, given, canonical string }{
+	{"Disallow: /%7Ejoe/", "/%7Ejoe/a", "/~joe/a"},
+	{"Disallow: /~ann/", "/%7Eann/b", "/~ann/b"},
+	{"Disallow: /q?z=1&a=2", "/q?z=1&a=2", "/q?a=2&z=1"},
+	{"Disallow: /star-%2A.html", "/star-*.html", "/star-*.html"},
+}
+
+// TestNoSpellingOfADeniedURLReachesTheServer plans URLs as a list or link spells them,
+// and has redirects lead to them. Rounds that format 1 began ask as that did.
+func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
+	file := "User-agent: *\n"
+	for _, c := range respelled {
+		file += c.rule + "\n"
+	}
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		var n int
+		switch _, err := fmt.Sscanf(r.URL.Path, "/to-%d", &n); {
+		case r.URL.Path == "/robots.txt":
+			fmt.Fprint(w, file)
+		case err == nil:
+			w.Header().Set("Location", respelled[n].given)
+			w.WriteHeader(http.StatusFound)
+		default:
+			page(w, r)
+		}
+	}
+	for _, how := range []string{"planned", "redirected"} {
+		for _, reading := range []robots.Reading{robots.Every, robots.Google} {
+			t.Run(fmt.Sprint(how, reading), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					urls := []string{"http://a.com/", "http://a.com/q?a=2&z=2"}
+					for i, c := range respelled {
+						if how == "planned" {
+							urls = append(urls, "http://a.com"+c.given)
+						} else {
+							urls = append(urls, fmt.Sprintf("http://a.com/to-%d", i))
+						}
+					}
+					l := newLab(t, handler, urls...)
+					result, err := l.run(t.Context(), nil, &Input{Reading: reading})
+					if err != nil {
+						t.Fatal(err)
+					}
+					outcomes := l.outcomes(result)
+					for i, c := range respelled {
+						sent := l.web.count(c.canonical) + l.web.count(c.given)
+						f := outcomes["http://a.com"+c.canonical]
+						rule := f.RobotsRule
+						if how == "redirected" {
+							f = outcomes[fmt.Sprintf("http://a.com/to-%d", i)]
+							_, rule, _ = strings.Cut(f.Error, ": ")
+						}
+						switch {
+						case reading == robots.Every && (sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule):
+							t.Errorf("%s was sent %d times: %s by %q (%s), want it denied by %q", c.given, sent, f.Outcome, rule, f.Error, c.rule)
+						case reading == robots.Google && c.rule != "Disallow: /~ann/" && sent == 0:
+							t.Errorf("%s was not sent: %s (%s)", c.given, f.Outcome, f.Error)
+						}
+					}
+					if l.web.count("/q?a=2&z=2") == 0 {
+						t.Error("a URL that no rule denies was not sent")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestAChainKeepsItsSpelling has the next attempt go on with a redirect.
+func TestAChainKeepsItsSpelling(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, nil, "http://a.com/q?z=1&a=2")
+		c := l.crawlOf()
+		v, err := c.visit(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planned := "http://a.com/q?z=1&a=2"
+		if got := v.spellings(); len(got) != 1 || got[0] != planned {
+			t.Errorf("spellings of the planned URL: %q", got)
+		}
+		var kept manifest.URLRetry
+		follow := func(location string) {
+			t.Helper()
+			if v.key, v.spelled, err = c.canon.Spelled(location, v.key.URL); err != nil {
+				t.Fatal(err)
+			}
+			v.met = append(v.met, manifest.Hop{URL: v.planned.URL})
+			c.keepRecorded(v, v.due)
+			kept = *v.kept
+			next, err := c.visit(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := &visit{row: 0, planned: next.planned, fetch: next.fetch, key: next.key}
+			if err := c.resume(again, &kept); err != nil {
+				t.Fatal(err)
+			}
+			if again.key != v.key || again.spelled != v.spelled {
+				t.Errorf("resumed at %q (%q), want %q (%q)", again.key.URL, again.spelled, v.key.URL, v.spelled)
+			}
+			v = again
+		}
+		follow("/%7Ejoe?b&a")
+		if got := v.spellings(); len(got) != 1 || got[0] != "http://a.com/%7Ejoe?b&a" {
+			t.Errorf("spellings of a redirect's target: %q", got)
+		}
+		follow("/%71?a=2&z=1") // back to the planned URL
+		if got := v.spellings(); len(got) != 2 || got[0] != planned || got[1] != "http://a.com/%71?a=2&z=1" {
+			t.Errorf("spellings of the planned URL as a redirect's target: %q", got)
+		}
+		follow("/plain")
+		if got := v.spellings(); len(got) != 0 {
+			t.Errorf("spellings of a canonical target: %q", got)
+		}
+		kept.Chain.Next = "::"
+		if err := c.resume(v, &kept); !errors.Is(err, manifest.ErrCorrupt) {
+			t.Errorf("a chain to nowhere: %v", err)
+		}
+	})
+}
