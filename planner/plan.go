@@ -250,7 +250,7 @@ func writePart(ctx context.Context, r *rules, req Request, list *chosenList, p *
 	if err != nil {
 		return table.Local{}, err
 	}
-	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(req.Scratch, layout.Part(number)+".parquet"), table.Fast()) // read once
+	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(req.Scratch, layout.Part(number)+".parquet"))
 	if err != nil {
 		return table.Local{}, err
 	}

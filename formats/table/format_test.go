@@ -41,7 +41,7 @@ func beforeFormat2(t *testing.T) []byte {
 		Rule string `parquet:"rule,optional"`
 		Last int32  `parquet:"last"`
 	}
-	data, _ := written(t, []row{{inner{"a.example"}, "r", 3}, {inner{"b.example"}, "", 4}})
+	data, _ := written(t, []row{{inner{"a.example"}, "r", 3}, {inner{"b.example"}, "", 4}}, Format(1))
 	return data
 }
 

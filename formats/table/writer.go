@@ -41,15 +41,18 @@ type writerOptions struct {
 	rowGroupRows  int64
 	rowGroupBytes int64
 	sorted        []parquet.SortingColumn
-	format        int
+	format        int  // schema.FormatVersion of the file
+	working       bool // nobody but this program reads it
 }
 
 // WriterOption changes how a Writer lays out its file.
 type WriterOption func(*writerOptions)
 
-// Fast compresses with Snappy instead of Zstandard: for working files that are
-// written and read once or twice.
-func Fast() WriterOption { return func(o *writerOptions) { o.codec = snappyCodec } }
+// Fast is for working files, which this program alone reads, once or twice: it
+// compresses with Snappy instead of Zstandard, and with the encodings of format 1.
+func Fast() WriterOption {
+	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
+}
 
 // RowGroups ends a row group after that many rows or bytes, whichever comes
 // first; zero keeps the default. Bytes are what the writer holds in memory.
@@ -62,12 +65,6 @@ func RowGroups(rows, bytes int64) WriterOption {
 			o.rowGroupBytes = bytes
 		}
 	}
-}
-
-// Format writes the columns that tables have in a format (schema.FormatVersion), so
-// that what an older one froze gets the same bytes again. Zero is the newest.
-func Format(version int) WriterOption {
-	return func(o *writerOptions) { o.format = version }
 }
 
 // SortedBy records in the file that its rows ascend by these columns. The writer
@@ -122,7 +119,7 @@ func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
 
 // NewWriterTo is NewWriter for any destination, which Close does not close.
 func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error) {
-	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes}
+	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes, format: schema.FormatVersion}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -141,25 +138,13 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 		parquet.DictionaryMaxBytes(dictionaryBytes),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
 	}
-	columns := columnsIn[T](o.format)
+	columns := fields[T](&o)
 	for _, c := range columns {
 		pqOptions = append(pqOptions, c.(parquet.WriterOption))
 	}
+	pqOptions = append(pqOptions, o.pages()...)
 	pq := parquet.NewGenericWriter[T](buf, append(pqOptions, withoutBounds[T](columns)...)...)
 	return &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}, nil
-}
-
-// columnsIn leaves out the columns that a format does not have.
-func columnsIn[T any](format int) (opts []parquet.SchemaOption) {
-	if format == 0 {
-		return nil
-	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if schema.Since(f) > format {
-			opts = append(opts, parquet.StructTag(`parquet:"-"`, f.Name))
-		}
-	}
-	return opts
 }
 
 // bulky are columns that hold whole documents. Their least and greatest values

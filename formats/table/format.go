@@ -1,0 +1,58 @@
+package table
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// Format writes the columns and encodings that tables have in a format
+// (schema.FormatVersion), so that what an older one froze gets the same bytes again.
+// Zero is the newest.
+//
+//	1: text is DELTA_BYTE_ARRAY where its tag says delta, else DELTA_LENGTH_BYTE_ARRAY,
+//	   or RLE_DICTIONARY where it says dict; data pages are of version 2.
+//	2: text is PLAIN or, where its tag says dict, RLE_DICTIONARY until the dictionary is
+//	   full; data pages are of version 1. Spark up to 4.0.0 misreads
+//	   DELTA_LENGTH_BYTE_ARRAY where there are nulls (SPARK-52240); fastparquet has
+//	   neither delta encoding, and misreads lists and nulls in pages of version 2. Under
+//	   Zstandard the files are no larger.
+//
+// Working files (Fast), which no other program reads, stay as in format 1.
+func Format(version int) WriterOption {
+	return func(o *writerOptions) {
+		if version > 0 {
+			o.format = version
+		}
+	}
+}
+
+// fields are the tags by which the library writes the fields of T, where they differ
+// from those of the struct.
+func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
+	portable := o.portable()
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		switch {
+		case schema.Since(f) > o.format:
+			opts = append(opts, parquet.StructTag(`parquet:"-"`, f.Name))
+		case portable && f.Type.Kind() == reflect.String && strings.Contains(f.Tag.Get("parquet"), ",delta"):
+			tag := strings.Replace(f.Tag.Get("parquet"), ",delta", ",plain", 1)
+			opts = append(opts, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.Name))
+		}
+	}
+	return opts
+}
+
+// portable says whether other programs have to be able to read the file.
+func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
+
+// pages are the options of a portable file's pages.
+func (o *writerOptions) pages() []parquet.WriterOption {
+	if !o.portable() {
+		return nil
+	}
+	return []parquet.WriterOption{parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.Plain), parquet.DataPageVersion(1)}
+}
