@@ -142,6 +142,6 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	if err := printSummary(ctx, o.out, b, demoCrawl); err != nil {
 		return err
 	}
-	printQuery(o.out, o.store)
+	printQuery(o.out, o.store, demoCrawl)
 	return nil
 }

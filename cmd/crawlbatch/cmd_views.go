@@ -2,55 +2,107 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 type viewsOptions struct {
 	*common
-	month    string
-	dialect  string
-	database string
+	month      string
+	allMonths  bool
+	dialect    string
+	database   string
+	location   string
+	projection bool
+	split      string
+	force      bool
 }
+
+// dialects are what `views --dialect` may be.
+var dialects = []string{"duckdb", "athena", "trino", "spark", "markdown"}
 
 func newViews(c *common) *cobra.Command {
 	o := viewsOptions{common: c}
 	cmd := &cobra.Command{
-		Use:   "views --dialect duckdb|athena",
+		Use:   "views --dialect duckdb|athena|trino|spark",
 		Short: "SQL that opens the datasets",
-		Long: `Views prints SQL that opens every dataset: views for DuckDB, tables for Athena, over the
-parts that finished rounds list, of one month or of all. With --dialect markdown it
-prints what every column means.`,
+		Long: `Views prints SQL that opens every dataset over the parts that finished rounds list:
+views for DuckDB and Trino, tables for Athena, temporary views for Spark. With --dialect
+markdown it prints what every column means.
+
+Without --month it opens the newest crawl that has a finished round, and says which that
+is. The newest crawl is the newest month itself, not a reparse of it such as 2026-11r1.
+--all-months opens every crawl of the store, reparses included.`,
 		Example: `  crawlbatch views --dialect duckdb > views.sql
-  duckdb -init views.sql -c "SELECT outcome, count(*) FROM fetches GROUP BY ALL"`,
+  duckdb -init views.sql -c "SELECT outcome, count(*) FROM fetches GROUP BY ALL"
+  crawlbatch views --dialect trino --database hive.crawl --store s3://bucket/prefix > views.sql
+  crawlbatch views --dialect athena --split ddl --store s3://bucket/prefix`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runViews(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.dialect, "dialect", "duckdb", "duckdb, athena or markdown")
-	cmd.Flags().StringVar(&o.month, "month", "", "this crawl only, as 2026-11")
-	cmd.Flags().StringVar(&o.database, "database", "crawlbatch", "of Athena")
+	f := cmd.Flags()
+	f.StringVar(&o.dialect, "dialect", "duckdb", "duckdb, athena, trino, spark or markdown")
+	f.StringVar(&o.month, "month", "", "this crawl only, as 2026-11; unset: the newest")
+	f.BoolVar(&o.allMonths, "all-months", false, "every crawl of the store, reparses included")
+	f.StringVar(&o.database, "database", "crawlbatch", "of Athena; of Trino the schema, or catalog.schema")
+	f.StringVar(&o.location, "location", "", "URL of the store as Trino or Spark reaches it; unset: s3:// (Spark: s3a://), local:// or file://")
+	f.BoolVar(&o.projection, "partition-projection", false, "let Athena work out the partitions; it then reads rounds that are not finished, too")
+	f.StringVar(&o.split, "split", "", "write each statement of Athena, Trino or Spark into a file of its own in this directory")
+	f.BoolVar(&o.force, "force", false, "with --split, replace the statements in a directory that is not empty")
+	complete(cmd, "dialect", dialects...)
 	return cmd
 }
 
-func runViews(ctx context.Context, o viewsOptions) error {
+// check refuses flags that do not go together.
+func (o *viewsOptions) check() error {
 	switch o.dialect {
-	case "duckdb":
+	case "duckdb", "trino", "spark", "markdown":
 	case "athena":
 		if !strings.HasPrefix(o.store, "s3://") {
-			return usagef("--dialect athena needs a store in S3: --store %q is none", o.store)
+			return usagef("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
 		}
-	case "markdown":
-		return catalog.Markdown(o.out)
 	default:
-		return usagef("--dialect %q: it may be duckdb, athena or markdown", o.dialect)
+		return usagef("--dialect %q: it may be duckdb, athena, trino, spark or markdown", o.dialect)
+	}
+	sql := o.dialect == "athena" || o.dialect == "trino" || o.dialect == "spark"
+	switch {
+	case o.projection && o.dialect != "athena":
+		return usagef("--partition-projection is of --dialect athena alone")
+	case o.split != "" && !sql:
+		return usagef("--split is for athena, trino and spark: DuckDB reads a whole script")
+	case o.force && o.split == "":
+		return usagef("--force goes with --split DIR")
+	case o.location != "" && o.dialect != "trino" && o.dialect != "spark":
+		return usagef("--location is of --dialect trino and spark: others read where --store says")
+	case o.location != "" && !strings.Contains(o.location, "://"):
+		return usagef("--location %q is not a URL: write it as s3://bucket/prefix, file:///directory or local:///directory", o.location)
+	case o.month != "" && o.allMonths:
+		return usagef("--month and --all-months exclude each other")
+	case o.month != "":
+		return crawlName(o.month)
+	}
+	return nil
+}
+
+func runViews(ctx context.Context, o viewsOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.dialect == "markdown" {
+		return catalog.Markdown(o.out)
 	}
 	cfg, err := o.loadConfig()
 	if err != nil {
@@ -60,24 +112,169 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	if err != nil {
 		return reached(err)
 	}
-	var sealed []*manifest.Sealed
-	if o.month != "" {
-		if err := crawlName(o.month); err != nil {
-			return err
-		}
-		if _, _, err := worker.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {
-			return err
-		}
-		sealed, err = worker.Sealed(ctx, b, o.month)
-	} else {
-		sealed, err = worker.AllSealed(ctx, b)
-	}
+	sealed, note, err := o.rounds(ctx, b)
 	if err != nil {
 		return err
 	}
-	if o.dialect == "athena" {
-		return catalog.Athena(o.out, o.store, o.database, sealed)
+	if note != "" {
+		fmt.Fprintf(o.err, "crawlbatch: %s\n", note)
 	}
-	s3 := catalog.S3{Endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"), Region: os.Getenv("AWS_REGION")}
-	return catalog.DuckDB(o.out, o.store, s3, sealed)
+	if o.dialect == "duckdb" {
+		s3 := catalog.S3{Endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"), Region: os.Getenv("AWS_REGION")}
+		return catalog.DuckDB(o.out, o.store, s3, note, sealed)
+	}
+	script, err := o.script(ctx, b, sealed)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		script.Head = append(script.Head, note)
+	}
+	if o.split != "" {
+		return o.writeStatements(script)
+	}
+	return script.Write(o.out)
+}
+
+// rounds are the sealed rounds to open, and a note on why they are of that crawl.
+func (o *viewsOptions) rounds(ctx context.Context, b store.Bucket) (sealed []*manifest.Sealed, note string, err error) {
+	if o.month != "" {
+		if _, _, err := worker.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {
+			return nil, "", err
+		}
+		sealed, err = worker.Sealed(ctx, b, o.month)
+		return sealed, unfinished(o.month, sealed), err
+	}
+	crawls, err := worker.Crawls(ctx, b)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(crawls) == 0 {
+		return nil, "", fmt.Errorf("%s holds no crawl: is --store right? `crawlbatch plan --month YYYY-MM --source FILE` makes a crawl: %w", b, worker.ErrNoCrawl)
+	}
+	if o.allMonths {
+		sealed, err = worker.AllSealed(ctx, b)
+		return sealed, "", err
+	}
+	crawl, sealed, err := worker.NewestSealed(ctx, b, crawls)
+	if err != nil {
+		return nil, "", err
+	}
+	if note := unfinished(crawl, sealed); note != "" {
+		return sealed, note, nil
+	}
+	note = fmt.Sprintf("%s is opened, the newest crawl with a finished round", crawl)
+	if len(crawls) > 1 {
+		note += fmt.Sprintf(", of the %d crawls here. --month opens another, --all-months all of them", len(crawls))
+	}
+	return sealed, note, nil
+}
+
+func unfinished(crawl string, sealed []*manifest.Sealed) string {
+	if len(sealed) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("no round of %s is finished yet, so the views are empty: make them again when one is", crawl)
+}
+
+func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) (*catalog.Script, error) {
+	if o.dialect == "athena" {
+		return catalog.Athena(o.store, catalog.AthenaOptions{Database: o.database, Projection: o.projection}, sealed)
+	}
+	location, err := o.reachedAt()
+	if err != nil {
+		return nil, err
+	}
+	if o.dialect == "trino" {
+		return catalog.Trino(location, o.database, sealed), nil
+	}
+	older, err := olderParts(ctx, b, sealed)
+	if err != nil {
+		return nil, err
+	}
+	if len(older) > 0 {
+		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %d rounds that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", len(older))
+	}
+	return catalog.Spark(location, sealed, older), nil
+}
+
+// reachedAt is the URL under which Trino or Spark finds the store.
+func (o *viewsOptions) reachedAt() (string, error) {
+	if o.location != "" {
+		return o.location, nil
+	}
+	if rest, ok := strings.CutPrefix(o.store, "s3://"); ok {
+		if o.dialect == "spark" {
+			return "s3a://" + rest, nil
+		}
+		return o.store, nil
+	}
+	dir, err := filepath.Abs(o.store)
+	if err != nil {
+		return "", usageError{err}
+	}
+	if o.dialect == "spark" {
+		return "file://" + dir, nil
+	}
+	return "local://" + dir, nil
+}
+
+// publishedBy says which stage writes a dataset's parts.
+var publishedBy = map[string]stages.Stage{
+	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
+	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,
+}
+
+// olderParts names the datasets whose parts are of format 1, in each round that has some.
+func olderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) ([]catalog.Older, error) {
+	var older []catalog.Older
+	for _, s := range sealed {
+		formats, err := worker.FrozenFormats(ctx, b, s)
+		if err != nil {
+			return nil, err
+		}
+		o := catalog.Older{Crawl: s.Crawl, Round: s.Round}
+		for _, d := range catalog.Datasets() {
+			if formats[publishedBy[d.Name]] < 2 {
+				o.Datasets = append(o.Datasets, d.Name)
+			}
+		}
+		if len(o.Datasets) > 0 {
+			older = append(older, o)
+		}
+	}
+	return older, nil
+}
+
+// statementFile matches the names that --split gives.
+var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
+
+// writeStatements writes each statement into a file of its own, numbered in order and
+// without a semicolon: clients that take one statement a call refuse one.
+func (o *viewsOptions) writeStatements(script *catalog.Script) error {
+	if err := os.MkdirAll(o.split, 0o777); err != nil {
+		return usageError{err}
+	}
+	present, err := os.ReadDir(o.split)
+	if err != nil {
+		return usageError{err}
+	}
+	if len(present) > 0 && !o.force {
+		return usagef("--split %q is not empty: name a new directory, or replace its statements with --force", o.split)
+	}
+	for _, entry := range present {
+		if statementFile.MatchString(entry.Name()) {
+			if err := os.Remove(filepath.Join(o.split, entry.Name())); err != nil {
+				return usageError{err}
+			}
+		}
+	}
+	for i, st := range script.Statements {
+		name := filepath.Join(o.split, fmt.Sprintf("%03d-%s.sql", i+1, st.Name))
+		if err := os.WriteFile(name, []byte(script.Comment()+st.SQL+"\n"), 0o666); err != nil {
+			return usageError{err}
+		}
+	}
+	fmt.Fprintf(o.err, "crawlbatch: wrote %d statements into %s: run them in the order of their names\n", len(script.Statements), o.split)
+	return nil
 }

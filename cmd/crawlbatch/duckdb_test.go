@@ -161,7 +161,7 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	secret, rest, ok := strings.Cut(sql, "\nCREATE OR REPLACE VIEW ")
 	endpoint := strings.TrimPrefix(server.Endpoint, "http://")
 	for _, want := range []string{
-		"INSTALL httpfs; LOAD httpfs;", "TYPE s3", "PROVIDER credential_chain", "SCOPE '" + address + "'",
+		"INSTALL httpfs;\nLOAD httpfs;", "TYPE s3", "PROVIDER credential_chain", "SCOPE '" + address + "'",
 		"REGION 'us-east-1'", "ENDPOINT '" + endpoint + "'", "URL_STYLE 'path'", "USE_SSL false",
 	} {
 		if !strings.Contains(secret, want) {

@@ -48,11 +48,11 @@ func counts(s *manifest.Sealed) map[string]int64 {
 }
 
 // printQuery says where the tables are and how to ask them.
-func printQuery(w io.Writer, storeName string) {
+func printQuery(w io.Writer, storeName, crawl string) {
 	fmt.Fprintf(w, `
 tables: %[1]s/tables, raw responses: %[1]s/warc
 query them with DuckDB:
-  crawlbatch views --dialect duckdb%[2]s > views.sql
+  crawlbatch views --dialect duckdb --month %[3]s%[2]s > views.sql
   duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
-`, strings.TrimSuffix(storeName, "/"), storeFlag(storeName))
+`, strings.TrimSuffix(storeName, "/"), storeFlag(storeName), crawl)
 }

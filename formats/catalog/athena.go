@@ -1,112 +1,154 @@
 package catalog
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"path"
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Athena writes the DDL that makes every dataset a table of the database, with a
+// AthenaOptions are choices about Athena's tables.
+type AthenaOptions struct {
+	Database string
+	// Projection lets Athena work out the partitions from their names, instead of a list
+	// of the sealed rounds' folders.
+	Projection bool
+}
+
+// Athena makes the DDL that opens every dataset as a table of a database, with a
 // partition for each sealed round and no other. Root is s3://bucket/prefix.
-// A table that is there is made again, as an older one lacks the columns that have come
-// since; being external, it takes no data with it. Athena finds the columns of Parquet
-// by name and gives null for what a part lacks.
-//
-// Statements end with a semicolon and an empty line; Athena takes them one by one.
-func Athena(w io.Writer, root, database string, sealed []*manifest.Sealed) error {
+// A table that exists is dropped and made again, because one made earlier lacks the
+// columns that have come since. Being external, it takes no data with it. Athena finds
+// the columns of Parquet by name and gives null for what a part lacks.
+func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
-		return fmt.Errorf("Athena reads S3 alone, and the store is %q: give --store s3://bucket/prefix", root)
+		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
 	}
 	root = strings.TrimSuffix(root, "/")
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "-- The datasets of %s: %s.\n\n", comment(root), rounds(sealed))
-	fmt.Fprintf(out, "CREATE DATABASE IF NOT EXISTS `%s`;\n\n", database)
+	s := newScript(root, sealed)
+	if o.Projection {
+		s.Head = []string{
+			fmt.Sprintf("The datasets of %s, by partition projection. Rounds that are sealed today: %s.", root, rounds(sealed)),
+			"WARNING: Athena reads whatever the folders hold. While a round runs, its rows are seen before it is sealed, and only some of them.",
+			"To read finished rounds alone, make the DDL again without --partition-projection.",
+			projectionScope(sealed),
+		}
+	}
+	s.add("database", "CREATE DATABASE IF NOT EXISTS `%s`", o.Database)
 	for _, d := range Datasets() {
-		name := d.Name
-		if name == "urls" {
-			name = "urls_history"
+		table := fmt.Sprintf("`%s`.`%s`", o.Database, tableName(d))
+		s.add(tableName(d)+"-drop", "DROP TABLE IF EXISTS %s", table)
+		location := root + "/tables/" + d.Name + "/"
+		properties := [][2]string{{"classification", "parquet"}}
+		if o.Projection {
+			properties = append(properties, projection(location, d, sealed)...)
 		}
-		athenaTable(out, database, name, root, d)
-		athenaPartitions(out, database, name, root, d, sealed)
+		s.add(tableName(d)+"-table", "CREATE EXTERNAL TABLE %s (\n%s\n)\nCOMMENT %s\nPARTITIONED BY (\n%s\n)\nSTORED AS PARQUET\nLOCATION %s\nTBLPROPERTIES (%s)",
+			table, hiveColumns(d.Columns), hiveLiteral(plain("One row for "+d.Row+".")), hiveColumns(d.Partitions),
+			hiveLiteral(location), tableProperties(properties))
+		if !o.Projection {
+			athenaPartitions(s, table, root, d, sealed)
+		}
 		if d.Name == "urls" {
-			athenaNewest(out, database, d, sealed)
+			s.add("urls-view", "CREATE OR REPLACE VIEW \"%s\".\"urls\" AS\n%s", o.Database,
+				newest(fmt.Sprintf(`"%s"."urls_history"`, o.Database), quoted(slices.Concat(d.Columns, d.Partitions), `"`), sealed))
 		}
 	}
-	return out.Flush()
+	return s, nil
 }
 
-func athenaTable(out io.Writer, database, name, root string, d Dataset) {
-	fmt.Fprintf(out, "DROP TABLE IF EXISTS `%s`.`%s`;\n\nCREATE EXTERNAL TABLE `%s`.`%s` (\n", database, name, database, name)
-	athenaColumns(out, d.Columns)
-	fmt.Fprintf(out, ")\nCOMMENT %s\nPARTITIONED BY (\n", athenaLiteral("One row for "+d.Row+"."))
-	athenaColumns(out, d.Partitions)
-	fmt.Fprintf(out, ")\nSTORED AS PARQUET\nLOCATION %s\nTBLPROPERTIES ('classification'='parquet');\n\n",
-		athenaLiteral(root+"/tables/"+d.Name+"/"))
+func tableProperties(properties [][2]string) string {
+	out := make([]string, len(properties))
+	for i, p := range properties {
+		out[i] = hiveLiteral(p[0]) + "=" + hiveLiteral(p[1])
+	}
+	return strings.Join(out, ",\n  ")
 }
 
-func athenaColumns(out io.Writer, columns []Column) {
-	for i, c := range columns {
-		comma := ","
-		if i == len(columns)-1 {
-			comma = ""
+// athenaPartitions adds the folders that hold parts of sealed rounds. A statement of
+// Athena has at most 256 KiB, so it names a limited number of them.
+func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
+	n := 0
+	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
+		var b strings.Builder
+		for _, folder := range some {
+			spec := partitionValues(folder, d)
+			for i, c := range d.Partitions {
+				if c.Type == String {
+					spec[i] = hiveLiteral(spec[i])
+				}
+				spec[i] = fmt.Sprintf("`%s` = %s", c.Name, spec[i])
+			}
+			fmt.Fprintf(&b, "\n  PARTITION (%s) LOCATION %s", strings.Join(spec, ", "), hiveLiteral(root+"/"+folder+"/"))
 		}
-		fmt.Fprintf(out, "  `%s` %s COMMENT %s%s\n", c.Name, c.Type.Athena(), athenaLiteral(c.Description), comma)
-	}
-}
-
-// athenaPartitions adds the folders that hold parts of sealed rounds.
-func athenaPartitions(out io.Writer, database, name, root string, d Dataset, sealed []*manifest.Sealed) {
-	keys := parts(d.Name, sealed)
-	var folders []string
-	for _, key := range keys {
-		folders = append(folders, path.Dir(key))
-	}
-	slices.Sort(folders)
-	folders = slices.Compact(folders)
-	if len(folders) == 0 {
-		return
-	}
-	fmt.Fprintf(out, "ALTER TABLE `%s`.`%s` ADD IF NOT EXISTS", database, name)
-	for _, folder := range folders {
-		fmt.Fprintf(out, "\n  PARTITION (%s) LOCATION %s", partitionSpec(folder, d), athenaLiteral(root+"/"+folder+"/"))
-	}
-	fmt.Fprint(out, ";\n\n")
-}
-
-// partitionSpec is the folder's keys and values: crawl = '2026-11', round = 0.
-func partitionSpec(folder string, d Dataset) string {
-	var spec []string
-	for _, element := range strings.Split(folder, "/") {
-		key, value, ok := strings.Cut(element, "=")
-		if !ok {
-			continue
+		name := tableName(d) + "-partitions"
+		if n++; n > 1 {
+			name += fmt.Sprint("-", n)
 		}
-		if c, _ := d.Column(key); c.Type == String {
-			value = athenaLiteral(value)
+		s.add(name, "ALTER TABLE %s ADD IF NOT EXISTS%s", table, b.String())
+	}
+}
+
+// projectedRounds is how many rounds a crawl may have under partition projection. Athena
+// looks into the folder of each, so it is no more than a crawl can need.
+const projectedRounds = 100
+
+// projection are the properties by which Athena works out a table's partitions.
+func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]string {
+	out := [][2]string{{"projection.enabled", "true"}}
+	for _, c := range d.Partitions {
+		key := "projection." + c.Name
+		switch c.Name {
+		case "crawl":
+			kind, values := projectedCrawls(sealed)
+			out = append(out, [2]string{key + ".type", kind})
+			if kind == "enum" {
+				out = append(out, [2]string{key + ".values", values})
+			} else {
+				out = append(out, [2]string{key + ".format", "yyyy-MM"}, [2]string{key + ".range", values},
+					[2]string{key + ".interval", "1"}, [2]string{key + ".interval.unit", "MONTHS"})
+			}
+		case "subset":
+			out = append(out, [2]string{key + ".type", "enum"}, [2]string{key + ".values", "warc,crawldiagnostics,robotstxt"})
+		case "round":
+			out = append(out, [2]string{key + ".type", "integer"}, [2]string{key + ".range", fmt.Sprintf("0,%d", projectedRounds-1)})
 		}
-		spec = append(spec, fmt.Sprintf("`%s` = %s", key, value))
+		location += c.Name + "=${" + c.Name + "}/"
 	}
-	return strings.Join(spec, ", ")
+	return append(out, [2]string{"storage.location.template", location})
 }
 
-// athenaNewest writes the view urls, which has the newest state of each URL.
-func athenaNewest(out io.Writer, database string, d Dataset, sealed []*manifest.Sealed) {
-	var names []string
-	for _, c := range slices.Concat(d.Columns, d.Partitions) {
-		names = append(names, `"`+c.Name+`"`)
+// projectedCrawls is the kind of projection of the crawl, and its values: the crawl's
+// name if there is one, else the months from the first on. Reparses have names that no
+// range of dates has, so they are projected one at a time only.
+func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
+	var names, months []string
+	for _, s := range sealed {
+		names = append(names, s.Crawl)
+		if !layout.IsReparse(s.Crawl) {
+			months = append(months, s.Crawl)
+		}
 	}
-	list := strings.Join(names, ", ")
-	fmt.Fprintf(out, "CREATE OR REPLACE VIEW \"%s\".\"urls\" AS\nSELECT %s\nFROM (\n  SELECT %s,\n"+
-		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
-		"  FROM \"%s\".\"urls_history\"\n  %s)\nWHERE newest = 1;\n\n", database, list, list, database, withoutReparses(sealed))
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 1 || len(months) == 0 && len(names) > 0 {
+		return "enum", strings.Join(names, ",")
+	}
+	first := "2020-01"
+	if len(months) > 0 {
+		first = slices.Min(months)
+	}
+	return "date", first + ",NOW"
 }
 
-// athenaLiteral is a string of Hive's DDL, which escapes by backslash.
-func athenaLiteral(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+// projectionScope says what a projection covers.
+func projectionScope(sealed []*manifest.Sealed) string {
+	kind, values := projectedCrawls(sealed)
+	if kind == "enum" {
+		return fmt.Sprintf("It covers %s, rounds 0 to %d.", values, projectedRounds-1)
+	}
+	first, _, _ := strings.Cut(values, ",")
+	return fmt.Sprintf("It covers the months from %s to today, rounds 0 to %d, and no reparse: open one by its name, with --month.", first, projectedRounds-1)
 }

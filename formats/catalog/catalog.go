@@ -24,17 +24,18 @@ const (
 	Int32List
 )
 
-// names are a type's names in the documentation, in DuckDB and in Athena.
-var names = [...][3]string{
-	String:     {"string", "VARCHAR", "string"},
-	Boolean:    {"boolean", "BOOLEAN", "boolean"},
-	Int16:      {"int16", "SMALLINT", "smallint"},
-	Int32:      {"int32", "INTEGER", "int"},
-	Int64:      {"int64", "BIGINT", "bigint"},
-	Float64:    {"float64", "DOUBLE", "double"},
-	Timestamp:  {"timestamp", "TIMESTAMP", "timestamp"},
-	StringList: {"list of string", "VARCHAR[]", "array<string>"},
-	Int32List:  {"list of int32", "INTEGER[]", "array<int>"},
+// names are a type's names in the documentation, in DuckDB, in the dialects of Hive
+// (Athena's DDL and Spark) and in Trino.
+var names = [...][4]string{
+	String:     {"string", "VARCHAR", "string", "varchar"},
+	Boolean:    {"boolean", "BOOLEAN", "boolean", "boolean"},
+	Int16:      {"int16", "SMALLINT", "smallint", "smallint"},
+	Int32:      {"int32", "INTEGER", "int", "integer"},
+	Int64:      {"int64", "BIGINT", "bigint", "bigint"},
+	Float64:    {"float64", "DOUBLE", "double", "double"},
+	Timestamp:  {"timestamp", "TIMESTAMP", "timestamp", "timestamp(3)"},
+	StringList: {"list of string", "VARCHAR[]", "array<string>", "array(varchar)"},
+	Int32List:  {"list of int32", "INTEGER[]", "array<int>", "array(integer)"},
 }
 
 func (t Type) String() string { return names[t][0] }
@@ -42,8 +43,11 @@ func (t Type) String() string { return names[t][0] }
 // DuckDB is the type's name in DuckDB.
 func (t Type) DuckDB() string { return names[t][1] }
 
-// Athena is the type's name in Athena's DDL.
-func (t Type) Athena() string { return names[t][2] }
+// Hive is the type's name in Athena's DDL and in Spark.
+func (t Type) Hive() string { return names[t][2] }
+
+// Trino is the type's name in Trino.
+func (t Type) Trino() string { return names[t][3] }
 
 // Column is a column of a dataset.
 type Column struct {

@@ -36,7 +36,7 @@ func TestCapturesHaveCommonCrawlsColumnsWithTheirTypesInTheirOrder(t *testing.T)
 	}
 	var got []string
 	for _, c := range d.Columns {
-		got = append(got, c.Name+" "+c.Type.Athena())
+		got = append(got, c.Name+" "+c.Type.Hive())
 	}
 	want := regexp.MustCompile(`\s*,\s*`).Split(strings.TrimSpace(ccIndex+","+beyondCCIndex), -1)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -132,7 +132,7 @@ func script(t *testing.T, write func(*bytes.Buffer) error) string {
 
 func TestViewsReadThePartsOfSealedRoundsAndNothingElse(t *testing.T) {
 	sql := script(t, func(b *bytes.Buffer) error {
-		return catalog.DuckDB(b, "./crawl-data", catalog.S3{}, []*manifest.Sealed{sealedRound("2026-11", 0)})
+		return catalog.DuckDB(b, "./crawl-data", catalog.S3{}, "", []*manifest.Sealed{sealedRound("2026-11", 0)})
 	})
 	for _, want := range []string{
 		"'./crawl-data/tables/captures/crawl=2026-11/subset=warc/round=0/part-00000.parquet'",
@@ -152,7 +152,7 @@ func TestViewsReadThePartsOfSealedRoundsAndNothingElse(t *testing.T) {
 
 func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 	sql := script(t, func(b *bytes.Buffer) error {
-		return catalog.DuckDB(b, "s3://bucket/it's", catalog.S3{Endpoint: "http://127.0.0.1:7070", Region: "eu-west-1"}, nil)
+		return catalog.DuckDB(b, "s3://bucket/it's", catalog.S3{Endpoint: "http://127.0.0.1:7070", Region: "eu-west-1"}, "", nil)
 	})
 	for _, want := range []string{"PROVIDER credential_chain", "SCOPE 's3://bucket/it''s'", "ENDPOINT '127.0.0.1:7070'",
 		"URL_STYLE 'path'", "USE_SSL false", "REGION 'eu-west-1'", "no round is sealed yet"} {
@@ -161,26 +161,8 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := catalog.DuckDB(&b, "s3://b", catalog.S3{Endpoint: "http://key:secret@host"}, nil); err == nil {
+	if err := catalog.DuckDB(&b, "s3://b", catalog.S3{Endpoint: "http://key:secret@host"}, "", nil); err == nil {
 		t.Error("an endpoint with credentials was taken")
-	}
-}
-
-func TestAthenaGetsAPartitionForEachSealedRound(t *testing.T) {
-	sealed := []*manifest.Sealed{sealedRound("2026-11", 0), sealedRound("2026-11", 1)}
-	ddl := script(t, func(b *bytes.Buffer) error { return catalog.Athena(b, "s3://bucket/prefix/", "crawl", sealed) })
-	for _, want := range []string{
-		"DROP TABLE IF EXISTS `crawl`.`captures`;\n\nCREATE EXTERNAL TABLE `crawl`.`captures` (\n  `url_surtkey` string COMMENT",
-		"PARTITION (`crawl` = '2026-11', `subset` = 'warc', `round` = 1) LOCATION 's3://bucket/prefix/tables/captures/crawl=2026-11/subset=warc/round=1/'",
-		"LOCATION 's3://bucket/prefix/tables/urls/'", "`topics` array<string>", "`fetch_status` smallint",
-	} {
-		if !strings.Contains(ddl, want) {
-			t.Errorf("no %q in the DDL", want)
-		}
-	}
-	var b bytes.Buffer
-	if err := catalog.Athena(&b, "./crawl-data", "crawl", nil); err == nil || !strings.Contains(err.Error(), "s3://") {
-		t.Errorf("Athena over a directory: %v", err)
 	}
 }
 
@@ -196,10 +178,7 @@ func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 		"a reparse":                {[]*manifest.Sealed{sealedRound("2026-11r1", 0)}, 0},
 		"a reparse of each of two": {[]*manifest.Sealed{sealedRound("2026-10r1", 0), sealedRound("2026-11r1", 0)}, 0},
 	} {
-		for dialect, sql := range map[string]string{
-			"duckdb": script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, "./crawl-data", catalog.S3{}, tc.sealed) }),
-			"athena": script(t, func(b *bytes.Buffer) error { return catalog.Athena(b, "s3://bucket", "crawl", tc.sealed) }),
-		} {
+		for dialect, sql := range everyDialect(t, tc.sealed) {
 			if got := strings.Count(sql, condition); got != tc.want {
 				t.Errorf("%s, %s: the condition stands %d times, want %d", name, dialect, got, tc.want)
 			}

@@ -1,6 +1,6 @@
 // Package catalog is the catalogue of the published datasets: their columns,
-// partitions and order, and what follows from them: DuckDB views, Athena tables
-// and the page that documents them.
+// partitions and order, and what follows from them: SQL that opens them in DuckDB,
+// Athena, Trino and Spark, and the page that documents them.
 //
 // In: the row structs of package schema (names, types, descriptions and
 // stability are in their tags) and the manifests of sealed rounds. Out: SQL and

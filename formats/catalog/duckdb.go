@@ -32,10 +32,14 @@ type S3 struct {
 // into every part, which costs a query about a fifth of a millisecond a part on a disk.
 //
 // Columns of time are TIMESTAMP, in UTC, whatever the session's time zone.
-func DuckDB(w io.Writer, root string, s3 S3, sealed []*manifest.Sealed) error {
+// A note is one more line of comment at the head.
+func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "-- The datasets of %s: %s.\n", comment(root), rounds(sealed))
 	fmt.Fprint(out, "-- A round that is sealed later is not in these views: make them again then.\n")
+	if note != "" {
+		fmt.Fprintf(out, "-- %s.\n", comment(note))
+	}
 	root = strings.TrimSuffix(root, "/")
 	if strings.HasPrefix(root, "s3://") {
 		if err := duckSecret(out, root, s3); err != nil {
@@ -43,11 +47,7 @@ func DuckDB(w io.Writer, root string, s3 S3, sealed []*manifest.Sealed) error {
 		}
 	}
 	for _, d := range Datasets() {
-		name := d.Name
-		if name == "urls" {
-			name = "urls_history"
-		}
-		duckView(out, name, d, root, sealed)
+		duckView(out, tableName(d), d, root, sealed)
 		if d.Name == "urls" {
 			newest := d
 			newest.Row = "a known URL, in its newest state"
@@ -95,7 +95,7 @@ func duckSecret(out io.Writer, root string, s3 S3) error {
 		options = append(options, "ENDPOINT "+literal(u.Host), "URL_STYLE 'path'",
 			fmt.Sprintf("USE_SSL %t", u.Scheme == "https"))
 	}
-	fmt.Fprintf(out, "\nINSTALL httpfs; LOAD httpfs; INSTALL aws; LOAD aws;\nCREATE OR REPLACE SECRET crawlbatch (\n  %s\n);\n",
+	fmt.Fprintf(out, "\nINSTALL httpfs;\nLOAD httpfs;\nINSTALL aws;\nLOAD aws;\nCREATE OR REPLACE SECRET crawlbatch (\n  %s\n);\n",
 		strings.Join(options, ",\n  "))
 	return nil
 }
@@ -161,9 +161,9 @@ func duckNulls(columns []Column) string {
 }
 
 func duckComments(out io.Writer, name string, d Dataset) {
-	fmt.Fprintf(out, "COMMENT ON VIEW %s IS %s;\n", name, literal("One row for "+d.Row+"."))
+	fmt.Fprintf(out, "COMMENT ON VIEW %s IS %s;\n", name, literal(plain("One row for "+d.Row+".")))
 	for _, c := range slices.Concat(d.Columns, d.Partitions) {
-		fmt.Fprintf(out, "COMMENT ON COLUMN %s.%s IS %s;\n", name, identifier(c.Name), literal(c.Description))
+		fmt.Fprintf(out, "COMMENT ON COLUMN %s.%s IS %s;\n", name, identifier(c.Name), literal(plain(c.Description)))
 	}
 }
 
@@ -184,16 +184,6 @@ func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + 
 
 // identifier quotes a name; some columns are keywords.
 func identifier(s string) string { return `"` + s + `"` }
-
-// comment keeps a name on the line of its comment.
-func comment(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, s)
-}
 
 // escapeGlob takes the meaning of patterns from a directory's name.
 func escapeGlob(s string) string {

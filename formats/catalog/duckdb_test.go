@@ -56,7 +56,7 @@ func put[T any](t *testing.T, f *fixture, dataset, key string, rows []T) manifes
 // views is the script of a round set, as a file.
 func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
 	t.Helper()
-	return duckdbtest.SQLFile(t, script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, f.root, catalog.S3{}, sealed) }))
+	return duckdbtest.SQLFile(t, script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, f.root, catalog.S3{}, "", sealed) }))
 }
 
 // noon is 2026-11-02 12:00:00 UTC.

@@ -1,12 +1,17 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // AllSealed returns the sealed rounds of every crawl of a store, by crawl and round.
@@ -24,6 +29,55 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 		all = append(all, s...)
 	}
 	return all, nil
+}
+
+// NewestSealed returns the newest of crawls that has a sealed round, with those rounds.
+// A later month is newer; of a month's crawls the month itself is newer than its reparses,
+// and of those the one with the higher number. Where none has a sealed round, it returns the
+// newest and no rounds.
+func NewestSealed(ctx context.Context, b store.Bucket, crawls []string) (string, []*manifest.Sealed, error) {
+	byAge := slices.SortedFunc(slices.Values(crawls), newerFirst)
+	for _, crawl := range byAge {
+		sealed, err := Sealed(ctx, b, crawl)
+		if err != nil || len(sealed) > 0 {
+			return crawl, sealed, err
+		}
+	}
+	if len(byAge) == 0 {
+		return "", nil, nil
+	}
+	return byAge[0], nil, nil
+}
+
+func newerFirst(a, b string) int {
+	monthA, _ := layout.MonthOf(a)
+	monthB, _ := layout.MonthOf(b)
+	if monthA != monthB {
+		return cmp.Compare(monthB, monthA)
+	}
+	againA, againB := strings.TrimPrefix(a, monthA), strings.TrimPrefix(b, monthB)
+	if againA == "" || againB == "" {
+		return cmp.Compare(len(againA), len(againB))
+	}
+	return cmp.Or(cmp.Compare(len(againB), len(againA)), cmp.Compare(againB, againA)) // r10 before r9
+}
+
+// FrozenFormats returns the format by which each stage of a round was frozen, which is the
+// format of the parts that it wrote.
+func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
+	out := map[stages.Stage]int{}
+	for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
+		var in manifest.Inputs
+		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
+		if errors.Is(err, store.ErrNotFound) {
+			in.Format, err = s.Format, nil // lost since: the round's own says
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[stage] = in.Format
+	}
+	return out, nil
 }
 
 // Crawls lists the crawls of a store, months and reparses of them, in order. Listing all keys

@@ -99,8 +99,14 @@ func nearest(path string) (string, error) {
 	}
 }
 
+// pseudo are the file systems through which a kernel shows itself.
+var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
+
 func (s *Store) checkFileSystem(dir string) error {
 	name, err := s.fileSystem(dir)
+	if err == nil && pseudo[name] {
+		return fmt.Errorf("%w: %s is on %s, which is the kernel's and keeps no files: give a directory on a disk", store.ErrDenied, dir, name)
+	}
 	if err != nil || name == "" || s.options.OneMachine {
 		return err
 	}

@@ -40,6 +40,20 @@ func sharedMagic(magic uint32) string {
 		return "OCFS2"
 	case 0x786f4256:
 		return "a VirtualBox shared folder"
+	case 0x9fa0:
+		return "procfs"
+	case 0x62656572:
+		return "sysfs"
+	case 0x27e0eb, 0x63677270:
+		return "cgroup"
+	case 0x1cd1:
+		return "devpts"
+	case 0x64626720:
+		return "debugfs"
+	case 0x74726163:
+		return "tracefs"
+	case 0x73636673:
+		return "securityfs"
 	}
 	return ""
 }

@@ -36,13 +36,24 @@ func TestSharedFileSystemIsRefusedUnlessOneMachineIsDeclared(t *testing.T) {
 
 func TestFolderWithoutPermissionIsDenied(t *testing.T) {
 	root := t.TempDir()
+	s := openDir(t, filepath.Join(root, "data"))
 	if os.Geteuid() == 0 {
-		root = "/sys/kernel" // where root cannot write either
+		s.root, s.anchor = "/sys/kernel/data", "/sys/kernel" // where root cannot write either
+		s.fileSystem = func(string) (string, error) { return "", nil }
 	} else if err := os.Chmod(root, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.CreateBytes(t.Context(), openDir(t, filepath.Join(root, "data")), "k", []byte("x"))
+	_, err := store.CreateBytes(t.Context(), s, "k", []byte("x"))
 	if !errors.Is(err, store.ErrDenied) {
 		t.Fatalf("Create below a folder that cannot be written: %v", err)
+	}
+}
+
+func TestTheKernelsFileSystemsAreRefused(t *testing.T) {
+	for _, root := range []string{"/proc/x", "/sys/kernel/data"} {
+		_, err := Open(root, Options{OneMachine: true})
+		if !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "keeps no files") {
+			t.Errorf("%s: %v", root, err)
+		}
 	}
 }

@@ -1,0 +1,150 @@
+package catalog
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// Script is SQL that opens the datasets, for a client that takes one statement at a time.
+// Many clients split a script at each semicolon, so no comment, and no description of a
+// column, has one.
+type Script struct {
+	Head       []string // lines of comment before the first statement
+	Statements []Statement
+}
+
+// Statement is one statement of a script.
+type Statement struct {
+	Name string // short and fit for a file's name, such as captures-table
+	SQL  string // without a semicolon at its end
+}
+
+// Write writes the script: its comment, then each statement, a semicolon and an empty line.
+func (s *Script) Write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	out.WriteString(s.Comment())
+	for _, st := range s.Statements {
+		fmt.Fprintf(out, "\n%s;\n", st.SQL)
+	}
+	return out.Flush()
+}
+
+// Comment is the script's head as lines of SQL comment.
+func (s *Script) Comment() string {
+	var b strings.Builder
+	for _, line := range s.Head {
+		fmt.Fprintf(&b, "-- %s\n", comment(line))
+	}
+	return b.String()
+}
+
+func (s *Script) add(name, format string, args ...any) {
+	s.Statements = append(s.Statements, Statement{name, strings.TrimRight(fmt.Sprintf(format, args...), "\n")})
+}
+
+// newScript begins a script over the parts of sealed rounds.
+func newScript(root string, sealed []*manifest.Sealed) *Script {
+	return &Script{Head: []string{
+		fmt.Sprintf("The datasets of %s: %s.", root, rounds(sealed)),
+		"A round that is sealed later is not in these tables and views: make them again then.",
+	}}
+}
+
+// tableName is the name under which a dataset's rows are opened: urls is a view over
+// urls_history, so that it has the newest state of each URL.
+func tableName(d Dataset) string {
+	if d.Name == "urls" {
+		return "urls_history"
+	}
+	return d.Name
+}
+
+// folders are the folders that hold a dataset's parts of sealed rounds, sorted.
+func folders(dataset string, sealed []*manifest.Sealed) []string {
+	var out []string
+	for _, key := range parts(dataset, sealed) {
+		out = append(out, path.Dir(key))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// partitionValues are the values that a folder's name gives to a dataset's partition
+// columns, in their order.
+func partitionValues(folder string, d Dataset) []string {
+	values := make([]string, len(d.Partitions))
+	for element := range strings.SplitSeq(folder, "/") {
+		key, value, _ := strings.Cut(element, "=")
+		if i := slices.IndexFunc(d.Partitions, func(c Column) bool { return c.Name == key }); i >= 0 {
+			values[i] = value
+		}
+	}
+	return values
+}
+
+// sealedRows is the condition on the partition columns under which a row is of a sealed round.
+func sealedRows(sealed []*manifest.Sealed) string {
+	var crawls []string
+	roundsOf := map[string][]string{}
+	for _, s := range sealed {
+		if roundsOf[s.Crawl] == nil {
+			crawls = append(crawls, s.Crawl)
+		}
+		roundsOf[s.Crawl] = append(roundsOf[s.Crawl], fmt.Sprint(s.Round))
+	}
+	terms := make([]string, len(crawls))
+	for i, crawl := range crawls {
+		terms[i] = fmt.Sprintf(`("crawl" = %s AND "round" IN (%s))`, literal(crawl), strings.Join(roundsOf[crawl], ", "))
+	}
+	return strings.Join(terms, "\n   OR ")
+}
+
+// newest is the query for the newest state of each URL: one row of urls_history a URL.
+func newest(history string, columns []string, sealed []*manifest.Sealed) string {
+	list := strings.Join(columns, ", ")
+	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
+		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
+		"  FROM %s\n  %s) AS states\nWHERE newest = 1", list, list, history, withoutReparses(sealed))
+}
+
+// quoted are the names of columns, each between two quotes.
+func quoted(columns []Column, quote string) []string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = quote + c.Name + quote
+	}
+	return out
+}
+
+// plain is a description without the semicolons that clients split at.
+func plain(s string) string { return strings.ReplaceAll(s, ";", ",") }
+
+// comment keeps a text on the line of its comment, without semicolons.
+func comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, plain(s))
+}
+
+// hiveLiteral is a string in the dialects of Hive, which escape by backslash.
+func hiveLiteral(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+}
+
+// hiveColumns declares columns in the dialects of Hive.
+func hiveColumns(columns []Column) string {
+	lines := make([]string, len(columns))
+	for i, c := range columns {
+		lines[i] = fmt.Sprintf("  `%s` %s COMMENT %s", c.Name, c.Type.Hive(), hiveLiteral(plain(c.Description)))
+	}
+	return strings.Join(lines, ",\n")
+}

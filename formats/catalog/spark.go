@@ -1,0 +1,72 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// Older names the datasets of a sealed round whose parts were written by format 1.
+type Older struct {
+	Crawl    string
+	Round    int
+	Datasets []string
+}
+
+func (o Older) String() string {
+	return fmt.Sprintf("%s.%d (%s)", o.Crawl, o.Round, strings.Join(o.Datasets, ", "))
+}
+
+// Spark makes the statements that open every dataset as a temporary view of a Spark
+// session, over the folders of sealed rounds. Root is where the store is for Spark:
+// s3a://bucket/prefix, file:///data. Spark finds the columns of Parquet by name and gives
+// null for what a part lacks. Older are the parts that some versions of Spark misread.
+func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
+	root = strings.TrimSuffix(root, "/")
+	s := newScript(root, sealed)
+	s.Head = append(s.Head, "Temporary views of this Spark session: spark-sql -i FILE, or spark.sql(…) for each statement.",
+		"Times are instants. The session's time zone is set to UTC so that dates and hours are those of the other readers.")
+	if len(older) > 0 {
+		names := make([]string, len(older))
+		for i, o := range older {
+			names[i] = o.String()
+		}
+		s.Head = append(s.Head, "WARNING: parts of format 1, which Spark 3.5.3 to 4.0.0 reads wrong without an error (SPARK-52240): "+strings.Join(names, ", ")+".",
+			"The statement that switches the vectorized reader off makes these versions read them right, but slower. A Spark with the mend does not need it.")
+		s.add("reader", "SET spark.sql.parquet.enableVectorizedReader=false")
+	}
+	s.add("zone", "SET TIME ZONE 'UTC'")
+	for _, d := range Datasets() {
+		view, columns := tableName(d), slices.Concat(d.Columns, d.Partitions)
+		found := folders(d.Name, sealed)
+		if len(found) == 0 {
+			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\nSELECT\n%s\nWHERE false", view, sparkNulls(columns))
+		} else {
+			base := root + "/tables/" + d.Name
+			for i, f := range found {
+				found[i] = strings.TrimPrefix(f, "tables/"+d.Name+"/")
+			}
+			// Braces choose among the folders of sealed rounds; Spark lists no other.
+			path := sparkGlob.Replace(base) + "/{" + strings.Join(found, ",") + "}"
+			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (path %s, basePath %s)",
+				view, hiveColumns(columns), hiveLiteral(path), hiveLiteral(base))
+		}
+		if d.Name == "urls" {
+			s.add("urls", "CREATE OR REPLACE TEMPORARY VIEW `urls` AS\n%s", newest("`urls_history`", quoted(columns, "`"), sealed))
+		}
+	}
+	return s
+}
+
+// sparkGlob takes the meaning of patterns from a directory's name.
+var sparkGlob = strings.NewReplacer(`\`, `\\`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
+
+func sparkNulls(columns []Column) string {
+	lines := make([]string, len(columns))
+	for i, c := range columns {
+		lines[i] = fmt.Sprintf("  CAST(NULL AS %s) AS `%s`", c.Type.Hive(), c.Name)
+	}
+	return strings.Join(lines, ",\n")
+}

@@ -1,0 +1,77 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// Trino makes the DDL that opens every dataset as a view of a schema in Trino's Hive
+// connector. Root is where the store is for Trino: s3://bucket/prefix, or a URL such as
+// local:///data. Schema may name its catalog, as in hive.crawlbatch.
+//
+// A dataset NAME is a table NAME_parts, whose partitions are all folders that there are,
+// and a view NAME over those of sealed rounds: registering single partitions is an option
+// that a cluster has to switch on. Both are made again when they exist; the table is
+// external, so no data goes with it. Trino's Hive connector finds the columns of Parquet
+// by name and gives null for what a part lacks.
+func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
+	root = strings.TrimSuffix(root, "/")
+	s := newScript(root, sealed)
+	s.Head = append(s.Head, "For Trino's Hive connector. Read the views. The tables NAME_parts hold rounds that are not sealed, too.")
+	if strings.HasPrefix(root, "local://") {
+		s.Head = append(s.Head, "local:// needs fs.native-local.enabled=true and local.location=/ in the catalog's properties, on every node. "+
+			"For another address of the same files give --location.")
+	}
+	catalog, name, ok := strings.Cut(schema, ".")
+	procedure := identifier(catalog) + ".system.sync_partition_metadata"
+	if !ok {
+		catalog, name, procedure = "", schema, "system.sync_partition_metadata"
+	}
+	in := func(table string) string {
+		if catalog == "" {
+			return identifier(name) + "." + identifier(table)
+		}
+		return identifier(catalog) + "." + identifier(name) + "." + identifier(table)
+	}
+	s.add("schema", "CREATE SCHEMA IF NOT EXISTS %s", strings.TrimSuffix(in(""), `.""`))
+	for _, d := range Datasets() {
+		view, table := tableName(d), tableName(d)+"_parts"
+		columns := slices.Concat(d.Columns, d.Partitions)
+		row := literal(plain("One row for " + d.Row + "."))
+		s.add(view+"-drop", "DROP TABLE IF EXISTS %s", in(table))
+		if len(folders(d.Name, sealed)) == 0 {
+			// Trino refuses a location that does not exist, so there is no table.
+			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, trinoNulls(columns))
+		} else {
+			s.add(view+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s,\n  partitioned_by = ARRAY[%s]\n)",
+				in(table), trinoColumns(columns), row, literal(root+"/tables/"+d.Name), strings.Join(quoted(d.Partitions, `'`), ", "))
+			s.add(view+"-partitions", "CALL %s(schema_name => %s, table_name => %s, mode => 'ADD')", procedure, literal(name), literal(table))
+			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT %s\nFROM %s\nWHERE %s",
+				in(view), row, strings.Join(quoted(columns, `"`), ", "), in(table), sealedRows(sealed))
+		}
+		if d.Name == "urls" {
+			s.add("urls-view", "CREATE OR REPLACE VIEW %s COMMENT 'One row for a known URL, in its newest state.' SECURITY INVOKER AS\n%s",
+				in("urls"), newest(in(view), quoted(columns, `"`), sealed))
+		}
+	}
+	return s
+}
+
+func trinoColumns(columns []Column) string {
+	lines := make([]string, len(columns))
+	for i, c := range columns {
+		lines[i] = fmt.Sprintf("  %s %s COMMENT %s", identifier(c.Name), c.Type.Trino(), literal(plain(c.Description)))
+	}
+	return strings.Join(lines, ",\n")
+}
+
+func trinoNulls(columns []Column) string {
+	lines := make([]string, len(columns))
+	for i, c := range columns {
+		lines[i] = fmt.Sprintf("  CAST(NULL AS %s) AS %s", c.Type.Trino(), identifier(c.Name))
+	}
+	return strings.Join(lines, ",\n")
+}
