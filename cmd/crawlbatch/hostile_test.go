@@ -157,8 +157,11 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	if got.Outcome != f.outcome || got.HTTPStatus != f.status || got.Truncated != f.truncated {
 		t.Errorf("%s, status %d, truncated %q (%s); want %s, %d, %q", got.Outcome, got.HTTPStatus, got.Truncated, got.Error, f.outcome, f.status, f.truncated)
 	}
-	if !strings.Contains(got.Error, f.failure) {
-		t.Errorf("error %q, want %q", got.Error, f.failure)
+	if words := got.Error + ": " + got.ErrorDetail; !strings.Contains(words, f.failure) {
+		t.Errorf("error %q, want %q", words, f.failure)
+	}
+	if strings.Contains(got.Error, ".test") || strings.Contains(got.Error, "127.0.0.1") || strings.Contains(got.Error, "http://") {
+		t.Errorf("error %q is of this URL alone", got.Error)
 	}
 	if w := rows.warnings[f.name]; !strings.Contains(w, f.warning) {
 		t.Errorf("warnings %q, want %q", w, f.warning)

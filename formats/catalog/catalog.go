@@ -79,7 +79,7 @@ func Datasets() []Dataset {
 	return []Dataset{
 		dataset[schema.Capture]("captures", "a stored response, each redirect hop and robots.txt included", "url_surtkey", "url"),
 		dataset[schema.Fetch]("fetches", "a planned URL and its one outcome", "url_surtkey", "url"),
-		dataset[schema.Request]("requests", "a request that was sent, with its evidence; retries, hops, robots.txt and sitemaps included", "host", "start"),
+		dataset[schema.Request]("requests", "a request that was sent, with its evidence; retries, hops, robots.txt and sitemaps included, and attempts that got no connection", "host", "start"),
 		dataset[schema.Page]("pages", "a successfully fetched document", "url_surtkey", "url"),
 		dataset[schema.Text]("text", "a document's text", "url_surtkey", "url"),
 		dataset[schema.Link]("links", "a link as its page holds it", "source_surtkey", "source", "ordinal"),

@@ -9,14 +9,16 @@ type Fetch struct {
 	Outcome        Outcome `parquet:"outcome,dict" doc:"what became of it"`
 	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for it, redirect hops not counted"`
 	HTTPStatus     int16   `parquet:"http_status,optional" doc:"status of the last response"`
-	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in words"`
+	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase that groups: without host, address and number"`
+	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"the rest of it: host, address, URL, numbers, the words of the library that failed"`
 	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null where it was not asked"`
 	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that decided; null: no rule matched"`
 	Priority       int32   `parquet:"priority" doc:"priority as planned, 0 to 1000"`
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
 	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
 	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
-	TotalMS        int64   `parquet:"total_ms,optional" vol:"1" doc:"from the last request to the end of its body, milliseconds"`
+	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" doc:"from the last request to the end of its body, milliseconds; null where none was sent (in older tables below 1, too)"`
+	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
@@ -32,19 +34,20 @@ type Fetch struct {
 	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
-	RetryAfterMS   int64   `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds"`
+	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds; null where it has none"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
 }
 
-// Request is a row of requests: a request that was sent, with its evidence.
+// Request is a row of requests: a request that was sent, with its evidence, or an
+// attempt at one that got no connection (BytesSent is 0 then).
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
 	URL           string  `parquet:"url,delta" doc:"URL asked for"`
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL that it was sent for"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
-	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written"`
-	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"since the host's previous request was written, milliseconds; null for the first"`
+	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written; where there was no connection (bytes_sent 0), when the attempt at one began"`
+	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"since the host's previous request was written, milliseconds; null for the first, and where none was written"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
 	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null where there is none (4xx), and for requests of robots.txt"`
@@ -52,15 +55,21 @@ type Request struct {
 	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null where none came"`
-	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in words"`
-	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure"`
+	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase that groups: without host, address and number"`
+	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"the rest of it: host, address, URL, numbers, the words of the library that failed"`
+	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null where the crawl itself broke it off"`
 	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"from due to started, milliseconds"`
-	DNSMS         int64   `parquet:"dns_ms,optional" vol:"1" doc:"name resolution, milliseconds"`
-	ConnectMS     int64   `parquet:"connect_ms,optional" vol:"1" doc:"TCP connect, milliseconds"`
-	TLSMS         int64   `parquet:"tls_ms,optional" vol:"1" doc:"TLS handshake, milliseconds"`
-	FirstByteMS   int64   `parquet:"first_byte_ms,optional" vol:"1" doc:"from request to first byte of the response, milliseconds"`
-	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"from request to end of the response, milliseconds"`
-	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request"`
+	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" doc:"name resolution, milliseconds; null: none was needed (connection kept, address given)"`
+	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" doc:"TCP connect, milliseconds; null: not tried (connection kept, no address)"`
+	ConnectUS     *int64  `parquet:"connect_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" doc:"TLS handshake, milliseconds; null: not tried (connection kept, http)"`
+	TLSUS         *int64  `parquet:"tls_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" doc:"from request to first byte of the response, milliseconds; null: none came (in older tables of this and the three before below 1, too)"`
+	FirstByteUS   *int64  `parquet:"first_byte_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"from start to the end of the response, or of the attempt to connect, milliseconds"`
+	TotalUS       *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
+	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request; 0: none was sent, since there was no connection (error_class says why)"`
 	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response as on the wire"`
 	Attempt       int32   `parquet:"attempt" vol:"1" doc:"try at this URL, from 1"`
 	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent it"`
@@ -183,7 +192,7 @@ type Host struct {
 	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null where it was not asked"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
 	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
-	DelayMS        int64   `parquet:"delay_ms,optional" vol:"1" doc:"delay in force at the end, milliseconds"`
+	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" doc:"delay in force at the end, milliseconds; null where nothing was asked (in older tables where it was 0, too)"`
 	Planned        int64   `parquet:"planned" doc:"URLs planned"`
 	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
 	Redirected     int64   `parquet:"redirected" doc:"URLs with outcome redirected"`
@@ -197,9 +206,9 @@ type Host struct {
 	FailedProtocol int64   `parquet:"failed_protocol_error" doc:"URLs with outcome protocol_error or redirect_limit"`
 	RobotsDenied   int64   `parquet:"robots_denied" doc:"URLs with outcome robots_denied or robots_unreachable"`
 	Other          int64   `parquet:"other" doc:"URLs with any other outcome"`
-	Requests       int64   `parquet:"requests" vol:"1" doc:"requests sent, robots.txt and retries included"`
+	Requests       int64   `parquet:"requests" vol:"1" doc:"requests sent, robots.txt and retries included; attempts that got no connection are not"`
 	Bytes          int64   `parquet:"bytes" vol:"1" doc:"bytes received"`
-	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds"`
+	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds; null where no request was answered"`
 	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"times the breaker opened"`
 	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address seen last"`
 	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when its first request was written"`

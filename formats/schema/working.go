@@ -85,6 +85,7 @@ type RobotsFile struct {
 	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it is to be asked for again"`
 	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs where it could not be had"`
 	Failure string  `parquet:"failure,optional" doc:"why it could not be had"`
+	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"the rest of that"`
 
 	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when what is known was asked for"`
 	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the answer, perhaps of a round before"`

@@ -47,6 +47,7 @@ type judged struct {
 	URL     string `parquet:"url"`
 	Outcome string `parquet:"outcome"`
 	Error   string `parquet:"error"`
+	Detail  string `parquet:"error_detail"`
 	Allowed *bool  `parquet:"robots_allowed"`
 	Rule    string `parquet:"robots_rule"`
 }
@@ -275,7 +276,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 			continue
 		}
 		// The planned URL was allowed, and a redirect led to one that is not.
-		if target, rule, ok := deniedRedirect(f.Error); ok {
+		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
 			if err := j.verdict(ctx, f.URL, target, false, rule); err != nil {
 				return err
 			}
@@ -285,14 +286,18 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 	return nil
 }
 
-// deniedRedirect reads, from the words of fetches.error, where a redirect led that
-// robots.txt denied, and the rule. Words that were cut are not read.
-func deniedRedirect(words string) (target, rule string, ok bool) {
-	target, ok = strings.CutPrefix(words, "redirect to ")
-	if !ok || len(words) >= 490 {
+// deniedRedirect reads, from error_detail, where a redirect led that robots.txt denied,
+// and the rule. Rows of format 1 have both in error. Text that was cut is not read.
+func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
+	if detail == "" {
+		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
+			return "", "", false
+		}
+	}
+	if len(detail) >= 480 {
 		return "", "", false
 	}
-	return strings.Cut(target, ": ")
+	return strings.Cut(detail, ": ")
 }
 
 // verdict looks for a robots.txt of the URL's origin that gives this verdict.

@@ -220,8 +220,10 @@ func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 		{"denied though it is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &no}, "says allowed=true"},
 		{"fetched though it was denied", judged{URL: originURL + "/b", Outcome: "ok", Allowed: &no, Rule: "Disallow: /b"}, "its outcome is ok"},
 		{"denied without a verdict", judged{URL: originURL + "/b", Outcome: "robots_denied"}, "no verdict"},
-		{"a redirect to what is denied", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/b: Disallow: /b"}, ""},
-		{"a redirect to what is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/c: Disallow: /b"}, "says allowed=true"},
+		{"a redirect to what is denied", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/b: Disallow: /b"}, ""},
+		{"a redirect to what is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/c: Disallow: /b"}, "says allowed=true"},
+		{"a redirect to what is denied, of format 1", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/b: Disallow: /b"}, ""},
+		{"a redirect to what is allowed, of format 1", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/c: Disallow: /b"}, "says allowed=true"},
 		{"of an origin that was not asked", judged{URL: "https://a.test/a", Outcome: "ok", Allowed: &yes}, "none of https://a.test is stored"},
 	}
 	for _, c := range cases {

@@ -46,7 +46,7 @@ func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 			if err != nil {
 				continue // no URL at all
 			}
-			if addrs, _, err := c.Locate(t.Context(), k.URL); !errors.Is(err, wire.ErrAddressBlocked) || len(addrs) > 0 {
+			if addrs, _, _, err := c.Locate(t.Context(), k.URL); !errors.Is(err, wire.ErrAddressBlocked) || len(addrs) > 0 {
 				t.Errorf("%s (%s): %v, %v", raw, k.URL, addrs, err)
 			}
 			x, err := c.Do(t.Context(), &wire.Request{URL: raw})

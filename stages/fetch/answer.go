@@ -66,7 +66,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	}
 	switch {
 	case s.err != nil:
-		c.failed(t, v, s, classifyError(s.err), s.err.Error())
+		c.failed(t, v, s, classifyError(s.err), failureOf(s.err))
 	case redirects(s.x):
 		c.redirect(t, v, s)
 	case s.x.Status >= 200 && s.x.Status <= 299:
@@ -75,11 +75,11 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	case s.notModified():
 		c.capture(v, s, schema.SubsetDiagnostics)
 		t.Done(polite.Result{Class: polite.Success})
-		c.finish(v, schema.NotModified, "")
+		c.finish(v, schema.NotModified, failure{})
 	default:
 		c.capture(v, s, schema.SubsetDiagnostics)
 		_, said := s.x.Header.Lookup("Retry-After")
-		c.failed(t, v, s, classifyStatus(s.x.Status, said), "")
+		c.failed(t, v, s, classifyStatus(s.x.Status, said), failure{})
 	}
 }
 
@@ -110,7 +110,7 @@ func conditions(p *schema.PlannedURL) wire.Header {
 }
 
 // failed ends a visit whose request gave no document, or has it tried again.
-func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, failure string) {
+func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, why failure) {
 	r := polite.Result{Class: verdict.health, RetryAfter: s.retryAfter}
 	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
@@ -120,23 +120,31 @@ func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, fai
 		return
 	}
 	t.Done(r)
-	if verdict.outcome == schema.ProtocolError && failure == "" {
-		failure = leadsNowhere(s.x.Status)
+	if verdict.outcome == schema.ProtocolError && why == (failure{}) {
+		why = leadsNowhere(s.x.Status)
 	}
-	c.finish(v, verdict.outcome, failure)
+	c.finish(v, verdict.outcome, why)
 }
 
 // leadsNowhere is why a status is neither a document nor where to find one.
-func leadsNowhere(status int) string {
+func leadsNowhere(status int) failure {
 	switch {
 	case status == http.StatusNotModified:
-		return "HTTP status 304, and nothing was said to be known"
+		return failure{phrase: "HTTP status 304, and nothing was said to be known"}
 	case status == http.StatusMultipleChoices:
-		return "HTTP status 300 without a Location that it prefers"
+		return failure{phrase: "HTTP status 300 without a Location that it prefers"}
 	case status == http.StatusUseProxy:
-		return "HTTP status 305 asks for a proxy that the server names, which nobody should use"
+		return failure{phrase: "HTTP status 305 asks for a proxy that the server names, which nobody should use"}
 	}
-	return fmt.Sprintf("HTTP status %d leads nowhere", status)
+	return failed("HTTP status that leads nowhere", "%d", status)
+}
+
+// nowhere is the failure of a redirect without a target.
+func nowhere(err error) failure {
+	if errors.Is(err, errNoLocation) {
+		return failure{phrase: errNoLocation.Error()}
+	}
+	return failure{"redirect to no URL", err.Error()}
 }
 
 var errNoLocation = errors.New("redirect without a Location")
@@ -174,9 +182,9 @@ func locationText(loc string) string {
 
 // redirect takes a redirect: to its next hop, or to the visit's end.
 func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
-	end := func(o schema.Outcome, failure string) {
+	end := func(o schema.Outcome, why failure) {
 		t.Done(polite.Result{Class: polite.Success})
-		c.finish(v, o, failure)
+		c.finish(v, o, why)
 	}
 	target, spelled, err := c.location(s.x, v.key.URL)
 	if err == nil {
@@ -185,7 +193,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	}
 	c.capture(v, s, schema.SubsetDiagnostics)
 	if err != nil {
-		end(schema.ProtocolError, fmt.Sprintf("redirect to nowhere: %v", err))
+		end(schema.ProtocolError, nowhere(err))
 		return
 	}
 	v.links = append(v.links, schema.Link{
@@ -199,15 +207,15 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		t.Done(polite.Result{Class: polite.Success})
 		c.fail(err)
 	case alike:
-		end(schema.RedirectLimit, "redirect loop: "+target.URL)
+		end(schema.RedirectLimit, failure{"redirect loop", target.URL})
 	case target.Domain != v.planned.Domain || here && !before:
 		v.fetch.RedirectTarget = target.URL
-		end(schema.Redirected, "")
+		end(schema.Redirected, failure{})
 	case int(v.fetch.Redirects) >= c.cfg.MaxRedirects:
-		end(schema.RedirectLimit, fmt.Sprintf("more than %d redirects", c.cfg.MaxRedirects))
+		end(schema.RedirectLimit, failed("too many redirects", "more than %d", c.cfg.MaxRedirects))
 	case !before && !c.claim(target.URL):
 		v.fetch.RedirectTarget = target.URL
-		end(schema.Redirected, "")
+		end(schema.Redirected, failure{})
 	default:
 		v.fetch.Redirects++
 		v.key, v.spelled, v.tries, v.retries = target, strings.Clone(spelled), 0, [retryClasses]int{}
@@ -234,7 +242,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	}
 	v.fetch.MimeDetected = v.detected
 	if s.x.Filtered || len(s.x.Body) == 0 && v.detected != "" && !c.parser.Wants(v.detected, nil) {
-		c.finish(v, schema.MIMEFiltered, "")
+		c.finish(v, schema.MIMEFiltered, failure{})
 		return
 	}
 	c.cpu <- struct{}{}
@@ -252,12 +260,12 @@ func (c *crawl) document(v *visit, s *sent) {
 	if err != nil {
 		c.log.Error("a document could not be parsed", "url", v.key.URL, "error", err)
 		c.capture(v, s, schema.SubsetWARC)
-		c.finish(v, schema.InternalError, err.Error())
+		c.finish(v, schema.InternalError, failure{"document could not be parsed", err.Error()})
 		return
 	}
 	cp, ok := c.archive(s, v.key, schema.SubsetWARC, parsed)
 	if !ok {
-		c.finish(v, schema.InternalError, errUnarchivable.Error())
+		c.finish(v, schema.InternalError, failure{phrase: errUnarchivable.Error()})
 		return
 	}
 	v.captures = append(v.captures, cp)
@@ -278,7 +286,7 @@ func (c *crawl) document(v *visit, s *sent) {
 		page.Changed = &changed
 	}
 	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
-	c.finish(v, schema.OK, "", func(b *bundle) {
+	c.finish(v, schema.OK, failure{}, func(b *bundle) {
 		b.page, b.terms, b.text = page, parsed.Terms, &parsed.Text
 		b.links = append(b.links, parsed.Links...)
 	})

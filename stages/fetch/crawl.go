@@ -234,14 +234,14 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		return false
 	default:
 		verdict := known.rules.Verdict(c.reading, v.key.URL, v.spellings()...)
-		failure := ""
+		var why failure
 		if len(v.met) == 0 {
 			v.judge(verdict)
 		} else {
-			failure = fmt.Sprintf("redirect to %s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
+			why = failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
 		}
 		if !verdict.Allowed {
-			c.finish(v, schema.RobotsDenied, failure)
+			c.finish(v, schema.RobotsDenied, why)
 			return false
 		}
 		if !c.announce(t, manifest.Trying{Row: v.row}) {
@@ -268,20 +268,20 @@ func (c *crawl) announce(t *polite.Turn, what manifest.Trying) bool {
 
 // drain ends the URLs of a turn that may send nothing.
 func (c *crawl) drain(t *polite.Turn) {
-	outcome, failure := schema.Deferred, ""
+	outcome, why := schema.Deferred, failure{}
 	switch t.Kind {
 	case polite.Stopped:
-		outcome, failure = schema.Stopped, t.Reason
+		outcome, why = schema.Stopped, failure{phrase: t.Reason}
 	case polite.Suspended:
 		outcome = schema.HostSuspended
 	}
 	if c.gaveUp {
-		outcome, failure = schema.Deferred, "given up"
+		outcome, why = schema.Deferred, failure{phrase: "given up"}
 	}
 	for it, ok := t.Item, true; ok; it, ok = t.Another() {
 		if it.ID < 0 {
 			o := c.originByID(it.ID)
-			c.robotsFailed(o, schema.RobotsUnreachable, "its host is "+string(outcome))
+			c.robotsFailed(o, schema.RobotsUnreachable, failure{phrase: "its host is " + string(outcome)})
 			c.recordRobots(o, nil) // another attempt is another try
 			continue
 		}
@@ -290,7 +290,7 @@ func (c *crawl) drain(t *polite.Turn) {
 			c.fail(err)
 			break
 		}
-		c.finish(v, outcome, failure)
+		c.finish(v, outcome, why)
 		if c.fatal.Load() != nil {
 			break
 		}

@@ -285,6 +285,13 @@ func (w *web) Lookup(_ context.Context, host string) (wire.Answer, error) {
 	return wire.Answer{Addrs: []netip.Addr{a}}, nil
 }
 
+// nameOf is the host that has an address.
+func (w *web) nameOf(addr netip.Addr) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.names[addr]
+}
+
 func (w *web) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {

@@ -196,7 +196,7 @@ func TestRedirectStatuses(t *testing.T) {
 			if diff := cmp.Diff(w, want{f.Outcome, f.FinalURL, f.RedirectTarget}, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s (error %q) (-want +got):\n%s", path, f.Error, diff)
 			}
-			if w.outcome == schema.ProtocolError && f.Error == "" || strings.Contains(f.Error, "secret") {
+			if w.outcome == schema.ProtocolError && f.Error == "" || strings.Contains(f.Error+f.ErrorDetail, "secret") {
 				t.Errorf("%s: error %q", path, f.Error)
 			}
 		}

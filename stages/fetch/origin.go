@@ -29,7 +29,7 @@ type origin struct {
 	page    rulebookPage
 	until   time.Time      // it holds
 	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
-	failure string
+	failure failure
 
 	*download // under way; nil: none is
 }
@@ -71,6 +71,8 @@ const (
 	robotsKnown
 	robotsFailed // could not be had
 )
+
+var errCutOff = errors.New("the answer broke off")
 
 const robotsPath = "/robots.txt"
 
@@ -158,9 +160,10 @@ func (c *crawl) keepRules(o *origin) {
 	}
 }
 
-func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, failure string) *schema.RobotsFile {
+func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, why failure) *schema.RobotsFile {
+	why.phrase = "robots.txt: " + why.phrase
 	return c.settleRobots(o, func(o *origin) {
-		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, outcome, "robots.txt: "+failure
+		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, outcome, why
 	})
 }
 
@@ -169,7 +172,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 	o.tries++
 	s := c.send(ctx, t, ask{purpose: schema.ForRobots, url: o.next, attempt: o.tries})
 	defer s.x.Release()
-	if !s.at.IsZero() {
+	if s.recorded() {
 		o.asked.requests = append(o.asked.requests, s.row)
 	}
 	again := &polite.Item{ID: o.id, Urgent: true}
@@ -208,9 +211,10 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 
 // robotsAnswered takes the last answer to a robots.txt request.
 func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite.Item) {
-	err := s.err
+	err, why := s.err, failureOf(s.err)
 	if err == nil && (s.x.BodyTruncated == wire.TruncTime || s.x.BodyTruncated == wire.TruncDisconnect) {
-		err = fmt.Errorf("it broke off (%s): what it forbids further on is not known", s.x.BodyTruncated)
+		err = errCutOff
+		why = failed("it broke off", "%s: what it forbids further on is not known", s.x.BodyTruncated)
 	}
 	switch robots.FetchClass(s.x.Status, err) {
 	case robots.Rules:
@@ -228,19 +232,15 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
 	case robots.Unreachable:
 		v := verdictOf{schema.RobotsUnreachable, afterTimeout, polite.Failure}
-		failure := ""
 		switch {
 		case s.err != nil:
 			v = classifyError(s.err)
 			if v.outcome == schema.ConnectError {
 				v.retry = afterTimeout // all URLs of the origin hang on this one request
 			}
-			failure = s.err.Error()
-		case err != nil:
-			failure = err.Error()
-		default:
+		case err == nil:
 			v = classifyStatus(s.x.Status, s.retryAfter > 0)
-			failure = fmt.Sprintf("HTTP status %d", s.x.Status)
+			why.phrase = fmt.Sprintf("HTTP status %d", s.x.Status)
 		}
 		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
 		outcome := unreachable(s.err, v.outcome, t.Host == o.host)
@@ -253,7 +253,7 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			t.Done(r)
 			return
 		}
-		c.recordRobots(o, c.robotsFailed(o, outcome, failure))
+		c.recordRobots(o, c.robotsFailed(o, outcome, why))
 		if t.Host == o.host {
 			c.finishFailed(t)
 		}

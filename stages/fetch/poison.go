@@ -123,7 +123,7 @@ func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
 			return err
 		}
 		a.env.Log.Error("a URL ends attempts", "url", v.planned.URL)
-		c.finish(v, schema.InternalError, why)
+		c.finish(v, schema.InternalError, failure{phrase: why})
 	}
 	if f := c.fatal.Load(); f != nil {
 		return *f

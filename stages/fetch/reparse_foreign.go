@@ -105,7 +105,8 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 	}
 	if err != nil {
 		f.Outcome = schema.ProtocolError
-		f.Error = bounded(fmt.Sprintf("the record at %d of %q cannot be read: %v", d.WARCRecordOff, d.WARCFilename, err))
+		f.Error = "the record cannot be read"
+		f.ErrorDetail = bounded(fmt.Sprintf("at %d of %q: %v", d.WARCRecordOff, d.WARCFilename, err))
 		return nil
 	}
 	return r.take(d, rec, x)
@@ -140,7 +141,8 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 		_, said := x.Header.Lookup("Retry-After")
 		f.Outcome = classifyStatus(x.Status, said).outcome
 		if f.Outcome == schema.ProtocolError {
-			f.Error = leadsNowhere(x.Status)
+			why := leadsNowhere(x.Status)
+			f.Error, f.ErrorDetail = why.phrase, why.detail
 		}
 	}
 	d.b.captures = []capture{{subset, cp}}
@@ -152,7 +154,8 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 	f := d.b.fetch
 	target, _, err := locationOf(r.canon, x, d.URL)
 	if err != nil {
-		f.Outcome, f.Error = schema.ProtocolError, bounded(fmt.Sprintf("redirect to nowhere: %v", err))
+		why := nowhere(err)
+		f.Outcome, f.Error, f.ErrorDetail = schema.ProtocolError, why.phrase, bounded(why.detail)
 		return
 	}
 	target = own(target)

@@ -56,7 +56,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 func (o *origin) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: o.name(), Host: o.host, Until: o.until.UnixMilli()}
 	if o.state == robotsFailed {
-		r.Outcome, r.Failure = o.outcome, bounded(o.failure)
+		r.Outcome, r.Failure, r.Detail = o.outcome, bounded(o.failure.phrase), bounded(o.failure.detail)
 		return r
 	}
 	k := o.known
@@ -127,7 +127,7 @@ func (c *crawl) restoreOrigin(row *schema.RobotsFile) (bool, error) {
 	c.rules.drop(o)
 	switch {
 	case row.Outcome != "":
-		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, row.Outcome, row.Failure
+		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, row.Outcome, failure{row.Failure, row.Detail}
 	case !until.After(now):
 		o.state, o.known = robotsUnknown, nil
 	case row.Rules:

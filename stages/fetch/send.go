@@ -20,6 +20,8 @@ import (
 var (
 	errLapsed = errors.New("the task's right to fetch has lapsed")
 	errStale  = errors.New("the kept connection was closed by the server as the request was sent")
+
+	errAddressNotDue = errors.New("its address is not due")
 )
 
 // ask is a request to make.
@@ -44,6 +46,7 @@ type sent struct {
 	at         time.Time // when it was written; zero: it was not
 	row        schema.Request
 	retryAfter time.Duration // as the answer says; 0 if it does not
+	retryMS    *int64        // the same for the row; nil if it does not
 	redirect   string        // canonical target, where it is a redirect
 	known      *payload      // that the URL had; nil: none that may be referred to
 	condition  bool          // the request asked for another payload than that alone
@@ -52,6 +55,19 @@ type sent struct {
 // notModified reports whether the answer is that the known payload still holds.
 func (s *sent) notModified() bool {
 	return s.err == nil && s.x.Status == http.StatusNotModified && s.condition && s.known != nil
+}
+
+// recorded reports whether the request is a row of requests: it was written, or the
+// attempt at a connection for it failed.
+func (s *sent) recorded() bool {
+	if !s.at.IsZero() {
+		return true
+	}
+	switch classifyError(s.err).outcome {
+	case schema.DNSError, schema.ConnectError, schema.TLSError, schema.Timeout:
+		return s.err != nil && !s.aborted()
+	}
+	return false
 }
 
 // aborted reports whether the request ended for a reason of the task's own, so
@@ -66,15 +82,17 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
 		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(c.epoch),
 	}
+	begun := c.clock.Now()
+	row.Start, row.QueueMS = begun.UnixMilli(), millis(max(begun.Sub(t.Due), 0)) // unless it is written
 	if k := a.robots; k != nil {
 		row.RobotsDigest = k.digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
 	}
-	if !c.meet(ctx, t, a.url, row) {
-		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: its address is not due", wire.ErrAborted)
+	looked, met := c.meet(ctx, t, a.url)
+	if !met {
+		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
 	}
-	looked := row.DNSMS
 	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix, Allow: a.allow}
 	if a.purpose == schema.ForRobots {
 		// One octet more than is read tells a file that is longer.
@@ -114,25 +132,23 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	c.progress.Add(stages.CountFlights, 1)
 	s.x, s.err = c.client.Do(ctx, req)
 	c.progress.Add(stages.CountFlights, -1)
-	c.describe(s)
-	row.DNSMS += looked
+	c.describe(s, begun, looked)
 	return s
 }
 
 // meet finds out, for a host whose address is not known yet, whether that is due: if
 // not, the turn is to be put back, so that hosts that share an address wait for it
 // without a slot and without a connection.
-func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string, row *schema.Request) bool {
+// looked is how long its name took to resolve.
+func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string) (looked time.Duration, met bool) {
 	if t.HasAddress() {
-		return true
+		return 0, true
 	}
-	began := c.clock.Now()
-	addrs, route, err := c.client.Locate(ctx, url)
-	row.DNSMS = millis(c.clock.Now().Sub(began))
+	addrs, route, looked, err := c.client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
-		return true // the request will fail in the same way, and say why
+		return looked, true // the request will fail in the same way, and say why
 	}
-	return t.Meet(c.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
+	return looked, t.Meet(c.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
 // pacedAddress is the address that a request is paced by: none for a target that
@@ -144,22 +160,29 @@ func (c *crawl) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended.
-func (c *crawl) describe(s *sent) {
+// describe fills the row of a request that has ended. It began with looking up its
+// host, which took looked before the exchange did.
+func (c *crawl) describe(s *sent, begun time.Time, looked time.Duration) {
 	x, row := s.x, &s.row
 	if x.Addr.IsValid() {
 		row.Address = x.Addr.String()
 	}
 	row.Status = int16(x.Status)
-	row.DNSMS, row.ConnectMS, row.TLSMS = millis(x.Timing.DNS), millis(x.Timing.Connect), millis(x.Timing.TLS)
-	row.FirstByteMS = millis(x.Timing.FirstByte)
+	row.DNSMS, row.DNSUS = took(looked + x.Timing.DNS)
+	row.ConnectMS, row.ConnectUS = took(x.Timing.Connect)
+	row.TLSMS, row.TLSUS = took(x.Timing.TLS)
+	row.FirstByteMS, row.FirstByteUS = took(x.Timing.FirstByte)
 	if !s.at.IsZero() {
-		row.TotalMS = millis(c.clock.Now().Sub(s.at))
+		begun = s.at
 	}
+	total := c.clock.Now().Sub(begun)
+	row.TotalMS = millis(total)
+	_, row.TotalUS = took(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
 	row.Warnings = bounded(strings.Join(x.Warnings, "; "))
 	if s.err != nil {
-		row.Error = bounded(s.err.Error())
+		why := failureOf(s.err)
+		row.Error, row.ErrorDetail = bounded(why.phrase), bounded(why.detail)
 		if !s.aborted() {
 			outcome := classifyError(s.err).outcome
 			row.ErrorClass = string(outcome)
@@ -169,7 +192,10 @@ func (c *crawl) describe(s *sent) {
 		}
 	}
 	if v, ok := x.Header.Lookup("Retry-After"); ok {
-		s.retryAfter, _ = polite.ParseRetryAfter(v, c.clock.Now())
+		if d, ok := polite.ParseRetryAfter(v, c.clock.Now()); ok {
+			ms := d.Milliseconds()
+			s.retryAfter, s.retryMS = d, &ms
+		}
 	}
 	if s.at.IsZero() {
 		return
@@ -179,4 +205,14 @@ func (c *crawl) describe(s *sent) {
 	if x.Status != 0 {
 		c.progress.Add(answerCount(x.Status), 1)
 	}
+}
+
+// took is how long a phase took, in milliseconds and in microseconds; nil if it did
+// not happen, as wire.Timing says.
+func took(d time.Duration) (ms, us *int64) {
+	if d <= 0 {
+		return nil, nil
+	}
+	both := [...]int64{d.Milliseconds(), d.Microseconds()}
+	return &both[0], &both[1]
 }

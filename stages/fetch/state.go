@@ -77,7 +77,7 @@ func forget(waiting []manifest.URLRetry) {
 		if k == nil {
 			continue
 		}
-		total += 2<<10 + len(k.Next) + 3*len(k.Fetch.URL) + len(k.Fetch.Error)
+		total += 2<<10 + len(k.Next) + 3*len(k.Fetch.URL) + len(k.Fetch.Error) + len(k.Fetch.ErrorDetail)
 		for _, h := range k.Met {
 			total += len(h.URL) + len(h.Cookie)
 			for _, line := range h.Set {

@@ -167,9 +167,9 @@ func (v *visit) evidence(settle func()) *bundle {
 }
 
 // finish gives a visit its outcome and records it.
-func (c *crawl) finish(v *visit, outcome schema.Outcome, failure string, more ...func(*bundle)) {
+func (c *crawl) finish(v *visit, outcome schema.Outcome, why failure, more ...func(*bundle)) {
 	v.fetch.Outcome = outcome
-	v.fetch.Error = bounded(failure)
+	v.fetch.Error, v.fetch.ErrorDetail = bounded(why.phrase), bounded(why.detail)
 	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
 	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links, settle: func() {
 		c.mu.Lock()
@@ -195,17 +195,20 @@ func (v *visit) judge(r robots.Verdict) {
 	v.fetch.RobotsAllowed, v.fetch.RobotsRule = &allowed, r.Rule
 }
 
-// note takes a request that was sent for the visit into its row.
+// note takes a request that was made for the visit into its row.
 func (v *visit) note(s *sent) {
+	if s.recorded() {
+		v.requests = append(v.requests, s.row)
+	}
 	if s.at.IsZero() {
 		return
 	}
-	v.requests = append(v.requests, s.row)
 	if len(v.met) == 0 || v.tries > 1 {
 		v.fetch.Attempts++ // a redirect's hop is none, its repetition is
 	}
 	v.fetch.FetchedAt = s.at.UnixMilli()
-	v.fetch.TotalMS = s.row.TotalMS
+	total := s.row.TotalMS
+	v.fetch.TotalMS, v.fetch.TotalUS = &total, s.row.TotalUS
 	v.fetch.WireBytes += s.x.BytesIn
 	if s.x.Status == 0 {
 		return
@@ -215,7 +218,7 @@ func (v *visit) note(s *sent) {
 	v.fetch.MimeType = strings.Clone(mediaType(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
 	v.fetch.ETag, v.fetch.LastModified = validators(s.x)
 	v.fetch.Truncated = truncation(s.x)
-	v.fetch.RetryAfterMS = s.retryAfter.Milliseconds()
+	v.fetch.RetryAfterMS = s.retryMS
 }
 
 // maxValidator bounds an ETag or a Last-Modified that is kept, in bytes; a longer

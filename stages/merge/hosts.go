@@ -26,7 +26,7 @@ type hosts struct {
 // hostState is a host's row in the making.
 type hostState struct {
 	row         schema.Host
-	latency     int64 // sum of times to first byte, milliseconds
+	latency     int64 // sum of times to first byte, microseconds
 	answers     int64 // requests that had one
 	rules       bool  // a robots.txt of it was read
 	unreachable bool  // a robots.txt of it could not be had
@@ -137,36 +137,58 @@ func (h *hosts) requested(q *schema.Request) {
 		return
 	}
 	r := &s.row
-	r.Requests++
-	r.Bytes += q.BytesReceived
-	r.DelayMS = q.DelayMS
-	if r.FirstRequest == 0 {
-		r.FirstRequest = q.Start
+	// Segments of format 1 have no times in microseconds, no rows of attempts that got
+	// no connection, and null for a delay of 0.
+	old := q.TotalUS == nil
+	if sent := old || q.BytesSent > 0; sent {
+		r.Requests++
+		if r.FirstRequest == 0 {
+			r.FirstRequest = q.Start
+		}
+		r.LastRequest = q.Start
+		s.seeRobots(q)
 	}
-	r.LastRequest = q.Start
+	r.Bytes += q.BytesReceived
+	if r.DelayMS = nil; !old || q.DelayMS > 0 {
+		delay := q.DelayMS
+		r.DelayMS = &delay
+	}
 	if q.Status != 0 {
-		s.latency += q.FirstByteMS
+		s.latency += firstByte(q)
 		s.answers++
 	}
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	switch q.Purpose {
-	case schema.ForRobots:
-		s.asked = true
-		r.RobotsAt = q.Start
-	case schema.ForProbe:
-		// The breaker opened before the first of a run of probes.
-		if s.lastPurpose != schema.ForProbe {
-			r.BreakerEvents++
-		}
+	// The breaker opened before the first of a run of probes.
+	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
+		r.BreakerEvents++
 	}
 	s.lastPurpose = q.Purpose
+}
+
+// seeRobots takes what a request that was sent says of its host's robots.txt.
+func (s *hostState) seeRobots(q *schema.Request) {
+	if q.Purpose == schema.ForRobots {
+		s.asked = true
+		s.row.RobotsAt = q.Start
+	}
 	s.asked = s.asked || q.RobotsFile != "" // if not in this round, in one before
 	if q.RobotsDigest != "" {
 		s.rules = true
 		s.inForce.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
 	}
+}
+
+// firstByte is the time to the first byte of an answer, microseconds.
+func firstByte(q *schema.Request) int64 {
+	switch {
+	case q.FirstByteUS != nil:
+		return *q.FirstByteUS
+	case q.FirstByteMS != nil:
+		return *q.FirstByteMS * 1000
+	}
+	return 0
 }
 
 // finish derives what only the whole tells.
@@ -182,7 +204,7 @@ func (s *hostState) finish() *schema.Host {
 		r.RobotsState = "none"
 	}
 	if s.answers > 0 {
-		r.LatencyMS = float64(s.latency) / float64(s.answers)
+		r.LatencyMS = float64(s.latency) / 1000 / float64(s.answers)
 	}
 	if s.suspended && r.BreakerEvents == 0 {
 		r.BreakerEvents = 1 // and no probe was sent before the window closed

@@ -431,8 +431,8 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 		fetches:  []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, a+"2", schema.Timeout, 0), denied, fetch(t, c, schema.HostSuspended, 0)},
 		captures: map[string][]schema.Capture{"robotstxt": {robots}},
 		requests: []schema.Request{
-			{Purpose: schema.ForRobots, URL: a + "robots.txt", Host: "a.example.org", Start: 10, Status: 200, FirstByteMS: 4, BytesReceived: 100},
-			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 20, Status: 200, FirstByteMS: 8, BytesReceived: 900,
+			{Purpose: schema.ForRobots, URL: a + "robots.txt", Host: "a.example.org", Start: 10, Status: 200, FirstByteMS: new(int64(4)), BytesReceived: 100},
+			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 20, Status: 200, FirstByteMS: new(int64(8)), BytesReceived: 900,
 				Address: "192.0.2.1:443", DelayMS: 2000, RobotsDigest: "ROBOTS"},
 			{Purpose: schema.ForPage, URL: a + "2", Host: "a.example.org", Start: 30, Error: "timeout"},
 			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 40, Error: "timeout"},
@@ -441,10 +441,33 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 		},
 	})
 	want := []schema.Host{
-		{Host: "a.example.org", Domain: "example.org", RobotsState: "rules", RobotsDigest: "ROBOTS", RobotsAt: 10, DelayMS: 4000, Planned: 2, Fetched: 1,
+		{Host: "a.example.org", Domain: "example.org", RobotsState: "rules", RobotsDigest: "ROBOTS", RobotsAt: 10, DelayMS: new(int64(4000)), Planned: 2, Fetched: 1,
 			FailedTimeout: 1, Requests: 5, Bytes: 1000, LatencyMS: 6, BreakerEvents: 1, Address: "192.0.2.1", FirstRequest: 10, LastRequest: 50},
 		{Host: "b.example.org", Domain: "example.org", RobotsState: "unreachable", Planned: 1, RobotsDenied: 1},
 		{Host: "c.example.org", Domain: "example.org", Planned: 1, Other: 1, BreakerEvents: 1},
+	}
+	if d := cmp.Diff(want, rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "")); d != "" {
+		t.Error(d)
+	}
+}
+
+// A row of requests without a byte sent tells why there was no connection; hosts count
+// what was sent. Rows of format 1 have no microseconds.
+func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
+	took := func(us int64) *int64 { return &us }
+	w := newWorld(t, []string{a, b}, segment{
+		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, b, schema.ConnectError, 0)},
+		requests: []schema.Request{
+			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 10, TotalUS: took(90), ErrorClass: "timeout", DelayMS: 7, Address: "192.0.2.9:80"},
+			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 20, Status: 200, FirstByteMS: took(0), FirstByteUS: took(250), TotalUS: took(400), BytesSent: 80},
+			{Purpose: schema.ForPage, URL: a, Host: "a.example.org", Start: 30, Status: 200, FirstByteMS: took(0), FirstByteUS: took(750), TotalUS: took(900), BytesSent: 80},
+			{Purpose: schema.ForRobots, URL: b + "robots.txt", Host: "b.example.org", Start: 15, TotalUS: took(100), ErrorClass: "connect_error", DelayMS: 2000},
+		},
+	})
+	want := []schema.Host{
+		{Host: "a.example.org", Domain: "example.org", RobotsState: "", DelayMS: took(0), Planned: 1, Fetched: 1,
+			Requests: 2, LatencyMS: 0.5, Address: "192.0.2.9", FirstRequest: 20, LastRequest: 30},
+		{Host: "b.example.org", Domain: "example.org", DelayMS: took(2000), Planned: 1, FailedConnect: 1},
 	}
 	if d := cmp.Diff(want, rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "")); d != "" {
 		t.Error(d)

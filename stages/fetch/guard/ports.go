@@ -16,12 +16,15 @@ var badPorts = []uint16{
 	6669, 6679, 6697, 10080,
 }
 
+// ErrPort is the ErrAddressBlocked of a port.
+var ErrPort = fmt.Errorf("%w: port of another protocol", ErrAddressBlocked)
+
 // CheckPort refuses WHATWG's bad ports with an error that wraps
 // ErrAddressBlocked. No setting allows them; only a target that connect_to
 // names is not asked.
 func CheckPort(port uint16) error {
 	if _, bad := slices.BinarySearch(badPorts, port); bad {
-		return fmt.Errorf("%w: port %d belongs to another protocol (WHATWG bad port); only a fetch.connect_to target may use it", ErrAddressBlocked, port)
+		return fmt.Errorf("%w: %d is one of WHATWG's bad ports; only a fetch.connect_to target may use it", ErrPort, port)
 	}
 	return nil
 }

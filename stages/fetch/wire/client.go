@@ -135,14 +135,14 @@ func (c *Client) Close() { c.idle.close() }
 // anything: the addresses its host has (from the cache if known; several, in
 // the order they would be tried) and the route. Only addresses that the guard
 // lets pass are returned; with a proxy that resolves names itself there are
-// none.
-func (c *Client) Locate(ctx context.Context, rawURL string) ([]netip.AddrPort, Route, error) {
+// none. dns is Timing.DNS.
+func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route Route, dns time.Duration, err error) {
 	t, err := parseTarget(rawURL)
 	if err != nil {
-		return nil, "", &Error{Kind: ErrInvalid, Phase: PhaseRequest, Err: err}
+		return nil, "", 0, &Error{Kind: ErrInvalid, Phase: PhaseRequest, Err: err}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeouts.Connect, errTimedOut)
 	defer cancel()
 	l, err := c.locate(ctx, t)
-	return l.addrs, l.route, err
+	return l.addrs, l.route, l.dns, err
 }

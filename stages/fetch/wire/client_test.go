@@ -212,20 +212,22 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 		url  string
 		want error
 		text string
+
+		phrase string
 	}{
-		{"refused", refused, "http://host.test/", ErrConnect, "refused"},
-		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80"},
-		{"closed after the request", reading(func(net.Conn) {}), "http://host.test/", ErrDisconnect, ""},
-		{"reset after the request", reading(reset), "http://host.test/", ErrDisconnect, "reset"},
+		{"refused", refused, "http://host.test/", ErrConnect, "refused", "connection refused"},
+		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or reset: the system decides
+		{"closed after the request", reading(func(net.Conn) {}), "http://host.test/", ErrDisconnect, "", "connection closed before a response"},
+		{"reset after the request", reading(reset), "http://host.test/", ErrDisconnect, "reset", "connection reset before a response"},
 		{"reset in the head", reading(func(c net.Conn) {
 			c.Write([]byte("HTTP/1.1 200 OK\r\nX-A"))
 			reset(c)
-		}), "http://host.test/", ErrDisconnect, ""},
-		{"TLS asked of plain HTTP", rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) { c.Write([]byte(okHead)) }), "https://host.test/", ErrTLS, "tls https://host.test:443"},
-		{"no http URL", refused, "ftp://host.test/", ErrInvalid, "ftp"},
-		{"no host", refused, "http:///x", ErrInvalid, "host"},
-		{"port out of range", refused, "http://host.test:65536/", ErrInvalid, "port"},
-		{"number that is no address", refused, "http://1.2.3.4.5/", ErrInvalid, "IPv4"},
+		}), "http://host.test/", ErrDisconnect, "", "connection reset before a response"},
+		{"TLS asked of plain HTTP", rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) { c.Write([]byte(okHead)) }), "https://host.test/", ErrTLS, "tls https://host.test:443", "no TLS server"},
+		{"no http URL", refused, "ftp://host.test/", ErrInvalid, "ftp", "invalid request"},
+		{"no host", refused, "http:///x", ErrInvalid, "host", "invalid request"},
+		{"port out of range", refused, "http://host.test:65536/", ErrInvalid, "port", "invalid request"},
+		{"number that is no address", refused, "http://1.2.3.4.5/", ErrInvalid, "IPv4", "invalid request"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -236,6 +238,10 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 			var e *Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%T is no *Error", err)
+			}
+			phrase, detail := e.Words()
+			if tt.phrase != "" && phrase != tt.phrase || strings.Contains(detail, phrase) || tt.want != ErrInvalid && !strings.Contains(detail, "host.test") {
+				t.Errorf("in words %q and %q, want %q", phrase, detail, tt.phrase)
 			}
 			if x.Timing.Total <= 0 || x.Status != 0 || x.PayloadDigest != "" || len(x.Body) != 0 {
 				t.Errorf("exchange %+v", x)
@@ -276,7 +282,7 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 			t.Errorf("%s: something was written", url)
 		}
 	}
-	if _, err := get(t, strict, "http://rebound.test:25/"); !errors.Is(err, ErrAddressBlocked) || !strings.Contains(err.Error(), "port 25") {
+	if _, err := get(t, strict, "http://rebound.test:25/"); !errors.Is(err, ErrAddressBlocked) || !strings.Contains(err.Error(), "25 is one of WHATWG's bad ports") {
 		t.Errorf("port 25: %v", err)
 	}
 

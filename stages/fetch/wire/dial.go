@@ -49,8 +49,7 @@ func (c *Client) locate(ctx context.Context, t target) (location, error) {
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, blocked(t, err)
 	}
-	begin := c.cfg.Now()
-	addrs, err := c.addresses(ctx, t, host, port, named || c.proxy != nil && c.cfg.Guard.AllowsPrivate())
+	addrs, err := c.addresses(ctx, t, &l, host, port, named || c.proxy != nil && c.cfg.Guard.AllowsPrivate())
 	if err == nil && c.proxy != nil {
 		l.addrs = addrs
 		if t.https || l.route == RouteConnectTo {
@@ -61,13 +60,15 @@ func (c *Client) locate(ctx context.Context, t target) (location, error) {
 		}
 		// Who configures a proxy names it, wherever it is.
 		l.route, l.exempt = RouteProxy, true
-		l.dial, err = c.resolve(ctx, t, c.proxy.host, c.proxy.port)
+		l.dial, err = c.resolve(ctx, t, &l, c.proxy.host, c.proxy.port)
 	} else {
 		l.addrs, l.dial = addrs, addrs
 	}
-	l.dns = c.cfg.Now().Sub(begin)
 	return l, err
 }
+
+// since is how long a phase that happened took: never 0, which says that it did not.
+func (c *Client) since(begin time.Time) time.Duration { return max(c.cfg.Now().Sub(begin), 1) }
 
 func blocked(t target, err error) error {
 	return &Error{Kind: ErrAddressBlocked, Phase: PhaseConnect, Host: t.origin(), Err: err}
@@ -75,14 +76,14 @@ func blocked(t target, err error) error {
 
 // addresses looks up host and keeps what the guard lets pass. With a proxy,
 // exempt targets are left for it to look up.
-func (c *Client) addresses(ctx context.Context, t target, host string, port uint16, exempt bool) ([]netip.AddrPort, error) {
+func (c *Client) addresses(ctx context.Context, t target, l *location, host string, port uint16, exempt bool) ([]netip.AddrPort, error) {
 	if exempt {
 		if c.proxy != nil {
 			return nil, nil
 		}
-		return c.resolve(ctx, t, host, port)
+		return c.resolve(ctx, t, l, host, port)
 	}
-	all, err := c.resolve(ctx, t, host, port)
+	all, err := c.resolve(ctx, t, l, host, port)
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +103,13 @@ func (c *Client) addresses(ctx context.Context, t target, host string, port uint
 
 // resolve returns the addresses of host, alternating between families and
 // beginning with the one the resolver put first (RFC 8305, 4).
-func (c *Client) resolve(ctx context.Context, t target, host string, port uint16) ([]netip.AddrPort, error) {
+func (c *Client) resolve(ctx context.Context, t target, l *location, host string, port uint16) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.AddrPort{netip.AddrPortFrom(a, port)}, nil
 	}
+	begin := c.cfg.Now()
 	addrs, err := c.dns.lookup(ctx, host)
+	l.dns += c.since(begin)
 	if err != nil {
 		return nil, c.connectError(ctx, PhaseDNS, t, netip.AddrPort{}, ErrDNS, err)
 	}
@@ -140,13 +143,13 @@ func (c *Client) connect(ctx context.Context, t target, x *Exchange) (*conn, err
 	}
 	begin := c.cfg.Now()
 	nc, addr, err := c.race(ctx, l)
-	x.Timing.Connect, x.Addr = c.cfg.Now().Sub(begin), addr
+	x.Timing.Connect, x.Addr = c.since(begin), addr
 	if err != nil {
 		return nil, c.connectError(ctx, PhaseConnect, t, addr, ErrConnect, err)
 	}
 	if l.tunnel != "" {
 		err = c.proxy.tunnel(ctx, nc, l.tunnel)
-		x.Timing.Connect = c.cfg.Now().Sub(begin)
+		x.Timing.Connect = c.since(begin)
 		if err != nil {
 			nc.Close()
 			return nil, c.connectError(ctx, PhaseProxy, t, addr, ErrConnect, err)
@@ -162,7 +165,7 @@ func (c *Client) connect(ctx context.Context, t target, x *Exchange) (*conn, err
 		cfg.ServerName = strings.TrimSuffix(t.host, ".")
 		tc := tls.Client(nc, cfg)
 		err = tc.HandshakeContext(ctx)
-		x.Timing.TLS = c.cfg.Now().Sub(begin)
+		x.Timing.TLS = c.since(begin)
 		if err != nil {
 			nc.Close()
 			return nil, c.connectError(ctx, PhaseTLS, t, addr, ErrTLS, err)

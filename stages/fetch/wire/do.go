@@ -126,7 +126,7 @@ func (e *exchanger) exchange(ctx context.Context, k *conn) (keep bool, err error
 	// A server may answer and close before it has read a request that it does
 	// not want: read what it said even if writing failed.
 	_, rerr := k.source.peek(1)
-	x.Timing.FirstByte = c.cfg.Now().Sub(x.Start)
+	x.Timing.FirstByte = c.since(x.Start)
 	if rerr != nil {
 		x.Timing.FirstByte = 0
 		if k.reused && ctx.Err() == nil && !isTimeout(rerr) {

@@ -29,10 +29,10 @@ const (
 	RouteProxy     Route = "proxy"      // Config.Proxy is the peer
 )
 
-// Timing holds how long each phase took; 0 for a phase that did not happen, as
-// on a kept connection.
+// Timing holds how long each phase took: 1 ns or more, and 0 for a phase that did
+// not happen, as on a kept connection or for a host that is an address.
 type Timing struct {
-	DNS       time.Duration // waiting for an answer, the cache's included
+	DNS       time.Duration // waiting for answers, the cache's included
 	Connect   time.Duration // TCP, all attempts until one succeeded, and CONNECT
 	TLS       time.Duration
 	FirstByte time.Duration // from the request's first byte written to the response's first byte read

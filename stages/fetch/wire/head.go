@@ -18,9 +18,14 @@ const (
 )
 
 // protocolError is a reason why nothing can be made of a response.
-type protocolError string
+type protocolError struct{ phrase, detail string }
 
-func (e protocolError) Error() string { return string(e) }
+func (e protocolError) Error() string {
+	if e.detail == "" {
+		return e.phrase
+	}
+	return e.phrase + ": " + e.detail
+}
 
 // message reads one response from a source into an exchange.
 type message struct {
@@ -57,7 +62,7 @@ func (m *message) readHead() error {
 		}
 		switch s := m.x.Status; {
 		case s == 101:
-			return protocolError("101 Switching Protocols, which was not asked for")
+			return protocolError{"protocol switch that was not asked for", "101 Switching Protocols"}
 		case s > 199:
 			return nil
 		case !m.headEnded:
@@ -69,11 +74,11 @@ func (m *message) readHead() error {
 		}
 		m.x.RawHead = m.x.RawHead[:0]
 	}
-	return protocolError(fmt.Sprintf("more than %d interim responses", maxInterim))
+	return protocolError{"too many interim responses", fmt.Sprintf("more than %d", maxInterim)}
 }
 
 func errHeadTooLong(n int) error {
-	return protocolError(fmt.Sprintf("response head longer than %d bytes", n))
+	return protocolError{"response head too long", fmt.Sprintf("longer than %d bytes", n)}
 }
 
 // readOneHead reads one head, interim or final, of at most budget bytes.
@@ -146,7 +151,7 @@ func (m *message) recogniseHead() (headKind, error) {
 			break
 		}
 		if skipped++; skipped > 64 {
-			return 0, protocolError("nothing but empty lines")
+			return 0, protocolError{"nothing but empty lines", ""}
 		}
 		s.discard(1)
 		m.x.warn(WarnLeadingBytes)
@@ -172,7 +177,7 @@ func (m *message) recogniseHead() (headKind, error) {
 		return statusLine, nil
 	}
 	if reason := foreign(b); reason != "" {
-		return 0, protocolError(reason)
+		return 0, protocolError{reason, ""}
 	}
 	if b, err = s.peekLine(512); err != nil && err != io.EOF {
 		return 0, err
@@ -183,7 +188,7 @@ func (m *message) recogniseHead() (headKind, error) {
 	if isText(b) {
 		return noHead, nil
 	}
-	return 0, protocolError(fmt.Sprintf("no HTTP response: begins with %.20q", b))
+	return 0, protocolError{"no HTTP response", fmt.Sprintf("begins with %.20q", b)}
 }
 
 // peekLine returns what there is up to a line feed, or n bytes, or the end.

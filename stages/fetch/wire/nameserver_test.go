@@ -161,7 +161,7 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 				t.Fatal(cerr)
 			}
 			defer c.Close()
-			if _, _, err := c.Locate(t.Context(), "http://host.test/"); tt.addrs == 0 && !errors.Is(err, ErrDNS) {
+			if _, _, _, err := c.Locate(t.Context(), "http://host.test/"); tt.addrs == 0 && !errors.Is(err, ErrDNS) {
 				t.Errorf("classed as %v", err)
 			}
 		})

@@ -77,7 +77,7 @@ func (m *message) parseStatusLine(line string, complete bool) error {
 	}
 	var ok bool
 	if x.Status, ok = statusCode(code[:n]); !ok {
-		return protocolError(fmt.Sprintf("status code %.20q is not between 100 and 999", code[:n]))
+		return protocolError{"status code out of range", fmt.Sprintf("%.20q is not between 100 and 999", code[:n])}
 	}
 	text := code[n:]
 	if len(rest) != len(code)+1 || text != "" && text[0] != ' ' {

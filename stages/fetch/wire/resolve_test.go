@@ -134,14 +134,14 @@ func TestAddressFamiliesAlternate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, route, err := c.Locate(t.Context(), "http://both.test/")
+	got, route, _, err := c.Locate(t.Context(), "http://both.test/")
 	if err != nil || route != RouteDirect {
 		t.Fatal(route, err)
 	}
 	if d := cmp.Diff("[[2606::1]:80 93.0.0.1:80 [2606::2]:80 [2606::3]:80]", fmt.Sprint(got)); d != "" {
 		t.Error(d)
 	}
-	if _, _, err := c.Locate(t.Context(), "http://nowhere.test/"); !errors.Is(err, ErrNXDomain) || !errors.Is(err, ErrDNS) {
+	if _, _, _, err := c.Locate(t.Context(), "http://nowhere.test/"); !errors.Is(err, ErrNXDomain) || !errors.Is(err, ErrDNS) {
 		t.Errorf("a name that does not exist: %v", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestNextAddressIsTriedBeforeTheFirstGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent bool
 		want   time.Duration
-	}{"silent": {true, attemptDelay}, "refused": {false, 0}} {
+	}{"silent": {true, attemptDelay}, "refused": {false, 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				bad, good := netip.MustParseAddr("2606::1"), netip.MustParseAddr("93.0.0.1")

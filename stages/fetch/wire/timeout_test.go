@@ -126,6 +126,9 @@ func TestEveryWaitIsBounded(t *testing.T) {
 				if !errors.As(err, &e) || e.Kind != ErrTimeout || e.Phase != tt.phase {
 					t.Errorf("error %v, want a timeout in phase %s", err, tt.phase)
 				}
+				if phrase, _ := e.Words(); phrase != timeoutPhrases[tt.phase] || phrase == "" {
+					t.Errorf("in words %q", phrase)
+				}
 			})
 		})
 	}

@@ -72,13 +72,14 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 		from, to   time.Duration
 		trusted    bool
 		reason     string // "" if all is well
+		phrase     string
 	}{
-		{"good", "host.test", -day, day, true, ""},
-		{"good with a final dot", "host.test.", -day, day, true, ""},
-		{"self-signed", "host.test", -day, day, false, "unknown authority"},
-		{"expired", "host.test", -2 * day, -day, true, "expired"},
-		{"not yet valid", "host.test", day, 2 * day, true, "not yet valid"},
-		{"for another host", "other.test", -day, day, true, "not other.test"},
+		{"good", "host.test", -day, day, true, "", ""},
+		{"good with a final dot", "host.test.", -day, day, true, "", ""},
+		{"self-signed", "host.test", -day, day, false, "unknown authority", "certificate signed by unknown authority"},
+		{"expired", "host.test", -2 * day, -day, true, "expired", "certificate has expired"},
+		{"not yet valid", "host.test", day, 2 * day, true, "not yet valid", "certificate is not yet valid"},
+		{"for another host", "other.test", -day, day, true, "not other.test", "certificate is for another name"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,6 +102,9 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 			if !errors.As(err, &e) || e.Kind != ErrTLS || e.Phase != PhaseTLS || !strings.Contains(err.Error(), tt.reason) || e.Temporary() {
 				t.Errorf("error %v, want a TLS error with %q", err, tt.reason)
 			}
+			if phrase, detail := e.Words(); phrase != tt.phrase || !strings.Contains(detail, tt.host) {
+				t.Errorf("in words %q and %q, want %q", phrase, detail, tt.phrase)
+			}
 			if x.BytesOut != 0 {
 				t.Error("the request was sent")
 			}
@@ -108,16 +112,28 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 	}
 }
 
+// readHello takes a ClientHello off the connection, so that closing it sends no reset.
+func readHello(r *bufio.Reader) {
+	var header [5]byte
+	if _, err := io.ReadFull(r, header[:]); err == nil {
+		_, _ = r.Discard(int(header[3])<<8 | int(header[4]))
+	}
+}
+
 func TestBrokenHandshakesAreTLSErrors(t *testing.T) {
-	for name, handle := range map[string]func(net.Conn, *bufio.Reader, int){
-		"closed": func(c net.Conn, r *bufio.Reader, _ int) { r.ReadByte() },
-		"reset":  func(c net.Conn, r *bufio.Reader, _ int) { r.ReadByte(); reset(c) },
-		"alert":  func(c net.Conn, _ *bufio.Reader, _ int) { io.WriteString(c, "\x15\x03\x01\x00\x02\x02\x28") },
+	for phrase, handle := range map[string]func(net.Conn, *bufio.Reader, int){
+		"connection closed in the TLS handshake": func(c net.Conn, r *bufio.Reader, _ int) { readHello(r) },
+		"connection reset in the TLS handshake":  func(c net.Conn, r *bufio.Reader, _ int) { r.ReadByte(); reset(c) },
+		"TLS alert: handshake failure":           func(c net.Conn, _ *bufio.Reader, _ int) { io.WriteString(c, "\x15\x03\x01\x00\x02\x02\x28") },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(phrase, func(t *testing.T) {
 			_, err := get(t, clientTo(t, rawServer(t, handle), nil), "https://host.test/")
-			if !errors.Is(err, ErrTLS) {
-				t.Errorf("error %v", err)
+			var e *Error
+			if !errors.As(err, &e) || e.Kind != ErrTLS {
+				t.Fatalf("error %v", err)
+			}
+			if got, detail := e.Words(); got != phrase {
+				t.Errorf("in words %q and %q, want %q", got, detail, phrase)
 			}
 		})
 	}

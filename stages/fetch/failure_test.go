@@ -1,0 +1,103 @@
+package fetch
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// What got no connection is a row of requests with class, words and time, and says
+// that nothing was sent; two hosts that failed alike say the same words.
+func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		down := map[string]struct {
+			err    error
+			class  schema.Outcome
+			phrase string
+			took   time.Duration
+		}{
+			"one.example":   {refused, schema.ConnectError, "connection refused", 3 * time.Millisecond},
+			"two.example":   {refused, schema.ConnectError, "connection refused", 3 * time.Millisecond},
+			"gone.example":  {&net.DNSError{Err: "no such host", Name: "gone.example", IsNotFound: true}, schema.DNSError, "no such host", 0},
+			"lame.example":  {&net.DNSError{Err: "server misbehaving", Name: "lame.example", Server: "192.0.2.53:53"}, schema.DNSError, "name server failure", 0},
+			"old.example":   {x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026 is after 2025"}, schema.ConnectError, "no connection", 3 * time.Millisecond},
+			"quiet.example": {nil, schema.Timeout, "connecting timed out", 10 * time.Second},
+		}
+		urls := []string{"http://good.example/a", "http://good.example/b"}
+		for h := range down {
+			urls = append(urls, "http://"+h+"/")
+		}
+		l := newLab(t, page, urls...)
+		l.cfg.Retries.Robots, l.cfg.Retries.Timeout, l.cfg.Retries.DNS = 0, 0, 0
+		for h, d := range down {
+			if d.class == schema.DNSError {
+				l.web.down[h] = d.err
+			}
+		}
+		l.tune = func(c *wire.Config) {
+			l.web.tune(c)
+			c.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+				d, failing := down[l.web.nameOf(addr.Addr())]
+				if !failing {
+					return l.web.dial(ctx, addr)
+				}
+				if d.err == nil {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				time.Sleep(d.took)
+				return nil, d.err
+			}
+		}
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.checkPace(r)
+		seen := map[string]int{}
+		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+			seen[q.Host]++
+			want, failing := down[q.Host]
+			if !failing {
+				// The bubble's clock stands still while the server answers.
+				if q.FirstByteMS == nil || *q.FirstByteMS != 0 || q.FirstByteUS == nil || q.TotalUS == nil || q.TLSMS != nil || q.BytesSent == 0 {
+					t.Errorf("%s: times %v %v %v %v", q.URL, q.FirstByteMS, q.FirstByteUS, q.TotalUS, q.TLSMS)
+				}
+				if fresh := q.Purpose == schema.ForRobots; fresh != (q.ConnectMS != nil) || fresh != (q.ConnectUS != nil) {
+					t.Errorf("%s: connect %v, %v; the connection was kept after robots.txt", q.URL, q.ConnectMS, q.ConnectUS)
+				}
+				continue
+			}
+			if q.ErrorClass != string(want.class) || q.Error != want.phrase || !strings.Contains(q.ErrorDetail, q.Host) || q.BytesSent != 0 || q.GapMS != nil {
+				t.Errorf("%s: %s, %q, %q, %d bytes sent", q.URL, q.ErrorClass, q.Error, q.ErrorDetail, q.BytesSent)
+			}
+			if q.Start == 0 || q.TotalMS != want.took.Milliseconds() || q.TotalUS == nil || *q.TotalUS != want.took.Microseconds() {
+				t.Errorf("%s: began at %d and took %d ms (%v µs), want %v", q.URL, q.Start, q.TotalMS, q.TotalUS, want.took)
+			}
+			if lookedUp := want.class == schema.DNSError; lookedUp == (q.ConnectMS != nil) || q.DNSMS == nil {
+				t.Errorf("%s: looked up in %v ms, connected in %v ms", q.URL, q.DNSMS, q.ConnectMS)
+			}
+		}
+		for u, f := range l.outcomes(r) {
+			want, failing := down[f.Host]
+			if failing && (f.Error != "robots.txt: "+want.phrase || !strings.Contains(f.ErrorDetail, f.Host) || f.Attempts != 0) {
+				t.Errorf("%s: %q, %q after %d attempts", u, f.Error, f.ErrorDetail, f.Attempts)
+			}
+			if failing && seen[f.Host] != 1 {
+				t.Errorf("%s has %d rows of requests", f.Host, seen[f.Host])
+			}
+		}
+	})
+}
