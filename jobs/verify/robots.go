@@ -289,7 +289,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 // deniedRedirect reads, from error_detail, where a redirect led that robots.txt denied,
 // and the rule. Rows of format 1 have both in error. Text that was cut is not read.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
-	if detail == "" {
+	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
 			return "", "", false
 		}
