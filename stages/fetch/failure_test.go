@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -20,7 +19,7 @@ import (
 // What got no connection is a row of requests with class, words and time, and says
 // that nothing was sent; two hosts that failed alike say the same words.
 func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 		down := map[string]struct {
 			err    error
