@@ -63,7 +63,7 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 						rule := f.RobotsRule
 						if how == "redirected" {
 							f = outcomes[fmt.Sprintf("http://a.com/to-%d", i)]
-							_, rule, _ = strings.Cut(f.Error, ": ")
+							_, rule, _ = strings.Cut(f.ErrorDetail, ": ")
 						}
 						switch {
 						case reading == robots.Every && (sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule):
