@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ type asked struct {
 	DelayMS int64  `parquet:"delay_ms"`
 	Rule    string `parquet:"robots_rule"`
 	Digest  string `parquet:"robots_digest"`
+
+	PlannedURL string `parquet:"planned_url"`
 
 	// where the answer that says what is in force lies
 	File   string `parquet:"robots_warc_filename"`
@@ -87,6 +90,11 @@ func (a *audit) checkRobots(ctx context.Context, r *round, n int) error {
 	}
 	j := judge{audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, ""))}
 	j.object = keys[0]
+	if r.reading == robots.Every {
+		if j.spellings, err = a.loadSpellings(ctx, r, n, keys, files.canon); err != nil {
+			return a.skip(err, 2, obeyed, r)
+		}
+	}
 	if err := a.skip(j.requests(ctx, rows), 2, obeyed, r); err != nil {
 		return err
 	}
@@ -100,10 +108,11 @@ func (a *audit) checkRobots(ctx context.Context, r *round, n int) error {
 // judge compares rows with what robots.txt files say.
 type judge struct {
 	*audit
-	round  *round
-	files  *robotsFiles
-	agent  string // product token
-	object string // that the rows are of
+	round     *round
+	files     *robotsFiles
+	agent     string     // product token
+	spellings *spellings // nil: none are asked for
+	object    string     // that the rows are of
 
 	origin string                   // that rules are kept of: rows come by host
 	rules  map[string]*robots.Group // by where the record lies
@@ -160,11 +169,16 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	if err != nil || !ok {
 		return false, err
 	}
-	switch v := rules.Verdict(robots.Google, q.URL); {
+	switch v := rules.Verdict(j.round.reading, q.URL, j.spellings.of(q)...); {
+	case !v.Allowed && v.Spelling != "":
+		j.wrong(obeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
 	case !v.Allowed:
 		j.wrong(obeyed, q.URL, "it was requested though %s denied it: %q in line %d", file, v.Rule, v.Line)
 	case v.Rule != q.Rule:
 		j.wrong(obeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
+	}
+	if now := rules.Verdict(robots.Every, q.URL); j.round.reading != robots.Every && !now.Allowed {
+		j.deniedNow(j.round.number, q.URL, now.Rule)
 	}
 	d, limited := rules.Delay()
 	if limited && q.DelayMS < d.Milliseconds() {
@@ -174,6 +188,21 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 		})
 	}
 	return limited, nil
+}
+
+// deniedNow notes a request that only today's reading of robots.txt denies.
+func (a *audit) deniedNow(round int, url, rule string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d := a.denied[round]
+	if d == nil {
+		d = &deniedNow{url: strings.Clone(url), rule: rule}
+		a.denied[round] = d
+	}
+	d.requests++
+	if url < d.url {
+		d.url, d.rule = strings.Clone(url), rule
+	}
 }
 
 // staleSlack is by how much the clocks of two machines may differ.
@@ -269,7 +298,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 			j.wrong(verdicts, f.URL, "robots.txt denied it, but its outcome is %s", f.Outcome)
 			continue
 		}
-		if err := j.verdict(ctx, f.URL, f.URL, *f.Allowed, f.Rule); err != nil {
+		if err := j.verdict(ctx, f.URL, f.URL, "", *f.Allowed, f.Rule); err != nil {
 			return err
 		}
 		if !denied || !*f.Allowed {
@@ -277,7 +306,11 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 		}
 		// The planned URL was allowed, and a redirect led to one that is not.
 		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
-			if err := j.verdict(ctx, f.URL, target, false, rule); err != nil {
+			key, spelling, err := j.files.canon.Spelled(target, "")
+			if err != nil {
+				key.URL = target
+			}
+			if err := j.verdict(ctx, f.URL, key.URL, spelling, false, rule); err != nil {
 				return err
 			}
 		}
@@ -300,8 +333,16 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// verdict looks for a robots.txt of the URL's origin that gives this verdict.
-func (j *judge) verdict(ctx context.Context, row, url string, allowed bool, rule string) error {
+// verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling
+// is that of a redirect to it; "": as url.
+func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
+	var all []string
+	if j.spellings != nil {
+		all = j.spellings.planned[url]
+	}
+	if spelling != "" {
+		all = append(slices.Clip(all), spelling)
+	}
 	origin := originOf(url)
 	answers, err := j.files.all(ctx, origin)
 	if err != nil {
@@ -313,7 +354,7 @@ func (j *judge) verdict(ctx context.Context, row, url string, allowed bool, rule
 		if err != nil || !ok {
 			return err
 		}
-		v := rules.Verdict(robots.Google, url)
+		v := rules.Verdict(j.round.reading, url, all...)
 		if v.Allowed == allowed && v.Rule == rule {
 			return nil
 		}

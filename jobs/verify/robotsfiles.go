@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages/fetch"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -214,11 +215,7 @@ func (s *robotsFiles) target(ctx context.Context, f *robotsAnswer) (string, erro
 		return "", err
 	}
 	defer x.Release()
-	location, there := x.Header.Lookup("Location")
-	if !there || strings.TrimSpace(location) == "" {
-		return "", nil
-	}
-	k, err := s.canon.Canonical(wire.Text(location), f.URL)
+	k, _, err := fetch.Location(s.canon, x, f.URL)
 	if err != nil {
 		return "", nil //nolint:nilerr // it leads nowhere
 	}

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // documents is the check that crawl, plans, starts, inputs, results and seals can
@@ -212,11 +213,27 @@ func (a *audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	return r, a.checkSealed(r)
 }
 
+// readingOf is how the round read robots.txt: as start.json of the round that fetched
+// says.
+func (a *audit) readingOf(ctx context.Context, r *round, start *manifest.Start) (robots.Reading, error) {
+	if of := a.fetchedIn(); of != r.crawl {
+		var fetched manifest.Start
+		_, ok, err := a.document(ctx, r.number, layout.Start(of, r.number), &fetched, false)
+		if err != nil || ok {
+			return robots.ReadingOf(fetched.Format), err
+		}
+	}
+	return robots.ReadingOf(start.Format), nil
+}
+
 // loadPlan finds the plan of the round that counts.
 func (a *audit) loadPlan(ctx context.Context, r *round) (started bool, err error) {
 	var start manifest.Start
 	_, started, err = a.document(ctx, r.number, layout.Start(r.crawl, r.number), &start, false)
 	if err != nil {
+		return started, err
+	}
+	if r.reading, err = a.readingOf(ctx, r, &start); err != nil {
 		return started, err
 	}
 	id := start.Plan

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // Options say what is audited and how thoroughly.
@@ -80,6 +81,7 @@ type round struct {
 	crawl   string
 	number  int
 	plan    *manifest.Plan
+	reading robots.Reading                      // of robots.txt, as the round began with it
 	sealed  *manifest.Sealed                    // nil: not sealed
 	results map[stages.Stage][]*manifest.Result // by partition; nil where there is none that can be read
 	digests map[stages.Stage][]string           // SHA-256 of these results
@@ -105,7 +107,15 @@ type audit struct {
 	settled bool            // broken does not change any more
 	met     map[faulty]bool // reported by a check of its own
 	others  map[otherMaker]int64
+	denied  map[int]*deniedNow // by round
 	notes   []string
+}
+
+// deniedNow are requests of a round that its reading of robots.txt allowed and today's
+// would not.
+type deniedNow struct {
+	requests  int64
+	url, rule string // of the least URL
 }
 
 // otherMaker is a version of crawlbatch that made parts of a round.
@@ -130,7 +140,7 @@ func newAudit(o Options) *audit {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, met: map[faulty]bool{}, others: map[otherMaker]int64{}}
+	return &audit{Options: o, found: map[list][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, met: map[faulty]bool{}, others: map[otherMaker]int64{}, denied: map[int]*deniedNow{}}
 }
 
 // note counts what a check looked at. Noting 0 has a check listed that may find
@@ -252,6 +262,10 @@ func (a *audit) summary() *Report {
 	for m, n := range a.others { // sorted below
 		r.Notes = append(r.Notes, fmt.Sprintf("round %d, %s: not looked at: tasks whose inputs give this crawlbatch %s other bytes: %d, made by %s: check with that crawlbatch",
 			m.round, recomputeCheck, a.Version, n, m.version))
+	}
+	for n, d := range a.denied { // sorted below
+		r.Notes = append(r.Notes, fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: %d, such as %s by %q",
+			n, obeyed, d.requests, d.url, d.rule))
 	}
 	slices.Sort(r.Notes)
 	return r

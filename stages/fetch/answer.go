@@ -149,12 +149,8 @@ func nowhere(err error) failure {
 
 var errNoLocation = errors.New("redirect without a Location")
 
-// location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
-func (c *crawl) location(x *wire.Exchange, base string) (urlkey.Key, string, error) {
-	return locationOf(c.canon, x, base)
-}
-
-func locationOf(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
+// Location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
+func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
 	for loc := range x.Header.Values("Location") {
 		if strings.TrimSpace(loc) != "" {
 			return canon.Spelled(locationText(loc), base)
@@ -186,7 +182,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		t.Done(polite.Result{Class: polite.Success})
 		c.finish(v, o, why)
 	}
-	target, spelled, err := c.location(s.x, v.key.URL)
+	target, spelled, err := Location(c.canon, s.x, v.key.URL)
 	if err == nil {
 		target = own(target)
 		s.redirect = target.URL

@@ -78,7 +78,7 @@ func locator(t testing.TB) *crawl {
 func TestLocationsLeadWhereBrowsersGo(t *testing.T) {
 	c := locator(t)
 	for _, tt := range oddLocations {
-		k, _, err := c.location(locationHeader(tt.values), "http://a.example/d/p?q=1")
+		k, _, err := Location(c.canon, locationHeader(tt.values), "http://a.example/d/p?q=1")
 		if k.URL != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s: %q, %v; want %q", tt.name, k.URL, err, tt.want)
 		}
@@ -96,7 +96,7 @@ func FuzzLocation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, values string) {
 		c := locator(t)
-		k, _, err := c.location(locationHeader(strings.Split(values, "\n")), "https://www.a.example/d/p?q=1")
+		k, _, err := Location(c.canon, locationHeader(strings.Split(values, "\n")), "https://www.a.example/d/p?q=1")
 		if err != nil {
 			if k.URL != "" || errors.Is(err, errNoLocation) != (strings.TrimSpace(values) == "") {
 				t.Fatalf("%q, %v", k.URL, err)

@@ -193,7 +193,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 		}
 	}
 	if s.err == nil && redirects(s.x) {
-		if target, _, err := c.location(s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
+		if target, _, err := Location(c.canon, s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
 			o.hops++
 			o.next, o.nextAt = target.URL, target.Host
 			o.tries = 0

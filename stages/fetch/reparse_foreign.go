@@ -152,7 +152,7 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 // redirected ends a URL whose response is a redirect: the target is the frontier's.
 func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
-	target, _, err := locationOf(r.canon, x, d.URL)
+	target, _, err := Location(r.canon, x, d.URL)
 	if err != nil {
 		why := nowhere(err)
 		f.Outcome, f.Error, f.ErrorDetail = schema.ProtocolError, why.phrase, bounded(why.detail)

@@ -1,0 +1,180 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// spellings are the ways other than their canonical form in which the URLs of a
+// partition were named: robots.txt had to allow each. The plan has those of planned
+// URLs; those of redirects' targets are read again from the stored answers. In memory
+// are those that differ, and some 150 bytes for each redirect that was followed.
+type spellings struct {
+	planned map[string][]string
+	chains  map[string][]hop // by planned URL, in the order in which they were answered
+}
+
+// hop is a redirect of a chain.
+type hop struct {
+	epoch    int32
+	start    int64
+	url      string // that redirected
+	target   string // canonical
+	spelling string // of target; "": as target
+}
+
+// before reports whether the redirect was answered before a request.
+func (h *hop) before(q *asked) bool {
+	if h.epoch != q.Epoch {
+		return h.epoch < q.Epoch
+	}
+	return h.start < q.Start || h.start == q.Start && h.url != q.URL
+}
+
+// of are the spellings of the URL that a request is for.
+func (s *spellings) of(q *asked) []string {
+	if s == nil {
+		return nil
+	}
+	all := s.planned[q.URL]
+	for _, h := range slices.Backward(s.chains[q.PlannedURL]) {
+		if !h.before(q) {
+			continue
+		}
+		if h.target == q.URL && h.spelling != "" && !slices.Contains(all, h.spelling) {
+			all = append(slices.Clip(all), h.spelling)
+		}
+		break
+	}
+	return all
+}
+
+// spelledRow is what is read of a plan.
+type spelledRow struct {
+	URL       string   `parquet:"url"`
+	Spellings []string `parquet:"spellings,list"`
+}
+
+// loadSpellings reads the spellings of a partition's URLs.
+func (a *audit) loadSpellings(ctx context.Context, r *round, n int, requests []string, canon *urlkey.Canonicalizer) (*spellings, error) {
+	s := &spellings{planned: map[string][]string{}, chains: map[string][]hop{}}
+	for row, err := range concat[spelledRow](ctx, a, []string{r.plan.Partitions[n].File.Key}) {
+		if err != nil {
+			return nil, err
+		}
+		if len(row.Spellings) > 0 {
+			s.planned[strings.Clone(row.URL)] = row.Spellings
+		}
+	}
+	for q, err := range concat[asked](ctx, a, requests) {
+		if err != nil {
+			return nil, err
+		}
+		if q.PlannedURL != "" && q.URL != q.PlannedURL {
+			s.chains[strings.Clone(q.PlannedURL)] = nil
+		}
+	}
+	if len(s.chains) == 0 {
+		return s, nil
+	}
+	answers := map[redirectAnswer]redirectOf{}
+	for q, err := range concat[asked](ctx, a, requests) {
+		if err != nil {
+			return nil, err
+		}
+		if chain, ok := s.chains[q.PlannedURL]; ok && q.Status >= 300 && q.Status < 400 {
+			url, planned := strings.Clone(q.URL), strings.Clone(q.PlannedURL)
+			answers[redirectAnswer{url, q.Start}] = redirectOf{planned, len(chain)}
+			s.chains[planned] = append(chain, hop{epoch: q.Epoch, start: q.Start, url: url})
+		}
+	}
+	files, _ := r.files(stages.FileCaptures, schema.SubsetDiagnostics, n)
+	if a.isBroken(keysOf(files)...) {
+		return s, nil
+	}
+	if err := a.followed(ctx, s, answers, keysOf(files), canon); err != nil {
+		return nil, err
+	}
+	for _, chain := range s.chains {
+		slices.SortFunc(chain, func(a, b hop) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.start, b.start)) })
+	}
+	return s, nil
+}
+
+// redirectAnswer names the answer to a request; redirectOf is its place in a chain.
+type (
+	redirectAnswer struct {
+		url   string
+		start int64
+	}
+	redirectOf struct {
+		planned string
+		hop     int
+	}
+)
+
+// redirectRecord is a stored redirect on its way through stored.Each.
+type redirectRecord struct {
+	robotsCapture
+	of redirectOf
+	to urlkey.Key
+	as string // spelling
+}
+
+// followed reads where the redirects of chains lead, from the stored answers. One that
+// cannot be read leads nowhere: checkCaptures reports it.
+func (a *audit) followed(ctx context.Context, s *spellings, answers map[redirectAnswer]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
+	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
+	defer archive.Close()
+	rows := func(yield func(*redirectRecord, error) bool) {
+		for c, err := range concat[robotsCapture](ctx, a, captures) {
+			of, ok := answers[redirectAnswer{c.URL, c.FetchTime}]
+			if (ok || err != nil) && !yield(&redirectRecord{robotsCapture: c, of: of}, err) {
+				return
+			}
+		}
+	}
+	err := stored.Each(ctx, archive, iter.Seq2[*redirectRecord, error](rows), stored.Steps[redirectRecord]{
+		Places: func(d *redirectRecord) []stored.Place {
+			return []stored.Place{{File: d.File, Offset: int64(d.Offset), Length: int64(d.Length)}}
+		},
+		Work: func(dec *stored.Decoder, d *redirectRecord, raws []stored.Raw) error {
+			rec, err := dec.Record(&raws[0], maxRedirectRecord)
+			if err != nil {
+				return nil //nolint:nilerr // damaged: see above
+			}
+			x, err := wire.Replay(rec.Block, strings.HasPrefix(d.URL, "https:"), wire.Limits{MaxBody: maxRedirectRecord})
+			if err != nil {
+				return nil //nolint:nilerr // damaged: see above
+			}
+			defer x.Release()
+			if d.to, d.as, err = fetch.Location(canon, x, d.URL); err != nil {
+				d.to = urlkey.Key{}
+			}
+			return nil
+		},
+		Emit: func(d *redirectRecord) error {
+			h := &s.chains[d.of.planned][d.of.hop]
+			h.target, h.spelling = strings.Clone(d.to.URL), strings.Clone(d.as)
+			return nil
+		},
+	})
+	if errors.Is(err, stored.ErrNoFile) {
+		return nil // checkCaptures reports it
+	}
+	return err
+}
+
+// maxRedirectRecord is how much of a redirect is read, in bytes: its head.
+const maxRedirectRecord = 1 << 20
