@@ -237,6 +237,9 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		var why failure
 		if len(v.met) == 0 {
 			v.judge(verdict)
+			if verdict.Spelling != "" {
+				why = failure{"robots.txt denies another spelling of the URL", verdict.Spelling}
+			}
 		} else {
 			why = failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
 		}

@@ -67,9 +67,11 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 						}
 						switch {
 						case reading == robots.Every && (sent > 0 || f.Outcome != schema.RobotsDenied || rule != c.rule):
-							t.Errorf("%s was sent %d times: %s by %q (%s), want it denied by %q", c.given, sent, f.Outcome, rule, f.Error, c.rule)
+							t.Errorf("%s was sent %d times: %s by %q (%s), want it denied by %q", c.given, sent, f.Outcome, rule, f.ErrorDetail, c.rule)
+						case how == "planned" && reading == robots.Every && c.rule == "Disallow: /q?z=1&a=2" && f.ErrorDetail != "http://a.com"+c.given:
+							t.Errorf("%s is denied by %q (%s), its spelling is not named", c.given, rule, f.ErrorDetail)
 						case reading == robots.Google && c.rule != "Disallow: /~ann/" && sent == 0:
-							t.Errorf("%s was not sent: %s (%s)", c.given, f.Outcome, f.Error)
+							t.Errorf("%s was not sent: %s (%s)", c.given, f.Outcome, f.ErrorDetail)
 						}
 					}
 					if l.web.count("/q?a=2&z=2") == 0 {
