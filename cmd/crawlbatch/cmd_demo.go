@@ -108,7 +108,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		}
 		defer remove()
 		seeds := filepath.Join(dir, "urls.txt")
-		if err := writeSeeds(web, seeds); err != nil {
+		if err := writeSeeds(web, seeds, true); err != nil {
 			return err
 		}
 		s, err := source.Files(seeds, nil)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +19,7 @@ type simwebOptions struct {
 	*common
 	listen string
 	seeds  string
+	force  bool // replace the file of seeds
 	log    string
 	web    simweb.Config
 	faults []string
@@ -38,7 +43,8 @@ prints; the host name decides which site answers.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address; port 0 takes a free one")
-	f.StringVar(&o.seeds, "seeds", "", "write the seed URLs to this file")
+	f.StringVar(&o.seeds, "seeds", "", "write the seed URLs to this file, once requests are answered")
+	f.BoolVar(&o.force, "force", false, "replace a --seeds file that holds something else")
 	f.StringVar(&o.log, "log", "", "write each request to this file, one JSON object a line")
 	f.Uint64Var(&o.web.Seed, "seed", o.web.Seed, "of the web")
 	f.IntVar(&o.web.Hosts, "hosts", o.web.Hosts, "number of hosts")
@@ -72,14 +78,15 @@ func runSimweb(ctx context.Context, o simwebOptions) error {
 		defer f.Close()
 		log = simweb.NewLog(0, f)
 	}
-	if o.seeds != "" {
-		if err := writeSeeds(web, o.seeds); err != nil {
-			return usageError{err}
-		}
-	}
 	ln, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return usagef("--listen %q: %v", o.listen, err)
+	}
+	defer ln.Close()
+	if o.seeds != "" {
+		if err := writeSeeds(web, o.seeds, o.force); err != nil {
+			return usageError{err}
+		}
 	}
 	host, port, _ := net.SplitHostPort(ln.Addr().String())
 	fmt.Fprintf(o.out, "serving %d hosts at %s; seeds such as %s\n", web.Hosts(), ln.Addr(), web.URL(0, 0))
@@ -94,16 +101,30 @@ func bracket(host string) string {
 	return host
 }
 
-func writeSeeds(web *simweb.Web, name string) error {
-	f, err := os.Create(name)
+// writeSeeds writes the seeds so that the file shows whole or not at all: whoever waits for
+// it may read it at once. A file that holds the same already is as good.
+func writeSeeds(web *simweb.Web, name string, force bool) error {
+	var seeds bytes.Buffer
+	for u := range web.Seeds() {
+		fmt.Fprintln(&seeds, u)
+	}
+	present, err := os.ReadFile(name)
+	switch {
+	case err == nil && bytes.Equal(present, seeds.Bytes()):
+		return nil
+	case err == nil && !force:
+		return fmt.Errorf("--seeds %q exists and holds something else: name another file, or replace it with --force", name)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".seeds-*")
 	if err != nil {
 		return err
 	}
-	for u := range web.Seeds() {
-		if _, err := fmt.Fprintln(f, u); err != nil {
-			f.Close()
-			return fmt.Errorf("write seeds: %w", err)
-		}
+	defer os.Remove(f.Name())
+	_, err = f.Write(seeds.Bytes())
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return fmt.Errorf("write seeds: %w", err)
 	}
-	return f.Close()
+	return os.Rename(f.Name(), name)
 }

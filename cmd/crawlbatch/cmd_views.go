@@ -62,7 +62,6 @@ is. The newest crawl is the newest month itself, not a reparse of it such as 202
 	f.BoolVar(&o.projection, "partition-projection", false, "let Athena work out the partitions; it then reads rounds that are not finished, too")
 	f.StringVar(&o.split, "split", "", "write each statement of Athena, Trino or Spark into a file of its own in this directory")
 	f.BoolVar(&o.force, "force", false, "with --split, replace the statements in a directory that is not empty")
-	complete(cmd, "dialect", dialects...)
 	return cmd
 }
 

@@ -33,8 +33,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// version is set by the Makefile.
-var version = "dev"
+// version is set by the Makefile. In other builds, such as `go install`, it is the version
+// that Go stamped.
+var version string
+
+func init() {
+	if version == "" {
+		version = stampedVersion()
+	}
+}
 
 // The exit codes; every command's help lists them.
 const (

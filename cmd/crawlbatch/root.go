@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
 // common are the flags that every command knows.
@@ -33,6 +34,7 @@ type common struct {
 	// takes the place of a --config file.
 	settings string
 
+	args     []string // the command line
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
@@ -48,7 +50,7 @@ retry can help · 4 a violation was found · 75 interrupted, go on later ·
 
 // execute runs a command line and returns its exit code.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	c := &common{in: in, out: out, err: errw}
+	c := &common{in: in, out: out, err: errw, args: args}
 	root := newRoot(c)
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -98,9 +100,11 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetVersionTemplate("crawlbatch {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if err := mistyped(cmd, c.args); err != nil {
+			return err
+		}
 		return usagef("%s: see `%s --help`", parsing.ReplaceAllString(err.Error(), "$1"), cmd.CommandPath())
 	})
-	root.CompletionOptions.HiddenDefaultCmd = true
 	f := root.PersistentFlags()
 	f.StringVar(&c.store, "store", defaultStore, "directory, or s3://bucket/prefix, that holds the crawl")
 	f.StringVar(&c.config, "config", "", "YAML config file")
@@ -111,8 +115,10 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
-		newTask(c), newSimweb(c), newDemo(c), newK8s(c),
+		newTask(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
 	)
+	root.SetOut(c.out) // the command completion keeps it
+	addCompletion(root)
 	for _, cmd := range root.Commands() {
 		finish(cmd)
 	}
@@ -130,10 +136,38 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
 }
 
+// mistyped is the error of a command line whose command a group does not have: a flag of
+// the command that was meant is unknown to the group, and would be what is complained of.
+func mistyped(cmd *cobra.Command, args []string) error {
+	if !cmd.HasSubCommands() {
+		return nil
+	}
+	above := strings.Count(cmd.CommandPath(), " ") // names of groups that come before
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		name, isFlag := strings.CutPrefix(args[i], "--")
+		switch {
+		case isFlag:
+			if f := cmd.Flags().Lookup(name); f == nil && !strings.Contains(name, "=") {
+				return nil // whether the next word is its value, nobody knows
+			} else if f != nil && f.NoOptDefVal == "" {
+				i++
+			}
+		case strings.HasPrefix(args[i], "-"):
+			return nil
+		case above > 0:
+			above--
+		default:
+			return knownCommand(cmd, args[i:])
+		}
+	}
+	return nil
+}
+
 // finish gives a command and its children what all commands have: usage errors of
 // the right class, and the exit codes at the end of the help.
 func finish(cmd *cobra.Command) {
 	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + exitCodesHelp
+	cmd.SuggestionsMinimumDistance = 2
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, a []string) error {
 			err := args(cmd, a)
@@ -173,7 +207,19 @@ func (c *common) loadConfig() (*config.Config, error) {
 		return nil, err
 	}
 	c.overlay(cfg)
-	return cfg, cfg.Validate()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	// Not in Validate: a crawl that froze a bad one still has a status.
+	for _, rule := range cfg.Fetch.ConnectTo {
+		if _, err := wire.ParseConnectTo(rule); err != nil {
+			if len(c.connectTo) == 0 {
+				return nil, usagef("%s: fetch.connect_to: %v, as curl's", c.config, err)
+			}
+			return nil, usagef("--%v, as curl's", err)
+		}
+	}
+	return cfg, nil
 }
 
 func (c *common) overlay(cfg *config.Config) {

@@ -25,7 +25,7 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
 	case strings.HasPrefix(c.store, s3store.Scheme):
 		s, err := s3store.Open(ctx, c.store, s3store.Options{
-			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: notes.write,
+			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: notes.write, OnSilence: c.stillTrying,
 		})
 		if err != nil {
 			return nil, usageError{err}
@@ -45,6 +45,11 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 		return nil, usageError{err}
 	}
 	return store.WithRetry(d, retry), nil
+}
+
+// stillTrying tells whoever waits that a store in S3 does not answer.
+func (c *common) stillTrying(host string, until time.Time) {
+	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
 }
 
 // openArchive opens a store with WARC files of others, which is only read.

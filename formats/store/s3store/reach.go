@@ -12,11 +12,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// What Reach puts up with: in all, a try, and the longest pause between two.
+// What Reach puts up with: in all, a try, the longest pause between two, and how long it
+// waits before it says that it does.
 const (
 	reachWithin = 12 * time.Second
 	reachTry    = 4 * time.Second
 	reachPause  = 2 * time.Second
+	reachSilent = 3 * time.Second
 )
 
 // Reach asks the store one small thing, so that a wrong address, credentials that
@@ -26,6 +28,11 @@ const (
 func (s *Store) Reach(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
+	if s.options.OnSilence != nil {
+		until := time.Now().Add(reachWithin)
+		told := time.AfterFunc(reachSilent, func() { s.options.OnSilence(s.host(ctx), until) })
+		defer told.Stop()
+	}
 	pauses := store.Backoff{Base: reachPause / 8, Max: reachPause}
 	for try := 0; ; try++ {
 		err := s.ask(limited)
@@ -56,4 +63,16 @@ func (s *Store) ask(ctx context.Context) error {
 		return fmt.Errorf("reach %q: %w: no answer within %v", s, store.ErrUnavailable, reachTry)
 	}
 	return fail(ctx, "reach", s.String(), err)
+}
+
+// host is the host, and the port where the address has one, that requests go to.
+func (s *Store) host(ctx context.Context) string {
+	o := s.client.Options()
+	at, err := o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{
+		Bucket: &s.bucket, Region: &o.Region, Endpoint: o.BaseEndpoint, ForcePathStyle: &o.UsePathStyle,
+	})
+	if err != nil {
+		return "the endpoint of " + s.String()
+	}
+	return at.URI.Host
 }

@@ -44,6 +44,9 @@ type Options struct {
 	// OnRetry, if set, is told before a conditional write waits to be sent again:
 	// the key, how many times it was sent, and why that settled nothing.
 	OnRetry func(key string, sent int, err error)
+	// OnSilence, if set, is told once by Reach when the store has not answered for three
+	// seconds: the endpoint's host, and until when Reach goes on trying.
+	OnSilence func(host string, until time.Time)
 }
 
 // Store is a store.Bucket and a store.Dater in a bucket of S3.

@@ -165,6 +165,54 @@ func TestReachTellsWithinSecondsWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestReachTellsAfterThreeSecondsThatItIsStillTrying(t *testing.T) {
+	refused := wire(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
+	for name, c := range map[string]struct {
+		wire wire
+		told bool
+	}{
+		"nothing answers":           {hangs(time.Hour, refused), true},
+		"connections are refused":   {refused, true},
+		"it answers after a second": {hangs(time.Second, says(200, `<ListBucketResult/>`)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := over(t, c.wire)
+			synctest.Test(t, func(t *testing.T) {
+				began, told := time.Now(), 0
+				s.options.OnSilence = func(host string, until time.Time) {
+					told++
+					if host != s.host(t.Context()) || host == "" || time.Since(began) != reachSilent || until.Sub(began) != reachWithin {
+						t.Errorf("told of %q until %v, after %v", host, until, time.Since(began))
+					}
+				}
+				_ = s.Reach(t.Context())
+				if (told == 1) != c.told || told > 1 {
+					t.Errorf("told %d times, want %t", told, c.told)
+				}
+			})
+		})
+	}
+}
+
+func TestHostIsTheEndpoints(t *testing.T) {
+	for _, c := range []struct{ endpoint, region, want string }{
+		{"http://127.0.0.1:7070", "", "127.0.0.1:7070"},
+		{"", "eu-west-1", "bucket.s3.eu-west-1.amazonaws.com"},
+	} {
+		t.Setenv("AWS_ENDPOINT_URL_S3", c.endpoint)
+		t.Setenv("AWS_REGION", c.region)
+		t.Setenv("AWS_ACCESS_KEY_ID", "key")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+		s, err := Open(t.Context(), "s3://bucket", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.host(t.Context()); got != c.want {
+			t.Errorf("endpoint %q: host %q, want %q", c.endpoint, got, c.want)
+		}
+	}
+}
+
 func TestReachEndsWithItsContext(t *testing.T) {
 	s := over(t, hangs(time.Hour, says(200, "")))
 	synctest.Test(t, func(t *testing.T) {
