@@ -89,18 +89,20 @@ type Local struct {
 // Writer writes rows of T as one Parquet file. It is for one goroutine. End it
 // with Close or Abort; nothing is in the store before Commit.
 type Writer[T any] struct {
-	pq      *parquet.GenericWriter[T]
-	out     *countingWriter
-	buf     *bufio.Writer
-	file    *os.File // nil for NewWriterTo
-	layout  *rowLayout
-	opt     writerOptions
-	pending []T // rows not yet handed to the encoder
-	text    int // bytes of text in pending
-	group   int64
-	rows    int64
-	base    int64 // parquet size at the start of the row group
-	err     error
+	pq     *parquet.GenericWriter[T]
+	out    *countingWriter
+	buf    *bufio.Writer
+	file   *os.File // nil for NewWriterTo
+	layout *rowLayout
+
+	nullable nullable // nil where the nulls of format 1 are kept
+	opt      writerOptions
+	pending  []T // rows not yet handed to the encoder
+	text     int // bytes of text in pending
+	group    int64
+	rows     int64
+	base     int64 // parquet size at the start of the row group
+	err      error
 }
 
 // NewWriter creates the scratch file path and a writer to it.
@@ -144,7 +146,11 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	}
 	pqOptions = append(pqOptions, o.pages()...)
 	pq := parquet.NewGenericWriter[T](buf, append(pqOptions, withoutBounds[T](columns)...)...)
-	return &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}, nil
+	w := &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}
+	if o.portable() {
+		w.nullable = nullableOf(reflect.TypeFor[T]())
+	}
+	return w, nil
 }
 
 // bulky are columns that hold whole documents. Their least and greatest values
@@ -215,11 +221,23 @@ func (w *Writer[T]) encode() {
 	if w.err != nil || len(w.pending) == 0 {
 		return
 	}
-	if _, err := w.pq.Write(w.pending); err != nil {
+	if err := w.hand(w.pending); err != nil {
 		w.err = fmt.Errorf("write rows: %w", err)
 	}
 	clear(w.pending)
 	w.pending, w.text = w.pending[:0], 0
+}
+
+// hand gives rows to the library, in parts whose nulls it understands.
+func (w *Writer[T]) hand(rows []T) error {
+	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
+		if err := w.hand(rows[:cut]); err != nil {
+			return err
+		}
+		return w.hand(rows[cut:])
+	}
+	_, err := w.pq.Write(rows)
+	return err
 }
 
 // Close ends the file. A file without rows is a valid one, with its columns.
