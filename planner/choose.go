@@ -9,6 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
+// tooManySpellings is the detail of SkipSpellings.
+var tooManySpellings = fmt.Sprintf("more than %d spellings beside the canonical one, each of which robots.txt would have to allow", schema.MaxSpellings)
+
 // chooser reads the records in order, folds those of one URL into one, and hands
 // what each domain's budget allows to the chosen list.
 type chooser struct {
@@ -126,6 +129,7 @@ func (c *chooser) fold(url, value string, hash uint64, s seq) error {
 	f.flags |= r.flags
 	f.depth = min(f.depth, r.depth)
 	f.priority = max(f.priority, r.priority)
+	f.spellings = f.spellings.Union(r.spellings)
 	// Of what several WARC files hold of it the newest counts, of equals the first.
 	older := f.content.Filename != "" && f.content.At >= r.content.At
 	if f.fetches == 0 && f.etag == "" && f.lastModified == "" && !older {
@@ -148,6 +152,15 @@ func (c *chooser) url() error {
 	}
 	if f.flags&isDue == 0 {
 		return nil
+	}
+	if f.spellings.Overflow() {
+		k, err := urlkey.KeyOf(f.url)
+		if err != nil {
+			return err
+		}
+		return c.refused.url(k, f.seq, &schema.Refused{
+			Source: c.files(f.seq), Depth: f.depth, Reason: schema.SkipSpellings, Detail: tooManySpellings, Spellings: f.spellings,
+		})
 	}
 	this := chosen{url: f.url, value: string(f.appendValue(nil)), host: f.host, domain: d.name, priority: f.priority, seq: f.seq}
 	switch {
@@ -183,7 +196,9 @@ func refuseBudget(refused *refusals, files func(seq) string, u *chosen, detail s
 	if err != nil {
 		return err
 	}
-	return refused.url(k, u.seq, files(u.seq), 0, r.depth, schema.SkipBudget, detail)
+	return refused.url(k, u.seq, &schema.Refused{
+		Source: files(u.seq), Depth: r.depth, Reason: schema.SkipBudget, Detail: detail, Spellings: r.spellings,
+	})
 }
 
 // domain finds or begins a domain of the group.

@@ -118,16 +118,22 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	if e.Broken != "" {
 		return w.refused.text(e, s, schema.SkipBadRecord, excerpt(e.Broken))
 	}
-	k, err := w.canonical.Canonical(e.URL, "")
+	k, spelling, err := w.canonical.Spelled(e.URL, "")
 	if err != nil {
 		return w.refused.text(e, s, reasonOf(err), detailOf(err))
 	}
+	spellings := e.Spellings
+	if e.Content.Filename == "" { // else it was fetched already: robots.txt is not asked
+		spellings = spellings.Add(spelling)
+	}
 	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
-		return w.refused.url(k, s, excerpt(e.File), e.Line, e.Depth, reason, detail)
+		return w.refused.url(k, s, &schema.Refused{
+			Source: excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
+		})
 	} else if reason != "" && !e.Spent {
 		return nil
 	}
-	rec := newRecord(k, e, s)
+	rec := newRecord(k, e, spellings, s)
 	w.key, w.value = rec.appendKey(w.key[:0]), rec.appendValue(w.value[:0])
 	return w.records.add(w.key, w.value)
 }
@@ -166,7 +172,7 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 	if err != nil {
 		return k, "", "", err
 	}
-	k, err = r.canonical.Canonical(text, base)
+	k, _, err = r.canonical.Spelled(text, base)
 	if err != nil {
 		for _, known := range []error{urlkey.ErrNotURL, urlkey.ErrScheme, urlkey.ErrHost, urlkey.ErrTooLong} {
 			if errors.Is(err, known) {

@@ -36,6 +36,7 @@ type record struct {
 	priority, depth, fetches          int32
 	contentDigest, etag, lastModified string
 	content                           source.Content
+	spellings                         schema.Spellings
 }
 
 const (
@@ -44,11 +45,12 @@ const (
 	isListed
 )
 
-func newRecord(k urlkey.Key, e *source.Entry, s seq) record {
+func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq) record {
 	r := record{
 		hash: urlkey.Hash(k.Domain), seq: s, url: k.URL, host: k.Host, domain: k.Domain,
 		priority: min(max(e.Priority, 0), 1000), depth: max(e.Depth, 0), fetches: e.Fetches,
 		contentDigest: e.ContentDigest, etag: e.ETag, lastModified: e.LastModified, content: e.Content,
+		spellings: spellings,
 	}
 	if e.Due {
 		r.flags |= isDue
@@ -92,6 +94,15 @@ func (r *record) appendValue(b []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
+	return appendTexts(b, r.spellings)
+}
+
+// appendTexts appends a list of texts, for fields.texts.
+func appendTexts(b []byte, texts []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(texts)))
+	for _, s := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
 	return b
 }
 
@@ -127,6 +138,7 @@ func (r *record) parse(url, value string) error {
 	if r.content.Filename != "" {
 		r.content.At, r.content.Offset, r.content.Length = int64(d.number()), int32(d.number()), int32(d.number())
 	}
+	r.spellings = d.texts()
 	if d.bad || start > 8 || hostLen > 1<<16 || start+hostLen > uint64(len(url)) || domainStart+domainLen > hostLen {
 		return errRecord
 	}
@@ -142,6 +154,7 @@ func (r *record) planned() (schema.PlannedURL, error) {
 		URL: r.url, SURT: surt, Host: r.host, Domain: r.domain, Priority: r.priority, Depth: r.depth,
 		ContentDigest: r.contentDigest, ETag: r.etag, LastModified: r.lastModified, Fetches: r.fetches,
 		ContentAt: r.content.At, WARCFilename: r.content.Filename, WARCRecordOff: r.content.Offset, WARCRecordLen: r.content.Length,
+		Spellings: r.spellings,
 	}, err
 }
 
@@ -183,4 +196,19 @@ func (f *fields) text() string {
 	s := f.rest[:n]
 	f.rest = f.rest[n:]
 	return s
+}
+
+func (f *fields) texts() []string {
+	n := f.number()
+	if n > uint64(len(f.rest)) {
+		f.bad = true
+	}
+	if f.bad || n == 0 {
+		return nil
+	}
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = f.text()
+	}
+	return texts
 }

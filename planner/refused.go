@@ -71,11 +71,10 @@ func (r *refusals) text(e *source.Entry, s seq, reason schema.SkipReason, detail
 	return r.add(0, &schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, s)
 }
 
-// url refuses a URL.
-func (r *refusals) url(k urlkey.Key, s seq, file string, line int64, depth int32, reason schema.SkipReason, detail string) error {
-	return r.add(urlkey.Hash(k.Domain), &schema.Refused{
-		URL: k.URL, SURT: k.SURT, Domain: k.Domain, Reason: reason, Detail: detail, Source: file, Line: line, Depth: depth,
-	}, s)
+// url refuses a URL; the row has its keys yet to come.
+func (r *refusals) url(k urlkey.Key, s seq, row *schema.Refused) error {
+	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
+	return r.add(urlkey.Hash(k.Domain), row, s)
 }
 
 func (r *refusals) add(hash uint64, row *schema.Refused, s seq) error {
@@ -89,7 +88,8 @@ func (r *refusals) add(hash uint64, row *schema.Refused, s seq) error {
 		v = append(binary.AppendUvarint(v, uint64(len(t))), t...)
 	}
 	v = binary.AppendUvarint(v, uint64(row.Line))
-	r.value = binary.AppendUvarint(v, uint64(uint32(row.Depth)))
+	v = binary.AppendUvarint(v, uint64(uint32(row.Depth)))
+	r.value = appendTexts(v, row.Spellings)
 	return r.out.add(r.key, r.value)
 }
 
@@ -98,7 +98,7 @@ func parseRefused(value string) (schema.Refused, error) {
 	row := schema.Refused{SURT: f.text(), URL: f.text(), Domain: f.text()}
 	row.Reason = schema.SkipReason(f.text())
 	row.Detail, row.Source = f.text(), f.text()
-	row.Line, row.Depth = int64(f.number()), int32(f.number())
+	row.Line, row.Depth, row.Spellings = int64(f.number()), int32(f.number()), f.texts()
 	if f.bad {
 		return row, errRecord
 	}

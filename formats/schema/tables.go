@@ -170,6 +170,7 @@ type Link struct {
 	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, as the sitemap or feed says; UTC where it names no zone"`
 	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, as the sitemap says: always, hourly, daily, weekly, monthly, yearly, never"`
 	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target among those of its site, as the sitemap says, 0 to 1; null: nothing is said"`
+	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it: its percent escapes and order of parameters; null where it is the same"`
 }
 
 // Duplicate is a row of duplicates: a member of a cluster, its representative included.
@@ -236,7 +237,7 @@ type URLRecord struct {
 	ContentDigest string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied and gone"`
+	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied, gone and skipped"`
 	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"how long after a fetch it is due again, as learned from its changes, milliseconds; next_due is sooner where a sitemap or feed brought it forward; null where never fetched, and in tables older than the column"`
 	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward for nothing; each doubles the least time until one may again; null: none"`
 	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
@@ -247,6 +248,7 @@ type URLRecord struct {
 	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
 	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
+	Spellings     []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which its own domain or a source names it, sorted: its percent escapes and order of parameters; robots.txt has to allow each; five stand for more than four, and the URL is not planned (skips: spellings)"`
 }
 
 // Skip is a row of skips: a URL that was found and not planned.

@@ -21,10 +21,6 @@ type PlannedURL struct {
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which its own domain or a source names it, sorted, at most 4: canonical but for percent escapes and the order of parameters; robots.txt has to allow each"`
 }
 
-// MaxSpellings is how many spellings of a URL are kept beside the canonical one. A URL
-// with more is not planned (SkipSpellings).
-const MaxSpellings = 4
-
 // TermCounts are the terms of a page's main content that occur most often, for a
 // reduce that knows how many pages have them: the most frequent first, of equals the
 // one that occurs first. Package stages/parse/text says what a term is.
@@ -71,6 +67,8 @@ type Refused struct {
 	Source string     `parquet:"source,dict" doc:"source file"`
 	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
+
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which the sources and what is known name it, sorted, the first five"`
 }
 
 // RobotsFile is a row of a fetch segment's working file robots: what became known
@@ -107,6 +105,7 @@ type Edge struct {
 	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
 	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
 	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap or feed of its own host says; null where that is later than the day after it was fetched"`
+	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null where it is the same, and where the source is of another domain"`
 }
 
 // HostEdge is a row of a merge task's host-edge run, sorted by (source, target).
@@ -130,6 +129,7 @@ type Inlink struct {
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
+	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
 }
 
 // Representative is a row of a dedup task's working file, which later rounds read:

@@ -18,15 +18,29 @@ type given struct{ path, query string }
 // The canonical form of a spelling is the canonical URL, the spelling of a spelling
 // is itself, and neither has more than MaxLength octets (ErrTooLong).
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
-	l, g, err := c.canonical(raw, base)
+	l, s, err := c.spelled(raw, base)
 	if err != nil {
 		return Key{}, "", err
 	}
+	return l.key(), s, nil
+}
+
+// SpelledURL is Spelled for who needs no more than the URL, at half the price.
+func (c *Canonicalizer) SpelledURL(raw, base string) (url, spelling string, err error) {
+	l, s, err := c.spelled(raw, base)
+	return l.url, s, err
+}
+
+func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
+	l, g, err := c.canonical(raw, base)
+	if err != nil {
+		return laid{}, "", err
+	}
 	s := c.spelling(l, g)
 	if len(s) > MaxLength {
-		return Key{}, "", fmt.Errorf("spelling of %s: %w", quoted(raw), ErrTooLong)
+		return laid{}, "", fmt.Errorf("spelling of %s: %w", quoted(raw), ErrTooLong)
 	}
-	return l.key(), s, nil
+	return l, s, nil
 }
 
 // spelling is the URL l as it was given, "" if that is l.url.

@@ -367,7 +367,7 @@ func (c *urlChecker) reportIn(key, check, format string, args ...any) {
 }
 
 var states = []schema.URLState{
-	schema.StateFound, schema.StateFetched, schema.StateRedirected, schema.StateDeferred, schema.StateDenied, schema.StateFailed, schema.StateGone,
+	schema.StateFound, schema.StateFetched, schema.StateRedirected, schema.StateDeferred, schema.StateDenied, schema.StateFailed, schema.StateGone, schema.StateSkipped,
 }
 
 var skipReasons = []schema.SkipReason{

@@ -16,6 +16,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // MaxURL is how much of an entry is kept, in octets: one more than the longest text
@@ -49,6 +51,9 @@ type Entry struct {
 	Listed   bool  // named by a source of the user
 	Priority int32 // 0 to 1000, higher is sooner
 	Depth    int32 // links from the nearest listed URL
+
+	// Spellings are those known of it, beside that of URL.
+	Spellings schema.Spellings
 
 	// What an earlier fetch knows of it.
 	Fetches       int32

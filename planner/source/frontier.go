@@ -18,8 +18,9 @@ import (
 const FrontierName = "frontier"
 
 // Frontier is what the sealed rounds, oldest first, know: the newest state of each
-// URL. It yields, in order of SURT and URL, those that are due at now and those
-// that the crawl has planned before, whose budget is spent. No entry is no error.
+// URL. It yields, in order of SURT and URL, those that are due at now, those that the
+// crawl has planned before, whose budget is spent, and those with spellings, which a
+// list may name too. No entry is no error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
@@ -80,14 +81,19 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	e := Entry{
 		URL: r.URL, File: FrontierName, Due: f.due(r), Spent: f.spent(r), Priority: r.Priority, Depth: r.Depth,
 		Fetches: r.Fetches, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
-		Content: Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+		Spellings: r.Spellings,
 	}
-	return !e.Due && !e.Spent || yield(e, nil)
+	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
 }
 
 // due tells whether the URL is to be planned now: one that was never fetched as
-// soon as its time has come, or at once; another only if it has a time.
+// soon as its time has come, or at once; another only if it has a time. One of too
+// many spellings never is.
 func (f *frontier) due(r *schema.URLRecord) bool {
+	if schema.Spellings(r.Spellings).Overflow() {
+		return false
+	}
 	switch r.State {
 	case schema.StateFound, schema.StateDeferred:
 		return r.NextDue <= f.now

@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"fmt"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -47,10 +48,10 @@ func (d *decider) decide(g *group) error {
 	if o, other := g.tried(); o != nil {
 		return d.tried(g, &k, o, other)
 	}
-	if g.prior != nil {
+	if g.prior != nil && g.prior.State != schema.StateSkipped {
 		return d.again(g, &k)
 	}
-	if overBudget {
+	if overBudget && !g.spellings.Overflow() {
 		// It keeps its place for when there is budget.
 		return d.found(g, &k, g.refused[0].Depth, "")
 	}
@@ -106,31 +107,63 @@ func (d *decider) tried(g *group, k *urlkey.Key, o *outcome, other bool) error {
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}
+	if g.spellings.Overflow() && !schema.Spellings(prior.Spellings).Overflow() {
+		if err := d.tooManySpellings(g, k, r.Depth); err != nil {
+			return err
+		}
+	}
 	return d.url(r)
 }
 
+// tooManySpellings skips a URL that is not planned again for its spellings.
+func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
+	_, source, _ := g.nearest()
+	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: spellingsDetail(g.spellings), Source: source, Depth: depth})
+}
+
+// spellingsDetail is the detail of SkipSpellings.
+func spellingsDetail(s schema.Spellings) string {
+	return fmt.Sprintf("more than %d spellings, %s among them, each of which robots.txt would have to allow", schema.MaxSpellings, s[0])
+}
+
 // again looks at a known URL that was not requested: if it still waits, it may have
-// come nearer or gained weight; if it was fetched, it may have changed.
+// come nearer or gained weight; if it was fetched, it may have changed; and it may have
+// got another spelling.
 func (d *decider) again(g *group, k *urlkey.Key) error {
 	p := g.prior
-	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
+	grown := !slices.Equal(g.spellings, p.Spellings)
 	depth, _, followed := g.nearest()
+	if g.spellings.Overflow() {
+		if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil && g.inlink.FollowKind) {
+			if err := d.tooManySpellings(g, k, depth); err != nil {
+				return err
+			}
+		}
+		if grown {
+			return d.url(d.record(g, k, p.Depth))
+		}
+		return nil
+	}
+	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
 	if waits && (g.inlink != nil || g.redirect != nil) {
 		if !followed || depth > p.Depth {
 			depth = p.Depth
 		}
 		r := d.record(g, k, depth)
-		if weight := r.Priority - p.Priority; depth < p.Depth || weight >= 50 || weight <= -50 {
+		if weight := r.Priority - p.Priority; depth < p.Depth || weight >= 50 || weight <= -50 || grown {
 			return d.url(r)
 		}
-	}
-	if waits {
-		d.waiting++
 	}
 	if g.inlink != nil && g.inlink.LastMod > p.LastFetched {
 		if r := d.record(g, k, p.Depth); d.cfg.announced(&r, g.inlink.LastMod) {
 			return d.url(r)
 		}
+	}
+	if grown {
+		return d.url(d.record(g, k, p.Depth))
+	}
+	if waits {
+		d.waiting++
 	}
 	return nil
 }
@@ -150,17 +183,36 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 // met judges a URL that is new.
 func (d *decider) met(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && (g.inlink == nil || !g.inlink.FollowKind) {
+		if len(g.refused) > 0 {
+			return d.remember(g, k, g.refused[0].Depth)
+		}
 		return nil // an image, a script: nothing that is ever planned
 	}
 	depth, source, followed := g.nearest()
 	reason, detail := d.judge(k, depth, followed)
-	switch {
-	case reason == "":
-		return d.found(g, k, depth, source)
-	case len(g.refused) > 0:
-		return nil // a list named it too, and it was refused there
+	if reason == "" && g.spellings.Overflow() {
+		reason, detail = schema.SkipSpellings, spellingsDetail(g.spellings)
 	}
-	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth})
+	if reason == "" {
+		return d.found(g, k, depth, source)
+	}
+	if len(g.refused) == 0 { // else a list named it too, and it was refused there
+		if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth}); err != nil {
+			return err
+		}
+	}
+	return d.remember(g, k, depth)
+}
+
+// remember keeps the spellings of a URL that is skipped: should it ever be planned,
+// robots.txt has to allow these too.
+func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
+	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
+		return nil
+	}
+	r := d.record(g, k, depth)
+	r.State = schema.StateSkipped
+	return d.url(r)
 }
 
 // judge tells why a new URL is not to be planned; "" if it may be.
@@ -210,6 +262,10 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 	if g.prior != nil {
 		r = *g.prior
 	}
+	if r.State == schema.StateSkipped {
+		r.State = schema.StateFound
+	}
+	r.Spellings = g.spellings
 	r.SURT, r.URL, r.Host, r.Domain, r.Depth = k.SURT, k.URL, k.Host, k.Domain, depth
 	var anchors []string
 	r.Inlinks = 0
@@ -221,8 +277,14 @@ func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord 
 }
 
 func (d *decider) url(r schema.URLRecord) error {
+	if schema.Spellings(r.Spellings).Overflow() {
+		r.NextDue = 0
+		if r.State == schema.StateFound {
+			r.State = schema.StateSkipped
+		}
+	}
 	d.counts["state."+string(r.State)]++
-	if r.State == schema.StateFound || r.State == schema.StateDeferred {
+	if (r.State == schema.StateFound || r.State == schema.StateDeferred) && !schema.Spellings(r.Spellings).Overflow() {
 		d.waiting++
 	}
 	if err := d.known.Add(r.URL); err != nil {

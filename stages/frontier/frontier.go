@@ -80,6 +80,7 @@ type group struct {
 	redirect  *redirect
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
+	spellings schema.Spellings // of all of them, and of the plan
 }
 
 // add takes an item. Earlier states come oldest first; of what may come twice, the
@@ -88,6 +89,7 @@ func (g *group) add(i *item) {
 	switch {
 	case i.prior != nil:
 		g.prior = i.prior
+		g.spellings = g.spellings.Union(i.prior.Spellings)
 	case i.outcome != nil:
 		g.outcome = i.outcome
 	case i.answer != nil && g.answer == nil:
@@ -98,8 +100,12 @@ func (g *group) add(i *item) {
 		g.redirect = i.redirect
 	case i.inlink != nil:
 		g.inlink = i.inlink
+		g.spellings = g.spellings.Union(i.inlink.Spellings)
 	case i.refused != nil:
 		g.refused = append(g.refused, i.refused)
+		g.spellings = g.spellings.Union(i.refused.Spellings)
+	case i.planned != nil:
+		g.spellings = g.spellings.Union(i.planned.Spellings)
 	}
 }
 

@@ -30,6 +30,14 @@ type item struct {
 	redirect  *redirect         // a planned URL redirects to it
 	inlink    *schema.Inlink
 	refused   *schema.Refused
+	planned   *spelt // it was planned, with spellings
+}
+
+// spelt is what is read of a plan: where a URL is planned, fetches has the rest.
+type spelt struct {
+	SURT      string   `parquet:"url_surtkey"`
+	URL       string   `parquet:"url"`
+	Spellings []string `parquet:"spellings,list"`
 }
 
 func compareItems(a, b *item) int {
@@ -211,7 +219,7 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 			return nil, err
 		}
 	}
-	return i, errors.Join(i.addAnswers(ctx), i.addRedirects(ctx), i.addRefused(ctx))
+	return i, errors.Join(i.addAnswers(ctx), i.addRedirects(ctx), i.addRefused(ctx), i.addSpelt(ctx))
 }
 
 // priorKeys are the parts of urls of earlier rounds, oldest first, that may hold
@@ -353,6 +361,34 @@ func (i *inputs) addRefused(ctx context.Context) error {
 		}
 		return nil
 	}, func(r *schema.Refused) (item, bool) { return item{surt: r.SURT, url: r.URL, refused: r}, true })
+}
+
+// addSpelt adds the planned URLs that have spellings: those of the sources are known of
+// the plan alone. A plan is sorted by host.
+func (i *inputs) addSpelt(ctx context.Context) error {
+	if i.env.Format == 1 {
+		return nil // without the column
+	}
+	var keys []string
+	for _, p := range i.in.Plan.Partitions {
+		if p.Bucket == i.bucket && p.File.Rows > 0 {
+			keys = append(keys, p.File.Key)
+		}
+	}
+	compare := func(a, b *spelt) int {
+		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+	}
+	return addSorted(ctx, i, compare, func(add func(*spelt) error) error {
+		for r, err := range table.Concat[spelt](ctx, i.env.Bucket, keys) {
+			if err == nil && len(r.Spellings) > 0 {
+				err = add(&r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(r *spelt) (item, bool) { return item{surt: r.SURT, url: r.URL, planned: r}, true })
 }
 
 // planned are the hosts and domains of the bucket that this crawl has planned.

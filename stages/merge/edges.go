@@ -20,6 +20,7 @@ type edges struct {
 	hosts *table.Sorter[schema.HostEdge]
 
 	source schema.Edge // columns of the current source
+	domain string      // of the current source
 	latest int64       // when it may at the latest say that a target has changed
 	others []other     // its targets on other hosts
 }
@@ -69,26 +70,35 @@ func (e *edges) begin(l *schema.Link, of origin) error {
 		return err
 	}
 	e.source = schema.Edge{Source: l.Source, SourceHost: k.Host, SourceDepth: of.depth}
+	e.domain = k.Domain
 	e.latest = of.fetched + clockSkew
 	return nil
 }
 
-// add takes a link of the source. One whose target has no key, which a canonical
-// URL always has, is counted and left out: it can be neither planned nor joined.
-func (e *edges) add(l *schema.Link) error {
+// add takes a link of the source; one of a kind that is not followed counts for its
+// spelling alone. One whose target has no key, which a canonical URL always has, is
+// counted and left out: it can be neither planned nor joined.
+func (e *edges) add(l *schema.Link, followed bool) error {
 	k, err := urlkey.KeyOf(l.Target)
 	if err != nil {
 		e.m.counts["links_without_key"]++
 		e.m.env.Log.Warn("a link's target has no key", "source", l.Source, "target", l.Target, "error", err)
 		return nil
 	}
-	if k.Host != e.source.SourceHost {
+	spelling := ""
+	if k.Domain == e.domain { // a stranger's spelling neither denies a page nor counts
+		spelling = l.Spelling
+	}
+	if !followed && spelling == "" {
+		return nil
+	}
+	if followed && k.Host != e.source.SourceHost {
 		e.others = append(e.others, other{k.Host, l.Target})
 	}
 	row := e.source
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
 	row.TargetSURT, row.Target = k.SURT, l.Target
-	row.Kind, row.Nofollow, row.Anchor, row.Ordinal = l.Kind, l.Nofollow, l.Anchor, l.Ordinal
+	row.Kind, row.Nofollow, row.Anchor, row.Ordinal, row.Spelling = l.Kind, l.Nofollow, l.Anchor, l.Ordinal, spelling
 	// Another host's word on it is no reason to ask again, nor is what cannot be known yet.
 	if row.LastMod = 0; k.Host == e.source.SourceHost && l.LastMod <= e.latest {
 		row.LastMod = l.LastMod

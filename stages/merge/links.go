@@ -21,7 +21,7 @@ type linkRow struct {
 
 func compareLinks(a, b *linkRow) int {
 	return cmp.Or(strings.Compare(a.SourceSURT, b.SourceSURT), strings.Compare(a.Source, b.Source), cmp.Compare(a.Set, b.Set),
-		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target))
+		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
 // readLinks reads the links into a sorter. They were recorded document by
@@ -100,7 +100,7 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 				return err
 			}
 		}
-		again := !first && l.Set == 0 && last.Set == 0 && l.Target == last.Target // the same redirect, met twice
+		again := !first && l.Set == 0 && last.Set == 0 && l.Target == last.Target && l.Spelling == last.Spelling // the same redirect, met twice
 		if l.Set != 0 && (first || l.Set != last.Set) {
 			sets++
 		}
@@ -112,8 +112,9 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 		if err := w.Append(&l.Link); err != nil {
 			return err
 		}
-		if m.followed[l.Kind] {
-			if err := e.add(&l.Link); err != nil {
+		// Redirects lead on even where they are no followed kind: their spellings count.
+		if followed := m.followed[l.Kind]; followed || l.Kind == schema.KindRedirect && l.Spelling != "" {
+			if err := e.add(&l.Link, followed); err != nil {
 				return err
 			}
 		}

@@ -168,13 +168,13 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 		t.over++
 		return nil
 	}
-	target, err := t.canon.URL(ref, base)
-	if err != nil {
+	target := spell(t.canon, ref, base)
+	if target.url == "" {
 		t.bad++
 		return nil
 	}
 	*room--
-	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target, Kind: kind, Nofollow: t.nofollow})
+	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target.url, Kind: kind, Nofollow: t.nofollow, Spelling: target.spelling})
 	return &t.rows[len(t.rows)-1]
 }
 

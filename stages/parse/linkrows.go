@@ -11,8 +11,12 @@ import (
 type resolver struct {
 	canon     *urlkey.Canonicalizer
 	doc, base string
-	seen      map[string]string
+	seen      map[string]spelt
 }
+
+// spelt is what a reference names: the canonical URL, "" if there is none, and the
+// reference's spelling of it, "" if that is the same.
+type spelt struct{ url, spelling string }
 
 // baseURL is what references are relative to: the document's URL, or what its base
 // element says if that is an http URL.
@@ -27,25 +31,26 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// target returns the canonical URL of a reference, "" if it has none: another scheme,
-// or no URL. A reference of the header is relative to the document itself.
-func (r *resolver) target(ref []byte, header bool) string {
+// target resolves a reference; it names nothing if it has another scheme, or is no
+// URL. A reference of the header is relative to the document itself.
+func (r *resolver) target(ref []byte, header bool) spelt {
 	if header && r.doc != r.base {
-		t, err := r.canon.URL(string(ref), r.doc)
-		if err != nil {
-			return ""
-		}
-		return t
+		return spell(r.canon, string(ref), r.doc)
 	}
 	if t, ok := r.seen[string(ref)]; ok {
 		return t
 	}
 	raw := string(ref)
-	t, err := r.canon.URL(raw, r.base)
-	if err != nil {
-		t = ""
-	}
+	t := spell(r.canon, raw, r.base)
 	r.seen[raw] = t
+	return t
+}
+
+func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
+	var err error
+	if t.url, t.spelling, err = canon.SpelledURL(ref, base); err != nil {
+		return spelt{}
+	}
 	return t
 }
 
@@ -65,7 +70,8 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 			l.over++
 			continue
 		}
-		target := r.target(l.str(raw.href), raw.header)
+		at := r.target(l.str(raw.href), raw.header)
+		target := at.url
 		if target == "" {
 			bad++
 			continue
@@ -97,7 +103,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 		rows = append(rows, schema.Link{
 			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: rel, Kind: raw.kind,
 			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Hreflang: languageTag(l.str(raw.hreflang)),
-			Ordinal: int32(len(rows)),
+			Ordinal: int32(len(rows)), Spelling: at.spelling,
 		})
 	}
 	if l.canonical == "" {

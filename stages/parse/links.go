@@ -35,11 +35,11 @@ type linkList struct {
 	base   span
 	icons  icons
 	max    int
-	met    [classes]int      // links in raw by class
-	over   int               // links beyond max
-	bad    int               // references that can have no target: too long, of another scheme
-	opened int               // index of the open a element, or -1
-	seen   map[string]string // canonical target of a reference; "" for one that has none
+	met    [classes]int     // links in raw by class
+	over   int              // links beyond max
+	bad    int              // references that can have no target: too long, of another scheme
+	opened int              // index of the open a element, or -1
+	seen   map[string]spelt // what a reference names
 
 	canonical string // what rows found: the page's canonical URL,
 	refresh   string // where it refreshes to,
@@ -52,7 +52,7 @@ func (l *linkList) reset(max int) {
 	l.canonical, l.refresh, l.relAuthor, l.bad = "", "", "", 0
 	l.icons.reset()
 	if l.seen == nil {
-		l.seen = make(map[string]string)
+		l.seen = make(map[string]spelt)
 	}
 	clear(l.seen)
 }

@@ -30,7 +30,7 @@ func (s *state) finishMeta(p *Parser, r *Result, all string) {
 	pg.PublishedAt, pg.PublishedSource = m.published.ms, m.published.source()
 	pg.ModifiedAt, pg.ModifiedSource = m.modified.ms, m.modified.source()
 	pg.Author = m.pickAuthor(s.html.byline.text(all), l.relAuthor)
-	pg.JSONLD = m.ld.appendJSON(func(ref string) string { return res.target([]byte(ref), false) })
+	pg.JSONLD = m.ld.appendJSON(func(ref string) string { return res.target([]byte(ref), false).url })
 }
 
 // cards writes what the page asks others to show of it.
@@ -47,7 +47,7 @@ func (s *state) cards(r *Result, res *resolver) {
 func (r *resolver) first(refs ...string) string {
 	for _, ref := range refs {
 		if ref != "" {
-			if t := r.target([]byte(ref), false); t != "" {
+			if t := r.target([]byte(ref), false).url; t != "" {
 				return t
 			}
 		}

@@ -58,6 +58,10 @@ func (t *target) reset(e *schema.Edge) {
 
 // add counts an edge; edges of a target come in the order of their sources.
 func (t *target) add(e *schema.Edge) {
+	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
+	if e.Spelling != "" && !t.followed[e.Kind] {
+		return // a redirect, which is there for its spelling alone
+	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++
 		if id, ok := t.ids[e.SourceHost]; ok && t.seen[id] != t.number {
