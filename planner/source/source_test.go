@@ -330,6 +330,33 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 	}
 }
 
+// What a list may name too is told with its spellings, due or not; one of too many is
+// never due.
+func TestFrontierTellsSpellings(t *testing.T) {
+	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {
+		r := found(url)
+		r.State, r.NextDue, r.Spellings = s, due, spellings
+		return r
+	}
+	b, sealed := rounds(t, []schema.URLRecord{
+		state("a", schema.StateFound, 0, "1", "2", "3", "4"), state("b", schema.StateFound, 0, "1", "2", "3", "4", "5"),
+		state("c", schema.StateFetched, 900, "1", "2", "3", "4", "5"), state("d", schema.StateFetched, 2000, "1"),
+		state("e", schema.StateDeferred, 0, "1", "2", "3", "4", "5"), state("f", schema.StateSkipped, 0, "1"), state("g", schema.StateFetched, 2000),
+	})
+	got, err := collect(t.Context(), Frontier(b, "2026-11", sealed, time.UnixMilli(1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range got {
+		lines = append(lines, fmt.Sprintf("%s due=%t %d", e.URL, e.Due, len(e.Spellings)))
+	}
+	want := []string{"a due=true 4", "b due=false 5", "c due=false 5", "d due=false 1", "e due=false 5", "f due=false 1"}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
+	}
+}
+
 func FuzzText(f *testing.F) {
 	f.Add([]byte("http://a.example/\r\n\xef\xbb\xbf\n\x00"))
 	f.Add([]byte("\x1f\x8b\x08\x00\x00"))

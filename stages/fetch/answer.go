@@ -194,6 +194,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	}
 	v.links = append(v.links, schema.Link{
 		SourceSURT: v.key.SURT, Source: strings.Clone(v.key.URL), Target: target.URL, Kind: schema.KindRedirect,
+		Spelling: strings.Clone(spelled),
 	})
 	v.met = append(v.met, manifest.Hop{URL: v.key.URL, Cookie: v.cookies.field(v.key.URL), Set: v.cookies.take(v.key.URL, s.x.Header)})
 	here, err := c.planned.Has(target.URL)

@@ -152,7 +152,7 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 // redirected ends a URL whose response is a redirect: the target is the frontier's.
 func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
-	target, _, err := Location(r.canon, x, d.URL)
+	target, spelled, err := Location(r.canon, x, d.URL)
 	if err != nil {
 		why := nowhere(err)
 		f.Outcome, f.Error, f.ErrorDetail = schema.ProtocolError, why.phrase, bounded(why.detail)
@@ -160,7 +160,7 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 	}
 	target = own(target)
 	cp.FetchRedirect, f.RedirectTarget, f.Outcome = target.URL, target.URL, schema.Redirected
-	d.b.links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect}}
+	d.b.links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
 }
 
 // page parses a document, if its type is one of those that are kept.

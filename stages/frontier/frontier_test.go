@@ -33,6 +33,7 @@ type world struct {
 	hosts    []schema.Host
 	refused  []schema.Refused
 	pages    []schema.Page
+	plan     []schema.PlannedURL
 }
 
 const at = 1_000_000 // when everything was fetched, ms
@@ -160,7 +161,10 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 			put(t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 1, n),
 				filter(w.hosts, func(h schema.Host) bool { return owns("http://" + h.Host + "/") }),
 				bySURT(func(h schema.Host) (string, string) { return h.Host, "" })))
-		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: n, Bucket: n})
+		in.Plan.Partitions = append(in.Plan.Partitions, manifest.PlanPartition{Partition: n, Bucket: n,
+			File: put(t, b, "plan", layout.PlanPart("2026-11", 1, "p", n),
+				filter(w.plan, func(p schema.PlannedURL) bool { return owns(p.URL) }),
+				bySURT(func(p schema.PlannedURL) (string, string) { return p.Host, p.URL }))})
 		in.Results[stages.Merge] = append(in.Results[stages.Merge], merge)
 		in.Results[stages.Rank] = append(in.Results[stages.Rank], rank)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -479,5 +480,56 @@ func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	w.in.Results = nil
 	if _, err := w.merge(); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "has no result") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The spelling that a target's own domain gives goes on; a stranger's does not count.
+func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
+	spelt := func(source, target, spelling string, kind schema.LinkKind, ordinal int32) schema.Link {
+		l := link(t, source, target, kind, ordinal)
+		l.Spelling = spelling
+		return l
+	}
+	s := segment{
+		fetches: []schema.Fetch{fetch(t, a, schema.OK, 1), fetch(t, b, schema.Redirected, 1)},
+		pages:   []schema.Page{page(t, a, a, "a", 4)}, text: []schema.Text{text(t, a, "a")},
+		links: []schema.Link{
+			spelt(b, a+"~r", a+"%7Er", schema.KindRedirect, 0), spelt(b, a+"~r", a+"%7Er", schema.KindRedirect, 0), spelt(b, a+"~r", a+"~%72", schema.KindRedirect, 0),
+			spelt(b, x+"~r", x+"%7Er", schema.KindRedirect, 0), link(t, b, a+"plain", schema.KindRedirect, 0),
+			spelt(a, b+"~a", b+"%7Ea", schema.KindA, 0), spelt(a, x+"~a", x+"%7Ea", schema.KindA, 1),
+			spelt(a, b+"~i", b+"%7Ei", schema.KindImg, 2), link(t, a, b+"~a", schema.KindCanonical, 3),
+		},
+	}
+	all := "a https://b.example.org/~a https://b.example.org/%7Ea\na https://x.example.com/~a \ncanonical https://b.example.org/~a \n"
+	redirects := "redirect https://a.example.org/plain \nredirect https://a.example.org/~r https://a.example.org/%7Er\n" +
+		"redirect https://a.example.org/~r https://a.example.org/~%72\nredirect https://x.example.com/~r \n"
+	for _, tc := range []struct {
+		name     string
+		followed []schema.LinkKind
+		want     string
+	}{
+		{"all kinds that are followed", schema.DefaultFollowed, all + redirects},
+		{"redirects are not, and lead on nevertheless", []schema.LinkKind{schema.KindA, schema.KindCanonical}, all +
+			"redirect https://a.example.org/~r https://a.example.org/%7Er\nredirect https://a.example.org/~r https://a.example.org/~%72\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, []string{a, b}, s)
+			env := &stages.Env{Bucket: w.bucket, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+			r, err := merge.Run(t.Context(), env, w.in, merge.Config{Followed: tc.followed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
+				got = append(got, fmt.Sprintf("%s %s %s\n", e.Kind, e.Target, e.Spelling))
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(tc.want, strings.Join(got, "")); d != "" {
+				t.Errorf("edges (-want +got):\n%s", d)
+			}
+			if n := len(rows[schema.Link](w, r, stages.FileLinks, "")); n != len(s.links)-1 {
+				t.Errorf("%d links, want each but the redirect that was met twice", n)
+			}
+		})
 	}
 }

@@ -32,6 +32,7 @@ type edge struct {
 	nofollow bool
 	anchor   string
 	lastmod  int64
+	spelling string
 }
 
 // world writes what merge would have written of edges, with hosts dealt to
@@ -61,7 +62,7 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 		to := key(e.to)
 		rows[p] = append(rows[p], schema.Edge{
 			TargetBucket: int32(urlkey.Bucket(to.Domain, buckets)), TargetSURT: to.SURT, Target: to.URL, Source: key(e.from).URL,
-			SourceHost: host(e.from), SourceDepth: e.depth, Kind: cmp.Or(e.kind, schema.KindA), Nofollow: e.nofollow, Anchor: e.anchor, Ordinal: int32(i), LastMod: e.lastmod,
+			SourceHost: host(e.from), SourceDepth: e.depth, Kind: cmp.Or(e.kind, schema.KindA), Nofollow: e.nofollow, Anchor: e.anchor, Ordinal: int32(i), LastMod: e.lastmod, Spelling: e.spelling,
 		})
 		hosts[p][host(e.from)] = true
 		if host(e.from) != host(e.to) {
@@ -160,6 +161,24 @@ func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {
 	}
 	empty := gocmp.Transformer("nil", func(s []string) string { return strings.Join(s, "|") })
 	if d := gocmp.Diff(want, inlinks, empty); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestSpellingsOfATargetAreUnited(t *testing.T) {
+	all := []edge{{from: "a/1", to: "a/y", spelling: "y"}}
+	for n, s := range []string{"c", "", "g", "a", "c", "f", "b", "e"} {
+		all = append(all, edge{from: fmt.Sprintf("a/%d", n), to: "a/x", spelling: s, depth: 1})
+	}
+	// Of a kind that is not followed: it counts for its spelling alone.
+	all = append(all, edge{from: "a/9", to: "a/x", kind: schema.KindFeed, spelling: "d", anchor: "no"}, edge{from: "a/9", to: "a/z", kind: schema.KindFeed, spelling: "z"})
+	inlinks, _, _ := run(t, all, 2, 1)
+	var got []string
+	for _, l := range inlinks {
+		got = append(got, fmt.Sprintln(l.URL, l.Spellings, l.Inlinks, l.FollowKind, l.Anchors))
+	}
+	want := []string{"http://a.test/x [a b c d e] 8 true []\n", "http://a.test/y [y] 1 true []\n", "http://a.test/z [z] 0 false []\n"}
+	if d := gocmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
