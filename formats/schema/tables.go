@@ -248,7 +248,7 @@ type URLRecord struct {
 	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
 	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
-	Spellings     []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which its own domain or a source names it, sorted: its percent escapes and order of parameters; robots.txt has to allow each; five stand for more than four, and the URL is not planned (skips: spellings)"`
+	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings (percent escapes, order of parameters) in which sources and its own domain name it, sorted; robots.txt has to allow each; five say that there are more than four, so that it is not planned"`
 }
 
 // Skip is a row of skips: a URL that was found and not planned.
