@@ -38,21 +38,36 @@ type Executor interface {
 // Observer is told how a round goes; its methods may be called from several
 // goroutines at a time.
 type Observer interface {
-	// StageStarted says how many tasks have no result yet, and how many planned
-	// URLs their partitions hold.
-	StageStarted(p *manifest.Plan, stage stages.Stage, missing int, urls int64)
+	StageStarted(s StageStart)
 	TaskDone(t stages.Task, err error)
 	StageDone(stage stages.Stage, failed int)
+	// RoundDone says what a round holds, also of those that were sealed before.
+	RoundDone(s *manifest.Sealed)
+}
+
+// StageStart is where a stage stands as it is begun or gone on with.
+type StageStart struct {
+	Plan    *manifest.Plan
+	Stage   stages.Stage
+	Tasks   int           // that the stage is to have results of
+	Missing []stages.Task // those without one
+	// Of fetch: the planned URLs of the tasks, those of them that have their outcome,
+	// and the checkpoints of missing tasks.
+	URLs, Recorded int64
+	Fetching       []FetchStatus
 }
 
 // NoObserver ignores all.
 type NoObserver struct{}
 
 // StageStarted does nothing.
-func (NoObserver) StageStarted(*manifest.Plan, stages.Stage, int, int64) {}
+func (NoObserver) StageStarted(StageStart) {}
 
 // TaskDone does nothing.
 func (NoObserver) TaskDone(stages.Task, error) {}
 
 // StageDone does nothing.
 func (NoObserver) StageDone(stages.Stage, int) {}
+
+// RoundDone does nothing.
+func (NoObserver) RoundDone(*manifest.Sealed) {}

@@ -38,7 +38,7 @@ type Driver struct {
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
 	for round := 0; rounds == 0 || round < rounds; round++ {
-		done, err := manifest.Exists(ctx, d.Bucket, layout.Sealed(crawl, round))
+		done, err := d.tellSealed(ctx, crawl, round)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,24 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 			return err
 		}
 	}
-	return worker.Seal(ctx, d.Bucket, p, d.Version)
+	if err := worker.Seal(ctx, d.Bucket, p, d.Version); err != nil {
+		return err
+	}
+	_, err = d.tellSealed(ctx, crawl, round)
+	return err
+}
+
+// tellSealed tells the observer of a round, if that is sealed.
+func (d *Driver) tellSealed(ctx context.Context, crawl string, round int) (bool, error) {
+	var s manifest.Sealed
+	_, _, err := manifest.Load(ctx, d.Bucket, layout.Sealed(crawl, round), &s)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err == nil {
+		d.Observer.RoundDone(&s)
+	}
+	return err == nil, err
 }
 
 // stage makes every task of a stage have a result.
@@ -90,7 +107,7 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	if err != nil {
 		return err
 	}
-	d.Observer.StageStarted(p, stage, len(missing), urlsOf(p, missing))
+	d.tellStarted(ctx, p, stage, stage.Tasks(p), missing)
 	if len(missing) > 0 {
 		if stage == stages.Fetch {
 			if err := d.prepareFetch(ctx, p); err != nil {
@@ -112,15 +129,27 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// urlsOf counts the planned URLs of tasks.
-func urlsOf(p *manifest.Plan, tasks []stages.Task) int64 {
-	var n int64
-	for _, t := range tasks {
-		if t.Partition < len(p.Partitions) {
-			n += p.Partitions[t.Partition].URLs
+// tellStarted tells the observer that a stage begins, and how far it is: fetch tasks
+// go on from their checkpoints. A checkpoint that cannot be read is for its task to report.
+func (d *Driver) tellStarted(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
+	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
+	if stage == stages.Fetch {
+		var left int64
+		for _, t := range missing {
+			left += p.Partitions[t.Partition].URLs
+		}
+		if s.URLs = left; tasks == len(p.Partitions) {
+			s.URLs = p.URLs
+		}
+		s.Recorded = s.URLs - left
+		if fetching, err := (&StatusReader{Bucket: d.Bucket}).readCheckpoints(ctx, p, missing); err == nil {
+			s.Fetching = fetching
+			for _, f := range fetching {
+				s.Recorded += f.Recorded
+			}
 		}
 	}
-	return n
+	d.Observer.StageStarted(s)
 }
 
 // execute runs tasks and reports those that failed as one error.

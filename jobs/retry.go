@@ -56,7 +56,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 		} else if _, err := worker.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
 			return 0, err
 		}
-		d.Observer.StageStarted(p, s, len(missing), urlsOf(p, missing))
+		d.tellStarted(ctx, p, s, len(missing), missing)
 		if err := d.execute(ctx, missing); err != nil {
 			return 0, err
 		}
@@ -85,7 +85,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	}
 	runner := d.Runner
 	runner.GiveUp = true
-	d.Observer.StageStarted(p, stages.Fetch, len(missing), urlsOf(p, missing))
+	d.tellStarted(ctx, p, stages.Fetch, len(missing), missing)
 	var failed []error
 	for _, t := range missing {
 		err := runner.Run(ctx, t)

@@ -53,6 +53,9 @@ type FetchStatus struct {
 	Released  bool  `json:"released"`
 	Complete  bool  `json:"complete"` // all that is left is to write the result
 	ElapsedMS int64 `json:"elapsed_ms"`
+	// Activity is what the attempt was doing when it last said so; nil: it never did.
+	Activity *manifest.Activity `json:"activity,omitempty"`
+	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // of the recorded URLs
 }
 
 // TaskStatus is a task that has failed and has no result.

@@ -159,6 +159,7 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 		read[i] = &FetchStatus{
 			Partition: n, Planned: p.Partitions[n].URLs, Recorded: recorded,
 			Epoch: c.Epoch, Released: c.Released, Complete: c.Complete, ElapsedMS: c.ElapsedMS,
+			Activity: c.Activity, Outcomes: outcomes(c.Counts),
 		}
 		return nil
 	})
@@ -174,6 +175,17 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 	return all, nil
 }
 
+// outcomes are the counts of outcomes among others.
+func outcomes(counts []manifest.Count) []manifest.Count {
+	var out []manifest.Count
+	for _, c := range counts {
+		if name, ok := strings.CutPrefix(c.Name, stages.CountOutcomes); ok {
+			out = append(out, manifest.Count{Name: name, N: c.N})
+		}
+	}
+	return out
+}
+
 func cardinality(bitmap []byte) (int64, error) {
 	if len(bitmap) == 0 {
 		return 0, nil
@@ -183,4 +195,20 @@ func cardinality(bitmap []byte) (int64, error) {
 		return 0, err
 	}
 	return int64(rows.GetCardinality()), nil
+}
+
+// Fetching tells of the fetch tasks of a round that have a checkpoint and no result.
+func Fetching(ctx context.Context, b store.Bucket, p *manifest.Plan) ([]FetchStatus, error) {
+	r := StatusReader{Bucket: b, results: map[stages.Task][]manifest.Count{}}
+	results, err := r.readResults(ctx, p, stages.Fetch)
+	if err != nil {
+		return nil, err
+	}
+	var missing []stages.Task
+	for n, counts := range results {
+		if counts == nil {
+			missing = append(missing, stages.Task{Stage: stages.Fetch, Crawl: p.Crawl, Round: p.Round, Partition: n})
+		}
+	}
+	return r.readCheckpoints(ctx, p, missing)
 }

@@ -120,7 +120,8 @@ type Env struct {
 	Clock    Clock
 	Log      *slog.Logger // already says which task
 	Progress Progress
-	Version  string // crawlbatch version, for manifests and WARC files
+	Watcher  Watcher // nil: nobody looks
+	Version  string  // crawlbatch version, for manifests and WARC files
 	// Format is the schema.FormatVersion that the task's frozen inputs were written in:
 	// its tables have the columns and encodings of that. Zero is the newest.
 	Format int

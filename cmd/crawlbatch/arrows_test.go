@@ -23,6 +23,7 @@ func mayImport(from, to string) (bool, string) {
 		{"formats/store/s3store", "only cmd picks a store"},
 		{"jobs/local", "only cmd picks an executor"},
 		{"jobs/metrics", "only cmd serves metrics"},
+		{"jobs/show", "only cmd has a terminal"},
 		{"stages/simweb", "the test web is for cmd and for tests"},
 	} {
 		if within(to, tree.root) && !within(from, tree.root) {
@@ -116,6 +117,7 @@ func TestMayImportKnowsTheArrows(t *testing.T) {
 		{"stages", "stages/fetch", false},
 		{"jobs/worker", "jobs/local", false},
 		{"jobs/worker", "jobs/metrics", false},
+		{"jobs/worker", "jobs/show", false},
 		{"cmd/crawlbatch", "stages/simweb", true},
 		{"cmd/crawlbatch", "formats/store/s3store", true},
 		{"jobs/config", "stages", false},

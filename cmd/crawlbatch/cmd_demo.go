@@ -127,21 +127,22 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	default:
 		fmt.Fprintf(o.err, "going on with the demo in %s; remove it for a fresh one\n", b)
 	}
-	r := runOptions{common: o.common, month: demoCrawl, fetchTasks: 4}
+	r := runOptions{common: o.common, month: demoCrawl, rounds: o.rounds, fetchTasks: 4}
 	d, finish, err := r.driver(ctx, b, cfg, nil, nil)
 	if err != nil {
 		return storeError(err)
 	}
 	defer finish()
 	began := time.Now()
-	if err := d.Run(ctx, demoCrawl, o.rounds); err != nil {
-		return o.hint(err, demoCrawl)
-	}
+	err = d.Run(ctx, demoCrawl, o.rounds)
 	finish()
-	fmt.Fprintf(o.err, "crawled in %s\n\n", time.Since(began).Round(100*time.Millisecond))
-	if err := printSummary(ctx, o.out, b, demoCrawl); err != nil {
+	if err != nil {
+		if exitCode(err) == exitInterrupted {
+			return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.again())
+		}
 		return err
 	}
+	fmt.Fprintf(o.err, "crawled in %s\n", time.Since(began).Round(100*time.Millisecond))
 	printQuery(o.out, o.store, demoCrawl)
 	return nil
 }

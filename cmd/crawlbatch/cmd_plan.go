@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -134,22 +136,26 @@ func printPlan(o planOptions, p *manifest.Plan, same bool) error {
 	case same:
 		verb = "had planned, the same,"
 	}
-	fmt.Fprintf(o.out, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		count(p.URLs, "URL"), count(p.Hosts, "host"), count(p.Domains, "domain"), count(int64(len(p.Partitions)), "partition"))
 	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
-	fmt.Fprintf(o.out, "predicted: %.2f hours if all partitions run at once, %s\n", longest.Hours(), sizeText(p.EstimatedBytes))
+	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %s\n", longest.Hours(), sizeText(p.EstimatedBytes))
 	if o.dryRun {
-		printPartitions(o.out, p)
+		printPartitions(&text, p)
 	}
 	if len(p.Refused) > 0 {
-		fmt.Fprintf(o.out, "refused of %d source lines:", p.SourceLines)
+		fmt.Fprintf(&text, "refused of %d source lines:", p.SourceLines)
 		for _, c := range p.Refused {
-			fmt.Fprintf(o.out, " %s %d", c.Name, c.N)
+			fmt.Fprintf(&text, " %s %d", c.Name, c.N)
 		}
-		fmt.Fprintln(o.out)
+		fmt.Fprintln(&text)
 		if !o.dryRun {
-			fmt.Fprintf(o.out, "  each with its line: %s/%s\n", o.store, layout.PlanRefused(p.Crawl, p.Round, p.ID))
+			fmt.Fprintf(&text, "  each with its line: %s/%s\n", o.store, layout.PlanRefused(p.Crawl, p.Round, p.ID))
 		}
+	}
+	if _, err := io.WriteString(show.Folding(o.out), text.String()); err != nil {
+		return err
 	}
 	if !o.dryRun {
 		fmt.Fprintf(o.out, "next: crawlbatch run --month %s%s\n", p.Crawl, storeFlag(o.store))
@@ -158,9 +164,9 @@ func printPlan(o planOptions, p *manifest.Plan, same bool) error {
 }
 
 func printPartitions(w io.Writer, p *manifest.Plan) {
-	fmt.Fprintf(w, "%-12s %10s %8s %8s %8s\n", "partition", "URLs", "hosts", "domains", "hours")
+	fmt.Fprintf(w, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
 	for _, part := range p.Partitions {
-		fmt.Fprintf(w, "%-12s %10d %8d %8d %8.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
+		fmt.Fprintf(w, "%-10s %8d %6d %7d %5.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -141,11 +142,11 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	case err != nil:
 		return o.hint(err, o.month)
 	case n == 0 && len(o.classes) > 0:
-		fmt.Fprintf(o.out, "nothing to retry: no task asked for failed last with %s\n", strings.Join(o.classes, " or "))
+		fmt.Fprintf(show.Folding(o.out), "nothing to retry: no task asked for failed last with %s\n", strings.Join(o.classes, " or "))
 	case n == 0:
-		fmt.Fprintln(o.out, "nothing to retry: every task asked for has a result")
+		fmt.Fprintln(show.Folding(o.out), "nothing to retry: every task asked for has a result")
 	default:
-		fmt.Fprintf(o.out, "%s done: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
+		fmt.Fprintf(show.Folding(o.out), "%s done: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
 	}
 	return nil
 }
@@ -158,9 +159,9 @@ func retryGiveUp(ctx context.Context, o retryOptions, d *jobs.Driver, finish fun
 	case err != nil:
 		return o.hint(err, o.month)
 	case n == 0:
-		fmt.Fprintln(o.out, "nothing to give up: every task asked for has a result")
+		fmt.Fprintln(show.Folding(o.out), "nothing to give up: every task asked for has a result")
 	default:
-		fmt.Fprintf(o.out, "%s given up: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
+		fmt.Fprintf(show.Folding(o.out), "%s given up: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func retryRebuild(ctx context.Context, o retryOptions, d *jobs.Driver, finish fu
 	parts := 0
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {
 		for _, key := range keys {
-			fmt.Fprintf(o.out, "%s rebuilt %s\n", t, key)
+			fmt.Fprintf(show.Folding(o.out), "%s rebuilt %s\n", t, key)
 		}
 		parts += len(keys)
 	})
@@ -179,10 +180,10 @@ func retryRebuild(ctx context.Context, o retryOptions, d *jobs.Driver, finish fu
 		return o.hint(err, o.month)
 	}
 	if parts == 0 {
-		fmt.Fprintln(o.out, "nothing to rebuild: no part is missing that a result lists")
+		fmt.Fprintln(show.Folding(o.out), "nothing to rebuild: no part is missing that a result lists")
 		return nil
 	}
-	fmt.Fprintf(o.out, "%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`\n", count(int64(parts), "part"), o.month, o.again())
+	fmt.Fprintf(show.Folding(o.out), "%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`\n", count(int64(parts), "part"), o.month, o.again())
 	return nil
 }
 

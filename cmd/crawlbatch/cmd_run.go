@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"runtime"
 	"time"
@@ -93,11 +94,9 @@ func runRun(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer finish()
-	if err := d.Run(ctx, o.month, o.rounds); err != nil {
-		return o.hint(err, o.month)
-	}
+	err = d.Run(ctx, o.month, o.rounds)
 	finish()
-	return printSummary(ctx, o.out, b, o.month)
+	return o.hint(err, o.month)
 }
 
 // publishConfig makes the politeness of --config, if that is given, the crawl's newest.
@@ -129,14 +128,13 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	if err != nil {
 		return nil, nil, err
 	}
-	clock := stages.SystemClock{}
-	shown := newProgress(o.err, clock, o.log, o.logFormat == "json")
-	log := o.log
-	if shown.bars != nil {
-		log = shown.quiet(o.logFormat)
+	clock, log := stages.SystemClock{}, o.log
+	shown := o.show(ctx, b, client != nil)
+	if shown.Live() {
+		log = o.logFrom(slog.LevelWarn) // of tasks, whose course is redrawn in place
 	}
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: measured.Progress(shown),
+		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: measured.Progress(shown), Watcher: shown,
 		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg), Archive: o.openArchive,
 	}
 	d := &jobs.Driver{
@@ -144,16 +142,17 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
-			Attempts: 3, Pause: time.Second, Clock: clock, Log: log,
+			Attempts: 3, Pause: time.Second, Clock: clock, Log: log, Watcher: shown,
 		},
 	}
 	if client != nil {
-		d.Executor, shown.elsewhere = o.kubernetesExecutor(client, b, cfg, clock, log), true
+		d.Executor = o.kubernetesExecutor(client, b, cfg, clock, log)
 	}
 	finished := false
 	return d, func() {
 		if !finished {
 			finished = true
+			o.errors.set(nil)
 			shown.Close()
 			remove()
 		}

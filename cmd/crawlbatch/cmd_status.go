@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -63,7 +62,11 @@ func runStatus(ctx context.Context, o statusOptions) error {
 		return err
 	}
 	reader := jobs.StatusReader{Bucket: b, Flags: o.again()}
-	for {
+	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {
+		return o.redraw(ctx, &reader)
+	}
+	clock := stages.SystemClock{}
+	for first := true; ; first = false {
 		s, err := reader.Read(ctx, o.month)
 		if err != nil {
 			return err
@@ -73,84 +76,54 @@ func runStatus(ctx context.Context, o statusOptions) error {
 			enc.SetIndent("", " ")
 			err = enc.Encode(s)
 		} else {
-			err = printStatus(o.out, s)
+			if !first {
+				fmt.Fprintf(o.out, "\n%s\n", clock.Now().Format(time.TimeOnly))
+			}
+			err = show.Status(o.out, s, clock.Now(), show.Width(o.out, statusWidth))
 		}
 		if err != nil || !o.watch {
 			return err
 		}
-		if (stages.SystemClock{}).Sleep(ctx, o.every) != nil {
+		if clock.Sleep(ctx, o.every) != nil {
 			return nil
 		}
 	}
 }
 
-func printStatus(w io.Writer, s *jobs.Status) error {
-	fmt.Fprintf(w, "crawl %s in %s\n", s.Crawl, s.Store)
-	var failed []jobs.TaskStatus
-	for _, r := range s.Rounds {
-		fmt.Fprintf(w, "\nround %d: %s, %s in %s, plan %s\n", r.Round, r.State, count(r.URLs, "URL"), count(int64(r.Partitions), "partition"), r.Plan)
-		t := table.NewWriter()
-		t.SetStyle(table.StyleLight)
-		var right []table.ColumnConfig
-		for _, name := range []string{"running", "written", "read", "task time"} {
-			right = append(right, table.ColumnConfig{Name: name, Align: text.AlignRight})
+// statusWidth is how wide a status is where no terminal says more or less.
+const statusWidth = 80
+
+// redraw shows the status in place on a terminal, until ctx ends or it cannot be read.
+func (o *statusOptions) redraw(ctx context.Context, reader *jobs.StatusReader) error {
+	clock := stages.SystemClock{}
+	block := show.Block{W: o.out, Size: func() (int, int) {
+		width, height, ok := show.Size(o.out)
+		if !ok {
+			return statusWidth, 24 // it was hung up
 		}
-		t.SetColumnConfigs(right)
-		t.AppendHeader(table.Row{"stage", "tasks", "done", "running", "failed", "PUT", "GET", "LIST", "written", "read", "task time"})
-		for _, st := range r.Stages {
-			running := ""
-			if st.Stage == stages.Fetch {
-				running = fmt.Sprint(st.Running)
+		return width, height
+	}}
+	for {
+		s, err := reader.Read(ctx, o.month)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// The terminal may change its size meanwhile: what is shown follows at once.
+		for until := clock.Now().Add(o.every); clock.Now().Before(until); {
+			var text strings.Builder
+			width, _ := block.Size()
+			if err := show.Status(&text, s, clock.Now(), width-1); err != nil {
+				return err
 			}
-			u := st.Usage
-			t.AppendRow(table.Row{
-				st.Stage, st.Tasks, st.Done, running, len(st.Failed), u.Puts, u.Gets, u.Lists,
-				sizeText(u.BytesWritten), sizeText(u.BytesRead), u.Wall().Round(100 * time.Millisecond),
-			})
-			failed = append(failed, st.Failed...)
-		}
-		fmt.Fprintln(w, t.Render())
-		for _, st := range r.Stages {
-			printFetching(w, st, r.URLs)
+			if err := block.Draw(nil, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")); err != nil {
+				return err
+			}
+			if clock.Sleep(ctx, min(o.every, time.Second)) != nil {
+				return nil
+			}
 		}
 	}
-	for _, f := range failed {
-		fmt.Fprintf(w, "\n%s failed %s, last (%s): %s\n  rerun: %s\n", f.Task, count(int64(f.Attempts), "time"), f.Class, f.Error, f.Rerun)
-	}
-	return nil
-}
-
-// shownTasks is how many fetch tasks without result are shown, one line each.
-const shownTasks = 20
-
-// printFetching tells of the fetch tasks that are under way what their checkpoints say.
-func printFetching(w io.Writer, st jobs.StageStatus, urls int64) {
-	if len(st.Fetching) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "%s: %s of %s URLs recorded\n", st.Stage, thousands(st.Recorded), thousands(urls))
-	for i, f := range st.Fetching {
-		if i == shownTasks {
-			fmt.Fprintf(w, "  and %d more: -o json lists all\n", len(st.Fetching)-i)
-			return
-		}
-		state := "held"
-		switch {
-		case f.Complete:
-			state = "complete, result missing"
-		case f.Released:
-			state = "released"
-		}
-		elapsed := (time.Duration(f.ElapsedMS) * time.Millisecond).Round(time.Second)
-		fmt.Fprintf(w, "  partition %d: %s of %s, epoch %d, %s, %s of its window\n", f.Partition, thousands(f.Recorded), thousands(f.Planned), f.Epoch, state, elapsed)
-	}
-}
-
-// thousands writes n with commas: 12,345.
-func thousands(n int64) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
@@ -103,7 +106,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		enc.SetIndent("", " ")
 		err = enc.Encode(report)
 	} else {
-		err = printReport(o.out, report)
+		err = printReport(show.Folding(o.out), report)
 	}
 	if err != nil {
 		return err
@@ -120,17 +123,23 @@ func printReport(w io.Writer, r *verify.Report) error {
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"invariant", "check", "looked at", "of", "violations"})
 	var idle []string
+	var list strings.Builder // in the place of a table that is too wide
 	for _, c := range r.Checked {
 		invariant := fmt.Sprint(c.Invariant)
 		if c.Invariant == 0 {
 			invariant = "store"
 		}
 		t.AppendRow(table.Row{invariant, c.Check, c.Looked, c.Of, c.Found})
+		fmt.Fprintf(&list, "%s %s: %d %s, %s\n", invariant, c.Check, c.Looked, c.Of, count(c.Found, "violation"))
 		if c.Looked == 0 {
 			idle = append(idle, c.Check)
 		}
 	}
-	fmt.Fprintln(w, t.Render())
+	rows := t.Render()
+	if first, _, _ := strings.Cut(rows, "\n"); utf8.RuneCountInString(first) > show.Width(w, math.MaxInt) {
+		rows = strings.TrimSuffix(list.String(), "\n")
+	}
+	fmt.Fprintln(w, rows)
 	for _, v := range r.Violations {
 		fmt.Fprintf(w, "\n%s in %s: %s\n", v.Check, printable(where(&v)), printable(v.Problem))
 		if v.Row != "" {

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -38,6 +39,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
+	errors   *logOutput // where log goes: to err, or above what is redrawn there
 }
 
 // defaultStore is where a crawl lies if nothing is said.
@@ -62,7 +64,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(errw, "crawlbatch: %s\n", oneLine(err))
+	fmt.Fprintf(show.Folding(errw), "crawlbatch: %s\n", oneLine(err))
 	return c.exitCode(err)
 }
 
@@ -189,15 +191,24 @@ func finish(cmd *cobra.Command) {
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
 
 func (c *common) setup() error {
-	switch c.logFormat {
-	case "text":
-		c.log = slog.New(slog.NewTextHandler(c.err, nil))
-	case "json":
-		c.log = slog.New(slog.NewJSONHandler(c.err, nil))
-	default:
+	if c.logFormat == "text" {
+		c.err = show.Folding(c.err)
+	}
+	c.errors = &logOutput{plain: c.err}
+	if c.logFormat != "text" && c.logFormat != "json" {
 		return usagef("--log-format %q: it may be text or json", c.logFormat)
 	}
+	c.log = c.logFrom(slog.LevelInfo)
 	return nil
+}
+
+// logFrom is a log of what has at least a level.
+func (c *common) logFrom(level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if c.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(c.errors, options))
+	}
+	return slog.New(slog.NewTextHandler(c.errors, options))
 }
 
 // loadConfig reads --config and lays the flags over it.

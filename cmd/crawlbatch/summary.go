@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -9,34 +8,28 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/worker"
 )
 
-// printSummary says what the finished rounds of a crawl hold.
-func printSummary(ctx context.Context, w io.Writer, b store.Bucket, crawl string) error {
-	rounds, err := worker.Sealed(ctx, b, crawl)
-	if err != nil {
-		return err
-	}
-	for _, s := range rounds {
-		n := counts(s)
-		fmt.Fprintf(w, "round %d of %s: %s, %s, %s, %s, %s\n", s.Round, crawl, count(n["plan.urls"], "URL"),
-			count(n["publish.pages"], "page"), count(n["publish.duplicates"], "duplicate"), count(n["merge.links"], "link"), count(n["plan.hosts"], "host"))
-		var outcomes []string
-		for _, o := range schema.Outcomes {
-			if c := n["merge.outcome."+string(o)]; c > 0 {
-				outcomes = append(outcomes, fmt.Sprintf("%s %d", o, c))
-			}
+// printSummary says what a sealed round holds.
+func printSummary(w io.Writer, s *manifest.Sealed) {
+	n := counts(s)
+	var text strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	line("round %d of %s: %s, %s, %s, %s, %s", s.Round, s.Crawl, count(n["plan.urls"], "URL"),
+		count(n["publish.pages"], "page"), count(n["publish.duplicates"], "duplicate"), count(n["merge.links"], "link"), count(n["plan.hosts"], "host"))
+	var outcomes []string
+	for _, o := range schema.Outcomes {
+		if c := n["merge.outcome."+string(o)]; c > 0 {
+			outcomes = append(outcomes, fmt.Sprintf("%s %d", o, c))
 		}
-		fmt.Fprintf(w, "  outcomes: %s\n", strings.Join(outcomes, ", "))
-		if layout.IsReparse(crawl) {
-			fmt.Fprintf(w, "  parsed again: %s; as they were: %d withheld (noarchive), %d with a damaged record\n",
-				count(n["fetch.reparse.pages"], "page"), n["fetch.reparse.withheld"], n["fetch.reparse.damaged"])
-		}
-		fmt.Fprintf(w, "  frontier: %s for the next round, %d skipped\n", count(n["frontier.waiting"], "URL"), n["frontier.skips"])
 	}
-	return nil
+	line("  outcomes: %s", strings.Join(outcomes, ", "))
+	if layout.IsReparse(s.Crawl) {
+		line("  parsed again: %s; as they were: %d withheld (noarchive), %d with a damaged record",
+			count(n["fetch.reparse.pages"], "page"), n["fetch.reparse.withheld"], n["fetch.reparse.damaged"])
+	}
+	line("  frontier: %s for the next round, %d skipped", count(n["frontier.waiting"], "URL"), n["frontier.skips"])
+	_, _ = io.WriteString(w, text.String())
 }
 
 func counts(s *manifest.Sealed) map[string]int64 {

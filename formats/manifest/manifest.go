@@ -277,9 +277,42 @@ type Checkpoint struct {
 	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far
 	Trying     *Trying   `json:"trying,omitempty"`     // what is processed alone, to find what kills attempts
 	Suspects   []Suspect `json:"suspects,omitempty"`   // what attempts died at that worked on it alone
+
+	// Activity is what the holder was doing, for people. Checkpoints of format 1 have none.
+	Activity *Activity `json:"activity,omitempty"`
 }
 
 func (*Checkpoint) kind() string { return "checkpoint" }
+
+// Activity is what the holder of a partition was doing at a checkpoint or renewal, by
+// its own clock. Nothing but what is shown depends on it.
+type Activity struct {
+	At          int64     `json:"at_ms"`     // UTC
+	InFlight    int       `json:"in_flight"` // requests
+	Ready       int       `json:"ready"`     // hosts that were due
+	Delayed     int       `json:"delayed"`   // hosts that waited for their usual delay
+	Waits       []Wait    `json:"waits,omitempty"`
+	More        int       `json:"more_waits,omitempty"`   // that Waits leaves out
+	RemainingMS int64     `json:"remaining_ms,omitempty"` // as predicted
+	Failures    []Failure `json:"failures,omitempty"`     // by class, the newest first
+}
+
+// Wait is something that the holder waited for.
+type Wait struct {
+	Host  string `json:"host,omitempty"` // "": the whole task waited
+	Why   string `json:"why"`
+	Until int64  `json:"until_ms,omitempty"` // UTC
+	URLs  int64  `json:"urls,omitempty"`     // that waited with it
+}
+
+// Failure is a class of failed requests of one attempt.
+type Failure struct {
+	Class string `json:"class"`
+	N     int64  `json:"n"`
+	Host  string `json:"host,omitempty"` // of the newest
+	Text  string `json:"text,omitempty"` // of the newest
+	At    int64  `json:"at_ms"`          // UTC, of the newest
+}
 
 // HostClock is a host's pace and health at a checkpoint.
 type HostClock struct {
@@ -306,13 +339,14 @@ type HostBreaker struct {
 
 // URLRetry is a planned URL that has been tried and waits to be tried again.
 type URLRetry struct {
-	Row          int64 `json:"row"`                // in the plan file
-	Attempts     int32 `json:"attempts"`           // requests sent for it
-	Timeouts     int   `json:"timeouts,omitempty"` // retries used, by class
-	ServerErrors int   `json:"server_errors,omitempty"`
-	Limited      int   `json:"limited,omitempty"`
-	DNS          int   `json:"dns,omitempty"`
-	WaitMS       int64 `json:"wait_ms"` // until it is due, at the checkpoint
+	Row          int64  `json:"row"`                // in the plan file
+	Attempts     int32  `json:"attempts"`           // requests sent for it
+	Timeouts     int    `json:"timeouts,omitempty"` // retries used, by class
+	ServerErrors int    `json:"server_errors,omitempty"`
+	Limited      int    `json:"limited,omitempty"`
+	DNS          int    `json:"dns,omitempty"`
+	WaitMS       int64  `json:"wait_ms"`       // until it is due, at the checkpoint
+	Why          string `json:"why,omitempty"` // what failed, for people
 	// Chain is where the URL's redirects have led; nil: nowhere yet.
 	Chain *Chain `json:"chain,omitempty"`
 }
@@ -346,7 +380,8 @@ type OriginRetry struct {
 	Limited      int    `json:"limited,omitempty"`
 	DNS          int    `json:"dns,omitempty"`
 	Later        int    `json:"later,omitempty"`
-	WaitMS       int64  `json:"wait_ms"` // until it is due, at the checkpoint
+	WaitMS       int64  `json:"wait_ms"`       // until it is due, at the checkpoint
+	Why          string `json:"why,omitempty"` // what failed, for people
 }
 
 // Trying names what an attempt works on while it works on one thing at a time:

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -33,6 +34,7 @@ type Executor struct {
 	Patience   time.Duration // with a store that is away; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
+	Watcher    stages.Watcher // is shown for what tasks wait between attempts; nil: nobody is
 }
 
 // Run implements jobs.Executor.
@@ -125,7 +127,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
 			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)
-			if e.Clock.Sleep(ctx, wait) != nil {
+			if e.wait(ctx, t, "the store is away or a disk full ("+oneLine(err)+"), tried again", wait) != nil {
 				return stages.ErrInterrupted
 			}
 			continue
@@ -144,9 +146,20 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			return err
 		}
 		e.Log.Warn("task failed, trying again", "task", t.String(), "attempt", attempt, "error", err, "pause", pause)
-		if e.Clock.Sleep(ctx, pause) != nil {
+		if e.wait(ctx, t, "failed ("+oneLine(err)+"), tried again", pause) != nil {
 			return stages.ErrInterrupted
 		}
 		pause *= 2
 	}
 }
+
+// wait sleeps before another attempt at a task, and shows why.
+func (e *Executor) wait(ctx context.Context, t stages.Task, why string, d time.Duration) error {
+	w := stages.Wait{Why: why, Until: e.Clock.Now().Add(d)}
+	end := stages.Watched(e.Watcher, t, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{w}} })
+	defer end()
+	return e.Clock.Sleep(ctx, d)
+}
+
+// oneLine folds an error into one line.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -45,7 +45,7 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 		}
 	}()
 	env := &stages.Env{
-		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Version: r.Version,
+		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Version: r.Version,
 	}
 	result, err := r.stage(ctx, env, p, t)
 	if err != nil {

@@ -32,9 +32,10 @@ type Runner struct {
 	Clock    stages.Clock
 	Log      *slog.Logger
 	Progress stages.Progress
-	Reloads  *Reloads // politeness that changes while tasks run; may be nil
-	Machine  string   // name of what this runs on, of a pod its own; empty: the host name
-	GiveUp   bool     // fetch tasks ask nothing any more: what has no outcome is deferred
+	Watcher  stages.Watcher // is shown what tasks do; nil: nobody is
+	Reloads  *Reloads       // politeness that changes while tasks run; may be nil
+	Machine  string         // name of what this runs on, of a pod its own; empty: the host name
+	GiveUp   bool           // fetch tasks ask nothing any more: what has no outcome is deferred
 	// Archive opens, to be read, the store that holds WARC files of others, by its
 	// address; nil: tasks that parse such fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)

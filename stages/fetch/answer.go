@@ -112,9 +112,11 @@ func conditions(p *schema.PlannedURL) wire.Header {
 // failed ends a visit whose request gave no document, or has it tried again.
 func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, why failure) {
 	r := polite.Result{Class: verdict.health, RetryAfter: s.retryAfter}
-	if c.retry(&v.retries, verdict.retry, t.Host, &polite.Item{ID: v.row}, &r) {
+	if c.retry(&v.retries, verdict.retry, s.what(verdict.outcome), t.Host, &polite.Item{ID: v.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Again.NotBefore
+		v.why = r.Again.Why
+		c.failures.note(verdict.outcome, t.Host, r.Again.Why, c.clock.Now())
 		c.record(v.evidence(func() { c.keepRecorded(v, due) }))
 		t.Done(r)
 		return

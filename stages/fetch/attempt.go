@@ -24,6 +24,7 @@ type attempt struct {
 	rec    *recorder
 	crawl  *crawl
 	disk   disk
+	held   held
 
 	began    time.Time
 	elapsed  time.Duration // of the window, before this attempt
@@ -76,7 +77,9 @@ func (a *attempt) fetch(ctx context.Context) error {
 			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
 		}
 	})
+	unwatch := stages.Watched(a.env.Watcher, a.in.Task, a.activity)
 	err := a.crawl.loop(work, flights.current)
+	unwatch()
 	ended()
 	flights.end()
 	wg.Wait()
@@ -153,7 +156,7 @@ func (c *crawl) unfinished() []*bundle {
 		if o.download != nil && len(o.asked.requests) > 0 {
 			b := o.asked
 			host, due := o.nextAt, c.clock.Now()
-			b.settle = func() { c.keepOrigin(o, host, due) } // the next attempt goes on from here
+			b.settle = func() { c.keepOrigin(o, host, "", due) } // the next attempt goes on from here
 			out = append(out, &b)
 		}
 	}
@@ -228,7 +231,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 func (a *attempt) commit(ctx context.Context, g *segment, set func(*manifest.Checkpoint) error) error {
 	return a.patiently(ctx, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
-		return a.holder.swap(ctx, func(d *manifest.Checkpoint) error {
+		return a.holder.swap(ctx, func(d *manifest.Checkpoint) (err error) {
 			if g != nil {
 				if err := list(d, g); err != nil {
 					return err
@@ -238,9 +241,10 @@ func (a *attempt) commit(ctx context.Context, g *segment, set func(*manifest.Che
 			d.Politeness = int(a.revision.Load())
 			a.crawl.keepClocks(d)
 			if set != nil {
-				return set(d)
+				err = set(d)
 			}
-			return nil
+			a.tell(d)
+			return err
 		})
 	})
 }
@@ -256,6 +260,7 @@ const (
 // begun, once the right has run out or too much waits (admit).
 func (a *attempt) patiently(ctx context.Context, op func() error) error {
 	began := a.env.Clock.Now()
+	defer a.held.clear()
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
@@ -266,6 +271,9 @@ func (a *attempt) patiently(ctx context.Context, op func() error) error {
 		}
 		if a.env.Clock.Now().Sub(began) > patience {
 			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
+		}
+		if try >= telling {
+			a.held.set(storeAway(err), began.Add(patience))
 		}
 		if try == telling {
 			a.env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)

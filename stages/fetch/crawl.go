@@ -54,6 +54,7 @@ type crawl struct {
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
 	payloads payloads // that records of this attempt hold
+	failures failures
 
 	// mayWrite says whether the task has the right to send a request at a time;
 	// admit waits until one may be begun; alone, if set, is told of each turn what it does.
@@ -317,8 +318,8 @@ const (
 )
 
 // retry decides whether a failure of a class is tried again, and completes the
-// turn's result with the item.
-func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, it *polite.Item, r *polite.Result) bool {
+// turn's result with the item. why is what failed, for people.
+func (c *crawl) retry(counts *[retryClasses]int, class retryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	limit, pause := 0, time.Duration(0)
 	switch class {
 	case afterTimeout:
@@ -343,6 +344,7 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, host string, 
 		return false
 	}
 	counts[class]++
+	it.Why = why
 	if pause > 0 {
 		it.NotBefore = c.clock.Now().Add(c.sched.Jitter(host, pause))
 	}

@@ -24,13 +24,15 @@ import (
 // swaps alone decide who fetches and what counts. Its methods may be called by
 // several goroutines at a time.
 type holder struct {
-	bucket store.Bucket
-	key    string
-	clock  stages.Clock
-	log    *slog.Logger
-	lease  time.Duration
-	total  time.Duration // of one request
-	unlock func()        // of the store's lock, if it has locks
+	bucket  store.Bucket
+	key     string
+	clock   stages.Clock
+	log     *slog.Logger
+	watcher stages.Watcher // may be nil
+	task    stages.Task
+	lease   time.Duration
+	total   time.Duration // of one request
+	unlock  func()        // of the store's lock, if it has locks
 
 	swapping  sync.Mutex // held while a swap is under way
 	doc       manifest.Checkpoint
@@ -61,6 +63,7 @@ var errComplete = errors.New("the fetch task is complete")
 func takeOver(ctx context.Context, env *stages.Env, task stages.Task, plan string, attempt string, cfg *Config) (*holder, predecessor, error) {
 	h := &holder{
 		bucket: env.Bucket, key: layout.Checkpoint(task.Crawl, task.Round, task.Partition), clock: env.Clock, log: env.Log,
+		watcher: env.Watcher, task: task,
 		lease: cfg.Checkpoint.Lease, total: cfg.Timeouts.Total, unlock: func() {},
 	}
 	for {
@@ -128,6 +131,9 @@ func (h *holder) take(ctx context.Context, version, plan string, partition int, 
 func (h *holder) wait(ctx context.Context, plan string) (predecessor, error) {
 	locker, locks := store.As[store.Locker](h.bucket)
 	var seen time.Time
+	var standing held
+	unwatch := func() {}
+	defer func() { unwatch() }()
 	for first := true; ; first = false {
 		var doc manifest.Checkpoint
 		version, _, err := manifest.Load(ctx, h.bucket, h.key, &doc)
@@ -175,7 +181,13 @@ func (h *holder) wait(ctx context.Context, plan string) (predecessor, error) {
 		if free || !locks && now.Sub(seen) >= lease+lease/10 {
 			return before, nil
 		}
+		if locks {
+			standing.set("another process of this machine fetches this partition; gone on with when it ends", time.Time{})
+		} else {
+			standing.set(fmt.Sprintf("another attempt holds this partition (epoch %d); unless it renews its lease, taken over", doc.Epoch), seen.Add(lease+lease/10))
+		}
 		if first {
+			unwatch = stages.Watched(h.watcher, h.task, standing.activity)
 			h.log.Info("standing by: another attempt fetches this partition", "holder", doc.Holder, "epoch", doc.Epoch)
 		}
 		if err := h.clock.Sleep(ctx, min(lease/20, 5*time.Second)); err != nil {

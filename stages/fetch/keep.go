@@ -17,7 +17,7 @@ import (
 // looks again: what measures sleep stands still while the machine is suspended.
 const glance = time.Second
 
-// renew swaps the checkpoint as it is, so that the right goes on while nothing is
+// renew swaps the checkpoint with nothing new but the attempt's activity, so that the right goes on while nothing is
 // checkpointed or an upload takes long.
 func (a *attempt) renew(ctx context.Context) error {
 	every := a.cfg.Checkpoint.Lease / 3
@@ -30,7 +30,7 @@ func (a *attempt) renew(ctx context.Context) error {
 			}
 			continue // a checkpoint may have been swapped meanwhile
 		}
-		err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
+		err := a.holder.swap(ctx, func(d *manifest.Checkpoint) error { a.tell(d); return nil })
 		switch {
 		case err == nil:
 			if failed > telling {
@@ -163,6 +163,11 @@ func (a *attempt) reloads(ctx context.Context) error {
 // nearly full.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
+	defer func() {
+		if told {
+			a.held.clear()
+		}
+	}()
 	for {
 		_, _, waiting := a.rec.recorded()
 		now := a.env.Clock.Now()
@@ -175,6 +180,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		}
 		if short && !told {
 			told = true
+			a.held.set("the scratch directory "+a.env.Scratch+" is nearly full: make room; given up", since.Add(patience))
 			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.disk.reserve)
 		}
 		if short && now.Sub(since) > patience {

@@ -244,10 +244,12 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		}
 		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
 		outcome := unreachable(s.err, v.outcome, t.Host == o.host)
-		if c.retry(&o.retries, v.retry, t.Host, again, &r) ||
-			outcome == schema.RobotsUnreachable && v.retry != never && c.retry(&o.retries, forRobots, t.Host, again, &r) {
+		told := s.what(v.outcome)
+		if c.retry(&o.retries, v.retry, told, t.Host, again, &r) ||
+			outcome == schema.RobotsUnreachable && v.retry != never && c.retry(&o.retries, forRobots, told, t.Host, again, &r) {
 			b := o.asked
-			b.settle = func() { c.keepOrigin(o, t.Host, again.NotBefore) }
+			b.settle = func() { c.keepOrigin(o, t.Host, told, again.NotBefore) }
+			c.failures.note(schema.RobotsUnreachable, o.host, "robots.txt "+told, c.clock.Now())
 			o.asked = bundle{}
 			c.record(&b)
 			t.Done(r)

@@ -148,7 +148,7 @@ func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap,
 		}
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		c.keepRecorded(v, due)
-		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due})
+		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due, Why: r.Why})
 	}
 	return nil
 }
@@ -174,16 +174,16 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 		o.retries[afterTimeout], o.retries[afterServerError], o.retries[afterLimit], o.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
 		o.retries[forRobots] = r.Later
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
-		c.keepOrigin(o, r.Host, due)
-		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due})
+		c.keepOrigin(o, r.Host, r.Why, due)
+		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due, Why: r.Why})
 	}
 	return nil
 }
 
 // keepOrigin notes that an origin's robots.txt waits to be asked for again.
-func (c *crawl) keepOrigin(o *origin, host string, due time.Time) {
+func (c *crawl) keepOrigin(o *origin, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
-		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries,
+		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries, Why: why,
 		Timeouts: o.retries[afterTimeout], ServerErrors: o.retries[afterServerError], Limited: o.retries[afterLimit], DNS: o.retries[afterDNS],
 		Later: o.retries[forRobots],
 	}

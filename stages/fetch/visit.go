@@ -27,6 +27,7 @@ type visit struct {
 	cookies cookies        // that the chain set
 	retries [retryClasses]int
 	tries   int32         // requests sent for the URL in key
+	why     string        // what the next try waits for, for people
 	rules   *robots.Group // that allowed the request under way
 	// detected is the media type of the answer under way, from its first bytes; "" while
 	// they have not come. The exchange's goroutine sets it, send waits for that.
@@ -124,7 +125,7 @@ func (c *crawl) keep(v *visit, due time.Time) {
 // the next attempt goes on from here.
 func (c *crawl) keepRecorded(v *visit, due time.Time) {
 	kept := &manifest.URLRetry{
-		Row: v.row, Attempts: v.fetch.Attempts,
+		Row: v.row, Attempts: v.fetch.Attempts, Why: v.why,
 		Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
 	}
 	if len(v.met) > 0 {
@@ -138,7 +139,7 @@ func (c *crawl) keepRecorded(v *visit, due time.Time) {
 
 // resume has a visit go on where a checkpoint says that it was.
 func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
-	v.tries, v.fetch.Attempts = r.Attempts, r.Attempts
+	v.tries, v.fetch.Attempts, v.why = r.Attempts, r.Attempts, r.Why
 	v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
 	if r.Chain == nil {
 		return nil
@@ -171,6 +172,7 @@ func (c *crawl) finish(v *visit, outcome schema.Outcome, why failure, more ...fu
 	v.fetch.Outcome = outcome
 	v.fetch.Error, v.fetch.ErrorDetail = bounded(why.phrase), bounded(why.detail)
 	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
+	c.failures.of(v, outcome, c.clock.Now())
 	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links, settle: func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

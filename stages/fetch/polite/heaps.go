@@ -12,6 +12,7 @@ type Item struct {
 	// Urgent items come before all others, and are the only ones that a blocked
 	// host is asked for: what has to be known before it may be asked for more.
 	Urgent bool
+	Why    string // what a retry waits for, for people
 
 	seq int64
 }

@@ -55,6 +55,7 @@ type host struct {
 	jitters    uint64
 
 	notBefore time.Time // of the next request, beside the delay
+	putOff    Reason    // of notBefore
 	paced     time.Time // from when the delay counts: the last request or try of one; zero: none
 	written   time.Time // when the last request was written; zero: none
 	service   float64   // mean seconds of a turn, from when it was given
@@ -150,7 +151,11 @@ func (h *host) predict() float64 {
 func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.limited++
 	pause := min(s.pause<<min(h.limited-1, maxDoublings), maxLimitedPause)
-	h.notBefore = later(h.notBefore, now.Add(s.jitter(h, max(pause, min(retryAfter, maxDelay)))))
+	reason := ByLimit
+	if retryAfter > pause {
+		reason = ByRetryAfter
+	}
+	h.keepFrom(now.Add(s.jitter(h, max(pause, min(retryAfter, maxDelay)))), reason)
 	least := min(minRaisedDelay, s.pause)
 	most := min(h.asked(), maxRaisedDelay) << maxDoublings
 	h.raised = min(max(2*h.delay(), least), maxRaisedDelay, max(least, most))

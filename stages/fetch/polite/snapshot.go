@@ -85,7 +85,7 @@ func (s *Scheduler) Restore(clocks []Clock, fresh bool) {
 			h = s.add(c.Host, noRows{}) // one that redirects led to
 		}
 		if c.Wait > 0 {
-			h.notBefore = later(h.notBefore, now.Add(c.Wait))
+			h.keepFrom(now.Add(c.Wait), ByEarlier)
 		}
 		h.raised, h.limited = c.Raised, c.Limited
 		if !fresh && c.Base > h.base {
@@ -136,5 +136,5 @@ func (s *Scheduler) hold(h *host) {
 	if s.wholly {
 		wait = max(wait, h.delay())
 	}
-	h.notBefore = later(h.notBefore, s.held.Add(wait))
+	h.keepFrom(s.held.Add(wait), ByEarlier)
 }

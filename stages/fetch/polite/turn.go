@@ -181,7 +181,7 @@ func (t *Turn) Done(r Result) {
 		t.account(r, now)
 	}
 	if r.Hold > 0 {
-		h.notBefore = later(h.notBefore, now.Add(r.Hold))
+		h.keepFrom(now.Add(r.Hold), ByHold)
 	}
 	if r.Again != nil {
 		s.seq++

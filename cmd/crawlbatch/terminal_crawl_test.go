@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// smallWeb is hosts with pages, and what a person needs to crawl them from a directory
+// of its own: urls.txt and c.yaml.
+type smallWeb struct {
+	dir     string
+	connect string       // for --connect-to
+	refuse  atomic.Bool  // robots.txt of the first host is answered with 503
+	asked   atomic.Int64 // requests
+}
+
+func newSmallWeb(t *testing.T, hosts, pages int, delay time.Duration) *smallWeb {
+	t.Helper()
+	w := &smallWeb{dir: t.TempDir()}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.asked.Add(1)
+		switch {
+		case r.URL.Path == "/robots.txt" && strings.HasPrefix(r.Host, "h0.") && w.refuse.Load():
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		case r.URL.Path == "/robots.txt":
+			rw.WriteHeader(http.StatusNotFound)
+		default:
+			rw.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(rw, "<title>%s%s</title><p>words", r.Host, r.URL.Path)
+		}
+	}))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.connect = "::127.0.0.1:" + port
+	var urls strings.Builder
+	for h := range hosts {
+		for p := range pages {
+			fmt.Fprintf(&urls, "http://h%d.test/page%d\n", h, p)
+		}
+	}
+	w.file(t, "urls.txt", urls.String())
+	w.file(t, "c.yaml", fmt.Sprintf("politeness: {delay: %s}\nfetch: {pauses: {server_error: 500ms, rate_limited: 100ms}, retries: {rate_limited: 1}}\n", delay))
+	return w
+}
+
+func (w *smallWeb) file(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// args are those of a command for the web's crawl.
+func (w *smallWeb) args(command string, more ...string) []string {
+	return append([]string{command, "--month", "2026-11", "--config", "c.yaml", "--connect-to", w.connect}, more...)
+}
+
+// plan plans the crawl.
+func (w *smallWeb) plan(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("crawlbatch", w.args("plan", "--source", "urls.txt")...)
+	cmd.Dir = w.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("plan: %v\n%s", err, out)
+	}
+}
+
+// widths are those of the terminals that everything is tried on; a short run has one.
+func widths() []int {
+	if testing.Short() {
+		return []int{40}
+	}
+	return []int{120, 80, 40}
+}
+
+func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
+	for _, width := range widths() {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			w := newSmallWeb(t, 3, 12, 250*time.Millisecond)
+			w.plan(t)
+			s := onTerminal(t, w.dir, width, nil, w.args("run", "--rounds", "1")...)
+			s.waitFor("6 of 36 URLs", "9 of 36 URLs", "12 of 36 URLs")
+			s.interrupt()
+			s.ends(exitInterrupted)
+			if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), "go on with `crawlbatch run --month 2026-11 --rounds 1") {
+				t.Errorf("it does not say how to go on:\n%s", s.text())
+			}
+
+			// Resumed, it starts at what is done and ends by itself.
+			s = onTerminal(t, w.dir, width, []string{"NO_COLOR=1"}, w.args("run", "--rounds", "1")...)
+			s.waitFor("of them done")
+			s.waitFor("of 36 URLs")
+			for _, to := range []int{41, 120, 40, width} {
+				s.resize(to)
+				time.Sleep(100 * time.Millisecond)
+			}
+			s.ends(exitDone)
+			for _, want := range []string{"fetch@2026-11.0: 36 URLs done in", "publish@2026-11.0: 1 task done", "round 0 of 2026-11: 36 URLs", "frontier: "} {
+				if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), want) {
+					t.Errorf("no %q in\n%s", want, s.text())
+				}
+			}
+			if strings.Contains(s.text(), "a second") {
+				t.Errorf("the last picture was left on the screen:\n%s", s.text())
+			}
+		})
+	}
+}
+
+func TestOnADumbTerminalThereAreLinesAlone(t *testing.T) {
+	w := newSmallWeb(t, 1, 2, time.Millisecond)
+	w.plan(t)
+	s := onTerminal(t, w.dir, 40, []string{"TERM=dumb"}, w.args("run", "--rounds", "1")...)
+	s.waitFor("round 0 of 2026-11: 2 URLs")
+	<-s.gone
+	if raw := s.raw.String(); strings.Contains(raw, "\x1b") {
+		t.Errorf("it wrote escape sequences: %q", raw)
+	}
+}
+
+// TestAWaitOnATerminalSaysWhyAndHowToEndIt has the robots.txt of a host answered with 503.
+func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
+	w := newSmallWeb(t, 2, 3, 10*time.Millisecond)
+	w.refuse.Store(true)
+	w.plan(t)
+	for _, width := range widths() {
+		s := onTerminal(t, w.dir, width, nil, w.args("run", "--rounds", "1")...)
+		s.waitFor("waits for h0.test: robots.txt answered 503, asked again at ")
+		s.waitFor("failures: robots_unreachable")
+		s.interrupt()
+		s.ends(exitInterrupted)
+
+		// The checkpoint tells `status` the same.
+		s = onTerminal(t, w.dir, width, nil, w.args("status")...)
+		s.ends(exitDone)
+		if shown := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(shown, "waits for h0.test: robots.txt answered 503, asked again at ") || !strings.Contains(shown, "as of ") {
+			t.Errorf("status says nothing of the wait:\n%s", s.text())
+		}
+	}
+	// What is advised ends the wait: the partition is given up, and the round goes on.
+	s := onTerminal(t, w.dir, 80, nil, w.args("retry", "--give-up", "--partition", "0")...)
+	s.waitFor("1 task given up")
+	s.ends(exitDone)
+	s = onTerminal(t, w.dir, 80, nil, w.args("run", "--rounds", "1")...)
+	s.waitFor("deferred 3")
+	s.ends(exitDone)
+}
+
+func TestOtherLongCommandsOnATerminal(t *testing.T) {
+	for _, width := range widths() {
+		w := newSmallWeb(t, 2, 4, 50*time.Millisecond)
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{w.args("plan", "--source", "urls.txt"), "planned round 0 of 2026-11: 8 URLs"},
+			{w.args("run", "--rounds", "1"), "round 0 of 2026-11: 8 URLs"},
+			{w.args("retry"), "nothing to retry"},
+			{w.args("verify"), "no violation in 1 round"},
+			{w.args("reparse", "--as", "2026-11r1"), "round 0 of 2026-11r1: 8 URLs"},
+			{w.args("status"), "round 0: sealed"},
+		} {
+			s := onTerminal(t, w.dir, width, nil, c.args...)
+			s.waitFor(c.want)
+			s.ends(exitDone)
+		}
+		// status --watch goes on until it is interrupted, and follows the terminal's width.
+		s := onTerminal(t, w.dir, width, nil, w.args("status", "--watch", "--every", "200ms")...)
+		s.waitFor("round 0: sealed")
+		s.resize(41)
+		time.Sleep(300 * time.Millisecond)
+		s.resize(width)
+		time.Sleep(300 * time.Millisecond)
+		s.interrupt()
+		s.ends(exitDone)
+		if n := strings.Count(s.text(), "round 0: sealed"); n != 1 {
+			t.Errorf("the status is on the screen %d times:\n%s", n, s.text())
+		}
+	}
+}
+
+func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a whole demo: make test-crawl")
+	}
+	dir := t.TempDir()
+	s := onTerminal(t, dir, 80, nil, "demo")
+	s.waitFor("host due", "hosts due", "requests under way")
+	s.interrupt()
+	s.ends(exitInterrupted)
+	if !strings.Contains(s.text(), "go on with `crawlbatch demo`") {
+		t.Errorf("it does not say how to go on:\n%s", s.text())
+	}
+	s = onTerminal(t, dir, 40, nil, "demo")
+	s.waitFor("of them done")
+	s.ends(exitDone)
+}

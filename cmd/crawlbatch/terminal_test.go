@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// session is a program on a terminal of its own, as a person has it: what it shows is
+// read from the screen, what is typed reaches it as keys.
+type session struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	tty  *os.File
+	gone chan struct{} // closed when the program has ended and all of it was read
+
+	mu     sync.Mutex
+	screen *screen
+	raw    bytes.Buffer
+}
+
+// onTerminal starts crawlbatch in a directory on a terminal of so many columns.
+func onTerminal(t *testing.T, dir string, columns int, env []string, args ...string) *session {
+	t.Helper()
+	const rows = 30
+	s := &session{t: t, cmd: exec.Command("crawlbatch", args...), gone: make(chan struct{}), screen: newScreen(columns, rows)}
+	s.cmd.Dir = dir
+	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color"), env...)
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: rows, Cols: uint16(columns)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tty = tty
+	go func() {
+		defer close(s.gone)
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			s.mu.Lock()
+			s.raw.Write(buf[:n])
+			s.screen.write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return // the other end was closed
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = tty.Close()
+	})
+	return s
+}
+
+// text is what the screen has shown, but for what was redrawn.
+func (s *session) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.screen.text()
+}
+
+// patience is how long a test waits for what must come: long, for slow machines.
+const patience = time.Minute
+
+// waitFor waits until the screen shows any of some texts, in rows that may be folded.
+func (s *session) waitFor(texts ...string) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		shown := strings.Join(strings.Fields(s.text()), " ")
+		for _, text := range texts {
+			if strings.Contains(shown, text) {
+				return
+			}
+		}
+		select {
+		case <-s.gone:
+			if shown == strings.Join(strings.Fields(s.text()), " ") {
+				s.t.Fatalf("it ended without showing %q:\n%s", texts, s.text())
+			}
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("it does not show %q:\n%s", texts, s.text())
+}
+
+// types presses keys.
+func (s *session) types(keys string) {
+	s.t.Helper()
+	if _, err := s.tty.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// interrupt presses Ctrl-C.
+func (s *session) interrupt() { s.t.Helper(); s.types("\x03") }
+
+// resize changes the width of the terminal.
+func (s *session) resize(columns int) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.screen.resize(columns, s.screen.height)
+	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: uint16(s.screen.height), Cols: uint16(columns)}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ends waits for the end of the program, and checks its exit code and what it showed.
+func (s *session) ends(code int) {
+	s.t.Helper()
+	select {
+	case <-s.gone:
+	case <-time.After(patience):
+		s.t.Fatalf("it does not end:\n%s", s.text())
+	}
+	_ = s.cmd.Wait() // its state has the exit code
+	if got := s.cmd.ProcessState.ExitCode(); got != code {
+		s.t.Errorf("it ended with %d, want %d:\n%s", got, code, s.text())
+	}
+	s.neat()
+}
+
+// neat checks that nothing was garbled: no unknown sequence, and no row that the
+// terminal had to fold but for what is to be copied: commands, long words.
+func (s *session) neat() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.screen.odd {
+		s.t.Errorf("it wrote the sequence %s", o)
+	}
+	for _, w := range s.screen.wrapped {
+		if !strings.Contains(w, "`") && !copied(w) && strings.Contains(strings.TrimSpace(w), " ") {
+			s.t.Errorf("it wrote beyond the edge of %d columns: %q", s.screen.width, w)
+		}
+	}
+}
+
+// copied reports whether a row is a command to copy.
+func copied(row string) bool {
+	for _, lead := range []string{"next: ", "rerun: ", "crawlbatch views ", "duckdb "} {
+		if strings.HasPrefix(strings.TrimSpace(row), lead) {
+			return true
+		}
+	}
+	return false
+}

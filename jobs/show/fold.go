@@ -1,0 +1,107 @@
+package show
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+	"golang.org/x/term"
+)
+
+// Fold breaks a text of one line into rows of at most width cells; those after the
+// first are indented. What is to be copied stays in one piece, if need be in a row of
+// its own that is too long: a word, or a command in backquotes.
+func Fold(text string, width int) []string {
+	if width <= 0 || cells(text) <= width {
+		return []string{text}
+	}
+	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	var rows []string
+	row := lead
+	for i, word := range words(text) {
+		switch {
+		case i == 0:
+			row += word
+		case cells(row)+1+cells(word) <= width:
+			row += " " + word
+		default:
+			rows, row = append(rows, row), lead+"  "+word
+		}
+	}
+	return append(rows, row)
+}
+
+// cut breaks a row that is too long wherever that is.
+func cut(row string, width int) []string {
+	var rows []string
+	for cells(row) > width {
+		head := runewidth.Truncate(row, width, "")
+		if head == "" {
+			break // not even one character fits
+		}
+		rows, row = append(rows, head), row[len(head):]
+	}
+	return append(rows, row)
+}
+
+// words splits a text at spaces, but not within backquotes.
+func words(text string) []string {
+	quoted := false
+	return strings.FieldsFunc(text, func(r rune) bool {
+		if r == '`' {
+			quoted = !quoted
+		}
+		return r == ' ' && !quoted
+	})
+}
+
+func cells(s string) int { return runewidth.StringWidth(s) }
+
+// printable replaces control characters, which a terminal would obey: what is shown
+// may come from the web.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, s)
+}
+
+// Folding folds the lines that are written to a terminal, as wide as that is at the
+// time. Of any other writer nothing is changed.
+func Folding(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &folding{f}
+	}
+	return w
+}
+
+type folding struct{ file *os.File }
+
+func (f *folding) Write(p []byte) (int, error) {
+	width := Width(f.file, 0)
+	var out strings.Builder
+	for line := range strings.Lines(string(p)) {
+		text, end := strings.CutSuffix(line, "\n")
+		out.WriteString(strings.Join(Fold(text, width), "\n"))
+		if end {
+			out.WriteByte('\n')
+		}
+	}
+	_, err := f.file.WriteString(out.String())
+	return len(p), err
+}
+
+// file is the file that w writes to in the end; nil: none.
+func file(w io.Writer) *os.File {
+	switch w := w.(type) {
+	case *folding:
+		return w.file
+	case *os.File:
+		return w
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package show
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Options are what a Progress is made from.
+type Options struct {
+	Out        io.Writer // of what rounds hold
+	Err        io.Writer // of everything else
+	Clock      stages.Clock
+	Log        *slog.Logger
+	Structured bool // lines are entries of Log
+	FetchTasks int  // at a time; 0: all, elsewhere
+	// Summary writes what a sealed round holds.
+	Summary func(w io.Writer, s *manifest.Sealed)
+	// Advice is how a wait for a host is ended early, in one sentence; nil: it is not said.
+	Advice func(t stages.Task, host string) string
+	// Peek reads what tasks that run elsewhere do; nil: they run here.
+	Peek func(ctx context.Context, p *manifest.Plan) ([]jobs.FetchStatus, error)
+}
+
+// Progress shows how rounds go. It implements jobs.Observer, stages.Progress and
+// stages.Watcher.
+type Progress struct {
+	Options
+	block *Block // nil: only lines are shown
+	urls  atomic.Int64
+
+	mu       sync.Mutex
+	start    jobs.StageStart
+	running  bool // a stage is
+	name     string
+	began    time.Time
+	done     int // tasks that have a result
+	base     int64
+	watched  map[int]watched
+	watches  int
+	finished map[int]bool // partitions of the stage that ended here
+	scale    scale
+	rate     rate
+	elsewhere
+
+	stopping bool
+	lines    []string // to be shown above the block
+	lost     int      // lines that were too many
+	said     saying
+
+	wake  chan struct{}
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// watched is a task that can be asked what it does.
+type watched struct {
+	task  stages.Task
+	look  func() stages.Activity
+	since time.Time
+}
+
+// New makes a Progress that shows something until Close is called. Once ctx ends, it
+// says that the command is about to end.
+func New(ctx context.Context, o Options) *Progress {
+	p := &Progress{Options: o, watched: map[int]watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	if _, _, ok := Size(o.Err); ok && !o.Structured {
+		p.block = &Block{W: file(o.Err), Size: func() (int, int) {
+			width, height, ok := Size(o.Err)
+			if !ok {
+				return 80, 24 // it was hung up
+			}
+			return width, height
+		}}
+	}
+	showing, end := context.WithCancel(context.WithoutCancel(ctx))
+	p.end = end
+	context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		p.stopping = true
+		p.mu.Unlock()
+		p.poke()
+	})
+	go p.show(showing)
+	if o.Peek != nil {
+		go p.peek(showing)
+	}
+	return p
+}
+
+// Live reports whether something is redrawn in place, so that all else that is
+// written to the terminal has to go through Write.
+func (p *Progress) Live() bool { return p.block != nil }
+
+// maxLines bounds the lines that wait for a terminal that takes none.
+const maxLines = 1000
+
+// Write has lines shown above what is redrawn. It never waits for the terminal.
+func (p *Progress) Write(text []byte) (int, error) {
+	if p.block == nil {
+		return p.Err.Write(text)
+	}
+	p.mu.Lock()
+	p.add(string(text))
+	p.mu.Unlock()
+	p.poke()
+	return len(text), nil
+}
+
+// add queues a text for the terminal. p.mu is held.
+func (p *Progress) add(text string) {
+	if n := len(text); n > 0 && text[n-1] == '\n' {
+		text = text[:n-1]
+	}
+	if len(p.lines) >= maxLines {
+		p.lost++
+		return
+	}
+	p.lines = append(p.lines, text)
+}
+
+// say shows a line that stays. p.mu is not held.
+func (p *Progress) say(line string) {
+	switch {
+	case p.block != nil:
+		_, _ = p.Write([]byte(line))
+	case p.Structured:
+		p.Log.Info(line)
+	default:
+		fmt.Fprintln(p.Err, line)
+	}
+	p.mu.Lock()
+	p.said.at = p.Clock.Now()
+	p.mu.Unlock()
+}
+
+func (p *Progress) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// StageStarted implements jobs.Observer.
+func (p *Progress) StageStarted(s jobs.StageStart) {
+	p.mu.Lock()
+	p.start, p.running = s, true
+	p.name = fmt.Sprintf("%s@%s.%d", s.Stage, s.Plan.Crawl, s.Plan.Round)
+	p.began = p.Clock.Now()
+	p.done, p.base = s.Tasks-len(s.Missing), s.Recorded
+	p.urls.Store(s.Recorded)
+	p.finished, p.scale, p.rate, p.said = map[int]bool{}, scale{}, rate{}, saying{}
+	if p.seen = nil; p.Peek != nil {
+		p.seen = s.Fetching
+	}
+	p.mu.Unlock()
+	if s.Stage == stages.Fetch && len(s.Missing) > 0 {
+		line := fmt.Sprintf("%s: %s in %s", p.name, Count(s.URLs, "URL"), Count(int64(s.Tasks), "partition"))
+		if s.Recorded > 0 {
+			line += fmt.Sprintf(", %s of them done", Thousands(s.Recorded))
+		}
+		p.say(line)
+	}
+}
+
+// Watch implements stages.Watcher.
+func (p *Progress) Watch(t stages.Task, look func() stages.Activity) (end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watches++
+	n := p.watches
+	p.watched[n] = watched{t, look, p.Clock.Now()}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.watched, n)
+	}
+}
+
+// Add implements stages.Progress.
+func (p *Progress) Add(name string, n int64) {
+	if name == stages.CountURLs {
+		p.urls.Add(n)
+	}
+}
+
+// TaskDone implements jobs.Observer.
+func (p *Progress) TaskDone(t stages.Task, err error) {
+	if err != nil {
+		p.say(fmt.Sprintf("%s failed: %s", t, oneLine(err)))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	p.finished[t.Partition] = true
+	if t.Stage != stages.Fetch {
+		return
+	}
+	part := p.start.Plan.Partitions[t.Partition]
+	if p.Peek != nil {
+		p.take(p.seen)
+	}
+	p.scale.learn(t.Partition, part.EstimatedSeconds, p.Clock.Now())
+}
+
+// StageDone implements jobs.Observer.
+func (p *Progress) StageDone(stage stages.Stage, failed int) {
+	p.mu.Lock()
+	p.running = false
+	line := fmt.Sprintf("%s: %s", p.name, Count(int64(p.done), "task"))
+	if stage == stages.Fetch {
+		line = fmt.Sprintf("%s: %s", p.name, Count(p.recorded(), "URL"))
+	}
+	line += " done in " + p.Clock.Now().Sub(p.began).Round(time.Millisecond).String()
+	if stage == stages.Fetch && p.base > 0 {
+		line += fmt.Sprintf(", %s of them before", Thousands(p.base))
+	}
+	missing := len(p.start.Missing)
+	p.mu.Unlock()
+	if failed > 0 {
+		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
+	}
+	if missing > 0 {
+		p.say(line)
+	}
+	p.poke()
+}
+
+// RoundDone implements jobs.Observer.
+func (p *Progress) RoundDone(s *manifest.Sealed) {
+	if p.Summary == nil {
+		return
+	}
+	if p.block == nil || !sameTerminal(p.Out, p.Err) {
+		p.Summary(p.Out, s)
+		return
+	}
+	p.Summary(p, s)
+}
+
+// recorded is how many URLs of the stage have an outcome. p.mu is held. Attempts that
+// failed may have counted some twice.
+func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
+
+// closing is how long Close waits for a terminal that takes nothing.
+const closing = time.Second
+
+// Close ends the display.
+func (p *Progress) Close() {
+	p.mu.Lock()
+	p.running = false
+	p.mu.Unlock()
+	p.end()
+	select {
+	case <-p.ended:
+	case <-time.After(closing):
+	}
+}

@@ -1,0 +1,247 @@
+package show
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// said is what was written, by whomever.
+type said struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+// take gives what was written since it was taken last.
+func (s *said) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.buf.Reset()
+	return s.buf.String()
+}
+
+func planOf(urls ...int64) *manifest.Plan {
+	p := &manifest.Plan{Crawl: "2026-11"}
+	for _, n := range urls {
+		p.Partitions = append(p.Partitions, manifest.PlanPartition{URLs: n, EstimatedSeconds: 60})
+		p.URLs += n
+	}
+	return p
+}
+
+func fetchTask(n int) stages.Task {
+	return stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: n}
+}
+
+// begin starts a fetch stage of which nothing is done.
+func begin(p *Progress, plan *manifest.Plan) {
+	s := jobs.StageStart{Plan: plan, Stage: stages.Fetch, Tasks: len(plan.Partitions), URLs: plan.URLs}
+	for n := range plan.Partitions {
+		s.Missing = append(s.Missing, fetchTask(n))
+	}
+	p.StageStarted(s)
+}
+
+func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out said
+		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 4, Advice: func(task stages.Task, host string) string {
+			return "give up " + task.String() + " or stop " + host
+		}})
+		defer p.Close()
+		begin(p, planOf(10))
+		if got := out.take(); got != "fetch@2026-11.0: 10 URLs in 1 partition\n" {
+			t.Errorf("at first it said %q", got)
+		}
+		var mu sync.Mutex
+		now := stages.Activity{InFlight: 1}
+		defer p.Watch(fetchTask(0), func() stages.Activity {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		})()
+		does := func(a stages.Activity) {
+			mu.Lock()
+			defer mu.Unlock()
+			now = a
+		}
+		p.Add(stages.CountURLs, 6)
+		time.Sleep(15 * time.Second)
+		if got := out.take(); !strings.HasPrefix(got, "fetch@2026-11.0: 6 of 10 URLs") || strings.Contains(got, "waits") || strings.Count(got, "\n") != 1 {
+			t.Errorf("while it went on it said %q", got)
+		}
+		until := time.Now().Add(8 * time.Minute)
+		does(stages.Activity{Remaining: 8 * time.Minute, Waits: []stages.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: until, URLs: 4}}})
+		time.Sleep(11 * time.Second)
+		want := "about 8 min left; waits for h.test: robots.txt answered 503, asked again at " + until.Local().Format("15:04:05")
+		if got := out.take(); !strings.Contains(got, want) || !strings.Contains(got, "(4 URLs)\n") || !strings.HasSuffix(got, "give up fetch@2026-11.0:0 or stop h.test\n") {
+			t.Errorf("as the wait began it said %q, want %q", got, want)
+		}
+		time.Sleep(3 * time.Minute)
+		if got := out.take(); strings.Count(got, "\n") != 3 || strings.Count(got, "waits for h.test") != 3 || strings.Contains(got, "give up") {
+			t.Errorf("within three minutes of the same it said %q", got)
+		}
+		until = time.Now().Add(time.Minute)
+		does(stages.Activity{Waits: []stages.Wait{{Host: "i.test", Why: "answered 429, asked again", Until: until}}})
+		time.Sleep(11 * time.Second)
+		if got := out.take(); !strings.Contains(got, "waits for i.test: answered 429, asked again at ") {
+			t.Errorf("of another reason it said %q", got)
+		}
+	})
+}
+
+func TestAResumedStageStartsAtWhatIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out said
+		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 1})
+		defer p.Close()
+		plan := planOf(100, 50)
+		p.StageStarted(jobs.StageStart{Plan: plan, Stage: stages.Fetch, Tasks: 2, Missing: []stages.Task{fetchTask(1)}, URLs: 150, Recorded: 120})
+		p.Add(stages.CountURLs, 5)
+		pic, ok := p.look()
+		if !ok || pic.done != 125 || pic.of != 150 {
+			t.Errorf("it shows %d of %d", pic.done, pic.of)
+		}
+		p.Add(stages.CountURLs, 25)
+		p.TaskDone(fetchTask(1), nil)
+		p.StageDone(stages.Fetch, 0)
+		want := "fetch@2026-11.0: 150 URLs in 2 partitions, 120 of them done\nfetch@2026-11.0: 150 URLs done in 0s, 120 of them before\n"
+		if got := out.take(); got != want {
+			t.Errorf("it said %q, want %q", got, want)
+		}
+	})
+}
+
+func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(t.Context(), Options{Err: &said{}, Clock: stages.SystemClock{}, FetchTasks: 2})
+		defer p.Close()
+		begin(p, planOf(1, 1, 1, 1))
+		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
+		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
+		// 30 + 60 on one lane, 90 + 60 on the other.
+		if pic, _ := p.look(); pic.left != 150*time.Second {
+			t.Errorf("predicted %s, want 2m30s", pic.left)
+		}
+		time.Sleep(2 * time.Minute) // the plan said one
+		ends()
+		p.TaskDone(fetchTask(0), nil)
+		// 30 + 120 on one lane, 120 on the other.
+		if pic, _ := p.look(); pic.left != 150*time.Second {
+			t.Errorf("predicted %s, want 2m30s", pic.left)
+		}
+		also()
+	})
+}
+
+func TestProgressCountsTheURLsOfTasksThatRanElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out said
+		at := time.Now()
+		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Peek: func(_ context.Context, _ *manifest.Plan) ([]jobs.FetchStatus, error) {
+			return []jobs.FetchStatus{{Partition: 2, Planned: 11, Recorded: 4, Activity: &manifest.Activity{
+				At: at.UnixMilli(), RemainingMS: 600_000,
+				Waits: []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: at.Add(5 * time.Minute).UnixMilli()}},
+			}}}, nil
+		}})
+		defer p.Close()
+		begin(p, planOf(5, 7, 11))
+		out.take()
+		p.TaskDone(fetchTask(0), nil)
+		p.TaskDone(fetchTask(1), nil)
+		time.Sleep(2*time.Minute + time.Second)
+		if got := out.take(); !strings.Contains(got, "16 of 23 URLs") || !strings.Contains(got, "waits for h.test: robots.txt answered 503, asked again at ") ||
+			!strings.Contains(got, ", as of "+at.Local().Format("15:04:05")) {
+			t.Errorf("it said %q", got)
+		}
+		p.TaskDone(fetchTask(2), nil)
+		p.StageDone(stages.Fetch, 0)
+		if got := out.take(); !strings.Contains(got, "fetch@2026-11.0: 23 URLs done in ") {
+			t.Errorf("it said %q", got)
+		}
+	})
+}
+
+func TestProgressIsReadAsTheLogIs(t *testing.T) {
+	var out said
+	p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Log: slog.New(slog.NewJSONHandler(&out, nil)), Structured: true})
+	begin(p, planOf(1))
+	p.TaskDone(fetchTask(0), errors.New("no disk"))
+	p.Add(stages.CountURLs, 1)
+	p.StageDone(stages.Fetch, 1)
+	p.Close()
+	var messages []string
+	for dec := json.NewDecoder(strings.NewReader(out.take())); dec.More(); {
+		var line struct{ Msg string }
+		if err := dec.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		line.Msg, _, _ = strings.Cut(line.Msg, " in 0s")
+		messages = append(messages, line.Msg)
+	}
+	want := []string{"fetch@2026-11.0: 1 URL in 1 partition", "fetch@2026-11.0:0 failed: no disk", "fetch@2026-11.0: 1 URL done"}
+	for i, w := range want {
+		if i >= len(messages) || !strings.HasPrefix(messages[i], w) {
+			t.Errorf("it said %q, want %q", messages, want)
+			break
+		}
+	}
+}
+
+// stuck is a terminal that takes nothing: somebody pressed Ctrl-S.
+type stuck struct{ never chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) { <-s.never; return 0, nil }
+
+func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
+	never := make(chan struct{})
+	defer close(never)
+	p := New(t.Context(), Options{Err: &said{}, Clock: stages.SystemClock{}})
+	p.Close()
+	// The same as New with a terminal, whose size no test can give to a pipe.
+	p = &Progress{
+		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		block: &Block{W: stuck{never}, Size: func() (int, int) { return 80, 24 }},
+	}
+	p.end = func() {}
+	go p.show(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		begin(p, planOf(5000))
+		for range 5000 {
+			p.Add(stages.CountURLs, 1)
+			_, _ = p.Write([]byte("a line of the log\n"))
+		}
+		p.TaskDone(fetchTask(0), nil)
+		p.StageDone(stages.Fetch, 0)
+		p.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the run waits for the terminal")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.lines) > maxLines || p.lost == 0 {
+		t.Errorf("%d lines wait, %d were left out", len(p.lines), p.lost)
+	}
+}

@@ -1,0 +1,214 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// shownTasks is how many fetch tasks without result are shown.
+const shownTasks = 20
+
+// Status writes a crawl's status in lines of at most width cells; commands to copy may
+// be longer.
+func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
+	p := &printer{width: width}
+	p.line("crawl %s in %s", s.Crawl, s.Store)
+	var failed []jobs.TaskStatus
+	for _, r := range s.Rounds {
+		p.line("")
+		p.line("round %d: %s, %s in %s, plan %s", r.Round, r.State, Count(r.URLs, "URL"), Count(int64(r.Partitions), "partition"), r.Plan)
+		p.table(r.Stages)
+		for _, st := range r.Stages {
+			p.fetching(st, r.URLs, now)
+			failed = append(failed, st.Failed...)
+		}
+	}
+	for _, f := range failed {
+		p.line("")
+		p.line("%s failed %s, last (%s): %s", f.Task, Count(int64(f.Attempts), "time"), f.Class, f.Error)
+		fmt.Fprintf(&p.out, "  rerun: %s\n", f.Rerun)
+	}
+	_, err := io.WriteString(w, p.out.String())
+	return err
+}
+
+type printer struct {
+	out   strings.Builder
+	width int
+}
+
+func (p *printer) line(format string, args ...any) {
+	for _, row := range Fold(printable(fmt.Sprintf(format, args...)), p.width) {
+		p.out.WriteString(row + "\n")
+	}
+}
+
+// fullTable is the width from which the table has the columns of what stages cost.
+const fullTable = 78
+
+// table writes a row a stage.
+func (p *printer) table(all []jobs.StageStatus) {
+	head := []string{"stage", "tasks", "done", "running", "failed"}
+	full := p.width >= fullTable
+	if full {
+		head = append(head, "PUT", "GET", "LIST", "written", "read", "time")
+	}
+	rows := [][]string{head}
+	for _, st := range all {
+		running := ""
+		if st.Stage == stages.Fetch {
+			running = fmt.Sprint(st.Running)
+		}
+		row := []string{string(st.Stage), fmt.Sprint(st.Tasks), fmt.Sprint(st.Done), running, fmt.Sprint(len(st.Failed))}
+		if u := st.Usage; full {
+			row = append(row, short(u.Puts, 1000, "k", "M"), short(u.Gets, 1000, "k", "M"), short(u.Lists, 1000, "k", "M"),
+				short(u.BytesWritten, 1000, "kB", "MB", "GB", "TB"), short(u.BytesRead, 1000, "kB", "MB", "GB", "TB"), taskTime(u.Wall()))
+		}
+		rows = append(rows, row)
+	}
+	widths := make([]int, len(head))
+	for _, row := range rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], len(c))
+		}
+	}
+	for _, row := range rows {
+		line := fmt.Sprintf("  %-*s", widths[0], row[0])
+		for i, c := range row[1:] {
+			line += fmt.Sprintf(" %*s", widths[i+1], c)
+		}
+		p.out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// short writes a number in at most six cells: 999, 12.3k, 1.5 MB.
+func short(n, unit int64, names ...string) string {
+	if n < 10*unit && len(names[0]) == 1 || n < unit {
+		return fmt.Sprint(n)
+	}
+	f, i := float64(n)/float64(unit), 0
+	for f >= 999.5 && i < len(names)-1 {
+		f, i = f/float64(unit), i+1
+	}
+	return fmt.Sprintf("%.3g%s", f, names[i])
+}
+
+// taskTime writes a sum of times: 0s, 1.2s, 1m1s, 3h20m.
+func taskTime(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// fetching tells of the fetch tasks that are under way what their checkpoints say.
+func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
+	if len(st.Fetching) == 0 {
+		return
+	}
+	p.line("%s: %s of %s URLs recorded%s", st.Stage, Thousands(st.Recorded), Thousands(urls), outcomes(st.Fetching))
+	for i, f := range st.Fetching {
+		if i == shownTasks {
+			p.line("  and %d more: -o json lists all", len(st.Fetching)-i)
+			return
+		}
+		state := "held"
+		switch {
+		case f.Complete:
+			state = "complete, result missing"
+		case f.Released:
+			state = "released, `run` goes on with it"
+		}
+		elapsed := (time.Duration(f.ElapsedMS) * time.Millisecond).Round(time.Second)
+		p.line("  partition %d: %s of %s, epoch %d, %s, %s of its window", f.Partition, Thousands(f.Recorded), Thousands(f.Planned), f.Epoch, state, elapsed)
+		p.activity(f, now)
+	}
+}
+
+// outcomes writes the failures among the outcomes of tasks that are under way.
+func outcomes(all []jobs.FetchStatus) string {
+	var text strings.Builder
+	sums := map[string]int64{}
+	var order []string
+	for _, f := range all {
+		for _, c := range f.Outcomes {
+			if _, ok := sums[c.Name]; !ok {
+				order = append(order, c.Name)
+			}
+			sums[c.Name] += c.N
+		}
+	}
+	for _, name := range order {
+		fmt.Fprintf(&text, ", %s %s", name, Thousands(sums[name]))
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return ": " + text.String()[2:]
+}
+
+// activity writes what an attempt was doing when it last said so.
+func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
+	a, at, ok := told(f)
+	if !ok || f.Complete {
+		return
+	}
+	head := []string{"as of " + clockTime(at, now)}
+	if f.Released {
+		head = append(head, "nothing since")
+	} else if s := states(a); s != "" {
+		head = append(head, s)
+	}
+	if l := left(a.Remaining - now.Sub(at)); l != "" && !f.Released {
+		head = append(head, l)
+	}
+	p.line("    %s", strings.Join(head, ", "))
+	for _, w := range a.Waits {
+		lead := "waits for"
+		if w.Host == "" {
+			lead = "waits:"
+		}
+		p.line("      %s %s", lead, Wait(w, now))
+	}
+	if a.More > 0 {
+		p.line("      waits for %s more", Count(int64(a.More), "host"))
+	}
+	if t := Failures(a.Failures, now); t != "" {
+		p.line("      %s", t)
+	}
+}
+
+// told is what the checkpoint of a task says that it was doing, and when; false: nothing.
+func told(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
+	c := f.Activity
+	if c == nil {
+		return stages.Activity{}, time.Time{}, false
+	}
+	a := stages.Activity{
+		Left: f.Planned - f.Recorded, InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, More: c.More,
+		Remaining: time.Duration(c.RemainingMS) * time.Millisecond,
+	}
+	for _, w := range c.Waits {
+		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: w.Why, Until: moment(w.Until), URLs: w.URLs})
+	}
+	for _, n := range c.Failures {
+		a.Failures = append(a.Failures, stages.Failure{Class: n.Class, N: n.N, Host: n.Host, Text: n.Text, At: moment(n.At)})
+	}
+	return a, moment(c.At), true
+}
+
+// moment is a time as a manifest has it.
+func moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

@@ -1,0 +1,109 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// someStatus is a crawl with everything that a status tells of.
+func someStatus(now time.Time) *jobs.Status {
+	fetch := jobs.StageStatus{
+		Stage: stages.Fetch, Tasks: 23, Done: 1, Running: 1, Recorded: 12345,
+		Usage: manifest.Usage{WallMS: 361_061_000, Puts: 712_345, Gets: 8, Lists: 1, BytesWritten: 2_500_000, BytesRead: 999},
+		Fetching: []jobs.FetchStatus{
+			{Partition: 0, Planned: 50000, Recorded: 10345, Epoch: 3, ElapsedMS: 61_200, Outcomes: []manifest.Count{{Name: "ok", N: 10000}, {Name: "timeout", N: 345}}, Activity: &manifest.Activity{
+				At: now.Add(-30 * time.Second).UnixMilli(), InFlight: 3, Ready: 1, Delayed: 40, More: 7, RemainingMS: 1_230_000,
+				Waits:    []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: now.Add(112 * time.Second).UnixMilli(), URLs: 12}},
+				Failures: []manifest.Failure{{Class: "timeout", N: 345, Host: "i.test", Text: "no answer\x1b[2J in 15s", At: now.Add(-time.Hour).UnixMilli()}},
+			}},
+			{Partition: 2, Planned: 2000, Recorded: 2000, Epoch: 1, Released: true, Complete: true},
+		},
+	}
+	for n := range 20 {
+		fetch.Fetching = append(fetch.Fetching, jobs.FetchStatus{Partition: 3 + n, Planned: 10, Epoch: 1, Released: true})
+	}
+	merge := jobs.StageStatus{Stage: stages.Merge, Tasks: 23, Failed: []jobs.TaskStatus{{
+		Task: "merge@2026-11.0:3", Attempts: 2, Class: "disk_full", Error: "no room left on the device at all", Rerun: "crawlbatch retry --month 2026-11 --stage merge --partition 3",
+	}}}
+	return &jobs.Status{Crawl: "2026-11", Store: "./crawl-data", Rounds: []jobs.RoundStatus{
+		{State: "running", URLs: 1_050_000, Partitions: 23, Plan: "9fce3a81ab1c2d3e", Stages: []jobs.StageStatus{fetch, merge}},
+	}}
+}
+
+func TestStatusSaysWhatIsWaitedForIn80Columns(t *testing.T) {
+	now := time.Date(2026, 11, 22, 14, 1, 18, 0, time.Local)
+	var out strings.Builder
+	if err := Status(&out, someStatus(now), now, 80); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"round 0: running, 1,050,000 URLs in 23 partitions, plan 9fce3a81ab1c2d3e",
+		"  stage tasks done running failed  PUT GET LIST written read    time",
+		"  fetch    23    1       1      0 712k   8    1   2.5MB  999 100h17m",
+		"  merge    23    0              1    0   0    0       0    0      0s",
+		"fetch: 12,345 of 1,050,000 URLs recorded: ok 10,000, timeout 345",
+		"  partition 0: 10,345 of 50,000, epoch 3, held, 1m1s of its window",
+		"    as of 14:00:48, 3 requests under way, 1 host due, 40 hosts between two",
+		"      waits for h.test: robots.txt answered 503, asked again at 14:03:10, in",
+		"        1m52s (12 URLs)",
+		"      waits for 7 hosts more",
+		"      failures: timeout 345; last at 13:01, i.test: no answer\uFFFD[2J in 15s",
+		"  partition 2: 2,000 of 2,000, epoch 1, complete, result missing, 0s of its",
+		"  and 2 more: -o json lists all",
+		"merge@2026-11.0:3 failed 2 times, last (disk_full): no room left on the device",
+		"  rerun: crawlbatch retry --month 2026-11 --stage merge --partition 3",
+	} {
+		if !strings.Contains(out.String(), line+"\n") {
+			t.Errorf("no line %q in\n%s", line, out.String())
+		}
+	}
+}
+
+func TestStatusFitsTheTerminal(t *testing.T) {
+	now := time.Now()
+	for _, width := range []int{120, 80, 79, 40} {
+		var out strings.Builder
+		if err := Status(&out, someStatus(now), now, width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSuffix(line, "\n"); cells(line) > width && !strings.Contains(line, "rerun: ") {
+				t.Errorf("%d cells in %d columns: %q", cells(line), width, line)
+			}
+		}
+	}
+}
+
+func TestFoldKeepsCommandsAndWordsWhole(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"short", 10, "short"},
+		{"one two three", 8, "one two|  three"},
+		{"  one two three", 10, "  one two|    three"},
+		{"go on with `a long command` now", 12, "go on with|  `a long command`|  now"},
+		{"see https://example.org/a/long/path now", 12, "see|  https://example.org/a/long/path|  now"},
+		{"as wide", 7, "as wide"},
+		{"日本語 日本語", 8, "日本語|  日本語"},
+		{"no  terminal", 0, "no  terminal"},
+	} {
+		if got := strings.Join(Fold(c.text, c.width), "|"); got != c.want {
+			t.Errorf("%q in %d: %q, want %q", c.text, c.width, got, c.want)
+		}
+	}
+}
+
+func TestThousandsAreSetApart(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12345: "12,345", 1234567: "1,234,567", -123: "-123", -1234: "-1,234"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Size gives the width and height of the terminal that w is; ok is false where it is
+// none, or none that shows more than lines: TERM=dumb, or an unknown size.
+func Size(w io.Writer) (width, height int, ok bool) {
+	f := file(w)
+	if f == nil || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0, false
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || width < 1 || height < 1 {
+		return 0, 0, false
+	}
+	return width, height, os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+}
+
+// Width is how many cells a row of w may have: those of the terminal that it is, else
+// what is given.
+func Width(w io.Writer, otherwise int) int {
+	if width, _, _ := Size(w); width > 0 {
+		return width
+	}
+	return otherwise
+}
+
+// Block is the end of a terminal that is drawn anew in place. It is for one goroutine.
+type Block struct {
+	W     io.Writer
+	Size  func() (width, height int)
+	drawn []string // rows on the terminal, which the cursor is below of
+}
+
+// Draw puts lines that stay above the block, and the block's lines, folded to the
+// terminal's width as it is now.
+func (b *Block) Draw(stay, block []string) error {
+	width, height := b.Size()
+	var rows []string
+	for _, l := range block {
+		for _, row := range Fold(printable(l), width-1) {
+			rows = append(rows, cut(row, width-1)...)
+		}
+	}
+	if most := max(height-1, 1); len(rows) > most {
+		rows = rows[:most]
+	}
+	var out bytes.Buffer
+	if up := b.height(width); up > 0 {
+		fmt.Fprintf(&out, "\r\x1b[%dA\x1b[J", up)
+	}
+	for _, l := range stay {
+		for _, text := range strings.Split(l, "\n") {
+			for _, row := range Fold(printable(text), width-1) {
+				out.WriteString(row + "\n")
+			}
+		}
+	}
+	for _, row := range rows {
+		out.WriteString(row + "\n")
+	}
+	b.drawn = rows
+	_, err := b.W.Write(out.Bytes())
+	return err
+}
+
+// height is how many rows the block takes now: terminals fold what was drawn when
+// they become narrower.
+func (b *Block) height(width int) int {
+	n := 0
+	for _, row := range b.drawn {
+		n += max(1, (cells(row)+width-1)/width)
+	}
+	return n
+}

@@ -1,0 +1,148 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Thousands writes n with commas: 12,345.
+func Thousands(n int64) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Count writes n of something: 1 URL, 12,345 URLs.
+func Count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Thousands(n) + " " + what + "s"
+}
+
+// clockTime writes a time of day, with the day where it is another than now's.
+func clockTime(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	if at.Sub(now) < 10*time.Minute && now.Sub(at) < 10*time.Minute {
+		return at.Format("15:04:05")
+	}
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04")
+	}
+	return at.Format("2006-01-02 15:04")
+}
+
+// span writes a duration for people: 45s, 1m52s, 3h20m.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "1s"
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// left writes how long something still takes.
+func left(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < time.Minute:
+		return "under a minute left"
+	case d < 90*time.Minute:
+		return fmt.Sprintf("about %d min left", (d+30*time.Second)/time.Minute)
+	}
+	return fmt.Sprintf("about %.1f h left", d.Hours())
+}
+
+// Wait writes what is waited for: whom, why, until when, and how many URLs with it.
+func Wait(w stages.Wait, now time.Time) string {
+	text := w.Why
+	if w.Host != "" {
+		text = w.Host + ": " + text
+	}
+	if !w.Until.IsZero() {
+		text += " at " + clockTime(w.Until, now)
+		if d := w.Until.Sub(now); d > 0 {
+			text += ", in " + span(d)
+		}
+	}
+	if w.URLs > 0 {
+		text += " (" + Count(w.URLs, "URL") + ")"
+	}
+	return text
+}
+
+// Failures writes failed requests by class, and the newest of them.
+func Failures(all []stages.Failure, now time.Time) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var classes []string
+	newest := all[0]
+	for _, f := range all {
+		classes = append(classes, fmt.Sprintf("%s %s", f.Class, Thousands(f.N)))
+		if f.At.After(newest.At) {
+			newest = f
+		}
+	}
+	text := "failures: " + strings.Join(classes, ", ")
+	if newest.Host != "" {
+		text += fmt.Sprintf("; last at %s, %s", clockTime(newest.At, now), newest.Host)
+		if newest.Text != "" {
+			text += ": " + newest.Text
+		}
+	}
+	return text
+}
+
+// states writes how many hosts are in which state.
+func states(a stages.Activity) string {
+	var parts []string
+	if a.InFlight > 0 {
+		parts = append(parts, Count(int64(a.InFlight), "request")+" under way")
+	}
+	if a.Ready > 0 {
+		parts = append(parts, Count(int64(a.Ready), "host")+" due")
+	}
+	if a.Delayed > 0 {
+		parts = append(parts, Count(int64(a.Delayed), "host")+" between two requests")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// merge adds up what several tasks do; their waits come in the order of their ends.
+func merge(all []stages.Activity) stages.Activity {
+	var sum stages.Activity
+	at := map[string]int{}
+	for _, a := range all {
+		sum.Left += a.Left
+		sum.InFlight += a.InFlight
+		sum.Ready += a.Ready
+		sum.Delayed += a.Delayed
+		sum.More += a.More
+		sum.Remaining = max(sum.Remaining, a.Remaining)
+		sum.Waits = append(sum.Waits, a.Waits...)
+		for _, f := range a.Failures {
+			i, ok := at[f.Class]
+			if !ok {
+				at[f.Class] = len(sum.Failures)
+				sum.Failures = append(sum.Failures, f)
+				continue
+			}
+			known := &sum.Failures[i]
+			n := known.N + f.N
+			if f.At.After(known.At) {
+				*known = f
+			}
+			known.N = n
+		}
+	}
+	return sum
+}
