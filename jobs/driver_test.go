@@ -188,6 +188,37 @@ func TestPlansAreKeptReplacedAndRefused(t *testing.T) {
 	}
 }
 
+func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
+	f := newFixture(t)
+	const bad = "bot2/1.0 (+https://example.org/bot)"
+	f.driver.Config.UserAgent = bad
+	if _, _, err := f.plan(false, someURLs...); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), `as "bot"`) {
+		t.Errorf("a first plan: %v", err)
+	}
+	f.driver.Config.UserAgent = "bot/2.0 (+https://example.org/bot)"
+	f.mustPlan()
+	f.driver.Config.UserAgent = bad
+	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, config.ErrInvalid) {
+		t.Errorf("a plan that replaces the first: %v", err)
+	}
+	// A version before this froze it, and the crawl has begun.
+	var crawl manifest.Crawl
+	version, _, err := manifest.Load(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crawl.Config = strings.Replace(crawl.Config, "bot/2.0", "bot2/1.0", 1)
+	if _, err := manifest.Swap(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl, version); err != nil {
+		t.Fatal(err)
+	}
+	if _, same, err := f.plan(false, someURLs...); err != nil || !same {
+		t.Errorf("a crawl that froze it: %v", err)
+	}
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Errorf("a crawl that froze it: %v", err)
+	}
+}
+
 func TestOneFetchStageAStoreAtATime(t *testing.T) {
 	f := newFixture(t)
 	p := f.mustPlan()

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // ErrPlanned: the round has another plan already, or was started.
@@ -140,7 +141,7 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := worker.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, worker.ErrNoCrawl) {
-		return r.Config, nil, nil
+		return r.Config, nil, CheckAgent(r.Config)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +149,7 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	_, started, err := worker.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
 	case errors.Is(err, worker.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
-		return r.Config, m, nil // nothing was fetched: the crawl can be made anew
+		return r.Config, m, CheckAgent(r.Config) // nothing was fetched: the crawl can be made anew
 	case err != nil:
 		return nil, nil, err
 	}
@@ -159,6 +160,18 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 		return nil, nil, err
 	}
 	return r.Config, m, nil
+}
+
+// CheckAgent refuses a user agent that robots.txt reads as another's. A crawl that froze
+// one goes on.
+func CheckAgent(c *config.Config) error {
+	if c.UserAgent == "" {
+		return nil // the program's own, or RequireContact refuses it
+	}
+	if err := robots.CheckAgent(c.UserAgent); err != nil {
+		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
+	}
+	return nil
 }
 
 // standing compares a plan with those that the round has: whether it is there,

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
@@ -33,6 +34,9 @@ func runFetch(ctx context.Context, c *common, url string) error {
 		return err
 	}
 	if err := cfg.RequireContact(); err != nil {
+		return err
+	}
+	if err := jobs.CheckAgent(cfg); err != nil {
 		return err
 	}
 	parser, err := worker.NewParser(cfg)

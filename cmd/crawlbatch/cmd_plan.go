@@ -113,6 +113,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if err != nil {
 		return storeError(err)
 	}
+	o.warnOfAgent(cfg)
 	return printPlan(o, p, same)
 }
 

@@ -82,6 +82,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	o.warnOfAgent(cfg)
 	if o.detach {
 		return o.runDetached(ctx, b, cfg)
 	}

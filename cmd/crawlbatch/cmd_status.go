@@ -57,10 +57,11 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	if err := o.checkExecutor(); err != nil {
 		return err
 	}
-	b, _, err := o.openCrawl(ctx, o.month)
+	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
 		return err
 	}
+	o.warnOfAgent(cfg)
 	reader := jobs.StatusReader{Bucket: b, Flags: o.again()}
 	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {
 		return o.redraw(ctx, &reader)

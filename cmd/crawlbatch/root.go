@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // common are the flags that every command knows.
@@ -279,6 +280,13 @@ func loadSettings(ctx context.Context, b store.Bucket, key string) (*config.Conf
 		return nil, err
 	}
 	return config.ReadFrozen(key, []byte(s.Config), os.LookupEnv)
+}
+
+// warnOfAgent tells of a user agent that a crawl froze and that would be refused today.
+func (c *common) warnOfAgent(cfg *config.Config) {
+	if err := robots.CheckAgent(cfg.UserAgent); err != nil && cfg.UserAgent != "" {
+		fmt.Fprintf(c.err, "warning: this crawl goes on with the user agent that it froze, the next must have another: %v\n", err)
+	}
 }
 
 // openCrawl opens the store, reads the crawl's frozen config and adopts what a

@@ -1,6 +1,7 @@
 package robots
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -174,6 +175,27 @@ func ProductToken(userAgent string) string {
 	}
 	return userAgent
 }
+
+// CheckAgent refuses a User-Agent whose product (what stands before "/" or a space) is
+// no product token as RFC 9309 defines it: robots.txt would be asked for another name.
+func CheckAgent(userAgent string) error {
+	product := userAgent
+	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
+		product = product[:i]
+	}
+	token := ProductToken(userAgent)
+	switch {
+	case token == "":
+		return fmt.Errorf("user agent %q begins with no product token, so robots.txt cannot name it: begin with a name of letters, '-' and '_' (RFC 9309, 2.2.1), as in %q",
+			userAgent, exampleAgent)
+	case token != product:
+		return fmt.Errorf("robots.txt reads the user agent %q as %q, and the rules for that crawler would be obeyed: a product token has letters, '-' and '_' only (RFC 9309, 2.2.1); "+
+			"name it with these, and put digits after the slash, as in %q", userAgent, token, exampleAgent)
+	}
+	return nil
+}
+
+const exampleAgent = "examplebot/2.0 (+https://example.org/bot)"
 
 // Sitemaps lists the http and https URLs of Sitemap lines in their order, each once.
 // Relative ones are resolved against the URL of the robots.txt; without one ("") they

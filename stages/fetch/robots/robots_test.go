@@ -241,6 +241,19 @@ func TestProductToken(t *testing.T) {
 	}
 }
 
+func TestUserAgentsThatRobotsCannotNameAreRefused(t *testing.T) {
+	for ua, want := range map[string]string{
+		"examplebot/1.0 (+https://example.org/bot)": "", "Example-Bot_x": "", "bot (x2)": "", "bot/2": "", "crawlbatch/v1.2.3": "", "bot\t2": "", "bot;2": "",
+		"bot2": `as "bot"`, "bot2/1.0 (+https://example.org)": `as "bot"`, "my.bot/1.0": `as "my"`, "b\u00f6t/1": `as "b"`,
+		"2bot/1.0": "no product token", "(+https://example.org/)": "no product token", "/1.0": "no product token", "": "no product token", " bot": "no product token",
+	} {
+		err := CheckAgent(ua)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", ua, err, want)
+		}
+	}
+}
+
 func TestFetchClass(t *testing.T) {
 	for status, want := range map[int]Class{
 		200: Rules, 204: Rules, 301: NoFile, 304: NoFile, 400: NoFile, 401: NoFile, 403: NoFile, 404: NoFile, 410: NoFile,
