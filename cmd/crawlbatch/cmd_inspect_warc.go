@@ -19,7 +19,7 @@ func newInspectWARC(c *common) *cobra.Command {
 		Long: `Warc lists the records of a WARC file, plain or gzip (- for stdin): offset, length, type,
 target, first line and what the digests say. A damaged stretch is named and passed
 over; any damage ends with exit 4. With --jsonl: one JSON object a record.`,
-		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/part-00000-e1-00001.warc.gz",
+		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/2026-11-r0-4f2a8c17d03b65e9-part-00000-e1-00001.warc.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")

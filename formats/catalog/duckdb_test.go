@@ -84,7 +84,7 @@ func capture(t *testing.T, url string, status int16, mime, languages string) sch
 		CaptureColumns: schema.CaptureColumns{
 			FetchTime: noon, FetchStatus: status, ContentDigest: "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
 			MimeType: mime, MimeDetected: mime, Charset: "UTF-8", Languages: languages,
-			WARCFilename: layout.WARC("2026-11", 0, 0, 1, 0), WARCRecordOffset: 400, WARCRecordLength: 1000, WARCSegment: "part-00000",
+			WARCFilename: layout.WARC("2026-11", 0, "4f2a", 0, 1, 0), WARCRecordOffset: 400, WARCRecordLength: 1000, WARCSegment: "part-00000",
 		},
 	}
 }
@@ -299,7 +299,7 @@ func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 		"pages-in-a-language":            "https://blog.example.github.io/|deu,eng https://xn--bcher-kva.example.org/de/|deu",
 		"domains-of-a-suffix":            "example.co.uk|1",
 		"private-domains":                "github.io|example.github.io|1",
-		"records-of-a-domain":            "https://www.example.org/|warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz|400|1399 https://www.example.org/de/paper.pdf|warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz|400|1399 https://xn--bcher-kva.example.org/de/|warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz|400|1399",
+		"records-of-a-domain":            "https://www.example.org/|warc/crawl=2026-11/round=0/2026-11-r0-4f2a-part-00000-e1-00000.warc.gz|400|1399 https://www.example.org/de/paper.pdf|warc/crawl=2026-11/round=0/2026-11-r0-4f2a-part-00000-e1-00000.warc.gz|400|1399 https://xn--bcher-kva.example.org/de/|warc/crawl=2026-11/round=0/2026-11-r0-4f2a-part-00000-e1-00000.warc.gz|400|1399",
 		"home-pages":                     "blog.example.github.io|deu,eng www.example.org|eng,deu",
 		"robots-files":                   "www.example.org|/robots.txt|200",
 		"redirects":                      "https://example.org/|https://www.example.org/",

@@ -186,9 +186,32 @@ func Segment(crawl string, round int, plan string, partition, epoch, number int,
 	return fmt.Sprintf("%ssegments/%s-e%d-%05d-%s.parquet", FetchDir(crawl, round, partition), plan, epoch, number, dataset)
 }
 
-// WARC is a file of raw responses.
-func WARC(crawl string, round, partition, epoch, number int) string {
-	return fmt.Sprintf("warc/crawl=%s/round=%d/%s-e%d-%05d.warc.gz", crawl, round, Part(partition), epoch, number)
+// WARC is a file of raw responses. Its name alone is unique, as archive tools know files
+// by that: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
+func WARC(crawl string, round int, plan string, partition, epoch, number int) string {
+	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
+}
+
+// WARCs are the prefixes of a task's WARC files, the epoch next: the one of WARC, and that
+// of files which crawlbatch wrote before their names held crawl, round and plan.
+func WARCs(crawl string, round int, plan string, partition int) [2]string {
+	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
+	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
+}
+
+var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/(?:[^/]+-r[0-9]+-[^/]+-)?part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
+
+// ParseWARC says which task wrote a WARC file, of either name.
+func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
+	m := warcKey.FindStringSubmatch(key)
+	if m == nil {
+		return "", 0, 0, false
+	}
+	round, err := strconv.Atoi(m[2])
+	if err == nil {
+		partition, err = strconv.Atoi(m[3])
+	}
+	return m[1], round, partition, err == nil
 }
 
 // CDXJ is the index beside a WARC file.

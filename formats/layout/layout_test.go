@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"path"
 	"strings"
 	"testing"
 )
@@ -36,7 +37,7 @@ func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 		Active(), CrawlManifest("2026-11"), Settings("2026-11", "0a1b"), Start("2026-11", 0), Sealed("2026-11", 0),
 		PlanManifest("2026-11", 0, "p"), PlanPart("2026-11", 0, "p", 3), PlanRefused("2026-11", 0, "p"),
 		Checkpoint("2026-11", 0, 3), Segment("2026-11", 0, "p", 3, 1, 2, "pages"),
-		WARC("2026-11", 0, 3, 1, 2), CDXJ(WARC("2026-11", 0, 3, 1, 2)),
+		WARC("2026-11", 0, "p", 3, 1, 2), CDXJ(WARC("2026-11", 0, "p", 3, 1, 2)),
 		Table("pages", "2026-11", 0, 3), Captures("2026-11", "warc", 0, 3),
 	}
 	for _, stage := range []string{"fetch", "merge", "dedup", "rank", "frontier", "publish"} {
@@ -48,6 +49,37 @@ func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 			if i != j && (a == b || strings.HasPrefix(b, a+"/")) {
 				t.Errorf("key %q is %q or its folder", a, b)
 			}
+		}
+	}
+}
+
+// Archive tools know WARC files by their base names.
+func TestNamesOfWARCFilesAreUnique(t *testing.T) {
+	names := map[string]string{}
+	for _, crawl := range []string{"2026-11", "2026-12"} {
+		for round := range 2 {
+			for _, plan := range []string{"4f2a", "5e11"} {
+				key := WARC(crawl, round, plan, 17, 1, 3)
+				if other := names[path.Base(key)]; other != "" {
+					t.Errorf("%q and %q have one name", key, other)
+				}
+				names[path.Base(key)] = key
+				if c, r, p, ok := ParseWARC(key); c != crawl || r != round || p != 17 || !ok {
+					t.Errorf("%q: %q, %d, %d, %t", key, c, r, p, ok)
+				}
+			}
+		}
+	}
+	if names["2026-11-r0-4f2a-part-00017-e1-00003.warc.gz"] == "" {
+		t.Errorf("names are %v", names)
+	}
+	if c, r, p, ok := ParseWARC("warc/crawl=2026-10/round=2/part-00009-e12-00003.warc.gz"); c != "2026-10" || r != 2 || p != 9 || !ok {
+		t.Errorf("of format 1: %q, %d, %d, %t", c, r, p, ok)
+	}
+	for _, key := range []string{"", "part-00009-e1-00003.warc.gz", "warc/crawl=2026-10/round=2/x/part-00009-e1-00003.warc.gz", "warc/crawl=2026-10/round=2/apart-00009-e1-00003.warc.gz",
+		CDXJ(WARC("2026-11", 0, "p", 3, 1, 2))} {
+		if _, _, _, ok := ParseWARC(key); ok {
+			t.Errorf("%q is taken for a WARC file", key)
 		}
 	}
 }

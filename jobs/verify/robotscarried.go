@@ -5,11 +5,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -25,9 +24,6 @@ type carriedRow struct {
 // fetchTask names a fetch task of the crawl.
 type fetchTask struct{ round, partition int }
 
-// writtenBy reads which task wrote a WARC file from its key.
-var writtenBy = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
-
 // loadCarried looks for what a fetch task took over of robots.txt files from rounds
 // before. The working file only says where to look: an answer counts if that round
 // stores it as one to the origin's robots.txt, redirects followed.
@@ -37,13 +33,8 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		m := writtenBy.FindStringSubmatch(row.File)
-		if m == nil || m[1] != s.fetchedIn() || row.Outcome != "" {
-			continue
-		}
-		number, err1 := strconv.Atoi(m[2])
-		partition, err2 := strconv.Atoi(m[3])
-		if err1 != nil || err2 != nil || number >= s.round.number {
+		crawl, number, partition, ok := layout.ParseWARC(row.File)
+		if !ok || crawl != s.fetchedIn() || row.Outcome != "" || number >= s.round.number {
 			continue // of this round: its requests tell
 		}
 		t := fetchTask{number, partition}

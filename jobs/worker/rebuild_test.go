@@ -74,7 +74,7 @@ func TestAnErrorNamesSomeOfManyLostFiles(t *testing.T) {
 	r, _ := started(t)
 	var lost []manifest.File
 	for n := range 12 {
-		lost = append(lost, manifest.File{Key: layout.WARC("2026-11", 0, 0, 1, n)})
+		lost = append(lost, manifest.File{Key: layout.WARC("2026-11", 0, "p", 0, 1, n)})
 	}
 	done(t, r.Bucket, task(stages.Fetch, 0), lost...)
 	_, err := r.Rebuild(t.Context(), task(stages.Fetch, 0))

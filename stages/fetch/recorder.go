@@ -107,7 +107,7 @@ func (r *recorder) warc(g *segment, n int64) (*warcFile, error) {
 	if k := len(g.warcs); k > 0 && g.warcs[k-1].offset+n <= maxWARC {
 		return g.warcs[k-1], nil
 	}
-	key := layout.WARC(r.task.Crawl, r.task.Round, r.task.Partition, r.epoch, r.warcs)
+	key := layout.WARC(r.task.Crawl, r.task.Round, r.plan, r.task.Partition, r.epoch, r.warcs)
 	w, err := newWARC(g.dir, key, warcinfo(key, r.version, r.userAgent, r.task.String(), r.clock.Now()))
 	if err != nil {
 		return nil, r.lose(err)

@@ -19,12 +19,12 @@ import (
 // It is only to save room: such files are never read. What comes later still, of
 // an attempt that does not know that it was replaced, stays.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
-	sweep(ctx, b, log, t, result.Files, math.MaxInt, func() error { return nil })
+	sweep(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
 
 // sweep deletes what lower epochs left that no checkpoint lists.
 func (a *attempt) sweep(ctx context.Context) {
-	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.holder.doc.Files, a.holder.doc.Epoch, func() error { return a.renewIfDue(ctx) })
+	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, a.holder.doc.Files, a.holder.doc.Epoch, func() error { return a.renewIfDue(ctx) })
 }
 
 // numbered finds epoch and number in a key of a segment or WARC file.
@@ -54,13 +54,13 @@ func inOrderWritten(a, b string) int {
 
 // sweep deletes the files of epochs below a given one that are not listed. Before
 // each it calls before; an error of that ends it.
-func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, files []manifest.File, below int, before func() error) {
+func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {
 		listed[f.Key] = true
 	}
-	warcs := strings.TrimSuffix(layout.WARC(t.Crawl, t.Round, t.Partition, 0, 0), "0-00000.warc.gz")
-	for _, prefix := range []string{layout.FetchDir(t.Crawl, t.Round, t.Partition) + "segments/", warcs} {
+	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
+	for _, prefix := range append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/") {
 		var old []string
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
