@@ -67,6 +67,7 @@ kubernetes:
   env_from_secrets: [s3]
   annotations: {example.org/team: web}
   metrics_port: 9100
+  metrics_legacy_names: true
 `, tasks(stages.Fetch, 3, 17)},
 		{"merge", "kubernetes: {image: 'registry.example/crawlbatch:1'}", tasks(stages.Merge, 0, 1)},
 	} {

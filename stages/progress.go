@@ -11,6 +11,7 @@ const (
 	CountTimeouts = "timeouts"  // requests that failed for a time-out
 	CountRetries  = "retries."  // with the class of the failure: requests to be made again for it
 	CountFlights  = "in_flight" // requests under way; -1 as one ends
+	CountRecorded = "recorded." // with the outcome: URLs whose outcome was recorded
 )
 
 // What fetch tasks count when a swapped checkpoint lists it: at most once for a

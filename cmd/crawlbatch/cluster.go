@@ -75,7 +75,7 @@ func (o *runOptions) client(ctx context.Context, cfg *config.Config) (kubernetes
 // could reach.
 func (o *runOptions) checkExecutor() error {
 	switch {
-	case o.detach && o.metrics != "":
+	case o.detach && o.metrics.listen != "":
 		return usagef("--%s is for this process, and with --detach nothing runs in it: pods of tasks serve metrics on kubernetes.metrics_port", metricsFlag)
 	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
 		return usagef("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)

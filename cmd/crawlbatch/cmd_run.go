@@ -27,7 +27,7 @@ type runOptions struct {
 	fetchTasks int
 	executor   string
 	detach     bool
-	metrics    string // address to serve metrics on
+	metrics    metricsOptions
 	cluster    clusterOptions
 }
 
@@ -54,7 +54,7 @@ store, so after an interruption or a failure the same command is run again.`,
 
 func (o *runOptions) executorFlags(cmd *cobra.Command) {
 	o.whereFlags(cmd)
-	addMetricsFlag(cmd, &o.metrics)
+	addMetricsFlags(cmd, &o.metrics)
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 

@@ -25,7 +25,7 @@ type taskOptions struct {
 	index       string // of the task in it
 	politeness  string // file to follow
 	termination string // file for one line of why the task failed
-	metrics     string // address to serve metrics on
+	metrics     metricsOptions
 }
 
 func newTask(c *common) *cobra.Command {
@@ -62,7 +62,7 @@ JOB_COMPLETION_INDEX the one of them to run.`,
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config to run with")
 	cmd.Flags().StringVar(&o.politeness, "politeness", "", "file with a politeness section that is read again when it changes")
 	cmd.Flags().StringVar(&o.termination, "termination-log", "", "file to write one line to of why the task failed")
-	addMetricsFlag(cmd, &o.metrics)
+	addMetricsFlags(cmd, &o.metrics)
 	return cmd
 }
 

@@ -13,18 +13,28 @@ import (
 // metricsFlag is the flag of commands that serve metrics while they run.
 const metricsFlag = "metrics-listen"
 
-func addMetricsFlag(cmd *cobra.Command, listen *string) {
-	cmd.Flags().StringVar(listen, metricsFlag, "", "ADDR:PORT to serve Prometheus metrics on, under /metrics, while this runs; :PORT means all addresses; empty: none")
+// metricsOptions are whether and how a command serves metrics.
+type metricsOptions struct {
+	listen string
+	legacy bool
+}
+
+func addMetricsFlags(cmd *cobra.Command, o *metricsOptions) {
+	cmd.Flags().BoolVar(&o.legacy, "metrics-legacy-names", false, "serve metrics under the names that they had before, too: crawler_urls_queued_total")
+	cmd.Flags().StringVar(&o.listen, metricsFlag, "", "ADDR:PORT to serve Prometheus metrics on, under /metrics, while this runs; :PORT means all addresses; empty: none")
 }
 
 // serveMetrics serves metrics if an address is given, until stop is called; else
 // they are nil, which measures nothing.
-func serveMetrics(listen string, log *slog.Logger) (m *metrics.Metrics, stop func(), err error) {
-	if listen == "" {
+func serveMetrics(o metricsOptions, log *slog.Logger) (m *metrics.Metrics, stop func(), err error) {
+	if o.listen == "" {
 		return nil, func() {}, nil
 	}
 	m = metrics.New(version, stages.SystemClock{})
-	server, err := m.Listen(listen, log)
+	if o.legacy {
+		m.Legacy()
+	}
+	server, err := m.Listen(o.listen, log)
 	if err != nil {
 		return nil, nil, usageError{fmt.Errorf("--%s %w", metricsFlag, err)}
 	}

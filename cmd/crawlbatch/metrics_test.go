@@ -87,12 +87,12 @@ func TestMetricsAreServedAsLongAsTheCommandRuns(t *testing.T) {
 					t.Fatalf("merge before fetch: exit %d: %s", code, stderr)
 				}
 			}
-			line := append(append(args, common...), "--metrics-listen", "127.0.0.1:0")
+			line := append(append(args, common...), "--metrics-listen", "127.0.0.1:0", "--metrics-legacy-names")
 			if code := execute(t.Context(), line, nil, &stdout, stderr); code != exitDone {
 				t.Fatalf("exit %d: %s", code, stderr)
 			}
 			for _, want := range []string{
-				"\ncrawler_worker_active_fetches 1\n", "\ncrawler_urls_queued_total 1\n", "\ncrawler_http_response_total{status_code=\"404\"} 1\n",
+				"\ncrawler_worker_active_fetches 1\n", "\ncrawler_urls_queued 1\n", "\ncrawler_urls_queued_total 1\n", "\ncrawler_http_response_total{status_code=\"404\"} 1\n",
 				"\ncrawlbatch_build_info{version=\"dev\"} 1\n",
 			} {
 				if !strings.Contains(scraped(), want) {

@@ -34,10 +34,11 @@ type Kubernetes struct {
 	ServiceAccountAnnotations map[string]string `yaml:"service_account_annotations,omitempty"` // cloud identity; rendered with `k8s render`
 	DriverServiceAccount      string            `yaml:"driver_service_account"`                // of `run --detach`
 	Env                       map[string]string `yaml:"env,omitempty"`
-	EnvFromSecrets            []string          `yaml:"env_from_secrets,omitempty"` // names of Secrets
-	Annotations               map[string]string `yaml:"annotations,omitempty"`      // of pods
-	MetricsPort               int               `yaml:"metrics_port"`               // on which task pods serve Prometheus metrics, under /metrics; 0: none
-	PolitenessConfigMap       string            `yaml:"politeness_config_map"`      // its key politeness.yaml is read again while fetch pods run; it may be missing
+	EnvFromSecrets            []string          `yaml:"env_from_secrets,omitempty"`     // names of Secrets
+	Annotations               map[string]string `yaml:"annotations,omitempty"`          // of pods
+	MetricsPort               int               `yaml:"metrics_port"`                   // on which task pods serve Prometheus metrics, under /metrics; 0: none
+	MetricsLegacyNames        bool              `yaml:"metrics_legacy_names,omitempty"` // under the names that they had before, too
+	PolitenessConfigMap       string            `yaml:"politeness_config_map"`          // its key politeness.yaml is read again while fetch pods run; it may be missing
 }
 
 // Resources are what a pod asks for and may use at most; zero: estimated.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -184,10 +185,7 @@ func (l *lab) committed() map[string]float64 {
 		}
 		for _, c := range r.Counts {
 			if o, ok := strings.CutPrefix(c.Name, stages.CountOutcomes); ok {
-				want[fmt.Sprintf("crawler_urls_processed_total{status=%q}", o)] += float64(c.N)
-				if o == string(schema.RobotsDenied) {
-					want["crawler_robots_blocked_total"] += float64(c.N)
-				}
+				want[fmt.Sprintf("crawler_urls_checkpointed_total{status=%q}", o)] += float64(c.N)
 			}
 		}
 	}
@@ -233,7 +231,8 @@ func (l *lab) requested() map[string]float64 {
 	return want
 }
 
-var urlSeries = []string{"crawler_urls_", "crawler_robots_", "crawler_worker_"}
+// urlSeries are what counts a URL once, and what a process has at hand.
+var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	l := newLab(t, nil)
@@ -250,12 +249,15 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	}
 	total := 0.0
 	for name, n := range committed {
-		if strings.HasPrefix(name, "crawler_urls_processed_total") {
-			total += n
+		total += n
+		// No attempt lost anything, so what was counted as it happened is the same.
+		if live := strings.Replace(name, "checkpointed", "processed", 1); got[live] != n {
+			t.Errorf("%s is %v, want %v", live, got[live], n)
 		}
 	}
-	if total != float64(l.plan.URLs) || committed["crawler_robots_blocked_total"] == 0 {
-		t.Errorf("%v outcomes of %d URLs, %v blocked", total, l.plan.URLs, committed["crawler_robots_blocked_total"])
+	blocked := committed[`crawler_urls_checkpointed_total{status="robots_denied"}`]
+	if total != float64(l.plan.URLs) || blocked == 0 || got["crawler_robots_blocked_total"] != blocked {
+		t.Errorf("%v outcomes of %d URLs, %v blocked, want %v", total, l.plan.URLs, got["crawler_robots_blocked_total"], blocked)
 	}
 	retried := requested["retries"]
 	delete(requested, "retries")
@@ -353,6 +355,56 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	}
 }
 
+// Checkpoints are up to ten minutes apart, and a graph that stands still until then looks
+// like a crawl that does.
+func TestCountersMoveBetweenCheckpoints(t *testing.T) {
+	l := newLab(t, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var during map[string]float64
+	l.runner.Progress = l.metrics.Progress(adder(func(name string, n int64) {
+		if name == stages.CountRecorded+string(schema.OK) && during == nil {
+			during = l.scrape()
+			stop()
+		}
+	}))
+	l.runner.Config.Fetch.Slots = 1
+	if err := l.runner.Run(ctx, l.tasks(stages.Fetch)[0]); err == nil {
+		t.Fatal("an attempt that was told to stop went on")
+	}
+	if during[`crawler_urls_processed_total{status="ok"}`] != 1 || len(only(during, "crawler_urls_checkpointed_")) > 0 {
+		t.Errorf("before the first checkpoint: %v", only(during, "crawler_urls_"))
+	}
+}
+
+// promtool check metrics runs the same linter.
+func TestTheLinterOfPromtoolFindsNothing(t *testing.T) {
+	l := newLab(t, nil)
+	for _, code := range []string{"200", "404"} {
+		l.metrics.Progress(stages.NoProgress{}).Add(stages.CountAnswers+code, 1)
+	}
+	lint := func() []promlint.Problem {
+		t.Helper()
+		resp, err := http.Get(l.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		problems, err := promlint.New(resp.Body).Lint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return problems
+	}
+	if problems := lint(); len(problems) > 0 {
+		t.Errorf("%+v", problems)
+	}
+	l.metrics.Legacy()
+	if problems := lint(); len(problems) != 1 || problems[0].Metric != "crawler_urls_queued_total" {
+		t.Errorf("with the old names: %+v", problems)
+	}
+}
+
 func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	l := newLab(t, nil)
 	ctx, stop := context.WithCancel(t.Context())
@@ -369,10 +421,10 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	if err := l.runner.Run(ctx, first); err == nil {
 		t.Fatal("an attempt that was told to stop went on")
 	}
-	if n := l.plan.Partitions[0].URLs; during["crawler_urls_queued_total"] != float64(n) {
-		t.Errorf("%v URLs queued of %d", during["crawler_urls_queued_total"], n)
+	if n := l.plan.Partitions[0].URLs; during["crawler_urls_queued"] != float64(n) {
+		t.Errorf("%v URLs queued of %d", during["crawler_urls_queued"], n)
 	}
-	if after := l.scrape(); after["crawler_urls_queued_total"] != 0 || after["crawler_worker_active_fetches"] != 0 {
+	if after := l.scrape(); after["crawler_urls_queued"] != 0 || after["crawler_worker_active_fetches"] != 0 {
 		t.Errorf("nothing runs: %v", only(after, urlSeries...))
 	}
 }

@@ -7,12 +7,12 @@
 // number of series, whatever the web answers: no label holds a host, domain or URL.
 // By domain, the datasets fetches and hosts know more than a label could.
 //
-// Counters are those of this process and begin at zero with it. URLs are counted when a
-// checkpoint lists their outcome, every minute or, while little happens, every ten:
-// so none is counted twice, however many attempts at its task fail, and the
-// sums over all pods are the counts of the tasks' results, apart from what a pod counted
-// between its last scrape and its end. Answers, retries and time-outs are counted as
-// they happen: they tell within seconds whether a crawl goes on.
+// Counters are those of this process and begin at zero with it. All but one count as things
+// happen, so they tell within seconds whether a crawl goes on; what an attempt lost and
+// another did again counts twice. crawler_urls_checkpointed_total counts a URL when a
+// checkpoint lists its outcome, every minute or, while little happens, every ten: at most
+// once, however many attempts at its task fail. Its sums over all pods are the counts of the
+// tasks' results, apart from what a pod counted between its last scrape and its end.
 //
 // What can be derived is not here: the error rate of a worker is a quotient of rates
 // of crawler_urls_processed_total by status; how far a month has come, and since when,
@@ -38,11 +38,13 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	processed map[string]prometheus.Counter // by outcome; the map is not changed
+	listed    map[string]prometheus.Counter // by outcome; as above
 	retries   map[string]prometheus.Counter // by class; as above
 	answers   *prometheus.CounterVec        // by status code
 	robots    prometheus.Counter
 	timeouts  prometheus.Counter
 	queued    prometheus.Gauge
+	legacy    prometheus.Gauge // queued by its old name; registered on demand
 	flights   prometheus.Gauge
 
 	storeWrites prometheus.Histogram
@@ -52,6 +54,10 @@ type Metrics struct {
 // writeBuckets are the upper bounds of the write histograms, in seconds: from a small
 // object on a local disk to a WARC file of 1 GiB to a slow store.
 var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+
+// Legacy adds the series under the names that they had before they were renamed, for
+// dashboards that ask for them: crawler_urls_queued_total, a gauge, is crawler_urls_queued.
+func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
 // New makes the series of a process that runs the given version of crawlbatch, all of
 // them at zero. The clock times writes.
@@ -64,15 +70,19 @@ func New(version string, clock stages.Clock) *Metrics {
 		}, []string{"status_code"}),
 		robots: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "crawler_robots_blocked_total",
-			Help: "URLs that robots.txt forbids, once a checkpoint lists that.",
+			Help: "URLs that robots.txt forbids.",
 		}),
 		timeouts: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "crawler_fetch_timeout_total",
 			Help: "Requests that failed for a time-out (connect, first byte or total), before any retry.",
 		}),
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "crawler_urls_queued",
+			Help: "URLs, of the fetch tasks that run in this process, whose outcome no checkpoint lists yet.",
+		}),
+		legacy: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crawler_urls_queued_total",
-			Help: "URLs, of the fetch tasks that run in this process, whose outcome no checkpoint lists yet. A gauge, in spite of its name.",
+			Help: "The old name of crawler_urls_queued. A gauge, in spite of its name.",
 		}),
 		flights: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crawler_worker_active_fetches",
@@ -94,6 +104,10 @@ func New(version string, clock stages.Clock) *Metrics {
 	build.Set(1)
 	processed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crawler_urls_processed_total",
+		Help: "Planned URLs by outcome (status), as it is recorded; once more when an attempt lost it and another repeats the work.",
+	}, []string{"status"})
+	listed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crawler_urls_checkpointed_total",
 		Help: "Planned URLs by outcome (status), once a checkpoint lists it; at most once each.",
 	}, []string{"status"})
 	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -101,11 +115,12 @@ func New(version string, clock stages.Clock) *Metrics {
 		Help: "Failed requests that are to be made again, by the class of the failure.",
 	}, []string{"reason"})
 	m.registry.MustRegister(
-		processed, retries, m.answers, m.robots, m.timeouts, m.queued, m.flights, m.storeWrites, m.tableWrites, build,
+		processed, listed, retries, m.answers, m.robots, m.timeouts, m.queued, m.flights, m.storeWrites, m.tableWrites, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	m.processed, m.retries = map[string]prometheus.Counter{}, map[string]prometheus.Counter{}
+	m.processed, m.listed, m.retries = map[string]prometheus.Counter{}, map[string]prometheus.Counter{}, map[string]prometheus.Counter{}
 	for _, o := range schema.Outcomes {
+		m.listed[string(o)] = listed.WithLabelValues(string(o))
 		m.processed[string(o)] = processed.WithLabelValues(string(o))
 	}
 	for _, class := range stages.RetryClasses {
@@ -141,6 +156,7 @@ func (m *Metrics) count(name string, n int64) {
 		return
 	case stages.CountQueued:
 		m.queued.Add(float64(n))
+		m.legacy.Add(float64(n))
 		return
 	case stages.CountTimeouts:
 		m.timeouts.Add(float64(n))
@@ -149,6 +165,10 @@ func (m *Metrics) count(name string, n int64) {
 	if code, ok := strings.CutPrefix(name, stages.CountAnswers); ok {
 		m.answers.WithLabelValues(statusLabel(code)).Add(float64(n))
 	} else if outcome, ok := strings.CutPrefix(name, stages.CountOutcomes); ok {
+		if c := m.listed[outcome]; c != nil {
+			c.Add(float64(n))
+		}
+	} else if outcome, ok := strings.CutPrefix(name, stages.CountRecorded); ok {
 		if c := m.processed[outcome]; c != nil {
 			c.Add(float64(n))
 		}

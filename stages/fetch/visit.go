@@ -186,6 +186,7 @@ func (c *crawl) finish(v *visit, outcome schema.Outcome, why failure, more ...fu
 		return
 	}
 	c.progress.Add(stages.CountURLs, 1)
+	c.progress.Add(stages.CountRecorded+string(outcome), 1)
 	if b.page != nil {
 		c.progress.Add(stages.CountPages, 1)
 	}
