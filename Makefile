@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-k8s test-duckdb test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-k8s test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve and mislead crawls (KI
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
 	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch
+
+test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those, too)
+	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 20m -run Readers ./cmd/crawlbatch
 
 test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio, check its indexes
 	CRAWLBATCH_WARCIO=$(CACHE)/node/node_modules $(GO) test -count=1 -run 'Warcio' ./formats/warc ./cmd/crawlbatch

@@ -15,11 +15,11 @@ import (
 //
 //	1: text is DELTA_BYTE_ARRAY where its tag says delta, else DELTA_LENGTH_BYTE_ARRAY,
 //	   or RLE_DICTIONARY where it says dict; data pages are of version 2.
-//	2: text is PLAIN or, where its tag says dict, RLE_DICTIONARY until the dictionary is
-//	   full; data pages are of version 1. Spark up to 4.0.0 misreads
-//	   DELTA_LENGTH_BYTE_ARRAY where there are nulls (SPARK-52240); fastparquet has
-//	   neither delta encoding, and misreads lists and nulls in pages of version 2. Under
-//	   Zstandard the files are no larger.
+//	2: text is PLAIN or, in lists and where its tag says dict, RLE_DICTIONARY until the
+//	   dictionary is full; data pages are of version 1. Spark up to 4.0.0 misreads
+//	   DELTA_LENGTH_BYTE_ARRAY where there are nulls (SPARK-52240). fastparquet has
+//	   neither delta encoding, and misreads lists of numbers and pages of nulls of
+//	   version 2, and lists of plain text. Under Zstandard the files are no larger.
 //
 // Working files (Fast), which no other program reads, stay as in format 1.
 func Format(version int) WriterOption {
@@ -41,6 +41,8 @@ func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 		case portable && f.Type.Kind() == reflect.String && strings.Contains(f.Tag.Get("parquet"), ",delta"):
 			tag := strings.Replace(f.Tag.Get("parquet"), ",delta", ",plain", 1)
 			opts = append(opts, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.Name))
+		case portable && f.Type == reflect.TypeFor[[]string]():
+			opts = append(opts, parquet.StructTag(f.Tag+` parquet-element:",dict"`, f.Name))
 		}
 	}
 	return opts
