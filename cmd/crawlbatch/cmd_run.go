@@ -38,7 +38,11 @@ func newRun(c *common) *cobra.Command {
 		Short: "Crawl a planned month, from wherever it stands",
 		Long: `Run fetches, merges, deduplicates, ranks, finds the next round's URLs and publishes
 the tables, round after round. It goes on from wherever the crawl stands in the
-store, so after an interruption or a failure the same command is run again.`,
+store, so after an interruption or a failure the same command is run again.
+
+It shows how far it is, how long the rest takes, and which hosts it waits for, why and
+until when. On a terminal that is redrawn in place; elsewhere, with TERM=dumb and with
+--log-format json it is lines: when a reason changes, and once a minute.`,
 		Example: "  crawlbatch run --month 2026-11 --rounds 2",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

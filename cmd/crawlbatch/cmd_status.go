@@ -28,9 +28,10 @@ func newStatus(c *common) *cobra.Command {
 		Short: "Every stage and partition of a crawl",
 		Long: `Status says how far each stage of each round is, what its attempts that have ended
 cost (calls to the store, bytes, the sum of their times), how far fetch tasks have
-come at their last checkpoint, and for each failed task its last error and the
-command that reruns it. A running fetch task is one that an attempt holds: whether
-that attempt lives still, the store cannot tell.
+come at their last checkpoint, which hosts they waited for as they renewed their lease
+last, why and until when, and for each failed task its last error and the command that
+reruns it. A running fetch task is one that an attempt holds: whether that attempt
+lives still, the store cannot tell.
 
 The executor and the cluster are for the commands that it prints: it asks none.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",

@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/show"
 )
 
 // printSummary says what a sealed round holds.
@@ -42,10 +43,9 @@ func counts(s *manifest.Sealed) map[string]int64 {
 
 // printQuery says where the tables are and how to ask them.
 func printQuery(w io.Writer, storeName, crawl string) {
-	fmt.Fprintf(w, `
-tables: %[1]s/tables, raw responses: %[1]s/warc
-query them with DuckDB:
-  crawlbatch views --dialect duckdb --month %[3]s%[2]s > views.sql
+	fmt.Fprintf(show.Folding(w), "\ntables: %[1]s/tables, raw responses: %[1]s/warc\n", strings.TrimSuffix(storeName, "/"))
+	fmt.Fprintf(w, `query them with DuckDB:
+  crawlbatch views --dialect duckdb --month %[2]s%[1]s > views.sql
   duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
-`, strings.TrimSuffix(storeName, "/"), storeFlag(storeName), crawl)
+`, storeFlag(storeName), crawl)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -51,7 +52,7 @@ func newSmallWeb(t *testing.T, hosts, pages int, delay time.Duration) *smallWeb 
 		}
 	}
 	w.file(t, "urls.txt", urls.String())
-	w.file(t, "c.yaml", fmt.Sprintf("politeness: {delay: %s}\nfetch: {pauses: {server_error: 500ms, rate_limited: 100ms}, retries: {rate_limited: 1}}\n", delay))
+	w.file(t, "c.yaml", fmt.Sprintf("politeness: {delay: %s}\nfetch: {pauses: {server_error: 5s, rate_limited: 100ms}, retries: {rate_limited: 1}}\n", delay))
 	return w
 }
 
@@ -135,10 +136,12 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 	w := newSmallWeb(t, 2, 3, 10*time.Millisecond)
 	w.refuse.Store(true)
 	w.plan(t)
-	for _, width := range widths() {
+	for i, width := range widths() {
 		s := onTerminal(t, w.dir, width, nil, w.args("run", "--rounds", "1")...)
 		s.waitFor("waits for h0.test: robots.txt answered 503, asked again at ")
-		s.waitFor("failures: robots_unreachable")
+		if i == 0 {
+			s.waitFor("failures: robots_unreachable")
+		}
 		s.interrupt()
 		s.ends(exitInterrupted)
 
@@ -149,7 +152,22 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 			t.Errorf("status says nothing of the wait:\n%s", s.text())
 		}
 	}
-	// What is advised ends the wait: the partition is given up, and the round goes on.
+	if !testing.Short() {
+		// What is advised ends the wait: the host is stopped while the crawl runs.
+		stopped := newSmallWeb(t, 2, 3, 10*time.Millisecond)
+		stopped.refuse.Store(true)
+		stopped.plan(t)
+		s := onTerminal(t, stopped.dir, 80, nil, stopped.args("run", "--rounds", "1")...)
+		s.waitFor("waits for h0.test: robots.txt answered 503")
+		stopped.file(t, "c.yaml", "politeness: {delay: 10ms, domains: {h0.test: {stop: not now}}}\nfetch: {pauses: {server_error: 5s, rate_limited: 100ms}, retries: {rate_limited: 1}}\n")
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		s.waitFor("politeness was read anew")
+		s.waitFor("stopped 3")
+		s.ends(exitDone)
+	}
+	// So does this: the partition is given up, and the round goes on.
 	s := onTerminal(t, w.dir, 80, nil, w.args("retry", "--give-up", "--partition", "0")...)
 	s.waitFor("1 task given up")
 	s.ends(exitDone)
@@ -200,7 +218,7 @@ func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
 	s.waitFor("host due", "hosts due", "requests under way")
 	s.interrupt()
 	s.ends(exitInterrupted)
-	if !strings.Contains(s.text(), "go on with `crawlbatch demo`") {
+	if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), "go on with `crawlbatch demo`") {
 		t.Errorf("it does not say how to go on:\n%s", s.text())
 	}
 	s = onTerminal(t, dir, 40, nil, "demo")

@@ -163,7 +163,7 @@ func (pic *picture) waiting() bool {
 // long reports whether a wait is one that somebody may want to end.
 func (pic *picture) long(now time.Time) bool {
 	w := pic.activity.Waits
-	return pic.waiting() && w[0].Host != "" && w[0].Until.Sub(now) >= adviseFrom
+	return pic.waiting() && w[0].Host != "" && max(w[0].Until.Sub(now), pic.left) >= adviseFrom
 }
 
 // counts is how far the stage is.
@@ -210,11 +210,7 @@ func (p *Progress) live() []string {
 		if i == shownLive {
 			break
 		}
-		lead := "  waits for "
-		if w.Host == "" {
-			lead = "  waits: "
-		}
-		out = append(out, lead+Wait(w, now))
+		out = append(out, "  "+Wait(w, now))
 	}
 	if n := max(len(a.Waits)-shownLive, 0) + a.More; n > 0 {
 		out = append(out, fmt.Sprintf("  waits for %s more", Count(int64(n), "host")))
@@ -280,9 +276,9 @@ func (p *Progress) speak() {
 		waits = append(waits, Wait(w, now))
 	}
 	if len(waits) > 0 {
-		line += "; waits for " + strings.Join(waits, ", and for ")
+		line += "; " + strings.Join(waits, "; ")
 		if n := len(a.Waits) - len(waits) + a.More; n > 0 {
-			line += fmt.Sprintf(", and for %s more", Count(int64(n), "host"))
+			line += fmt.Sprintf("; waits for %s more", Count(int64(n), "host"))
 		}
 	}
 	if !pic.asOf.IsZero() {

@@ -172,11 +172,7 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 	p.line("    %s", strings.Join(head, ", "))
 	for _, w := range a.Waits {
-		lead := "waits for"
-		if w.Host == "" {
-			lead = "waits:"
-		}
-		p.line("      %s %s", lead, Wait(w, now))
+		p.line("      %s", Wait(w, now))
 	}
 	if a.More > 0 {
 		p.line("      waits for %s more", Count(int64(a.More), "host"))

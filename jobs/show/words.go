@@ -61,8 +61,19 @@ func left(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// Wait writes what is waited for: whom, why, until when, and how many URLs with it.
+// Wait writes who waits, or is the slowest, with the reason.
 func Wait(w stages.Wait, now time.Time) string {
+	switch {
+	case w.Host == "":
+		return "waits: " + wait(w, now)
+	case w.Until.IsZero():
+		return "takes longest: " + wait(w, now)
+	}
+	return "waits for " + wait(w, now)
+}
+
+// wait writes what is waited for: whom, why, until when, and how many URLs with it.
+func wait(w stages.Wait, now time.Time) string {
 	text := w.Why
 	if w.Host != "" {
 		text = w.Host + ": " + text

@@ -33,16 +33,17 @@ import (
 // lab is a store with a plan of one partition and a web to fetch it from, all in
 // a synctest bubble: its clock is virtual, its connections are pipes.
 type lab struct {
-	t      *testing.T
-	bucket store.Bucket
-	cfg    Config
-	plan   *manifest.Plan
-	task   stages.Task
-	web    *web
-	parser Parser
-	runs   int
-	planID string
-	tune   func(*wire.Config) // where connections go; nil: to the web
+	t       *testing.T
+	bucket  store.Bucket
+	cfg     Config
+	plan    *manifest.Plan
+	task    stages.Task
+	web     *web
+	parser  Parser
+	runs    int
+	planID  string
+	watcher stages.Watcher
+	tune    func(*wire.Config) // where connections go; nil: to the web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels, which must
@@ -138,7 +139,7 @@ func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifes
 func (l *lab) env(bucket store.Bucket, scratch string) *stages.Env {
 	return &stages.Env{
 		Bucket: bucket, Scratch: scratch, Clock: stages.SystemClock{}, Log: slog.New(slog.NewTextHandler(testLog{l.t}, nil)),
-		Progress: stages.NoProgress{}, Version: "test",
+		Progress: stages.NoProgress{}, Watcher: l.watcher, Version: "test",
 	}
 }
 

@@ -29,7 +29,7 @@ type Wait struct {
 	Reason Reason
 	Until  time.Time
 	Delay  time.Duration // in force
-	Left   int           // items
+	Left   int           // items that are not urgent
 	Item   Item          // from ByEarlier on: what was pushed and comes first; zero: nothing was
 
 	Rest time.Duration // until the host is done, as predicted
@@ -70,7 +70,7 @@ func (s *Scheduler) Stand(n int) Standing {
 		}
 		w := h.waiting()
 		wait := max(w.Until.Sub(now), 0)
-		w.Rest = wait + time.Duration((h.predict()-h.delay().Seconds()+h.service)*float64(time.Second))
+		w.Rest = wait + h.rest()
 		if w.Rest > out.Slowest.Rest {
 			out.Slowest = w
 		}
@@ -98,9 +98,22 @@ func (s *Scheduler) Stand(n int) Standing {
 	return out
 }
 
+// rest is how long the host takes from its next request on, if it answers from then
+// on: a delay that 429 and 503 raised shrinks again (speedUp).
+func (h *host) rest() time.Duration {
+	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
+	var sum time.Duration
+	for ; n > calmAfter && raised > asked; raised /= 2 {
+		sum += calmAfter * raised
+		n -= calmAfter
+	}
+	service := time.Duration(h.service * float64(time.Second))
+	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
+}
+
 // waiting says what due is made of: the latest of its parts.
 func (h *host) waiting() Wait {
-	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.remaining()}
+	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.rows.Len() + len(h.extra)}
 	take := func(at time.Time, r Reason) {
 		if at.After(w.Until) {
 			w.Until, w.Reason = at, r

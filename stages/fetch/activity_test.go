@@ -1,0 +1,140 @@
+package fetch
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// onlooker asks tasks what they do.
+type onlooker struct {
+	mu   sync.Mutex
+	look func() stages.Activity
+}
+
+func (o *onlooker) Watch(_ stages.Task, look func() stages.Activity) func() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.look = look
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.look = nil
+	}
+}
+
+func (o *onlooker) now() stages.Activity {
+	o.mu.Lock()
+	look := o.look
+	o.mu.Unlock()
+	if look == nil {
+		return stages.Activity{}
+	}
+	return look()
+}
+
+// checkpoint reads the lab's checkpoint.
+func (l *lab) checkpoint() *manifest.Checkpoint {
+	l.t.Helper()
+	var c manifest.Checkpoint
+	if _, _, err := manifest.Load(l.t.Context(), l.bucket, layout.Checkpoint(l.task.Crawl, l.task.Round, l.task.Partition), &c); err != nil {
+		l.t.Fatal(err)
+	}
+	return &c
+}
+
+func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}, urls("h.com", 5)...)
+		watch := &onlooker{}
+		l.watcher = watch
+		check := func(when string, a stages.Activity) {
+			t.Helper()
+			if len(a.Waits) != 1 || a.Waits[0].Host != "h.com" || a.Waits[0].Why != "robots.txt answered 503, asked again" ||
+				!a.Waits[0].Until.After(time.Now()) || a.Waits[0].URLs < 5 {
+				t.Errorf("%s: it waits for %+v", when, a.Waits)
+			}
+			if len(a.Failures) != 1 || a.Failures[0].Class != "robots_unreachable" || a.Failures[0].Text != "robots.txt answered 503" {
+				t.Errorf("%s: failures %+v", when, a.Failures)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := l.run(ctx, nil, nil)
+			ended <- err
+		}()
+		time.Sleep(5 * time.Minute) // it is asked again after some two minutes, then after some eight
+		a := watch.now()
+		check("while it runs", a)
+		if a.Remaining < a.Waits[0].Until.Sub(time.Now()) {
+			t.Errorf("it takes %s, and waits until %s", a.Remaining, a.Waits[0].Until)
+		}
+		// Renewals of the lease tell it, though nothing is recorded.
+		told := l.checkpoint().Activity
+		if told == nil || time.Since(time.UnixMilli(told.At)) > 2*time.Minute || len(told.Waits) != 1 || told.Waits[0].Why != "robots.txt answered 503, asked again" ||
+			told.Waits[0].Until != a.Waits[0].Until.UnixMilli() {
+			t.Errorf("the checkpoint tells %+v", told)
+		}
+		stop()
+		<-ended
+
+		// The next attempt knows why it waits.
+		ctx, stop = context.WithCancel(t.Context())
+		go func() {
+			_, err := l.run(ctx, nil, nil)
+			ended <- err
+		}()
+		time.Sleep(30 * time.Second)
+		if a := watch.now(); len(a.Waits) != 1 || a.Waits[0].Why != "robots.txt answered 503, asked again" {
+			t.Errorf("resumed, it waits for %+v", a.Waits)
+		}
+		stop()
+		<-ended
+		if _, err := l.run(t.Context(), nil, &Input{GiveUp: true}); err != nil {
+			t.Fatal(err)
+		}
+		if c := l.checkpoint(); c.Activity != nil {
+			t.Errorf("a complete task tells %+v", c.Activity)
+		}
+	})
+}
+
+func TestATaskThatStandsBySaysForWhom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("h.com", 200)...)
+		first, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := l.run(first, apart{l.bucket}, nil)
+			ended <- err
+		}()
+		time.Sleep(10 * time.Second)
+		watch := &onlooker{}
+		l.watcher = watch
+		second, stopSecond := context.WithCancel(t.Context())
+		go func() {
+			_, err := l.run(second, apart{l.bucket}, nil)
+			ended <- err
+		}()
+		time.Sleep(10 * time.Second)
+		if a := watch.now(); len(a.Waits) != 1 || !strings.HasPrefix(a.Waits[0].Why, "another attempt holds this partition") || a.Waits[0].Until.IsZero() {
+			t.Errorf("it waits for %+v", a.Waits)
+		}
+		stopSecond()
+		stop()
+		<-ended
+		<-ended
+	})
+}

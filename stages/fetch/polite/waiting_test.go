@@ -1,0 +1,111 @@
+package polite
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// ends does a turn of the only host that is due, which ends with a result.
+func ends(t *testing.T, s *Scheduler, clock *testClock, r Result) {
+	t.Helper()
+	turn := next(t, s, clock)
+	if _, err := turn.Written(clock.now, netip.Addr{}); err != nil {
+		t.Fatal(err)
+	}
+	turn.Done(r)
+}
+
+func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		does   func(t *testing.T, s *Scheduler, clock *testClock)
+		reason Reason
+		within [2]time.Duration // from now
+	}{
+		{"429", func(t *testing.T, s *Scheduler, clock *testClock) {
+			ends(t, s, clock, Result{Class: RateLimited})
+		}, ByLimit, [2]time.Duration{30 * time.Second, 38 * time.Second}},
+		{"Retry-After", func(t *testing.T, s *Scheduler, clock *testClock) {
+			ends(t, s, clock, Result{Class: RateLimited, RetryAfter: time.Hour})
+		}, ByRetryAfter, [2]time.Duration{time.Hour, 75 * time.Minute}},
+		{"a name that cannot be looked up", func(t *testing.T, s *Scheduler, clock *testClock) {
+			ends(t, s, clock, Result{Class: Unanswered, Hold: time.Minute})
+		}, ByHold, [2]time.Duration{time.Minute, time.Minute}},
+		{"Crawl-delay", func(t *testing.T, s *Scheduler, clock *testClock) {
+			s.SetCrawlDelay("h", time.Hour)
+			ends(t, s, clock, Result{Class: Success})
+		}, ByCrawlDelay, [2]time.Duration{time.Hour, time.Hour}},
+		{"a breaker", func(t *testing.T, s *Scheduler, clock *testClock) {
+			for range DefaultBreaker().Silent {
+				ends(t, s, clock, Result{Class: Unanswered})
+			}
+		}, ByBreaker, [2]time.Duration{2 * time.Minute, 2 * time.Minute}},
+		{"a retry", func(_ *testing.T, s *Scheduler, clock *testClock) {
+			s.Block("h")
+			s.Push("h", Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(8 * time.Minute), Why: "answered 503"})
+		}, ByItem, [2]time.Duration{8 * time.Minute, 8 * time.Minute}},
+		{"an earlier attempt", func(_ *testing.T, s *Scheduler, _ *testClock) {
+			s.Restore([]Clock{{Host: "h", Wait: 10 * time.Minute}}, false)
+		}, ByEarlier, [2]time.Duration{10 * time.Minute, 10 * time.Minute}},
+	} {
+		clock := newClock()
+		s := newScheduler(t, clock, testConfig(time.Second, 1))
+		if err := s.Add("h", rows(0, 10)); err != nil {
+			t.Fatal(err)
+		}
+		c.does(t, s, clock)
+		st := s.Stand(3)
+		if len(st.Waits) != 1 || st.Delayed+st.Ready+st.InFlight+st.More != 0 {
+			t.Errorf("%s: %+v", c.name, st)
+			continue
+		}
+		w := st.Waits[0]
+		wait := w.Until.Sub(clock.now)
+		if w.Host != "h" || w.Reason != c.reason || wait < c.within[0] || wait > c.within[1] {
+			t.Errorf("%s: it waits %s for reason %d, want %d and %v", c.name, wait, w.Reason, c.reason, c.within)
+		}
+		if c.reason == ByItem && w.Item.Why != "answered 503" {
+			t.Errorf("it waits for %+v", w.Item)
+		}
+		if st.Rest < wait || w.Left == 0 || w.Left > 11 {
+			t.Errorf("%s: %d left, which take %s", c.name, w.Left, st.Rest)
+		}
+	}
+}
+
+func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
+	clock := newClock()
+	s := newScheduler(t, clock, testConfig(2*time.Second, 1))
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		if err := s.Add(name, rows(i*100, 10*(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := s.Stand(3); st.Ready != 5 || st.Left != 150 || st.Slowest.Host != "e" {
+		t.Errorf("at first: %+v", st)
+	}
+	first := next(t, s, clock)
+	if st := s.Stand(3); st.Ready != 4 {
+		t.Errorf("with a turn out: %+v", st)
+	}
+	if _, err := first.Written(clock.now, netip.Addr{}); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Stand(3); st.InFlight != 1 || st.Ready != 4 {
+		t.Errorf("with a request under way: %+v", st)
+	}
+	first.Done(Result{Class: Success})
+	for range 4 {
+		ends(t, s, clock, Result{Class: RateLimited})
+	}
+	st := s.Stand(3)
+	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
+		t.Errorf("when four were limited: %+v", st)
+	}
+	// What is predicted ends with the window.
+	s.CloseAt(clock.now.Add(5 * time.Second))
+	if st := s.Stand(3); st.Rest != 5*time.Second || st.Closes.IsZero() {
+		t.Errorf("before the window closes: %+v", st)
+	}
+}
