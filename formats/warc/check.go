@@ -143,6 +143,8 @@ func (c *checker) finish(s *Summary) {
 	s.StartLine = c.start
 	s.Block = c.verdict(c.wantBlock, c.block)
 	switch {
+	case c.wantPayload == "" && c.left && c.headDone && !c.some:
+		s.Payload = Withheld
 	case c.whole == nil:
 	case !c.http:
 		s.Payload = c.verdict(c.wantPayload, c.whole)

@@ -74,7 +74,8 @@ type Verdict string
 // The verdicts.
 const (
 	// Withheld: the record says that its payload was left out, and holds none
-	// (WARC-Truncated: unspecified); the digest is of what was left out.
+	// (WARC-Truncated: unspecified). It gives no digest, or, as crawlbatch wrote them
+	// at first, that of what was left out.
 	Withheld Verdict = "withheld"
 	// Unchecked: the record has no such digest, or one of an unknown
 	// algorithm, or one that is not of anything in the record (a revisit's payload).

@@ -24,6 +24,9 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 		row         located
 		want        string // part of the problem; "": none
 	}{
+		{"withheld without a digest", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, ""},
+		{"kept without a digest", head + body, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
+		{"without a digest or a word in the row", head, warc.TruncatedUnspecified, located{Digest: secret.Value()}, "its payload withheld"},
 		{"withheld", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, ""},
 		{"kept all the same", head + body, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
 		{"in part", head + body[:1], warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
@@ -35,7 +38,11 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	}
 	extents := make([]warc.Extent, len(cases))
 	for i, c := range cases {
-		extents[i], err = w.Write(&warc.Record{Type: warc.Response, Date: time.UnixMilli(1), TargetURI: "http://a.test/", Block: [][]byte{[]byte(c.block)}, PayloadDigest: secret, Truncated: c.reason})
+		record := &warc.Record{Type: warc.Response, Date: time.UnixMilli(1), TargetURI: "http://a.test/", Block: [][]byte{[]byte(c.block)}, Truncated: c.reason}
+		if !strings.Contains(c.name, "without a digest") {
+			record.PayloadDigest = secret
+		}
+		extents[i], err = w.Write(record)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,14 +81,16 @@ func holds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-// withholds says why a record is not one whose content is not kept (noarchive): its
-// digest is of what was sent.
+// withholds says why a record is not one whose content is not kept (noarchive). Only
+// those of format 1 have a digest, of what was sent.
 func withholds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
 		return fmt.Sprintf("the record is a %s, not a response", r.Type)
 	case r.Payload != warc.Withheld:
 		return "the row says that nothing of the content is kept, the record does not say so or holds some of it"
+	case r.Header.Get(warc.FieldPayloadDigest) == "":
+		return ""
 	}
 	return digestOf(r, digest)
 }

@@ -134,7 +134,9 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *paylo
 		response.IPAddress = netip.Addr{} // the proxy's is not the server's
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
-		response.Truncated, response.Block = warc.TruncatedUnspecified, [][]byte{x.RawHead}
+		// Readers take a record for damaged whose digest is not that of its bytes; the row
+		// and the index have the digest.
+		response.Truncated, response.Block, response.PayloadDigest = warc.TruncatedUnspecified, [][]byte{x.RawHead}, ""
 	} else {
 		for part := range x.RawParts {
 			response.Block = append(response.Block, part)
@@ -157,7 +159,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *paylo
 	}
 	entry := &warc.Capture{
 		SURT: cp.SURT, Date: s.at, URL: cp.URL, MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
-		Digest: response.PayloadDigest, Revisit: earlier != nil, Extent: at, Charset: cp.Charset, Languages: cp.Languages,
+		Digest: warc.Digest(x.PayloadDigest), Revisit: earlier != nil, Extent: at, Charset: cp.Charset, Languages: cp.Languages,
 		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(cp.Truncated),
 	}
 	if err := c.sink.archive(buf.Bytes(), 2, entry); err != nil {
