@@ -21,12 +21,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// simwebLab is a planned crawl of a synthetic web that is served until the test ends.
-type simwebLab struct {
+// crawlLab is a planned crawl of a server.
+type crawlLab struct {
 	bucket store.Bucket
-	web    *simweb.Web
+	dir    string // of the store
 	cfg    *config.Config
 	driver *jobs.Driver
+}
+
+// simwebLab is a planned crawl of a synthetic web that is served until the test ends.
+type simwebLab struct {
+	*crawlLab
+	web *simweb.Web
 }
 
 func newSimwebLab(t *testing.T, w simweb.Config, change func(*config.Config)) *simwebLab {
@@ -46,19 +52,26 @@ func newSimwebLab(t *testing.T, w simweb.Config, change func(*config.Config)) *s
 		stop()
 		<-served
 	})
-	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	return &simwebLab{newCrawlLab(t, ln.Addr().String(), slices.Collect(web.Seeds()), change), web}
+}
+
+// newCrawlLab plans a crawl of URLs, which a server at an address answers for.
+func newCrawlLab(t *testing.T, addr string, urls []string, change func(*config.Config)) *crawlLab {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	b, err := dirstore.Open(dir, dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	seeds, scratch := filepath.Join(t.TempDir(), "urls.txt"), t.TempDir()
-	if err := os.WriteFile(seeds, []byte(strings.Join(slices.Collect(web.Seeds()), "\n")), 0o644); err != nil {
+	if err := os.WriteFile(seeds, []byte(strings.Join(urls, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	from, err := source.Files(seeds, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, clock, log := testConfig(ln.Addr().String()), stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	cfg, clock, log := testConfig(addr), stages.SystemClock{}, slog.New(slog.DiscardHandler)
 	cfg.Plan.PartitionURLs = 300
 	change(cfg)
 	if _, _, err := jobs.Plan(t.Context(), jobs.PlanRequest{
@@ -67,20 +80,25 @@ func newSimwebLab(t *testing.T, w simweb.Config, change func(*config.Config)) *s
 		t.Fatal(err)
 	}
 	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
-	return &simwebLab{b, web, cfg, &jobs.Driver{
+	return &crawlLab{b, dir, cfg, &jobs.Driver{
 		Bucket: b, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
 		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
 	}}
 }
 
 // verify reports each violation.
-func (l *simwebLab) verify(t *testing.T, oneClock bool) {
+func (l *crawlLab) verify(t *testing.T, oneClock bool) {
+	t.Helper()
+	for _, v := range l.report(t, oneClock).Violations {
+		t.Errorf("%+v", v)
+	}
+}
+
+func (l *crawlLab) report(t *testing.T, oneClock bool) *Report {
 	t.Helper()
 	r, err := Run(t.Context(), Options{Bucket: l.bucket, Crawl: testCrawl, Round: -1, Config: l.cfg, Scratch: t.TempDir(), Sample: 1, OneClock: oneClock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range r.Violations {
-		t.Errorf("%+v", v)
-	}
+	return r
 }
