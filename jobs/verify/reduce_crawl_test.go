@@ -89,7 +89,14 @@ func crawlTo(dir string) error {
 		return err
 	}
 	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
-	lines := strings.Join(slices.Collect(web.Seeds()), "\n") + "\nno URL\nhttp://" + strings.Repeat("x", 300) + "/\n"
+	urls := slices.Collect(web.Seeds())
+	for _, u := range urls { // and as another spelling of the same
+		if i := strings.LastIndexByte(u, '/') + 1; i < len(u) && u[i] >= 'a' && u[i] <= 'z' {
+			urls = append(urls, fmt.Sprintf("%s%%%02x%s", u[:i], u[i], u[i+1:]))
+			break
+		}
+	}
+	lines := strings.Join(urls, "\n") + "\nno URL\nhttp://" + strings.Repeat("x", 300) + "/\n"
 	if err := os.WriteFile(seeds, []byte(lines), 0o644); err != nil {
 		return err
 	}

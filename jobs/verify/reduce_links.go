@@ -30,6 +30,7 @@ type linkTarget struct {
 	SURT, URL string
 	Source    string // page that named it
 	Kind      string // of the link
+	Spelling  string // that counts: one of its own domain
 }
 
 func compareTargets(a, b *linkTarget) int {
@@ -43,6 +44,7 @@ type stateRow struct {
 	State       schema.URLState `parquet:"state"`
 	Outcome     schema.Outcome  `parquet:"outcome,optional"`
 	LastPlanned string          `parquet:"last_planned,optional"`
+	Spellings   []string        `parquet:"spellings,list"`
 }
 
 // outcomeRow is what is read of a row of fetches.
@@ -61,16 +63,19 @@ type skipRow struct {
 	Reason schema.SkipReason `parquet:"reason"`
 }
 
+// urlRow is what is read of an earlier row of urls, and of a row of the plan.
 type urlRow struct {
-	SURT string `parquet:"url_surtkey"`
-	URL  string `parquet:"url"`
+	SURT      string   `parquet:"url_surtkey"`
+	URL       string   `parquet:"url"`
+	Spellings []string `parquet:"spellings,list"`
 }
 
 // fact is what one table says of one URL: one of the fields after url is set.
 type fact struct {
 	surt, url string
 	key       string // of the object, of an outcome
-	earlier   bool   // a sealed round before this one has a state of it
+	earlier   *earlierRow
+	planned   schema.Spellings
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
@@ -89,6 +94,7 @@ func (a *audit) checkLinks(ctx context.Context, r *round) error {
 	a.note(6, linksCheck, "link targets", 0)
 	a.note(6, urlsCheck, "rows", 0)
 	a.note(6, knownCheck, "URLs", 0)
+	a.note(6, spellingsCheck, "URLs with spellings", 0)
 	if a.Config == nil || !r.complete(stages.Merge) || !r.complete(stages.Frontier) {
 		return nil // what is there is not said to be whole yet
 	}
@@ -120,24 +126,26 @@ type linkRow struct {
 	Source string          `parquet:"source"`
 	Target string          `parquet:"target"`
 	Kind   schema.LinkKind `parquet:"kind"`
+
+	Spelling string `parquet:"target_spelling,optional"`
 }
 
 // collectTargets reads the targets of links of followed kinds, and of redirects
 // that were handed to the frontier. A part that cannot be read is left out.
 func (a *audit) collectTargets(ctx context.Context, r *round, out *table.Sorter[linkTarget]) error {
-	add := func(target, source, kind string) error {
+	add := func(target, source, kind, spelling string) error {
 		k, err := urlkey.KeyOf(target)
 		if err != nil {
 			// A target without a key can be neither planned nor joined: merge says so.
 			return nil
 		}
-		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind})
+		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: ownSpelling(k.Domain, source, spelling)})
 	}
 	followed := a.Config.FollowedKinds()
 	links := func(keys []string) error {
 		for l, err := range concat[linkRow](ctx, a, keys) {
 			if err == nil && slices.Contains(followed, l.Kind) {
-				err = add(l.Target, l.Source, string(l.Kind))
+				err = add(l.Target, l.Source, string(l.Kind), l.Spelling)
 			}
 			if err != nil {
 				return err
@@ -148,7 +156,7 @@ func (a *audit) collectTargets(ctx context.Context, r *round, out *table.Sorter[
 	redirects := func(keys []string) error {
 		for f, err := range concat[outcomeRow](ctx, a, keys) {
 			if err == nil && f.RedirectTarget != "" {
-				err = add(f.RedirectTarget, f.URL, string(schema.KindRedirect))
+				err = add(f.RedirectTarget, f.URL, string(schema.KindRedirect), "")
 			}
 			if err != nil {
 				return err
@@ -200,7 +208,9 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 			if err == nil && !overlap(bucket, r.plan.Buckets, then, len(files)) {
 				continue
 			}
-			in = append(in, convert(ctx, a, []string{f.Key}, func(u *urlRow) fact { return fact{surt: u.SURT, url: u.URL, earlier: true} }))
+			in = append(in, convert(ctx, a, []string{f.Key}, func(u *urlRow) fact {
+				return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.crawl}}
+			}))
 		}
 	}
 	for _, key := range r.bucketKeys(stages.Frontier, stages.FileURLs, bucket) {
@@ -213,6 +223,12 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 		in = append(in, convert(ctx, a, []string{key}, func(o *outcomeRow) fact { return fact{surt: o.SURT, url: o.URL, key: key, outcome: o} }))
 	}
 	in = append(in, at.of(bucket))
+	spelt, err := a.speltInPlan(ctx, r, bucket)
+	if err != nil {
+		return err
+	}
+	defer spelt.Close()
+	in = append(in, speltFacts(ctx, spelt))
 	filter, err := a.filterOf(ctx, r, bucket)
 	if err != nil {
 		return err
@@ -232,6 +248,7 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 	a.note(6, linksCheck, "link targets", c.targets)
 	a.note(6, urlsCheck, "rows", c.rows)
 	a.note(6, knownCheck, "URLs", c.tested)
+	a.note(6, spellingsCheck, "URLs with spellings", c.spelt)
 	return nil
 }
 
@@ -275,9 +292,11 @@ type urlChecker struct {
 	targets int64         // distinct
 	rows    int64         // of urls, skips and fetches
 	tested  int64         // distinct, by the filter
+	spelt   int64         // distinct, with spellings
 
 	surt, url string
-	earlier   bool
+	earlier   *earlierRow // the newest
+	said      said
 	states    int
 	state     *stateRow
 	skip      *skipRow
@@ -288,17 +307,22 @@ type urlChecker struct {
 
 func (c *urlChecker) start(surt, url string) {
 	*c = urlChecker{
-		a: c.a, r: c.r, bucket: c.bucket, filter: c.filter, targets: c.targets, rows: c.rows, tested: c.tested,
+		a: c.a, r: c.r, bucket: c.bucket, filter: c.filter, targets: c.targets, rows: c.rows, tested: c.tested, spelt: c.spelt,
 		surt: surt, url: url,
 	}
 }
 
 func (c *urlChecker) add(f *fact) {
 	switch {
-	case f.earlier:
-		c.earlier = true
+	case f.earlier != nil:
+		c.earlier = f.earlier
+		c.said.know(f.earlier)
+		return
+	case f.planned != nil:
+		c.said.planned = f.planned
 		return
 	case f.target != nil:
+		c.said.linked = c.said.linked.Add(f.target.Spelling)
 		if c.target == nil {
 			c.target = f.target
 			c.targets++
@@ -323,7 +347,7 @@ func (c *urlChecker) add(f *fact) {
 
 // finish judges the URL.
 func (c *urlChecker) finish() {
-	if c.target != nil && !c.earlier && c.state == nil && c.skip == nil {
+	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
 		c.report(linksCheck, stages.FileURLs, "%s names it (%s), and it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)
 	}
 	if c.filter != nil && (c.state != nil || c.skip != nil) {
@@ -332,6 +356,7 @@ func (c *urlChecker) finish() {
 			c.reportIn(layout.Known(c.r.crawl, c.r.number, c.bucket), knownCheck, "its bucket's urls or skips has a row of it, and the filter says that neither has")
 		}
 	}
+	c.checkSpellings()
 	if c.states > 1 {
 		c.report(urlsCheck, stages.FileURLs, "it has %d rows in one round", c.states)
 	}

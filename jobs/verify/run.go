@@ -34,7 +34,7 @@ func checks() []check {
 		{round: (*audit).checkBetweenRounds, lists: []listed{{3, pace, "gaps"}}},
 		{partition: (*audit).checkCaptures, lists: []listed{{4, records, "WARC records"}, {4, pointers, "rows of fetches and pages"}, {4, indexes, "CDXJ lines"}}},
 		{round: (*audit).checkDedup, lists: []listed{{5, clustersCheck, "pages"}, {5, standingCheck, "objects"}}},
-		{round: (*audit).checkLinks, lists: []listed{{6, linksCheck, "link targets"}, {6, urlsCheck, "rows"}, {6, knownCheck, "URLs"}}},
+		{round: (*audit).checkLinks, lists: []listed{{6, linksCheck, "link targets"}, {6, urlsCheck, "rows"}, {6, knownCheck, "URLs"}, {6, spellingsCheck, "URLs with spellings"}}},
 		{round: (*audit).checkRecompute, lists: []listed{{7, recomputeCheck, "tasks"}}},
 	}
 }
