@@ -107,16 +107,22 @@ func crawlTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg, clock, log := testConfig(ln.Addr().String()), stages.SystemClock{}, slog.New(slog.DiscardHandler)
+	cfg := testConfig(ln.Addr().String())
 	if err := planBuckets(ctx, b, cfg, from, scratch); err != nil {
 		return err
 	}
+	return drive(ctx, b, cfg, scratch, 2)
+}
+
+// drive runs the rounds of a planned crawl.
+func drive(ctx context.Context, b store.Bucket, cfg *config.Config, scratch string, rounds int) error {
+	clock, log := stages.SystemClock{}, slog.New(slog.DiscardHandler)
 	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
 	d := &jobs.Driver{
 		Bucket: b, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
 		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
 	}
-	return d.Run(ctx, testCrawl, 2)
+	return d.Run(ctx, testCrawl, rounds)
 }
 
 // planBuckets plans round 0 for several reduce buckets, which jobs.Plan does for
