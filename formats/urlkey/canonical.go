@@ -106,11 +106,11 @@ func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	if u.Scheme() != "http" && u.Scheme() != "https" {
 		return laid{}, given{}, ErrScheme
 	}
-	l, err := lay(u)
+	g := given{path: u.Pathname(), query: u.Query()}
+	l, err := lay(u, normalizeEscapes(g.path))
 	if err != nil {
 		return laid{}, given{}, err
 	}
-	g := given{path: u.Pathname(), query: u.Query()}
 	l, err = c.finish(l, normalizeEscapes(g.query), false)
 	return l, g, err
 }
@@ -125,7 +125,7 @@ type laid struct {
 }
 
 // lay writes what the parser found, without credentials, query and fragment.
-func lay(u *url.Url) (laid, error) {
+func lay(u *url.Url, path string) (laid, error) {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if !lookable(host) || u.Port() == "0" {
 		return laid{}, ErrHost
@@ -141,7 +141,7 @@ func lay(u *url.Url) (laid, error) {
 		b.WriteString(p)
 	}
 	l.portEnd = b.Len()
-	b.WriteString(normalizeEscapes(u.Pathname()))
+	b.WriteString(path)
 	l.url, l.pathEnd = b.String(), b.Len()
 	return l, nil
 }
