@@ -50,7 +50,7 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 				d.Log.Info("crawl window is over", "crawl", crawl, "rounds", round)
 				return nil
 			}
-			more, err := d.planNext(ctx, crawl, round)
+			more, err := d.planShown(ctx, crawl, round)
 			if err != nil {
 				return err
 			}
@@ -68,6 +68,18 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 		}
 	}
 	return nil
+}
+
+// planShown is planNext as a stage of one task for the observer.
+func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, error) {
+	t := stages.Task{Stage: stages.Plan, Crawl: crawl, Round: round}
+	d.Observer.StageStarted(StageStart{Plan: &manifest.Plan{Crawl: crawl, Round: round}, Stage: stages.Plan, Tasks: 1, Missing: []stages.Task{t}})
+	more, err := d.planNext(ctx, crawl, round)
+	if err == nil {
+		d.Observer.TaskDone(t, nil)
+		d.Observer.StageDone(stages.Plan, 0)
+	}
+	return more, err
 }
 
 // round runs one round to its seal.
@@ -142,7 +154,7 @@ func (d *Driver) tellStarted(ctx context.Context, p *manifest.Plan, stage stages
 			s.URLs = p.URLs
 		}
 		s.Recorded = s.URLs - left
-		if fetching, err := (&StatusReader{Bucket: d.Bucket}).readCheckpoints(ctx, p, missing); err == nil {
+		if fetching, err := Fetching(ctx, d.Bucket, p, missing); err == nil {
 			s.Fetching = fetching
 			for _, f := range fetching {
 				s.Recorded += f.Recorded

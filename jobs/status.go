@@ -56,6 +56,7 @@ type FetchStatus struct {
 	// Activity is what the attempt was doing when it last said so; nil: it never did.
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // of the recorded URLs
+	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, once no attempt holds the task
 }
 
 // TaskStatus is a task that has failed and has no result.

@@ -161,6 +161,9 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 			Epoch: c.Epoch, Released: c.Released, Complete: c.Complete, ElapsedMS: c.ElapsedMS,
 			Activity: c.Activity, Outcomes: outcomes(c.Counts),
 		}
+		if a := c.Activity; a != nil && len(a.Waits) > 0 {
+			read[i].GiveUp = fmt.Sprintf("crawlbatch retry --month %s --give-up --partition %d%s", p.Crawl, n, r.Flags)
+		}
 		return nil
 	})
 	if err != nil {
@@ -197,18 +200,7 @@ func cardinality(bitmap []byte) (int64, error) {
 	return int64(rows.GetCardinality()), nil
 }
 
-// Fetching tells of the fetch tasks of a round that have a checkpoint and no result.
-func Fetching(ctx context.Context, b store.Bucket, p *manifest.Plan) ([]FetchStatus, error) {
-	r := StatusReader{Bucket: b, results: map[stages.Task][]manifest.Count{}}
-	results, err := r.readResults(ctx, p, stages.Fetch)
-	if err != nil {
-		return nil, err
-	}
-	var missing []stages.Task
-	for n, counts := range results {
-		if counts == nil {
-			missing = append(missing, stages.Task{Stage: stages.Fetch, Crawl: p.Crawl, Round: p.Round, Partition: n})
-		}
-	}
-	return r.readCheckpoints(ctx, p, missing)
+// Fetching tells of those fetch tasks of a round that have a checkpoint.
+func Fetching(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
+	return (&StatusReader{Bucket: b}).readCheckpoints(ctx, p, tasks)
 }

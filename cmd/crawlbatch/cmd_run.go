@@ -143,7 +143,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg), Archive: o.openArchive,
 	}
 	d := &jobs.Driver{
-		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: scratch, Lookup: os.LookupEnv, Flags: o.again(),
+		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: scratch, Lookup: os.LookupEnv, Flags: o.again(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),

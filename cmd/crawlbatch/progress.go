@@ -24,8 +24,8 @@ func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *
 	}
 	if elsewhere {
 		opt.FetchTasks = 0
-		opt.Peek = func(ctx context.Context, p *manifest.Plan) ([]jobs.FetchStatus, error) {
-			return jobs.Fetching(ctx, b, p)
+		opt.Peek = func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error) {
+			return jobs.Fetching(ctx, b, p, tasks)
 		}
 	}
 	p := show.New(ctx, opt)

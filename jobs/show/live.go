@@ -336,11 +336,17 @@ func (p *Progress) peek(ctx context.Context) {
 	for p.Clock.Sleep(ctx, peekEvery) == nil {
 		p.mu.Lock()
 		plan, fetching := p.start.Plan, p.running && p.start.Stage == stages.Fetch
+		var tasks []stages.Task
+		for _, t := range p.start.Missing {
+			if !p.finished[t.Partition] {
+				tasks = append(tasks, t)
+			}
+		}
 		p.mu.Unlock()
 		if !fetching {
 			continue
 		}
-		found, err := p.Peek(ctx, plan)
+		found, err := p.Peek(ctx, plan, tasks)
 		if err != nil {
 			continue // it is asked again soon
 		}

@@ -26,8 +26,8 @@ type Options struct {
 	Summary func(w io.Writer, s *manifest.Sealed)
 	// Advice is how a wait for a host is ended early, in one sentence; nil: it is not said.
 	Advice func(t stages.Task, host string) string
-	// Peek reads what tasks that run elsewhere do; nil: they run here.
-	Peek func(ctx context.Context, p *manifest.Plan) ([]jobs.FetchStatus, error)
+	// Peek reads the checkpoints of tasks that run elsewhere; nil: they run here.
+	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
 }
 
 // Progress shows how rounds go. It implements jobs.Observer, stages.Progress and

@@ -155,7 +155,10 @@ func TestProgressCountsTheURLsOfTasksThatRanElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out said
 		at := time.Now()
-		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Peek: func(_ context.Context, _ *manifest.Plan) ([]jobs.FetchStatus, error) {
+		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Peek: func(_ context.Context, _ *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error) {
+			if len(tasks) != 1 {
+				t.Errorf("it reads the checkpoints of %v", tasks)
+			}
 			return []jobs.FetchStatus{{Partition: 2, Planned: 11, Recorded: 4, Activity: &manifest.Activity{
 				At: at.UnixMilli(), RemainingMS: 600_000,
 				Waits: []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: at.Add(5 * time.Minute).UnixMilli()}},
@@ -206,19 +209,24 @@ func TestProgressIsReadAsTheLogIs(t *testing.T) {
 }
 
 // stuck is a terminal that takes nothing: somebody pressed Ctrl-S.
-type stuck struct{ never chan struct{} }
+type stuck struct {
+	asked chan struct{}
+	never chan struct{}
+}
 
-func (s stuck) Write([]byte) (int, error) { <-s.never; return 0, nil }
+func (s stuck) Write([]byte) (int, error) {
+	s.asked <- struct{}{}
+	<-s.never
+	return 0, nil
+}
 
 func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
-	never := make(chan struct{})
+	asked, never := make(chan struct{}, 10), make(chan struct{})
 	defer close(never)
-	p := New(t.Context(), Options{Err: &said{}, Clock: stages.SystemClock{}})
-	p.Close()
-	// The same as New with a terminal, whose size no test can give to a pipe.
-	p = &Progress{
+	// As New makes it for a terminal, whose size no test can give to a pipe.
+	p := &Progress{
 		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		block: &Block{W: stuck{never}, Size: func() (int, int) { return 80, 24 }},
+		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},
 	}
 	p.end = func() {}
 	go p.show(t.Context())
@@ -226,6 +234,7 @@ func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	go func() {
 		defer close(done)
 		begin(p, planOf(5000))
+		<-asked
 		for range 5000 {
 			p.Add(stages.CountURLs, 1)
 			_, _ = p.Write([]byte("a line of the log\n"))

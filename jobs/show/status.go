@@ -177,6 +177,13 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	if a.More > 0 {
 		p.line("      waits for %s more", Count(int64(a.More), "host"))
 	}
+	if f.GiveUp != "" && now.Sub(at) < a.Remaining && a.Remaining >= adviseFrom {
+		first := "stop `run`, then "
+		if f.Released {
+			first = ""
+		}
+		p.line("      to end it now: %s`%s`, which defers the rest", first, f.GiveUp)
+	}
 	if t := Failures(a.Failures, now); t != "" {
 		p.line("      %s", t)
 	}

@@ -67,7 +67,9 @@ func (b *Block) Draw(stay, block []string) error {
 	for _, row := range rows {
 		out.WriteString(row + "\n")
 	}
-	b.drawn = rows
+	if b.drawn = rows; out.Len() == 0 {
+		return nil
+	}
 	_, err := b.W.Write(out.Bytes())
 	return err
 }
