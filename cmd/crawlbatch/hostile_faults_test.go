@@ -350,32 +350,46 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
+	// respelled denies a path in another spelling than that in which it is asked for:
+	// in the list, and where a redirect leads.
+	respelled := func(name, rule, given, canonical string) []hostileFault {
+		host := "http://" + name
+		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }
+		return []hostileFault{
+			{name: name, url: host + ".test" + given, canon: host + ".test" + canonical, outcome: schema.RobotsDenied, robots: robots},
+			{name: name + "-to", outcome: schema.RobotsDenied, status: 302, robots: robots, failure: rule, serve: func(x exchange) {
+				x.reply("302 Found", "", "Location: "+given)
+			}},
+		}
+	}
 	text := func(body string) func(x exchange) {
 		return func(x exchange) { x.answer(body, "Content-Type: text/plain") }
 	}
 	filler := func(n int) string { return strings.Repeat("Disallow: /nothing-that-matters\n", n/32) }
 	bomb := string(squeeze("gzip", append([]byte(deny), bytes.Repeat([]byte("#"), 64<<20)...)))
-	return []hostileFault{
-		denied("robots-endless", func(x exchange) {
-			x.endless("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"+deny, filler(32<<10), 0)
-		}),
-		denied("robots-bomb", func(x exchange) { x.answer(bomb, "Content-Encoding: gzip", "Content-Type: text/plain") }),
-		allowed("robots-one-line", func(x exchange) {
-			x.endless("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\nContent-Type: text/plain\r\n\r\nDisallow: ", strings.Repeat("/", 32<<10), 0)
-		}),
-		allowed("robots-beyond-500k", text("User-agent: *\n"+filler(510<<10)+"Disallow: /\n")),
-		denied("robots-within-500k", text("User-agent: *\n"+filler(480<<10)+"Disallow: /\n")),
-		allowed("robots-html", func(x exchange) { x.page("<p>Not found, dear robot.") }),
-		allowed("robots-nul", text("\x00User-agent: *\x00\n\x00Disallow: /\n")),
-		denied("robots-wildcards", text("User-agent: *\nDisallow: /"+strings.Repeat("*a", 5000)+"\nDisallow: "+strings.Repeat("*", 5000)+"\n")),
-		unreachable("robots-drip", func(x exchange) { x.endless("HTTP/1.1 200 OK\r\n\r\nUser-agent: *\n", "#", 50*time.Millisecond) }),
-		unreachable("robots-silence", func(x exchange) { x.silence() }),
-		unreachable("robots-cut", func(x exchange) { x.answer("User-agent: *\n", "Content-Length: 1000") }),
-		unreachable("robots-500", func(x exchange) { x.status(500) }),
-		allowed("robots-redirects", func(x exchange) { x.reply("302 Found", "", "Location: /robots.txt") }),
-		allowed("robots-418", func(x exchange) { x.status(418) }),
-		unreachable("robots-garbage", func(x exchange) { x.send(strings.Repeat("\x00\x9d\xff", 500)) }),
-	}
+	return slices.Concat(respelled("robots-tilde", "/%7Ejoe/", "/%7Ejoe/a", "/~joe/a"), respelled("robots-order", "/q?z=1&a=2", "/q?z=1&a=2", "/q?a=2&z=1"),
+		respelled("robots-star", "/star-%2A.html", "/star-*.html", "/star-*.html"), respelled("robots-letters", "/secret/", "/%73ecre%74/x", "/secret/x"), []hostileFault{
+			denied("robots-escapes", text("User-agent: *\n"+strings.Repeat("Disallow: /"+strings.Repeat("*%7E%2a", 1000)+"\n", 60)+"Disallow: /%2A\nDisallow: /$\n")),
+			denied("robots-endless", func(x exchange) {
+				x.endless("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"+deny, filler(32<<10), 0)
+			}),
+			denied("robots-bomb", func(x exchange) { x.answer(bomb, "Content-Encoding: gzip", "Content-Type: text/plain") }),
+			allowed("robots-one-line", func(x exchange) {
+				x.endless("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\nContent-Type: text/plain\r\n\r\nDisallow: ", strings.Repeat("/", 32<<10), 0)
+			}),
+			allowed("robots-beyond-500k", text("User-agent: *\n"+filler(510<<10)+"Disallow: /\n")),
+			denied("robots-within-500k", text("User-agent: *\n"+filler(480<<10)+"Disallow: /\n")),
+			allowed("robots-html", func(x exchange) { x.page("<p>Not found, dear robot.") }),
+			allowed("robots-nul", text("\x00User-agent: *\x00\n\x00Disallow: /\n")),
+			denied("robots-wildcards", text("User-agent: *\nDisallow: /"+strings.Repeat("*a", 5000)+"\nDisallow: "+strings.Repeat("*", 5000)+"\n")),
+			unreachable("robots-drip", func(x exchange) { x.endless("HTTP/1.1 200 OK\r\n\r\nUser-agent: *\n", "#", 50*time.Millisecond) }),
+			unreachable("robots-silence", func(x exchange) { x.silence() }),
+			unreachable("robots-cut", func(x exchange) { x.answer("User-agent: *\n", "Content-Length: 1000") }),
+			unreachable("robots-500", func(x exchange) { x.status(500) }),
+			allowed("robots-redirects", func(x exchange) { x.reply("302 Found", "", "Location: /robots.txt") }),
+			allowed("robots-418", func(x exchange) { x.status(418) }),
+			unreachable("robots-garbage", func(x exchange) { x.send(strings.Repeat("\x00\x9d\xff", 500)) }),
+		})
 }
 
 func sitemapFaults() []hostileFault {

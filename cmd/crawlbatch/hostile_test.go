@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -46,6 +47,7 @@ plan: {max_depth: 3, budgets: {default: 200}}
 type hostileFault struct {
 	name   string
 	url    string           // planned; "" is http://NAME.test/
+	canon  string           // the same, canonical; "": as url
 	serve  func(x exchange) // answers for pages; nil: a page without fault
 	robots func(x exchange) // answers for robots.txt; nil: 404
 	tls    string           // see hostileWeb.handshake
@@ -150,7 +152,7 @@ func (f *hostileFault) planned() string {
 
 // check compares the rows with what the fault foretells.
 func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
-	got, ok := rows.fetches[f.planned()]
+	got, ok := rows.fetches[cmp.Or(f.canon, f.planned())]
 	if !ok {
 		t.Fatalf("%s has no outcome", f.planned())
 	}
@@ -166,7 +168,7 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	if w := rows.warnings[f.name]; !strings.Contains(w, f.warning) {
 		t.Errorf("warnings %q, want %q", w, f.warning)
 	}
-	page, ok := rows.pages[f.planned()]
+	page, ok := rows.pages[cmp.Or(f.canon, f.planned())]
 	if ok != f.page {
 		t.Errorf("there is a page: %v, want %v", ok, f.page)
 	}
