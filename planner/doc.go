@@ -6,7 +6,7 @@
 // The life of an entry in here:
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
-//	       ─► one record a URL ─► the domain's budget, the round's ─► a bucket by the
+//	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket by predicted time ─► Parquet
 //
 // Copy gives a round of another crawl the same plan: of a reparse, which reads what was
