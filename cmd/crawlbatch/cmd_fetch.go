@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -19,7 +22,15 @@ func newFetch(c *common) *cobra.Command {
 		Short: "One URL as a map task would take it, as JSON",
 		Long: `Fetch takes one URL through the code of a map task: robots.txt first, redirects, retries,
 parsing. It prints one JSON object with the rows that it would have recorded: fetch,
-requests, captures, page, text and links, keyed by column. It stores nothing.`,
+requests, captures, page, text and links, keyed by column. It stores nothing.
+
+As somebody waits, it tries again after seconds, not minutes, and says on stderr what it
+waits for. The delay between requests and robots.txt are kept as in a crawl.
+
+It exits with 0 when the host answered for the URL (outcomes ok, not_modified,
+redirected, mime_filtered, http_4xx), with 78 when trying again cannot help
+(robots_denied, address_blocked, stopped, redirect_limit), and with 3 otherwise: no
+answer, a failing one (http_5xx, rate_limited), or a robots.txt that could not be had.`,
 		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +60,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	}
 	defer remove()
 	env := &stages.Env{Scratch: scratch, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
-	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url)
+	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url, c.waits)
 	if err != nil {
 		if ctx.Err() != nil {
 			return stages.ErrInterrupted
@@ -75,7 +86,43 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err != nil {
 		return err
 	}
-	return indent(c.out, body)
+	if err := indent(c.out, body); err != nil {
+		return err
+	}
+	return had(rows.Fetch)
+}
+
+// waits says what a person waits for.
+func (c *common) waits(w stages.Wait) {
+	in := ""
+	if !w.Until.IsZero() {
+		in = fmt.Sprintf(" in %s", max(time.Until(w.Until), time.Second).Round(time.Second))
+	}
+	fmt.Fprintf(c.err, "crawlbatch: %s: %s%s\n", w.Host, w.Why, in)
+}
+
+// errNotHad: a URL could not be had now, and may be later.
+var errNotHad = errors.New("trying again later may help")
+
+// had is nil if the host answered for the URL, else what became of it.
+func had(f schema.Fetch) error {
+	kind := errNotHad
+	switch f.Outcome {
+	case schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx:
+		return nil
+	case schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit:
+		kind = stages.ErrPermanent
+	}
+	what := string(f.Outcome)
+	switch {
+	case f.Error != "":
+		what += ": " + f.Error
+	case f.Outcome == schema.RobotsDenied:
+		what += ": " + f.RobotsRule
+	case f.HTTPStatus != 0:
+		what += fmt.Sprintf(": HTTP status %d", f.HTTPStatus)
+	}
+	return fmt.Errorf("%s: %s: %w", f.URL, what, kind)
 }
 
 // rowWriter builds a JSON object of rows, keyed by column.

@@ -82,7 +82,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(jobs.ErrTasksFailed): // whatever the first of them failed with
+	case is(jobs.ErrTasksFailed, errNotHad): // whatever the first of them failed with
 		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, worker.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted

@@ -340,11 +340,14 @@ func (c *crawl) retry(counts *[retryClasses]int, class retryClass, why, host str
 			pause *= laterGrowth
 		}
 	}
-	if counts[class] >= limit {
+	if counts[class] >= limit || c.cfg.patience > 0 && r.RetryAfter > c.cfg.patience {
 		return false
 	}
 	counts[class]++
 	it.Why = why
+	if c.cfg.tell != nil {
+		c.tellRetry(class, counts[class], host, it, r, pause)
+	}
 	if pause > 0 {
 		it.NotBefore = c.clock.Now().Add(c.sched.Jitter(host, pause))
 	}

@@ -3,11 +3,13 @@ package fetch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
 // Rows are what fetching one URL recorded.
@@ -26,11 +28,32 @@ type SubsetCapture struct {
 	Capture schema.Capture
 }
 
+// What fetching one URL puts up with, as somebody waits for it: pauses before retries, the
+// retries of a class, and the longest Retry-After that is waited for.
+const (
+	onePause     = 2 * time.Second
+	oneLimited   = 5 * time.Second // after 429 and 503, doubled for each in a row
+	oneRetries   = 2
+	onePatience  = 15 * time.Second
+	oneTellEvery = time.Second
+)
+
+// hasty shortens the retries of a task to what a person waits for. Delays and Crawl-delays
+// are kept as they are.
+func hasty(cfg Config) Config {
+	r, p := &cfg.Retries, &cfg.Pauses
+	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
+	r.Robots = 0
+	p.Timeout, p.ServerError, p.DNS, p.RateLimited = min(p.Timeout, onePause), min(p.ServerError, onePause), min(p.DNS, onePause), min(p.RateLimited, oneLimited)
+	cfg.patience = onePatience
+	return cfg
+}
+
 // One takes one URL as a map task would: robots.txt first, redirects, retries and
-// all, but without a store; captures point into no file. Of env, Bucket is not
-// used. The URL is made canonical first, and robots.txt asked for rawURL's spelling too;
-// the error says why one is no URL.
-func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL string) (*Rows, error) {
+// all, but without a store, and with short retries; captures point into no file. Of env,
+// Bucket is not used. The URL is made canonical first, and robots.txt asked for rawURL's
+// spelling too; the error says why one is no URL. tell is told what is waited for.
+func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL string, tell func(stages.Wait)) (*Rows, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -42,7 +65,9 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err != nil {
 		return nil, err
 	}
-	cfg.Retries.Robots = 0 // somebody waits
+	told := &waits{tell: tell}
+	cfg = hasty(cfg)
+	cfg.tell = told.retry
 	row := schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain}
 	if spelled != "" {
 		row.Spellings = []string{spelled}
@@ -61,6 +86,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if err := c.sched.Add(key.Host, newQueue(p.hosts[0].ranges, nil)); err != nil {
 		return nil, err
 	}
+	defer told.watch(c)()
 	if err := c.loop(ctx, func() context.Context { return ctx }); err != nil {
 		if ctx.Err() != nil {
 			return nil, stages.ErrInterrupted
@@ -68,6 +94,65 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 		return nil, err
 	}
 	return &out.rows, nil
+}
+
+// tellRetry tells of a retry, with when it comes.
+func (c *crawl) tellRetry(class retryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
+	if class == afterLimit && r.RetryAfter == 0 {
+		pause = c.cfg.Pauses.RateLimited << (n - 1)
+	}
+	pause = max(pause, r.RetryAfter, r.Hold)
+	c.cfg.tell(stages.Wait{Host: host, Why: why(polite.Wait{Item: *it}), Until: c.clock.Now().Add(pause)})
+}
+
+// waits tells of waits, of each once.
+type waits struct {
+	tell func(stages.Wait)
+
+	mu    sync.Mutex
+	known map[string]bool // what was told, in words
+}
+
+// retry tells of a retry.
+func (w *waits) retry(wait stages.Wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(wait)
+	w.tell(wait)
+}
+
+func (w *waits) note(wait stages.Wait) bool {
+	if w.known == nil {
+		w.known = map[string]bool{}
+	}
+	again := w.known[wait.Why]
+	w.known[wait.Why] = true
+	return again
+}
+
+// watch looks for other waits, such as a long Crawl-delay, until end is called.
+func (w *waits) watch(c *crawl) (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		look := time.NewTicker(oneTellEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-look.C:
+			}
+			w.mu.Lock()
+			for _, wait := range c.activity().Waits {
+				if !w.note(wait) {
+					w.tell(wait)
+				}
+			}
+			w.mu.Unlock()
+		}
+	}()
+	return func() { close(stop); <-ended }
 }
 
 // memory is a sink that keeps rows and lets responses go.

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+func TestFetchExitsByWhatBecameOfTheURL(t *testing.T) {
+	had0 := []schema.Outcome{schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx}
+	never := []schema.Outcome{schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit}
+	help, _, _ := called(t, "fetch", "--help")
+	for _, outcome := range schema.Outcomes {
+		want := exitTasksFailed
+		switch {
+		case slices.Contains(had0, outcome):
+			want = exitDone
+		case slices.Contains(never, outcome):
+			want = exitPermanent
+		}
+		err := had(schema.Fetch{URL: "http://a.test/", Outcome: outcome, HTTPStatus: 418})
+		if got := exitCode(err); got != want {
+			t.Errorf("%s: exit %d, want %d", outcome, got, want)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "http://a.test/: "+string(outcome)+": ") {
+			t.Errorf("%s: %v", outcome, err)
+		}
+		if want != exitTasksFailed && !strings.Contains(help, string(outcome)) {
+			t.Errorf("the help does not say that %s exits with %d", outcome, want)
+		}
+	}
+	denied := had(schema.Fetch{URL: "http://a.test/x", Outcome: schema.RobotsDenied, RobotsRule: "Disallow: /x"})
+	if want := "http://a.test/x: robots_denied: Disallow: /x: retrying cannot help"; denied == nil || denied.Error() != want {
+		t.Errorf("%v, want %s", denied, want)
+	}
+}
+
+func TestFetchSaysWhatItWaitsFor(t *testing.T) {
+	var said bytes.Buffer
+	c := &common{err: &said}
+	c.waits(stages.Wait{Host: "a.test", Why: "robots.txt answered 503, asked again", Until: time.Now().Add(5*time.Second + 200*time.Millisecond)})
+	c.waits(stages.Wait{Host: "a.test", Why: "a request failed, made again"})
+	if want := "crawlbatch: a.test: robots.txt answered 503, asked again in 5s\ncrawlbatch: a.test: a request failed, made again\n"; said.String() != want {
+		t.Errorf("%q, want %q", said.String(), want)
+	}
+}

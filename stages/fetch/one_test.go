@@ -1,0 +1,70 @@
+package fetch
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Somebody waits for one URL: retries come within seconds, and each wait is told.
+func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
+	status := func(robots, page int, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			code := page
+			if r.URL.Path == "/robots.txt" {
+				code = robots
+			}
+			if len(header) > 0 && code >= 400 && code != 404 {
+				w.Header().Set("Retry-After", header[0])
+			}
+			w.WriteHeader(code)
+		}
+	}
+	crawlDelay := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			_, _ = w.Write([]byte("User-agent: *\nCrawl-delay: 90\n"))
+		}
+	}
+	for name, c := range map[string]struct {
+		web     http.HandlerFunc
+		outcome schema.Outcome
+		told    []string
+		within  time.Duration
+	}{
+		"it answers":                  {status(404, 200), schema.OK, nil, 5 * time.Second},
+		"robots.txt is 503":           {status(503, 200), schema.RobotsUnreachable, []string{"robots.txt answered 503, asked again 5s", "robots.txt answered 503, asked again 10s"}, 25 * time.Second},
+		"robots.txt is 500":           {status(500, 200), schema.RobotsUnreachable, []string{"robots.txt answered 500, asked again 2s", "robots.txt answered 500, asked again 2s"}, 15 * time.Second},
+		"robots.txt is 503 for hours": {status(503, 200, "7200"), schema.RobotsUnreachable, nil, 5 * time.Second},
+		"the page is 500":             {status(404, 500), schema.HTTP5xx, []string{"a page answered 500, asked again 2s", "a page answered 500, asked again 2s"}, 15 * time.Second},
+		"429 with a short wait":       {status(404, 429, "3"), schema.RateLimited, []string{"a page answered 429 with Retry-After, asked again 3s", "a page answered 429 with Retry-After, asked again 3s"}, 60 * time.Second},
+		"429 with a long wait":        {status(404, 429, "600"), schema.RateLimited, nil, 5 * time.Second},
+		"a long Crawl-delay":          {crawlDelay, schema.OK, []string{"one request every 1m30s (Crawl-delay), the next 1m29s"}, 100 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLab(t, c.web)
+				l.cfg.tune = l.web.tune
+				l.cfg.Retries, l.cfg.Pauses = Default().Retries, Default().Pauses
+				began := time.Now()
+				var told []string
+				rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "http://a.com/", func(w stages.Wait) {
+					told = append(told, w.Why+" "+time.Until(w.Until).Round(time.Second).String())
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); rows.Fetch.Outcome != c.outcome || took > c.within {
+					t.Errorf("%s after %v, want %s within %v", rows.Fetch.Outcome, took, c.outcome, c.within)
+				}
+				if !slices.Equal(told, c.told) {
+					t.Errorf("told\n %s\nwant\n %s", strings.Join(told, "\n "), strings.Join(c.told, "\n "))
+				}
+			})
+		})
+	}
+}
