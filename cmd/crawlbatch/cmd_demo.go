@@ -72,6 +72,22 @@ func demoConfig(addr string) (*config.Config, error) {
 	return c, c.Validate()
 }
 
+// demoLists are the hosts whose sitemap and feed are seeds of the demo.
+const demoLists = 3
+
+// addLists appends the sitemaps and feeds of a few hosts to a file of seeds, so that
+// links of each kind are found.
+func addLists(web *simweb.Web, seeds string) error {
+	f, err := os.OpenFile(seeds, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	for host := range demoLists {
+		fmt.Fprintf(f, "http://%s/sitemap.xml\nhttp://%[1]s/feed.xml\n", web.Host(host)) // Close tells
+	}
+	return f.Close()
+}
+
 func runDemo(ctx context.Context, o demoOptions) error {
 	if o.rounds < 1 {
 		return usagef("--rounds %d: it may be 1 or more", o.rounds)
@@ -109,6 +125,9 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		defer remove()
 		seeds := filepath.Join(dir, "urls.txt")
 		if err := writeSeeds(web, seeds, true); err != nil {
+			return err
+		}
+		if err := addLists(web, seeds); err != nil {
 			return err
 		}
 		s, err := source.Files(seeds, nil)

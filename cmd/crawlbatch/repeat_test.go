@@ -32,6 +32,7 @@ func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
 	must(t, "demo", "--store", one)
 	must(t, "demo", "--store", two)
 	compareStable(t, openDir(t, one), openDir(t, two), withoutStale)
+	t.Run("no column is null in every row", func(t *testing.T) { columnsHaveValues(t, openDir(t, one)) })
 	t.Run("reduces made twice are the same bytes", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		reduceAgain(t, one, func(to string) { must(t, "run", "--month", demoCrawl, "--rounds", "1", "--store", to) })
@@ -102,6 +103,13 @@ func hopsOnce(dataset string, rows []string) []string {
 	return rows
 }
 
+// readRows read the rows of each dataset.
+var readRows = map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, string) []any{
+	"captures": anyRows[schema.Capture], "fetches": anyRows[schema.Fetch], "requests": anyRows[schema.Request],
+	"pages": anyRows[schema.Page], "text": anyRows[schema.Text], "links": anyRows[schema.Link],
+	"duplicates": anyRows[schema.Duplicate], "hosts": anyRows[schema.Host], "urls": anyRows[schema.URLRecord], "skips": anyRows[schema.Skip],
+}
+
 // stableRows are a dataset's rows, their stable columns as JSON, sorted.
 func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
 	return stableRowsOf(t, b, d, demoCrawl)
@@ -113,11 +121,7 @@ func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, string) []any{
-		"captures": anyRows[schema.Capture], "fetches": anyRows[schema.Fetch], "requests": anyRows[schema.Request],
-		"pages": anyRows[schema.Page], "text": anyRows[schema.Text], "links": anyRows[schema.Link],
-		"duplicates": anyRows[schema.Duplicate], "hosts": anyRows[schema.Host], "urls": anyRows[schema.URLRecord], "skips": anyRows[schema.Skip],
-	}[d.Name]
+	read := readRows[d.Name]
 	if read == nil {
 		t.Fatalf("no row type for dataset %s", d.Name)
 	}

@@ -25,7 +25,7 @@ type URLColumns struct {
 type CaptureColumns struct {
 	FetchTime        int64  `parquet:"fetch_time,timestamp(millisecond)" vol:"1" doc:"when the request was written"`
 	FetchStatus      int16  `parquet:"fetch_status" doc:"HTTP status"`
-	FetchRedirect    string `parquet:"fetch_redirect,optional" doc:"absolute target of a redirect"`
+	FetchRedirect    string `parquet:"fetch_redirect,optional" doc:"absolute target of a redirect; null in pages, which are documents"`
 	ContentDigest    string `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32, without prefix"`
 	MimeType         string `parquet:"content_mime_type,optional,dict" doc:"media type as the Content-Type header gives it"`
 	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`

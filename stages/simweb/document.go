@@ -135,6 +135,7 @@ func (a *author) head(src source, path string) {
 		a.text("<base href=\"" + w.at(a.host, base) + "\">\n")
 	}
 	a.headLinks(src, path, k.named("links"))
+	a.card(path, k.named("card"))
 	a.text("</head>")
 }
 

@@ -118,6 +118,7 @@ func (s *Server) isFirst(host, path string) bool {
 // entity tags, a quarter compress.
 func (s *Server) negotiate(a *answer, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
+	s.web.announce(i, untracked(path), out)
 	if tag := s.web.etag(i, untracked(path)); tag != "" {
 		out.Set("ETag", tag)
 		if in.Get("If-None-Match") == tag {

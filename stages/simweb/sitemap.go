@@ -57,7 +57,7 @@ func (w *Web) urlset(host, from, to int) []byte {
 	w.sitemapRange(host, from, to, func(url string) bool {
 		b.WriteString("<url><loc>")
 		_ = xml.EscapeText(b, []byte(url)) // a Buffer takes all
-		b.WriteString("</loc><lastmod>2026-01-15</lastmod></url>\n")
+		b.WriteString("</loc><lastmod>2026-01-15</lastmod><changefreq>monthly</changefreq><priority>0.5</priority></url>\n")
 		return true
 	})
 	b.WriteString("</urlset>\n")

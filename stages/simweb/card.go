@@ -1,0 +1,85 @@
+package simweb
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// Half of the pages of the graph say more of themselves, as those of real sites do: a
+// preview card (Open Graph, Twitter), JSON-LD, dates, an icon, the software that made
+// them. None of it changes what Truth says, but for the link to the icon.
+
+// born is when the oldest page was published.
+var born = time.Date(2019, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// dates are when a page says that it was published and changed.
+func (w *Web) dates(host, page int) (published, modified time.Time) {
+	k := w.pageKey(host, page).named("dates")
+	published = born.Add(time.Duration(k.at(0).below(2500*24*60)) * time.Minute)
+	return published, published.Add(time.Duration(1+k.at(1).below(60*24*60)) * time.Minute)
+}
+
+// card writes what a page says of itself to other programs.
+func (a *author) card(path string, k key) {
+	if a.variant != "" || k.at(0).below(2) == 0 {
+		return
+	}
+	w, d := a.w, a.doc
+	site := title(w.hostKey(a.host).named("brand"), 2)
+	published, modified := w.dates(a.host, a.page)
+	picture := w.at(a.host, "/static/picture-"+strconv.Itoa(k.at(1).below(9))+".png")
+	kind := "article"
+	if a.page == 0 {
+		kind = "website"
+	}
+	for _, p := range [][2]string{
+		{"og:title", d.title}, {"og:description", "Preview: " + title(k.at(2), 4) + "."}, {"og:image", picture}, {"og:type", kind},
+		{"og:url", w.at(a.host, path)}, {"og:site_name", site}, {"og:locale", d.lang.tag},
+		{"article:published_time", published.Format(time.RFC3339)}, {"article:modified_time", modified.Format(time.RFC3339)},
+	} {
+		a.text("<meta property=\"" + p[0] + "\" content=\"")
+		d.html = appendEscaped(d.html, p[1])
+		a.text("\">\n")
+	}
+	account := "@" + number("h", a.host)
+	a.meta("twitter:card", "summary_large_image")
+	a.meta("twitter:title", "Seen: "+title(k.at(3), 3))
+	a.meta("twitter:description", title(k.at(4), 5))
+	a.meta("twitter:image", picture)
+	a.meta("twitter:site", account)
+	a.meta("twitter:creator", account+"_"+strconv.Itoa(k.at(5).below(5)))
+	a.meta("generator", "simweb 1")
+	if k.at(6).below(8) == 0 {
+		a.meta("tdm-reservation", "1")
+		a.meta("tdm-policy", w.at(a.host, "/tdm-policy.json"))
+	}
+	if d.robots == "" && d.xRobots == "" && k.at(8).below(12) == 0 {
+		d.robots = "unavailable_after: 2040-06-25"
+		a.meta("robots", d.robots)
+	}
+	a.linkTag("icon", "", schema.KindLink, place{a.host, "/static/picture-icon.png"})
+	by := ""
+	if d.author != "" {
+		by = `"author":{"@type":"Person","name":"` + d.author + `"},`
+	}
+	a.text(`<script type="application/ld+json">{"@context":"https://schema.org","@type":"Article","headline":"` + title(k.at(7), 4) + `",` + by +
+		`"datePublished":"` + published.Format(time.RFC3339) + `","publisher":{"@type":"Organization","name":"` + site + `"}}</script>` + "\n")
+}
+
+// announce gives the answer to a page of the graph the header fields of half of the
+// hosts: when it changed, and on some until when it is to be found.
+func (w *Web) announce(host int, path string, h http.Header) {
+	k := w.hostKey(host).named("announce")
+	page, ok := w.pageOf(host, path)
+	if !ok || k.below(2) == 0 {
+		return
+	}
+	_, modified := w.dates(host, page)
+	h.Set("Last-Modified", modified.Format(http.TimeFormat))
+	if k.at(1).below(3) == 0 {
+		h.Set("Content-Signal", "ai-train=no, search=yes")
+	}
+}
