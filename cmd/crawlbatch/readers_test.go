@@ -75,13 +75,7 @@ func TestReadersAgree(t *testing.T) {
 		name, python, _ := strings.Cut(reader, "=")
 		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python)))+"/"+name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(python, "../../testdata/readers/aggregate.py", name, filepath.Join(dir, "job.json"))
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, stderr.String())
-			}
+			out := askPython(t, python, "aggregate.py", name, filepath.Join(dir, "job.json"))
 			var got map[string]map[string][]any
 			dec := json.NewDecoder(bytes.NewReader(out))
 			dec.UseNumber()
@@ -98,6 +92,90 @@ func TestReadersAgree(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReadersOpenTheViews has Spark and Trino run the SQL that views prints for them,
+// count every dataset and answer the questions for Common Crawl's index.
+func TestReadersOpenTheViews(t *testing.T) {
+	var d *demoStore
+	for reader := range strings.SplitSeq(os.Getenv(readersVariable), ",") {
+		name, python, _ := strings.Cut(reader, "=")
+		if name != "spark" && name != "trino" {
+			continue
+		}
+		if d == nil {
+			d = crawlDemo(t)
+		}
+		t.Run(filepath.Base(filepath.Dir(filepath.Dir(python))), func(t *testing.T) {
+			statements, questions := filepath.Join(t.TempDir(), "views"), filepath.Join(t.TempDir(), "questions.json")
+			crawlbatch(t, "views", "--dialect", name, "--store", d.dir, "--split", statements)
+			asked, want := viewQuestions(t, d)
+			body, err := json.Marshal(asked)
+			if err == nil {
+				err = os.WriteFile(questions, body, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string][]string
+			if err := json.Unmarshal(askPython(t, python, "views.py", name, statements, questions), &got); err != nil {
+				t.Fatal(err)
+			}
+			for _, rows := range got {
+				slices.Sort(rows)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("answers (- from the rows, + %s):\n%s", name, diff)
+			}
+		})
+	}
+	if d == nil {
+		t.Skipf("%s names neither Spark nor Trino; `make test-readers SPARK=1 TRINO=1` does", readersVariable)
+	}
+}
+
+// viewQuestions are queries of the views, and their answers without SQL.
+func viewQuestions(t *testing.T, d *demoStore) (asked map[string]string, want map[string][]string) {
+	asked, want = map[string]string{}, ccIndexAnswers(capturesBySubset(t, d))
+	for _, rows := range want {
+		slices.Sort(rows)
+	}
+	for name := range want {
+		asked[name] = readQuestion(t, "../../testdata/duckdb/cc-index/"+name+".sql")
+		if want[name] == nil {
+			want[name] = []string{}
+		}
+	}
+	for _, dataset := range catalog.Datasets() {
+		view := dataset.Name
+		if view == "urls" {
+			view = "urls_history"
+		}
+		asked["rows of "+view] = "SELECT crawl, round, count(*) FROM " + view + " GROUP BY crawl, round ORDER BY round"
+		for _, s := range d.sealed {
+			rows := int64(0)
+			for _, f := range s.FilesOf(dataset.Name) {
+				rows += f.Rows
+			}
+			want["rows of "+view] = append(want["rows of "+view], fmt.Sprintf("%s|%d|%d", s.Crawl, s.Round, rows))
+		}
+	}
+	asked["urls"] = "SELECT count(*) - count(DISTINCT url), count(*) - (SELECT count(DISTINCT url) FROM urls_history) FROM urls"
+	want["urls"] = []string{"0|0"}
+	return asked, want
+}
+
+// askPython runs a script of testdata/readers and returns its output.
+func askPython(t *testing.T, python, script string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(python, append([]string{"../../testdata/readers/" + script}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", script, args, err, stderr.String())
+	}
+	return out
 }
 
 // spell makes one line of each column, so that a difference names it.

@@ -183,7 +183,7 @@ def duckdb_all(job):
     return by_sql(words, job, lambda t: f"read_parquet('{t['folder']}/*.parquet')", lambda q: db.execute(q).fetchone())
 
 
-def spark_all(job):
+def spark_session():
     from pyspark.sql import SparkSession
 
     # The bug that this looks for was of the vectorized reader, which lists switch off
@@ -201,6 +201,11 @@ def spark_all(job):
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def spark_all(job):
+    spark = spark_session()
     words = SQL(
         column=lambda n: f"`{n}`",
         size=lambda c: f"octet_length({c})",
