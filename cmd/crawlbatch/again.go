@@ -56,9 +56,6 @@ func (o *clusterOptions) again() string {
 	return flags
 }
 
-// hint adds to an interruption how to go on.
-func (c *common) hint(err error, month string) error { return goOn(err, month, c.again()) }
-
 // hint adds to an interruption how to go on, here or in the same cluster.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.again()

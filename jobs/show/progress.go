@@ -220,7 +220,8 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if stage == stages.Fetch {
 		line = fmt.Sprintf("%s: %s", p.name, Count(p.recorded(), "URL"))
 	}
-	line += " done in " + p.Clock.Now().Sub(p.began).Round(time.Millisecond).String()
+	took := p.Clock.Now().Sub(p.began).Round(time.Millisecond)
+	line += " done in " + took.String()
 	if stage == stages.Fetch && p.base > 0 {
 		line += fmt.Sprintf(", %s of them before", Thousands(p.base))
 	}
@@ -229,7 +230,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 {
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // most often the plan was there
 		p.say(line)
 	}
 	p.poke()

@@ -40,14 +40,19 @@ type Block struct {
 	drawn []string // rows on the terminal, which the cursor is below of
 }
 
+// maxBlock is how many cells rows of a block have at most. Terminals tell of a new
+// width a moment late; a row that is narrower than both is not folded meanwhile.
+const maxBlock = 99
+
 // Draw puts lines that stay above the block, and the block's lines, folded to the
 // terminal's width as it is now.
 func (b *Block) Draw(stay, block []string) error {
 	width, height := b.Size()
 	var rows []string
+	room := min(width-1, maxBlock)
 	for _, l := range block {
-		for _, row := range Fold(printable(l), width-1) {
-			rows = append(rows, cut(row, width-1)...)
+		for _, row := range Fold(printable(l), room) {
+			rows = append(rows, cut(row, room)...)
 		}
 	}
 	if most := max(height-1, 1); len(rows) > most {

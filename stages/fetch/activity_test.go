@@ -78,7 +78,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		time.Sleep(5 * time.Minute) // it is asked again after some two minutes, then after some eight
 		a := watch.now()
 		check("while it runs", a)
-		if a.Remaining < a.Waits[0].Until.Sub(time.Now()) {
+		if a.Remaining < time.Until(a.Waits[0].Until) {
 			t.Errorf("it takes %s, and waits until %s", a.Remaining, a.Waits[0].Until)
 		}
 		// Renewals of the lease tell it, though nothing is recorded.
