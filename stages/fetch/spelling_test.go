@@ -83,6 +83,26 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	}
 }
 
+// TestOneURLIsAskedForInItsSpelling fetches one URL as `crawlbatch fetch` does.
+func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				fmt.Fprint(w, "User-agent: *\nDisallow: /q?z=1&a=2\n")
+				return
+			}
+			page(w, r)
+		})
+		l.cfg.tune = l.web.tune
+		for url, want := range map[string]schema.Outcome{"http://a.com/q?z=1&a=2": schema.RobotsDenied, "http://a.com/q?a=2&z=1": schema.OK} {
+			rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, url)
+			if err != nil || rows.Fetch.Outcome != want {
+				t.Errorf("%s: %+v, %v; want %s", url, rows, err, want)
+			}
+		}
+	})
+}
+
 // TestAChainKeepsItsSpelling has the next attempt go on with a redirect.
 func TestAChainKeepsItsSpelling(t *testing.T) {
 	bubble(t, func(t *testing.T) {

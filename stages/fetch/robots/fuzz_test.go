@@ -114,10 +114,11 @@ func BenchmarkHostileFiles(b *testing.B) {
 		{"empty lines", fill("\r")},
 		{"sitemaps", fill("Sitemap: http://h/s\n")},
 		{"one line", fill("x")},
+		{"escapes", append([]byte("User-agent: *\n"), fill("Disallow: /*%7e%7e%7e%7e%2a%2a%61*\n")...)},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
-				Parse(bm.body).For("bot").Verdict(Google, path)
+				Parse(bm.body).For("bot").Verdict(Every, path, path)
 			}
 		})
 	}
