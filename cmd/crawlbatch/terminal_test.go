@@ -28,8 +28,14 @@ type session struct {
 // onTerminal starts crawlbatch in a directory on a terminal of so many columns.
 func onTerminal(t *testing.T, dir string, columns int, env []string, args ...string) *session {
 	t.Helper()
+	return onTerminalRun(t, dir, columns, env, exec.Command("crawlbatch", args...))
+}
+
+// onTerminalRun does the same with any program.
+func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exec.Cmd) *session {
+	t.Helper()
 	const rows = 30
-	s := &session{t: t, cmd: exec.Command("crawlbatch", args...), gone: make(chan struct{}), screen: newScreen(columns, rows)}
+	s := &session{t: t, cmd: cmd, gone: make(chan struct{}), screen: newScreen(columns, rows)}
 	s.cmd.Dir = dir
 	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color"), env...)
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: rows, Cols: uint16(columns)})

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// block is a block of shell commands of a README.
+type block struct {
+	file, section string
+	lines         []string
+}
+
+func (b block) String() string { return fmt.Sprintf("%s, %q: %s", b.file, b.section, b.lines[0]) }
+
+// blocks are the blocks of shell commands of a README, in order.
+func blocks(t *testing.T, file string) (out []block) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, inside := "", false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case inside && line == "```":
+			inside = false
+		case inside:
+			last := &out[len(out)-1]
+			last.lines = append(last.lines, line)
+		case line == "```sh":
+			out, inside = append(out, block{file: file, section: section}), true
+		case strings.HasPrefix(line, "#"):
+			section = strings.TrimLeft(line, "# ")
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no block of commands", file)
+	}
+	return out
+}
+
+// words splits a line of shell at white space outside of quotes, up to what is not of
+// its first command: a pipe, a redirection, a comment.
+func words(line string) (out []string) {
+	word, quote, begun := "", rune(0), false
+	for _, r := range line + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word += string(r)
+		case r == '"' || r == '\'':
+			quote, begun = r, true
+		case strings.ContainsRune("|>&;", r), r == '#' && !begun:
+			if begun {
+				out = append(out, word)
+			}
+			return out
+		case r == ' ':
+			if begun {
+				out = append(out, word)
+			}
+			word, begun = "", false
+		default:
+			word, begun = word+string(r), true
+		}
+	}
+	return out
+}
+
+func TestWordsOfACommandLine(t *testing.T) {
+	for line, want := range map[string]string{
+		`crawlbatch plan --user-agent "a b/1 (+x)" 'c'   # why`: `crawlbatch|plan|--user-agent|a b/1 (+x)|c`,
+		`crawlbatch simweb --seeds s.txt &`:                     `crawlbatch|simweb|--seeds|s.txt`,
+		`crawlbatch views > views.sql`:                          `crawlbatch|views`,
+	} {
+		if got := strings.Join(words(line), "|"); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// Each crawlbatch command in a README is one that there is, with flags that it has.
+func TestTheREADMEsCommandsAreKnown(t *testing.T) {
+	commands := 0
+	for _, file := range []string{"README.md", "k8s/README.md"} {
+		for _, b := range blocks(t, file) {
+			for line := range strings.Lines(strings.ReplaceAll(strings.Join(b.lines, "\n"), "\\\n", " ")) {
+				args := words(strings.TrimSpace(line))
+				if len(args) == 0 || args[0] != "crawlbatch" {
+					continue
+				}
+				commands++
+				root := newRoot(&common{})
+				cmd, rest, err := root.Find(args[1:])
+				if err == nil && cmd == root {
+					err = fmt.Errorf("no such command")
+				}
+				if err == nil {
+					err = cmd.ParseFlags(rest)
+				}
+				if err == nil {
+					err = cmd.ValidateArgs(cmd.Flags().Args())
+				}
+				if err != nil {
+					t.Errorf("%s: %s: %v", b, strings.TrimSpace(line), err)
+				}
+			}
+		}
+	}
+	if commands < 25 {
+		t.Errorf("only %d commands were found", commands)
+	}
+}
+
+// unpasted are the blocks of the README that the test does not paste, by their first line, and why.
+var unpasted = map[string]string{
+	"make demo ":                       "it builds; CI runs both targets",
+	"make image":                       "it needs a registry and a cluster: make test-k8s has both",
+	"crawlbatch views --dialect trino": "one of its lines needs a bucket: make test-s3 and formats/catalog open stores in S3",
+	"curl -sO":                         "it needs the web and Common Crawl's bucket",
+	"make lint":                        "they are the targets that CI runs",
+}
+
+// The README's commands are pasted into a shell on a terminal, block after block, as
+// somebody who tries crawlbatch does. What is different from their machine: a synthetic
+// web answers for the real one, its hosts are asked without long pauses, partitions are small, and duckdb
+// is a stand-in: make test-duckdb has the real one.
+func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it crawls for a minute: make test-crawl")
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	dir := t.TempDir()
+	address := servesReadersWeb(t, dir)
+	port := freePort(t)
+	real, err := exec.LookPath("crawlbatch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		// Where the reader's make build puts the binary.
+		"bin/crawlbatch": "#!/bin/sh\ncase \" $* \" in\n*\" --config \"* | *\" simweb \"*) exec " + real + " \"$@\" ;;\nesac\nexec " + real + " \"$@\" --config \"" + dir + "/quick.yaml\"\n",
+		"bin/duckdb":     "#!/bin/sh\n[ \"$1\" = -init ] && [ -s \"$2\" ] && [ \"$3\" = -c ] && [ -n \"$4\" ]\n",
+		"quick.yaml": "politeness: {delay: 5ms}\nplan: {partition_urls: 12}\nfetch:\n  connect_to: [\"::" + address + "\"]\n" +
+			"  timeout: {first_byte: 2s, total: 4s}\n" +
+			"  pauses: {timeout: 20ms, server_error: 20ms, rate_limited: 20ms, dns: 20ms, breaker: 50ms}\n",
+		"stricter.yaml": "dedup: {max_distance: 1}\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell := onTerminalRun(t, dir, 120, []string{"PS1=[$?]ready> ", "HOME=" + dir, "HISTFILE="}, exec.Command(bash, "--norc", "--noprofile", "-i"))
+	prompts := shell.prompts(1)
+	skipped := map[string]bool{}
+	for _, b := range blocks(t, "README.md") {
+		if first := notPasted(b); first != "" {
+			skipped[first] = true
+			continue
+		}
+		text := strings.ReplaceAll(strings.Join(b.lines, "\n")+"\n", "127.0.0.1:8080", "127.0.0.1:"+port)
+		shell.types(text)
+		before := len(prompts)
+		prompts = shell.prompts(before + len(b.lines))
+		for i, status := range prompts[before:] {
+			if status != "0" {
+				t.Fatalf("%s: %s\nexit %s:\n%s", b, b.lines[i], status, shell.tail())
+			}
+		}
+	}
+	for first := range unpasted {
+		if !skipped[first] {
+			t.Errorf("no block begins with %q: it need not be listed", first)
+		}
+	}
+	shell.types("kill %1; wait\nexit\n") // simweb
+	select {
+	case <-shell.gone:
+	case <-time.After(patience):
+		t.Errorf("the shell does not end:\n%s", shell.tail())
+	}
+}
+
+func notPasted(b block) string {
+	for first := range unpasted {
+		if strings.HasPrefix(b.lines[0], first) {
+			return first
+		}
+	}
+	return ""
+}
+
+// servesReadersWeb serves a synthetic web, and writes its seeds to urls.txt.
+func servesReadersWeb(t *testing.T, dir string) string {
+	t.Helper()
+	w := simweb.Default()
+	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter, w.Faults = 30, 8, 0, 0, simweb.Quick
+	web, err := simweb.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- simweb.NewServer(web, nil).Serve(ctx, ln) }()
+	t.Cleanup(func() { stop(); <-served })
+	if err := writeSeeds(web, filepath.Join(dir, "urls.txt"), false); err != nil {
+		t.Fatal(err)
+	}
+	return ln.Addr().String()
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	return port
+}
+
+var prompt = regexp.MustCompile(`\[(\d+)\]ready> `)
+
+// prompts waits until a shell has shown n prompts, and returns the exit codes in them.
+func (s *session) prompts(n int) (codes []string) {
+	s.t.Helper()
+	for end := time.Now().Add(10 * patience); time.Now().Before(end); {
+		s.mu.Lock()
+		found := prompt.FindAllSubmatch(s.raw.Bytes(), -1)
+		s.mu.Unlock()
+		if len(found) >= n {
+			for _, m := range found {
+				codes = append(codes, string(m[1]))
+			}
+			return codes
+		}
+		select {
+		case <-s.gone:
+			s.t.Fatalf("the shell ended:\n%s", s.tail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("%d prompts were expected:\n%s", n, s.tail())
+	return nil
+}
+
+// tail is the end of what a shell showed.
+func (s *session) tail() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	raw := s.raw.Bytes()
+	return string(bytes.ToValidUTF8(raw[max(0, len(raw)-4000):], nil))
+}
