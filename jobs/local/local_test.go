@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,52 @@ func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
 		})
 		if err != nil || ended[0] != nil || tries[0] != 11 {
 			t.Errorf("%v, %v after %d tries", err, ended[0], tries[0])
+		}
+	})
+}
+
+// onlooker notes what tasks are said to wait for.
+type onlooker struct {
+	mu    sync.Mutex
+	waits []string
+	open  int
+}
+
+func (o *onlooker) Watch(_ stages.Task, look func() stages.Activity) func() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open++
+	w := look().Waits[0]
+	o.waits = append(o.waits, fmt.Sprintf("%s in %s", w.Why, time.Until(w.Until)))
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.open--
+	}
+}
+
+func TestWhatATaskWaitsForBetweenAttemptsIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown onlooker
+		tries := 0
+		e := &Executor{
+			FetchTasks: 1, Tasks: 1, Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Watcher: &shown,
+			Try: func(context.Context, stages.Task) error {
+				switch tries++; tries {
+				case 1:
+					return errFlaky
+				case 2:
+					return fmt.Errorf("put:\nno room: %w", store.ErrFull)
+				}
+				return nil
+			},
+		}
+		if err := e.Run(t.Context(), []stages.Task{{Stage: stages.Merge, Crawl: "2026-11"}}, func(stages.Task, error) {}); err != nil {
+			t.Fatal(err)
+		}
+		if len(shown.waits) != 2 || shown.open != 0 || shown.waits[0] != "failed (flaky), tried again in 1s" ||
+			!strings.HasPrefix(shown.waits[1], "the store is away or a disk full (put: no room: "+store.ErrFull.Error()+"), tried again in ") {
+			t.Errorf("it showed %q, %d still", shown.waits, shown.open)
 		}
 	})
 }
