@@ -38,7 +38,7 @@ func handshakeFaults() []hostileFault {
 	over := func(name, mode, failure string) hostileFault {
 		return hostileFault{name: name, url: "https://" + name + ".test/", tls: mode, outcome: schema.TLSError, failure: failure}
 	}
-	hang := over("tls-hang", "hang", "timeout")
+	hang := over("tls-hang", "hang", "TLS handshake timed out")
 	hang.outcome = schema.RobotsUnreachable
 	return []hostileFault{
 		okPage(hostileFault{name: "tls-good", url: "https://tls-good.test/", links: -1}),

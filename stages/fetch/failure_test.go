@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -99,4 +100,33 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checkErrorsGroup checks that errors are tens of phrases, whatever the number of URLs
+// and hosts, and that none holds what is of one alone.
+func (l *lab) checkErrorsGroup(r *manifest.Result) {
+	l.t.Helper()
+	phrases := map[string]int{}
+	look := func(url, host, phrase, detail string) {
+		if phrase == "" {
+			return
+		}
+		phrases[phrase]++
+		if strings.Contains(phrase, host) || strings.Contains(phrase, "://") || strings.Contains(detail, phrase) || len(phrase) > 90 {
+			l.t.Errorf("%s: error %q, error_detail %q", url, phrase, detail)
+		}
+	}
+	for u, f := range l.outcomes(r) {
+		look(u, f.Host, f.Error, f.ErrorDetail)
+	}
+	failed := 0
+	for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+		look(q.URL, q.Host, q.Error, q.ErrorDetail)
+		if q.Error != "" {
+			failed++
+		}
+	}
+	if len(phrases) < 8 || len(phrases) > 40 || failed < 2*len(phrases) {
+		l.t.Errorf("%d phrases of %d requests that failed: %v", len(phrases), failed, phrases)
+	}
 }

@@ -74,6 +74,7 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 		}
 		l.checkCaptures(r)
 		l.checkPace(r)
+		l.checkErrorsGroup(r)
 
 		var pages []string
 		for _, p := range rowsOf[schema.Page](l, r, stages.FilePages) {

@@ -32,8 +32,8 @@ func (e *Error) cause() string {
 	var p protocolError
 	var dns *dnsError
 	switch {
-	case e.Err == nil:
-		return ""
+	case e.Err == nil, e.Err == errTimedOut:
+		return "" // the phrase says it
 	case errors.As(e.Err, &p):
 		return p.detail
 	case errors.As(e.Err, &dns):
