@@ -95,7 +95,7 @@ func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 		})
 		l.cfg.tune = l.web.tune
 		for url, want := range map[string]schema.Outcome{"http://a.com/q?z=1&a=2": schema.RobotsDenied, "http://a.com/q?a=2&z=1": schema.OK} {
-			rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, url)
+			rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, url, nil)
 			if err != nil || rows.Fetch.Outcome != want {
 				t.Errorf("%s: %+v, %v; want %s", url, rows, err, want)
 			}
