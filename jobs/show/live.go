@@ -107,11 +107,11 @@ func (p *Progress) look() (*picture, bool) {
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
 	// A task that is asked takes a moment, in which the counters go on.
-	slices.SortFunc(tasks, func(a, b watched) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
+	slices.SortFunc(tasks, func(a, b *watched) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
 	for _, w := range tasks {
-		a := w.look()
+		a := w.now(p.Clock)
 		running[w.task.Partition] = a
 		all = append(all, a)
 	}

@@ -44,7 +44,7 @@ type Progress struct {
 	began    time.Time
 	done     int // tasks that have a result
 	base     int64
-	watched  map[int]watched
+	watched  map[int]*watched
 	watches  int
 	finished map[int]bool // partitions of the stage that ended here
 	scale    scale
@@ -66,12 +66,31 @@ type watched struct {
 	task  stages.Task
 	look  func() stages.Activity
 	since time.Time
+
+	last stages.Activity // as it was when it was asked, by one goroutine
+	next time.Time       // when it is asked again
+}
+
+// share is the part of the time, one in so many, that asking a task may take: it looks
+// at all of its hosts, and nothing is sent meanwhile.
+const share = 100
+
+// now is what the task does, about.
+func (w *watched) now(clock stages.Clock) stages.Activity {
+	began := clock.Now()
+	if began.Before(w.next) {
+		return w.last
+	}
+	w.last = w.look()
+	ended := clock.Now()
+	w.next = began.Add(max(lookEvery, share*ended.Sub(began)))
+	return w.last
 }
 
 // New makes a Progress that shows something until Close is called. Once ctx ends, it
 // says that the command is about to end.
 func New(ctx context.Context, o Options) *Progress {
-	p := &Progress{Options: o, watched: map[int]watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &Progress{Options: o, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
 		p.block = &Block{W: file(o.Err), Size: func() (int, int) {
 			width, height, ok := Size(o.Err)
@@ -177,7 +196,7 @@ func (p *Progress) Watch(t stages.Task, look func() stages.Activity) (end func()
 	defer p.mu.Unlock()
 	p.watches++
 	n := p.watches
-	p.watched[n] = watched{t, look, p.Clock.Now()}
+	p.watched[n] = &watched{task: t, look: look, since: p.Clock.Now()}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

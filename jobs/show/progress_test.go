@@ -225,7 +225,7 @@ func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	defer close(never)
 	// As New makes it for a terminal, whose size no test can give to a pipe.
 	p := &Progress{
-		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},
 	}
 	p.end = func() {}
