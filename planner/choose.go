@@ -9,9 +9,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// tooManySpellings is the detail of SkipSpellings.
-var tooManySpellings = fmt.Sprintf("more than %d spellings beside the canonical one, each of which robots.txt would have to allow", schema.MaxSpellings)
-
 // chooser reads the records in order, folds those of one URL into one, and hands
 // what each domain's budget allows to the chosen list.
 type chooser struct {
@@ -159,7 +156,7 @@ func (c *chooser) url() error {
 			return err
 		}
 		return c.refused.url(k, f.seq, &schema.Refused{
-			Source: c.files(f.seq), Depth: f.depth, Reason: schema.SkipSpellings, Detail: tooManySpellings, Spellings: f.spellings,
+			Source: c.files(f.seq), Depth: f.depth, Reason: schema.SkipSpellings, Detail: f.spellings.TooMany(), Spellings: f.spellings,
 		})
 	}
 	this := chosen{url: f.url, value: string(f.appendValue(nil)), host: f.host, domain: d.name, priority: f.priority, seq: f.seq}

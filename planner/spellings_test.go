@@ -57,7 +57,7 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 			var row []schema.Refused
 			if tc.found != nil {
 				row = []schema.Refused{{URL: "http://a.example/q?a&b", SURT: "example,a)/q?a&b", Domain: "a.example", Reason: schema.SkipSpellings,
-					Detail: tooManySpellings, Source: "urls.txt", Spellings: under(tc.found)}}
+					Detail: schema.Spellings(under(tc.found)).TooMany(), Source: "urls.txt", Spellings: under(tc.found)}}
 				if !slices.Contains(m.Refused, manifest.Count{Name: "spellings", N: 1}) {
 					t.Errorf("counted %v", m.Refused)
 				}

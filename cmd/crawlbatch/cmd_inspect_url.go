@@ -52,6 +52,9 @@ that holds it. --jsonl then adds {"known":{"state","skip","planned"}}, each with
 				}
 				fmt.Fprintf(c.out, "url        %s\nwhatwg     %s\ncanonical  %s\nsurt       %s\ndomain     %s\nhost       %s\nskip       %s\n",
 					u, dash(a.WHATWG), dash(a.Canonical), dash(a.SURT), dash(a.Domain), dash(a.Host), dash(a.Skip))
+				if a.Spelling != "" {
+					fmt.Fprintf(c.out, "spelling   %s (robots.txt has to allow it, too)\n", a.Spelling)
+				}
 				if a.Known != nil {
 					a.Known.print(c.out)
 				}
@@ -85,6 +88,9 @@ type urlAnswer struct {
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // "" where it would be planned
+	// Spelling is how it was spelled, where that is not canonical: robots.txt is asked
+	// for it, too.
+	Spelling string `json:"spelling,omitempty"`
 
 	Known *knownURL `json:"known,omitempty"` // with --month
 }
@@ -131,6 +137,9 @@ func (i *urlInspector) answer(ctx context.Context, q urlQuestion) (urlAnswer, er
 	}
 	if key, err := i.canonical.Canonical(q.URL, q.Base); err == nil {
 		a.Canonical, a.SURT, a.Domain, a.Host = key.URL, key.SURT, key.Domain, key.Host
+		if _, spelling, err := i.canonical.Spelled(q.URL, q.Base); err == nil {
+			a.Spelling = spelling
+		}
 		if i.crawl != nil {
 			found, err := i.crawl.Find(ctx, key)
 			if err != nil {

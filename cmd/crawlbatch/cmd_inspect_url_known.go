@@ -52,6 +52,8 @@ func newKnownURL(f lookup.Found) *knownURL {
 // nextDue is when a URL is due again: a state without a time says itself.
 func nextDue(r *schema.URLRecord) string {
 	switch {
+	case schema.Spellings(r.Spellings).Overflow():
+		return "never"
 	case r.NextDue != 0:
 		return time.UnixMilli(r.NextDue).UTC().Format(time.RFC3339)
 	case r.State == schema.StateFound || r.State == schema.StateDeferred:

@@ -1,6 +1,9 @@
 package schema
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // MaxSpellings is how many spellings of a URL are kept beside the canonical one, and
 // asked of robots.txt. A URL with more is not planned (SkipSpellings).
@@ -30,6 +33,11 @@ func (s Spellings) Union(other Spellings) Spellings {
 		s = s.Add(o)
 	}
 	return s
+}
+
+// TooMany is the detail of SkipSpellings.
+func (s Spellings) TooMany() string {
+	return fmt.Sprintf("robots.txt would have to allow more than %d spellings, such as %s", MaxSpellings, s[0])
 }
 
 // Overflow tells whether there are more spellings than robots.txt is asked for.

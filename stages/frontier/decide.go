@@ -118,12 +118,7 @@ func (d *decider) tried(g *group, k *urlkey.Key, o *outcome, other bool) error {
 // tooManySpellings skips a URL that is not planned again for its spellings.
 func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	_, source, _ := g.nearest()
-	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: spellingsDetail(g.spellings), Source: source, Depth: depth})
-}
-
-// spellingsDetail is the detail of SkipSpellings.
-func spellingsDetail(s schema.Spellings) string {
-	return fmt.Sprintf("more than %d spellings, %s among them, each of which robots.txt would have to allow", schema.MaxSpellings, s[0])
+	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
 }
 
 // again looks at a known URL that was not requested: if it still waits, it may have
@@ -191,7 +186,7 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	depth, source, followed := g.nearest()
 	reason, detail := d.judge(k, depth, followed)
 	if reason == "" && g.spellings.Overflow() {
-		reason, detail = schema.SkipSpellings, spellingsDetail(g.spellings)
+		reason, detail = schema.SkipSpellings, g.spellings.TooMany()
 	}
 	if reason == "" {
 		return d.found(g, k, depth, source)
