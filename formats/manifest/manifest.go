@@ -294,6 +294,7 @@ type Activity struct {
 	Waits       []Wait    `json:"waits,omitempty"`
 	More        int       `json:"more_waits,omitempty"`   // that Waits leaves out
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // as predicted
+	Closes      int64     `json:"closes_ms,omitempty"`    // UTC, when the window closes
 	Failures    []Failure `json:"failures,omitempty"`     // by class, the newest first
 }
 

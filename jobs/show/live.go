@@ -206,6 +206,9 @@ func (p *Progress) live() []string {
 	if s := states(a); s != "" {
 		out = append(out, "  "+s)
 	}
+	if c := closing(a, now); c != "" {
+		out = append(out, "  "+c)
+	}
 	for i, w := range a.Waits {
 		if i == shownLive {
 			break
@@ -268,6 +271,9 @@ func (p *Progress) speak() {
 	parts := append([]string{pic.counts()}, pic.speed()...)
 	line := pic.name + ": " + strings.Join(parts, ", ")
 	a := pic.activity
+	if c := closing(a, now); c != "" {
+		line += "; " + c
+	}
 	var waits []string
 	for i, w := range a.Waits {
 		if i == 2 {

@@ -271,8 +271,8 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 // failed may have counted some twice.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
-// closing is how long Close waits for a terminal that takes nothing.
-const closing = time.Second
+// patience is how long Close waits for a terminal that takes nothing.
+const patience = time.Second
 
 // Close ends the display.
 func (p *Progress) Close() {
@@ -282,6 +282,6 @@ func (p *Progress) Close() {
 	p.end()
 	select {
 	case <-p.ended:
-	case <-time.After(closing):
+	case <-time.After(patience):
 	}
 }

@@ -171,6 +171,9 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 		head = append(head, l)
 	}
 	p.line("    %s", strings.Join(head, ", "))
+	if c := closing(a, at); c != "" && !f.Released {
+		p.line("      %s", c)
+	}
 	for _, w := range a.Waits {
 		p.line("      %s", Wait(w, now))
 	}
@@ -197,7 +200,7 @@ func told(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	}
 	a := stages.Activity{
 		Left: f.Planned - f.Recorded, InFlight: c.InFlight, Ready: c.Ready, Delayed: c.Delayed, More: c.More,
-		Remaining: time.Duration(c.RemainingMS) * time.Millisecond,
+		Remaining: time.Duration(c.RemainingMS) * time.Millisecond, Closes: moment(c.Closes),
 	}
 	for _, w := range c.Waits {
 		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: w.Why, Until: moment(w.Until), URLs: w.URLs})

@@ -81,6 +81,26 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestTheEndOfTheWindowIsSaidWhereItEndsTheFetching(t *testing.T) {
+	now := time.Date(2026, 11, 22, 14, 0, 0, 0, time.Local)
+	for _, c := range []struct {
+		rest, closes time.Duration
+		want         string
+	}{
+		{time.Hour, time.Hour, "the window closes at 15:00 and the rest is deferred"},
+		{time.Hour, 20 * time.Hour, ""},
+		{time.Hour, 0, ""},
+	} {
+		a := stages.Activity{Remaining: c.rest}
+		if c.closes > 0 {
+			a.Closes = now.Add(c.closes)
+		}
+		if got := closing(merge([]stages.Activity{{}, a}), now); got != c.want {
+			t.Errorf("%s of %s: %q, want %q", c.rest, c.closes, got, c.want)
+		}
+	}
+}
+
 func TestFoldKeepsCommandsAndWordsWhole(t *testing.T) {
 	for _, c := range []struct {
 		text  string

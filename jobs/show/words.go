@@ -61,6 +61,14 @@ func left(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
+// closing writes when the window closes, if that is what ends the fetching.
+func closing(a stages.Activity, now time.Time) string {
+	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
+		return ""
+	}
+	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
+}
+
 // Wait writes who waits, or is the slowest, with the reason.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
@@ -139,6 +147,9 @@ func merge(all []stages.Activity) stages.Activity {
 		sum.Delayed += a.Delayed
 		sum.More += a.More
 		sum.Remaining = max(sum.Remaining, a.Remaining)
+		if a.Closes.After(sum.Closes) {
+			sum.Closes = a.Closes
+		}
 		sum.Waits = append(sum.Waits, a.Waits...)
 		for _, f := range a.Failures {
 			i, ok := at[f.Class]

@@ -227,7 +227,7 @@ func (a *attempt) tell(d *manifest.Checkpoint) {
 	}
 	now := a.activity()
 	told := &manifest.Activity{
-		At: a.env.Clock.Now().UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, More: now.More, RemainingMS: now.Remaining.Milliseconds(),
+		At: a.env.Clock.Now().UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
 	}
 	for _, w := range now.Waits {
 		told.Waits = append(told.Waits, manifest.Wait{Host: w.Host, Why: w.Why, Until: unixMilli(w.Until), URLs: w.URLs})
