@@ -34,9 +34,15 @@ import (
 // reading of robots.txt, and a stage that format 1 froze the encodings, of format 1.
 const FormatVersion = 2
 
+// TellsZero is the FormatVersion since which an optional column tells 0 from null (the
+// zero tag of a pointer field); files of an older format have null for both.
+func TellsZero(f reflect.StructField) int { return version(f, "zero") }
+
 // Since is the FormatVersion that added the column of a struct field.
-func Since(f reflect.StructField) int {
-	v, err := strconv.Atoi(f.Tag.Get("since"))
+func Since(f reflect.StructField) int { return version(f, "since") }
+
+func version(f reflect.StructField, tag string) int {
+	v, err := strconv.Atoi(f.Tag.Get(tag))
 	if err != nil {
 		return 1
 	}

@@ -17,7 +17,7 @@ type Fetch struct {
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
 	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
 	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
-	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" doc:"from the last request to the end of its body, milliseconds; null where none was sent (in older tables below 1, too)"`
+	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" zero:"2" doc:"from the last request to the end of its body, milliseconds; null where none was sent (in older tables below 1, too)"`
 	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
@@ -34,7 +34,7 @@ type Fetch struct {
 	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
-	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" doc:"Retry-After of the last response, milliseconds; null where it has none"`
+	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null where it has none"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
 }
 
@@ -59,13 +59,13 @@ type Request struct {
 	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"the rest of it: host, address, URL, numbers, the words of the library that failed"`
 	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null where the crawl itself broke it off"`
 	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"from due to started, milliseconds"`
-	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" doc:"name resolution, milliseconds; null: none was needed (connection kept, address given)"`
+	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"name resolution, milliseconds; null: none was needed (connection kept, address given)"`
 	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" doc:"TCP connect, milliseconds; null: not tried (connection kept, no address)"`
+	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"TCP connect, milliseconds; null: not tried (connection kept, no address)"`
 	ConnectUS     *int64  `parquet:"connect_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" doc:"TLS handshake, milliseconds; null: not tried (connection kept, http)"`
+	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" zero:"2" doc:"TLS handshake, milliseconds; null: not tried (connection kept, http)"`
 	TLSUS         *int64  `parquet:"tls_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" doc:"from request to first byte of the response, milliseconds; null: none came (in older tables of this and the three before below 1, too)"`
+	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" zero:"2" doc:"from request to first byte of the response, milliseconds; null: none came (in older tables of this and the three before below 1, too)"`
 	FirstByteUS   *int64  `parquet:"first_byte_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"from start to the end of the response, or of the attempt to connect, milliseconds"`
 	TotalUS       *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
@@ -193,7 +193,7 @@ type Host struct {
 	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null where it was not asked"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
 	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
-	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" doc:"delay in force at the end, milliseconds; null where nothing was asked (in older tables where it was 0, too)"`
+	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay in force at the end, milliseconds; null where nothing was asked (in older tables where it was 0, too)"`
 	Planned        int64   `parquet:"planned" doc:"URLs planned"`
 	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
 	Redirected     int64   `parquet:"redirected" doc:"URLs with outcome redirected"`

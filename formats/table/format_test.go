@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -67,4 +68,68 @@ func written[T any](t *testing.T, rows []T, opts ...WriterOption) ([]byte, []str
 		columns = append(columns, path[0])
 	}
 	return b.Bytes(), columns
+}
+
+// A column that tells 0 from null since format 2 has the bytes of a plain value in
+// format 1, the library's mistakes about runs of values included.
+func TestColumnsThatDidNotTellZero(t *testing.T) {
+	type row struct {
+		Row int32  `parquet:"row"`
+		MS  *int64 `parquet:"ms,optional" zero:"2"`
+		US  *int64 `parquet:"us,optional" since:"2"`
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	mistaken := 0
+	for n := range 300 {
+		var old []int64
+		var rows []row
+		for len(rows) < 1+n { // 64 at a time: nulls, a run of values about as long, nulls
+			begin := 1 + random.IntN(31)
+			end := 2*begin + random.IntN(2)
+			for i := range 64 {
+				value, r := int64(0), row{Row: int32(len(rows))}
+				if begin <= i && i < end {
+					value = 7
+				}
+				if value != 0 || random.IntN(2) == 0 {
+					r.MS = &value
+				}
+				old, rows = append(old, value), append(rows, r)
+			}
+		}
+		want := plainZero(t, old)
+		if got, _ := written(t, rows, Format(1)); !bytes.Equal(got, want) {
+			t.Fatalf("%d rows differ from those of a plain value", len(rows))
+		}
+		f, err := parquet.OpenFile(bytes.NewReader(want), int64(len(want)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nulls := 0
+		for _, o := range old {
+			if o == 0 {
+				nulls++
+			}
+		}
+		if nullsOf(t, f, "ms") != nulls {
+			mistaken++
+		}
+	}
+	if mistaken < 10 {
+		t.Errorf("%d of 300 files have a run that is mistaken: the test shows little", mistaken)
+	}
+}
+
+// plainZero writes what TestColumnsThatDidNotTellZero does as it was before.
+func plainZero(t *testing.T, values []int64) []byte {
+	type row struct {
+		Row int32 `parquet:"row"`
+		MS  int64 `parquet:"ms,optional"`
+	}
+	var rows []row
+	for i, v := range values {
+		rows = append(rows, row{int32(i), v})
+	}
+	data, _ := written(t, rows, Format(1))
+	return data
 }

@@ -3,6 +3,8 @@ package table
 import (
 	"reflect"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
 // nullable are the index paths of the fields whose zero value is null.
@@ -26,21 +28,61 @@ func nullableOf(t reflect.Type) (n nullable) {
 // mistake the last run of values of a column; 0: it mistakes none.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
-		null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
-		end := rows.Len()
-		for end > 0 && null(end-1) {
-			end--
-		}
-		if end == rows.Len() || end%2 == 1 {
-			continue // the run is the last of the rows, or cannot be half of them
-		}
-		begin := end
-		for begin > 0 && !null(begin-1) {
-			begin--
-		}
-		if begin > 0 && end == 2*begin {
+		if begin, _ := misreadRun(rows, index); begin > 0 {
 			return begin
 		}
 	}
 	return 0
+}
+
+// misreadRun is the run of values of a column that the library takes to last to the end
+// of rows; 0, 0 if there is none.
+func misreadRun(rows reflect.Value, index []int) (begin, end int) {
+	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
+	end = rows.Len()
+	for end > 0 && null(end-1) {
+		end--
+	}
+	if end == rows.Len() || end%2 == 1 {
+		return 0, 0 // the run is the last of the rows, or cannot be half of them
+	}
+	begin = end
+	for begin > 0 && !null(begin-1) {
+		begin--
+	}
+	if begin == 0 || end != 2*begin {
+		return 0, 0
+	}
+	return begin, end
+}
+
+// zeroless are the index paths of the pointer fields that a format has as plain optional
+// values.
+type zeroless [][]int
+
+func zerolessOf(t reflect.Type, format int) (z zeroless) {
+	for _, f := range reflect.VisibleFields(t) {
+		if schema.TellsZero(f) > format && schema.Since(f) <= format {
+			z = append(z, f.Index)
+		}
+	}
+	return z
+}
+
+// write changes rows, a slice of structs, to what the library made of plain values: null
+// for zero, and zero for the nulls after a run that it mistook.
+func (z zeroless) write(rows reflect.Value) {
+	for _, index := range z {
+		for i := range rows.Len() {
+			if f := rows.Index(i).FieldByIndex(index); !f.IsNil() && f.Elem().IsZero() {
+				f.SetZero()
+			}
+		}
+		if begin, end := misreadRun(rows, index); begin > 0 {
+			for i := end; i < rows.Len(); i++ {
+				f := rows.Index(i).FieldByIndex(index)
+				f.Set(reflect.New(f.Type().Elem()))
+			}
+		}
+	}
 }

@@ -96,6 +96,7 @@ type Writer[T any] struct {
 	layout *rowLayout
 
 	nullable nullable // nil where the nulls of format 1 are kept
+	zeroless zeroless // nil where the format is the newest
 	opt      writerOptions
 	pending  []T // rows not yet handed to the encoder
 	text     int // bytes of text in pending
@@ -149,6 +150,8 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	w := &Writer[T]{pq: pq, out: out, buf: buf, layout: layout, opt: o, pending: make([]T, 0, writeRows)}
 	if o.portable() {
 		w.nullable = nullableOf(reflect.TypeFor[T]())
+	} else {
+		w.zeroless = zerolessOf(reflect.TypeFor[T](), o.format)
 	}
 	return w, nil
 }
@@ -221,6 +224,7 @@ func (w *Writer[T]) encode() {
 	if w.err != nil || len(w.pending) == 0 {
 		return
 	}
+	w.zeroless.write(reflect.ValueOf(w.pending))
 	if err := w.hand(w.pending); err != nil {
 		w.err = fmt.Errorf("write rows: %w", err)
 	}
