@@ -96,6 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
+			time.Sleep(time.Minute) // until the interruption, so that no other task ends before it
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
