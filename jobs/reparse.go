@@ -183,6 +183,13 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 		return err
 	}
 	if of == nil {
+		lacks, err := worker.LacksSpellings(ctx, d.Bucket, p)
+		if err != nil {
+			return err
+		}
+		if lacks {
+			d.Log.Warn("the plan was made by an older crawlbatch, which kept no spellings of URLs: robots.txt is asked for the canonical form of its URLs alone", "crawl", p.Crawl, "round", p.Round)
+		}
 		return claimFetch(ctx, d.Bucket, p, d.Clock, d.Version)
 	}
 	_, err = worker.FreezeSource(ctx, d.Bucket, of, p, d.Version)

@@ -28,6 +28,7 @@ type RoundStatus struct {
 	Partitions int              `json:"partitions"`
 	Stages     []StageStatus    `json:"stages"`
 	Counts     []manifest.Count `json:"counts,omitempty"` // of a sealed round
+	Advice     string           `json:"advice,omitempty"` // what to do before the round begins
 }
 
 // StageStatus is one stage of a round.
@@ -111,8 +112,11 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 		return nil, err
 	}
 	rs := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions)}
-	if started {
+	switch {
+	case started:
 		rs.State = "running"
+	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
+		rs.Advice = "its plan was made by an older crawlbatch, which kept no spellings of URLs, so robots.txt would be asked for their canonical form alone: make it again with `crawlbatch plan --replace`"
 	}
 	var sealed manifest.Sealed
 	switch _, _, err := manifest.Load(ctx, r.Bucket, layout.Sealed(crawl, round), &sealed); {

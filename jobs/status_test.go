@@ -1,7 +1,10 @@
 package jobs
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +171,50 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 		n, err := f.driver.Retry(t.Context(), "2026-11", c.request)
 		if err != nil || strings.Join(f.fake.ran, " ") != c.want || n != len(f.fake.ran) {
 			t.Errorf("%+v ran %q (%d), %v; want %q", c.request, f.fake.ran, n, err, c.want)
+		}
+	}
+}
+
+// TestAPlanOfFormat1IsToldOf has status advise before the round begins, and run warn.
+func TestAPlanOfFormat1IsToldOf(t *testing.T) {
+	for format := 1; format <= 2; format++ {
+		f := newFixture(t)
+		f.mustPlan()
+		p, _, err := worker.FindPlan(t.Context(), f.bucket, "2026-11", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := layout.PlanManifest("2026-11", 0, p.ID)
+		body, err := manifest.Encode(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.bucket.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		body = bytes.Replace(body, []byte(`"format_version": 2`), fmt.Appendf(nil, `"format_version": %d`, format), 1)
+		if _, err := f.bucket.Create(t.Context(), key, bytes.NewReader(body), int64(len(body))); err != nil {
+			t.Fatal(err)
+		}
+		advice := func() string {
+			s, err := (&StatusReader{Bucket: f.bucket}).Read(t.Context(), "2026-11")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Rounds[0].Advice
+		}
+		if got := advice(); strings.Contains(got, "plan --replace") != (format == 1) {
+			t.Errorf("format %d: advice %q", format, got)
+		}
+		var log strings.Builder
+		f.driver.Log = slog.New(slog.NewTextHandler(&log, nil))
+		f.fake.fails = func(stages.Task) error { return errors.New("stopped") }
+		_ = f.driver.Run(t.Context(), "2026-11", 1)
+		if strings.Contains(log.String(), "kept no spellings") != (format == 1) {
+			t.Errorf("format %d: run says %q", format, log.String())
+		}
+		if got := advice(); got != "" {
+			t.Errorf("format %d: advice %q of a round that has begun", format, got)
 		}
 	}
 }

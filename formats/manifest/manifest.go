@@ -143,6 +143,10 @@ type Plan struct {
 
 func (*Plan) kind() string { return "plan" }
 
+// KeepsSpellings reports whether the plan says how its URLs were spelled: plans of
+// format 1 do not.
+func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
+
 // PlanPartition describes one partition of a plan.
 type PlanPartition struct {
 	Partition        int     `json:"partition"`

@@ -22,6 +22,9 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	for _, r := range s.Rounds {
 		p.line("")
 		p.line("round %d: %s, %s in %s, plan %s", r.Round, r.State, Count(r.URLs, "URL"), Count(int64(r.Partitions), "partition"), r.Plan)
+		if r.Advice != "" {
+			p.line("  %s", r.Advice)
+		}
 		p.table(r.Stages)
 		for _, st := range r.Stages {
 			p.fetching(st, r.URLs, now)

@@ -90,10 +90,8 @@ func (a *audit) checkRobots(ctx context.Context, r *round, n int) error {
 	}
 	j := judge{audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, ""))}
 	j.object = keys[0]
-	if r.reading == robots.Every {
-		if j.spellings, err = a.loadSpellings(ctx, r, n, keys, files.canon); err != nil {
-			return a.skip(err, 2, obeyed, r)
-		}
+	if j.spellings, err = a.loadSpellings(ctx, r, n, keys, files.canon); err != nil {
+		return a.skip(err, 2, obeyed, r)
 	}
 	if err := a.skip(j.requests(ctx, rows), 2, obeyed, r); err != nil {
 		return err
@@ -169,7 +167,8 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	if err != nil || !ok {
 		return false, err
 	}
-	switch v := rules.Verdict(j.round.reading, q.URL, j.spellings.of(q)...); {
+	all := j.spellings.of(q)
+	switch v := rules.Verdict(j.round.reading, q.URL, all...); {
 	case !v.Allowed && v.Spelling != "":
 		j.wrong(obeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
 	case !v.Allowed:
@@ -177,8 +176,10 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	case v.Rule != q.Rule:
 		j.wrong(obeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
 	}
-	if now := rules.Verdict(robots.Every, q.URL); j.round.reading != robots.Every && !now.Allowed {
-		j.deniedNow(j.round.number, q.URL, now.Rule)
+	if j.round.reading != robots.Every {
+		if now := rules.Verdict(robots.Every, q.URL, all...); !now.Allowed {
+			j.deniedNow(j.round.number, q.URL, now.Rule)
+		}
 	}
 	d, limited := rules.Delay()
 	if limited && q.DelayMS < d.Milliseconds() {

@@ -265,6 +265,9 @@ func (a *audit) loadPlan(ctx context.Context, r *round) (started bool, err error
 		return started, nil
 	}
 	r.plan = &p
+	if a.reparse == nil && started && r.reading == robots.Every && !p.KeepsSpellings() {
+		a.tell("round %d, %s: its plan was made by an older crawlbatch, which kept no spellings of URLs: planned URLs are checked in their canonical form alone", r.number, obeyed)
+	}
 	return started, nil
 }
 

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -27,9 +28,6 @@ func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	t.Helper()
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", spelledRules)}})
 	j.round.reading = reading
-	if reading == robots.Google {
-		return j
-	}
 	j.spellings = &spellings{
 		planned: map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=3&z=1": {originURL + "/q?z=1&a=3"}},
 		chains: map[string][]hop{originURL + "/start": {
@@ -37,6 +35,9 @@ func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 			{epoch: 1, start: 10, url: originURL + "/again", target: originURL + "/q?a=2&b&z=1", spelling: originURL + "/q?z=1&a=2&b"},
 			{epoch: 2, start: 3, url: originURL + "/later", target: originURL + "/q?a=2&b&z=1"},
 		}},
+	}
+	if reading == robots.Google {
+		j.spellings.planned = nil // plans of format 1 keep none
 	}
 	return j
 }
@@ -54,7 +55,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		{"a spelling of the plan", "/q?a=2&z=1", "/q?a=2&z=1", 9, 1, `denied it as http://a.test/q?z=1&a=2: "Disallow: /q?z=1&a=2" in line 3`, false},
 		{"and of a URL that was led back to", "/q?a=2&z=1", "/start", 9, 1, "denied it as", false},
 		{"another spelling of the plan", "/q?a=3&z=1", "/q?a=3&z=1", 9, 1, "", false},
-		{"a spelling of a redirect", "/q?a=2&b&z=1", "/start", 11, 1, "denied it as http://a.test/q?z=1&a=2&b", false},
+		{"a spelling of a redirect", "/q?a=2&b&z=1", "/start", 11, 1, "denied it as http://a.test/q?z=1&a=2&b", true},
 		{"of one that came later", "/q?a=2&b&z=1", "/start", 9, 1, "", false},
 		{"of one before the last", "/q?a=2&b&z=1", "/start", 4, 2, "", false},
 		{"of another chain", "/q?a=2&b&z=1", "/other", 11, 1, "", false},
@@ -188,6 +189,19 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 			}
 			if format == 1 {
 				want = denied // as if it had begun today
+			}
+			if format == 1 { // begun today, with the plan of the older version
+				key := filepath.Join(l.dir, layout.PlanManifest(testCrawl, 0, p.ID))
+				body, err := os.ReadFile(key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(key, bytes.Replace(body, []byte(`"format_version": 2`), []byte(`"format_version": 1`), 1), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				if notes := l.report(t, true).Notes; !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "its plan was made by an older crawlbatch") }) {
+					t.Errorf("nothing tells that the plan has no spellings: %q", notes)
+				}
 			}
 			slices.Sort(found)
 			if d := cmp.Diff(want, found); d != "" {

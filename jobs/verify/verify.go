@@ -264,7 +264,7 @@ func (a *audit) summary() *Report {
 			m.round, recomputeCheck, a.Version, n, m.version))
 	}
 	for n, d := range a.denied { // sorted below
-		r.Notes = append(r.Notes, fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: %d, such as %s by %q",
+		r.Notes = append(r.Notes, fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: at least %d, such as %s by %q (the round kept no spellings of lists and links, only redirects could be looked at)",
 			n, obeyed, d.requests, d.url, d.rule))
 	}
 	slices.Sort(r.Notes)

@@ -124,6 +124,16 @@ func formatOfRound(ctx context.Context, b store.Bucket, crawl string, round int)
 	return s.Format, err
 }
 
+// LacksSpellings reports whether a round reads robots.txt for every spelling of a URL
+// and its plan, made by an older version, does not know them.
+func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
+	if p.KeepsSpellings() {
+		return false, nil
+	}
+	format, err := formatOfRound(ctx, b, p.Crawl, p.Round)
+	return format >= 2, err
+}
+
 // Begin starts a round: it creates start.json, once, and returns the plan that counts.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, version string) (*manifest.Plan, error) {
 	p, started, err := FindPlan(ctx, b, crawl, round)
