@@ -65,7 +65,7 @@ const (
 	StateDenied     URLState = "denied"     // robots.txt forbids it
 	StateFailed     URLState = "failed"     // failed for now; next_due says when again
 	StateGone       URLState = "gone"       // 404 or 410
-	StateSkipped    URLState = "skipped"    // in skips and never planned; its row keeps its spellings
+	StateSkipped    URLState = "skipped"    // in skips, or named by no followed link, and never planned; its row keeps its spellings
 )
 
 // LinkKind is the element or mechanism that a link comes from.

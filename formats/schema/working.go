@@ -121,10 +121,10 @@ type HostEdge struct {
 type Inlink struct {
 	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`
-	Inlinks     int64    `parquet:"inlinks" doc:"distinct pages that link to it"`
+	Inlinks     int64    `parquet:"inlinks" doc:"distinct pages that link to it, by links of followed kinds"`
 	InlinkHosts int64    `parquet:"inlink_hosts" doc:"distinct hosts of those pages"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
-	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind"`
+	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; else the row is there for its spellings alone"`
 	SourceDepth int32    `parquet:"source_depth" doc:"least depth of a source whose link is followed (of any source where none is)"`
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`

@@ -29,7 +29,7 @@ type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
 	Source    string // page that named it
-	Kind      string // of the link
+	Kind      string // of the link; "": of none that is followed, only its spelling counts
 	Spelling  string // that counts: one of its own domain
 }
 
@@ -130,8 +130,9 @@ type linkRow struct {
 	Spelling string `parquet:"target_spelling,optional"`
 }
 
-// collectTargets reads the targets of links of followed kinds, and of redirects
-// that were handed to the frontier. A part that cannot be read is left out.
+// collectTargets reads the targets of links of followed kinds, of links of other kinds
+// that have a spelling that counts, and of redirects that were handed to the frontier.
+// A part that cannot be read is left out.
 func (a *audit) collectTargets(ctx context.Context, r *round, out *table.Sorter[linkTarget]) error {
 	add := func(target, source, kind, spelling string) error {
 		k, err := urlkey.KeyOf(target)
@@ -139,13 +140,20 @@ func (a *audit) collectTargets(ctx context.Context, r *round, out *table.Sorter[
 			// A target without a key can be neither planned nor joined: merge says so.
 			return nil
 		}
-		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: ownSpelling(k.Domain, source, spelling)})
+		if spelling = ownSpelling(k.Domain, source, spelling); kind == "" && spelling == "" {
+			return nil
+		}
+		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: spelling})
 	}
 	followed := a.Config.FollowedKinds()
 	links := func(keys []string) error {
 		for l, err := range concat[linkRow](ctx, a, keys) {
-			if err == nil && slices.Contains(followed, l.Kind) {
+			switch {
+			case err != nil:
+			case slices.Contains(followed, l.Kind):
 				err = add(l.Target, l.Source, string(l.Kind), l.Spelling)
+			case l.Spelling != "":
+				err = add(l.Target, l.Source, "", l.Spelling)
 			}
 			if err != nil {
 				return err
@@ -302,7 +310,7 @@ type urlChecker struct {
 	skip      *skipRow
 	outcome   *outcomeRow
 	key       string      // of the object that holds the outcome
-	target    *linkTarget // the first of them
+	target    *linkTarget // the first of a link that is followed
 }
 
 func (c *urlChecker) start(surt, url string) {
@@ -323,7 +331,7 @@ func (c *urlChecker) add(f *fact) {
 		return
 	case f.target != nil:
 		c.said.linked = c.said.linked.Add(f.target.Spelling)
-		if c.target == nil {
+		if c.target == nil && f.target.Kind != "" {
 			c.target = f.target
 			c.targets++
 		}

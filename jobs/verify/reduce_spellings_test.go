@@ -17,11 +17,12 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 	}
 	const other = "http://a.test/%41"
 	urlOf := func(r *schema.URLRecord) string { return r.URL }
-	own := func(l *schema.Link) bool {
+	inside := func(l *schema.Link) bool {
 		from, err1 := urlkey.KeyOf(l.Source)
 		to, err2 := urlkey.KeyOf(l.Target)
-		return err1 == nil && err2 == nil && from.Domain == to.Domain && l.Kind == schema.KindA && !l.Nofollow
+		return err1 == nil && err2 == nil && from.Domain == to.Domain
 	}
+	own := func(l *schema.Link) bool { return inside(l) && l.Kind == schema.KindA && !l.Nofollow }
 	linked := func(d *damaged, fits func(*schema.Link) bool) string {
 		for n := range d.load(0).plan.Partitions {
 			key := layout.Table(stages.FileLinks, testCrawl, 0, n)
@@ -91,6 +92,9 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 			return planned(d, 0, func(*schema.PlannedURL) bool { return true }, func(u *schema.PlannedURL) { u.Spellings = []string{other} })
 		}, "spells it " + other},
 		"of its own domain": {0, func(d *damaged) string { return linked(d, own) }, "spells it " + other},
+		"of a link that is not followed": {0, func(d *damaged) string {
+			return linked(d, func(l *schema.Link) bool { return inside(l) && l.Kind == schema.KindImg })
+		}, "spells it " + other},
 		"of a stranger": {0, func(d *damaged) string {
 			return linked(d, func(l *schema.Link) bool { return !own(l) && l.Kind == schema.KindA })
 		}, ""},

@@ -24,12 +24,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// spelledWeb denies URLs by spellings that are not canonical. Each page is what it links to.
+// spelledWeb denies URLs by spellings that are not canonical. Each page is what it links
+// to, by an anchor unless another element is named.
 var spelledWeb = map[string]string{
-	"a.test/":           "/q?z=1&a=2 /q?z=1&a=3 /five?a&b&c /five?b&a&c /five?c&a&b /five?c&b&a /five?a&c&b /five?b&c&a /next /to",
-	"a.test/next":       "/q?a=2&z=1 /five?a&b&c /d?a=2&z=1",
+	"a.test/":           "/q?z=1&a=2 /q?z=1&a=3 /five?a&b&c /five?b&a&c /five?c&a&b /five?c&b&a /five?a&c&b /five?b&c&a /next /to img:/img?z=1&a=2 feed:/feed?z=1&a=2 img:/alone?z=1&a=2",
+	"a.test/next":       "/q?a=2&z=1 /five?a&b&c /d?a=2&z=1 /img?a=2&z=1 /feed?a=2&z=1",
 	"stranger.test/":    "http://a.test/open?a=1&b=2&c=3 http://a.test/open?c=3&a=1&b=2 http://a.test/open?c=3&b=2&a=1 http://a.test/open?b=2&c=3&a=1 http://a.test/open?b=2&a=1&c=3 http://a.test/open?a=1&c=3&b=2",
-	"a.test/robots.txt": "User-agent: *\nDisallow: /q?z=1&a=2\nDisallow: /d?z=1&a=2\nDisallow: /open?c=3\nDisallow: /listed?b\n",
+	"a.test/robots.txt": "User-agent: *\nDisallow: /q?z=1&a=2\nDisallow: /d?z=1&a=2\nDisallow: /img?z\nDisallow: /feed?z\nDisallow: /open?c=3\nDisallow: /listed?b\n",
 	"a.test/to":         "302 /d?z=1&a=2",
 }
 
@@ -54,7 +55,13 @@ func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/html")
 		for link := range strings.FieldsSeq(page) {
-			fmt.Fprintf(w, "<a href=%q>link</a>\n", strings.ReplaceAll(link, "&", "&amp;"))
+			format := "<a href=%q>link</a>\n"
+			for prefix, other := range map[string]string{"img:": "<img src=%q>\n", "feed:": "<link rel=alternate type=application/rss+xml href=%q>\n"} {
+				if ref, ok := strings.CutPrefix(link, prefix); ok {
+					format, link = other, ref
+				}
+			}
+			fmt.Fprintf(w, format, strings.ReplaceAll(link, "&", "&amp;"))
 		}
 	}))
 	defer web.Close()
@@ -107,6 +114,7 @@ func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 			"1 http://a.test/next", "1 http://a.test/open?a=1&b=2&c=3", "1 http://a.test/q?a=2&z=1 http://a.test/q?z=1&a=2",
 			"1 http://a.test/q?a=3&z=1 http://a.test/q?z=1&a=3", "1 http://a.test/to",
 			"2 http://a.test/d?a=2&z=1 http://a.test/d?z=1&a=2",
+			"2 http://a.test/feed?a=2&z=1 http://a.test/feed?z=1&a=2", "2 http://a.test/img?a=2&z=1 http://a.test/img?z=1&a=2",
 		}},
 		"skips": {skips, {"0 http://a.test/five?a&b&c spellings", "1 http://a.test/five?a&b&c spellings"}},
 		"asked": {asked, {

@@ -129,7 +129,7 @@ func (d *decider) again(g *group, k *urlkey.Key) error {
 	grown := !slices.Equal(g.spellings, p.Spellings)
 	depth, _, followed := g.nearest()
 	if g.spellings.Overflow() {
-		if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil && g.inlink.FollowKind) {
+		if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
 			if err := d.tooManySpellings(g, k, depth); err != nil {
 				return err
 			}
@@ -177,11 +177,12 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 
 // met judges a URL that is new.
 func (d *decider) met(g *group, k *urlkey.Key) error {
-	if g.redirect == nil && (g.inlink == nil || !g.inlink.FollowKind) {
+	if g.redirect == nil && g.inlink == nil {
+		depth := int32(0) // unknown: an image or a script, which no link of a followed kind names yet
 		if len(g.refused) > 0 {
-			return d.remember(g, k, g.refused[0].Depth)
+			depth = g.refused[0].Depth
 		}
-		return nil // an image, a script: nothing that is ever planned
+		return d.remember(g, k, depth)
 	}
 	depth, source, followed := g.nearest()
 	reason, detail := d.judge(k, depth, followed)
@@ -199,8 +200,8 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	return d.remember(g, k, depth)
 }
 
-// remember keeps the spellings of a URL that is skipped: should it ever be planned,
-// robots.txt has to allow these too.
+// remember keeps the spellings of a URL that is not planned: should it ever be,
+// robots.txt has to allow these too. A URL without spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
 		return nil

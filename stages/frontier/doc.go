@@ -21,8 +21,9 @@
 // Whatever spelling of a URL its own domain's links (rank), a source (the plan, what it
 // refused) or a round before gives stays in its row, which is written anew where they
 // grow: robots.txt has to allow each. A fifth spelling is kept as the mark that there
-// are more than four; such a URL is never due again. One that is skipped has a row as
-// soon as it has spellings, in the state skipped, and is judged anew when it is met.
+// are more than four; such a URL is never due again. One that is skipped, or that only
+// links of other kinds than the followed ones name, has a row as soon as it has
+// spellings, in the state skipped, and is judged anew when it is met.
 //
 // All inputs are sorted by SURT and URL; they are merged as streams, and memory holds
 // the row at hand, the bucket's host ranks and, where the policy asks for them, its

@@ -99,8 +99,10 @@ func (g *group) add(i *item) {
 	case i.redirect != nil && g.redirect == nil:
 		g.redirect = i.redirect
 	case i.inlink != nil:
-		g.inlink = i.inlink
 		g.spellings = g.spellings.Union(i.inlink.Spellings)
+		if i.inlink.FollowKind { // else it is there for its spellings alone
+			g.inlink = i.inlink
+		}
 	case i.refused != nil:
 		g.refused = append(g.refused, i.refused)
 		g.spellings = g.spellings.Union(i.refused.Spellings)

@@ -106,8 +106,19 @@ func TestSpellingsOnlyGrow(t *testing.T) {
 			{linked("a", nofollow), "", "nofollow"},
 			{linked("", nil), "found a now", ""},
 		}},
-		{"of what is embedded only", []round{
-			{linked("a", embedded), "", ""},
+		{"of what is embedded at first", []round{
+			{linked("a", embedded), "skipped a never", ""},
+			{linked("", embedded), "", ""},
+			{linked("b", embedded), "skipped ab never", ""},
+			{linked("", nil), "found ab now", ""},
+			{linked("c", embedded), "found abc now", ""},
+		}},
+		{"five of what is embedded", []round{
+			{linked("abcde", embedded), "skipped abcde never", ""},
+			{linked("", nil), "", "spellings"},
+		}},
+		{"of what is embedded without any", []round{
+			{linked("", embedded), "", ""},
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -112,8 +112,8 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 		if err := w.Append(&l.Link); err != nil {
 			return err
 		}
-		// Redirects lead on even where they are no followed kind: their spellings count.
-		if followed := m.followed[l.Kind]; followed || l.Kind == schema.KindRedirect && l.Spelling != "" {
+		// A spelling counts whatever the kind of the link: another link may lead to the target.
+		if followed := m.followed[l.Kind]; followed || l.Spelling != "" {
 			if err := e.add(&l.Link, followed); err != nil {
 				return err
 			}

@@ -483,7 +483,8 @@ func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	}
 }
 
-// The spelling that a target's own domain gives goes on; a stranger's does not count.
+// The spelling that a target's own domain gives goes on, whatever the kind of its link;
+// a stranger's does not count.
 func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 	spelt := func(source, target, spelling string, kind schema.LinkKind, ordinal int32) schema.Link {
 		l := link(t, source, target, kind, ordinal)
@@ -498,9 +499,12 @@ func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 			spelt(b, x+"~r", x+"%7Er", schema.KindRedirect, 0), link(t, b, a+"plain", schema.KindRedirect, 0),
 			spelt(a, b+"~a", b+"%7Ea", schema.KindA, 0), spelt(a, x+"~a", x+"%7Ea", schema.KindA, 1),
 			spelt(a, b+"~i", b+"%7Ei", schema.KindImg, 2), link(t, a, b+"~a", schema.KindCanonical, 3),
+			spelt(a, x+"~i", x+"%7Ei", schema.KindImg, 4), link(t, a, b+"plain", schema.KindImg, 5),
+			spelt(a, b+"~f", b+"%7Ef", schema.KindFeed, 6), spelt(a, b+"~h", b+"%7Eh", schema.KindHeader, 7),
 		},
 	}
-	all := "a https://b.example.org/~a https://b.example.org/%7Ea\na https://x.example.com/~a \ncanonical https://b.example.org/~a \n"
+	all := "a https://b.example.org/~a https://b.example.org/%7Ea\na https://x.example.com/~a \ncanonical https://b.example.org/~a \n" +
+		"feed https://b.example.org/~f https://b.example.org/%7Ef\nheader https://b.example.org/~h https://b.example.org/%7Eh\nimg https://b.example.org/~i https://b.example.org/%7Ei\n"
 	redirects := "redirect https://a.example.org/plain \nredirect https://a.example.org/~r https://a.example.org/%7Er\n" +
 		"redirect https://a.example.org/~r https://a.example.org/~%72\nredirect https://x.example.com/~r \n"
 	for _, tc := range []struct {

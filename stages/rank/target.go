@@ -60,7 +60,7 @@ func (t *target) reset(e *schema.Edge) {
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // a redirect, which is there for its spelling alone
+		return // it is there for its spelling alone
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++
