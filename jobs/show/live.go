@@ -189,15 +189,26 @@ func (pic *picture) speed() []string {
 	return out
 }
 
-// shownLive is how many waits the block lists.
+// shownLive is how many waits the block lists, where there is room.
 const shownLive = 4
 
-// live are the lines of the block.
+// live are the lines of the block. On a low terminal it lists fewer waits, so that the
+// longest one and the advice stay.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
 		return nil
 	}
+	for n := shownLive; ; n-- {
+		lines := p.blockOf(pic, n)
+		if rows, most := p.block.rows(lines); n == 1 || len(rows) <= most {
+			return lines
+		}
+	}
+}
+
+// blockOf are the lines of the block, with at most so many waits.
+func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()
 	head := append([]string{pic.counts()}, pic.speed()...)
@@ -210,12 +221,12 @@ func (p *Progress) live() []string {
 		out = append(out, "  "+c)
 	}
 	for i, w := range a.Waits {
-		if i == shownLive {
+		if i == shown {
 			break
 		}
 		out = append(out, "  "+Wait(w, now))
 	}
-	if n := max(len(a.Waits)-shownLive, 0) + a.More; n > 0 {
+	if n := max(len(a.Waits)-shown, 0) + a.More; n > 0 {
 		out = append(out, fmt.Sprintf("  waits for %s more", Count(int64(n), "host")))
 	}
 	if !pic.asOf.IsZero() {

@@ -44,20 +44,39 @@ type Block struct {
 // width a moment late; a row that is narrower than both is not folded meanwhile.
 const maxBlock = 99
 
-// Draw puts lines that stay above the block, and the block's lines, folded to the
-// terminal's width as it is now.
-func (b *Block) Draw(stay, block []string) error {
+// rows folds the block's lines to the terminal's width as it is now. most is how many
+// rows the terminal has room for.
+func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()
-	var rows []string
 	room := min(width-1, maxBlock)
 	for _, l := range block {
 		for _, row := range Fold(printable(l), room) {
 			rows = append(rows, cut(row, room)...)
 		}
 	}
-	if most := max(height-1, 1); len(rows) > most {
-		rows = rows[:most]
+	return rows, max(height-1, 1)
+}
+
+// fit shortens rows that are more than the terminal has. The first row stays, as it says
+// what is shown, and the end, as it holds what is newest and the commands to copy.
+func fit(rows []string, most int) []string {
+	over := len(rows) - most
+	if over <= 0 {
+		return rows
 	}
+	if most < 3 {
+		return rows[over:]
+	}
+	short := []string{rows[0], fmt.Sprintf("(%d lines left out)", over+1)}
+	return append(short, rows[over+2:]...)
+}
+
+// Draw puts lines that stay above the block, and the block's lines. A block that is
+// higher than the terminal is shortened.
+func (b *Block) Draw(stay, block []string) error {
+	width, _ := b.Size()
+	rows, most := b.rows(block)
+	rows = fit(rows, most)
 	var out bytes.Buffer
 	if up := b.height(width); up > 0 {
 		fmt.Fprintf(&out, "\r\x1b[%dA\x1b[J", up)
