@@ -92,8 +92,9 @@ type picture struct {
 	rate       float64
 	took, left time.Duration
 	activity   stages.Activity
-	slowest    stages.Task // that takes longest
-	asOf       time.Time   // of activity; zero: now
+	slowest    stages.Task     // that takes longest
+	holds      stages.Activity // of the slowest
+	asOf       time.Time       // of activity; zero: now
 	stopping   bool
 }
 
@@ -142,10 +143,9 @@ func (p *Progress) look() (*picture, bool) {
 	pic.done, pic.of = p.recorded(), p.start.URLs
 	pic.rate = p.rate.take(now, pic.done)
 	pic.activity = merge(all)
-	longest := time.Duration(-1)
-	for n, a := range running {
-		if a.Remaining > longest {
-			longest, pic.slowest = a.Remaining, stages.Task{Stage: stages.Fetch, Crawl: p.start.Plan.Crawl, Round: p.start.Plan.Round, Partition: n}
+	for _, n := range slices.Sorted(maps.Keys(running)) {
+		if a := running[n]; pic.slowest.Stage == "" || a.Remaining > pic.holds.Remaining {
+			pic.holds, pic.slowest = a, stages.Task{Stage: stages.Fetch, Crawl: p.start.Plan.Crawl, Round: p.start.Plan.Round, Partition: n}
 		}
 	}
 	if len(running) > 0 {
@@ -160,10 +160,14 @@ func (pic *picture) waiting() bool {
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// long reports whether a wait is one that somebody may want to end.
-func (pic *picture) long(now time.Time) bool {
-	w := pic.activity.Waits
-	return pic.waiting() && w[0].Host != "" && max(w[0].Until.Sub(now), pic.left) >= adviseFrom
+// holder is the host that the slowest task waits for, if the wait is one that somebody may
+// want to end; else "".
+func (pic *picture) holder(now time.Time) string {
+	w := pic.holds.Waits
+	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
+		return ""
+	}
+	return w[0].Host
 }
 
 // counts is how far the stage is.
@@ -238,8 +242,10 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	switch {
 	case pic.stopping:
 		out = append(out, "  stopping: what is under way ends, what is done is kept; Ctrl-C again ends at once")
-	case pic.long(now) && p.Advice != nil:
-		out = append(out, "  "+p.Advice(pic.slowest, a.Waits[0].Host))
+	case p.Advice != nil:
+		if host := pic.holder(now); host != "" {
+			out = append(out, "  "+p.Advice(pic.slowest, host))
+		}
 	}
 	return out
 }
@@ -305,9 +311,10 @@ func (p *Progress) speak() {
 		line += "; " + f
 	}
 	p.say(line)
-	advise := pic.long(now) && !said.advised && p.Advice != nil
+	host := pic.holder(now)
+	advise := host != "" && !said.advised && p.Advice != nil
 	if advise {
-		p.say(p.Advice(pic.slowest, a.Waits[0].Host))
+		p.say(p.Advice(pic.slowest, host))
 	}
 	p.mu.Lock()
 	p.said.reasons, p.said.urls, p.said.advised = reasons, pic.done, said.advised || advise

@@ -107,6 +107,46 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
+// Of several partitions the one that takes longest decides when the stage ends, so its wait
+// is said first, and the advice names that partition with its own host.
+func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		long stages.Wait
+		want string // the advice
+	}{
+		"a host":    {stages.Wait{Host: "long.test", Why: "answered 429, asked again"}, "give up fetch@2026-11.0:1 or stop long.test\n"},
+		"the store": {stages.Wait{Why: "the store does not answer"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out said
+				p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 2, Advice: func(task stages.Task, host string) string {
+					return "give up " + task.String() + " or stop " + host
+				}})
+				defer p.Close()
+				begin(p, planOf(10, 10))
+				short := stages.Wait{Host: "short.test", Why: "answered 503, asked again", Until: time.Now().Add(2 * time.Minute)}
+				c.long.Until = time.Now().Add(3 * time.Hour)
+				defer p.Watch(fetchTask(0), func() stages.Activity {
+					return stages.Activity{Remaining: 2 * time.Minute, Waits: []stages.Wait{short, short, short}}
+				})()
+				defer p.Watch(fetchTask(1), func() stages.Activity {
+					return stages.Activity{Remaining: 3 * time.Hour, Waits: []stages.Wait{c.long}}
+				})()
+				out.take()
+				time.Sleep(15 * time.Second)
+				got := out.take()
+				if i := strings.Index(got, c.long.Why); i < 0 || i > strings.Index(got, "short.test") {
+					t.Errorf("the longest wait is not said first: %q", got)
+				}
+				if c.want == "" && strings.Contains(got, "give up") || !strings.HasSuffix(got, c.want) {
+					t.Errorf("it said %q, want it to advise %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestAResumedStageStartsAtWhatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out said

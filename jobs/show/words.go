@@ -1,7 +1,9 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,9 +138,11 @@ func states(a stages.Activity) string {
 	return strings.Join(parts, ", ")
 }
 
-// merge adds up what several tasks do; their waits come in the order of their ends.
+// merge adds up what several tasks do. The waits of the task that takes longest come first.
 func merge(all []stages.Activity) stages.Activity {
 	var sum stages.Activity
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b stages.Activity) int { return cmp.Compare(b.Remaining, a.Remaining) })
 	at := map[string]int{}
 	for _, a := range all {
 		sum.Left += a.Left
