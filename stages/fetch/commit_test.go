@@ -138,6 +138,9 @@ func TestPaceSurvivesACrash(t *testing.T) {
 }
 
 func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/broken" {

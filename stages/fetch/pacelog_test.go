@@ -316,6 +316,9 @@ func (bareParser) Parse(*Document) (*Parsed, error) { return &Parsed{}, nil }
 // all settings mixed; the politeness is reloaded on the way, and the task stopped and
 // gone on with. What the server logged is held to what it asked for.
 func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	bubble(t, func(t *testing.T) {
 		record := simweb.NewLog(1<<20, nil)
 		m, urls := newMixture(t, record)

@@ -127,6 +127,9 @@ func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 }
 
 func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for name, c := range map[string]struct {
 		told    bool
 		err     error
