@@ -122,7 +122,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	if err != nil {
 		return w.refused.text(e, s, reasonOf(err), detailOf(err))
 	}
-	spellings := e.Spellings
+	spellings := w.respelled(k.URL, e)
 	if e.Content.Filename == "" { // else it was fetched already: robots.txt is not asked
 		spellings = spellings.Add(spelling)
 	}
@@ -136,6 +136,21 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	rec := newRecord(k, e, spellings, s)
 	w.key, w.value = rec.appendKey(w.key[:0]), rec.appendValue(w.value[:0])
 	return w.records.add(w.key, w.value)
+}
+
+// respelled are the spellings that an entry brings, as spellings of its URL now: a
+// parameter that is stripped since is in none of them, which may leave fewer. Of more
+// than four, the frontier kept five: it counts those that are left.
+func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
+	if url == e.URL {
+		return e.Spellings // nothing was stripped of it, so nothing of them
+	}
+	for _, old := range e.Spellings {
+		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
+			s = s.Add(spelling)
+		}
+	}
+	return s
 }
 
 // stopped tells why a host, or a domain that it is in, is stopped.

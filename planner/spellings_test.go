@@ -69,6 +69,52 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 	}
 }
 
+// A parameter that is stripped since leaves the spellings that the frontier knows as well.
+func TestKnownSpellingsLoseStrippedParameters(t *testing.T) {
+	const url = "http://a.example/q?a&b"
+	entry := func(url string, due bool, spellings ...string) source.Entry {
+		return source.Entry{URL: "http://a.example/" + url, Due: due, Spellings: under(spellings)}
+	}
+	for _, tc := range []struct {
+		name  string
+		known []source.Entry
+		want  []string // nil: it is refused for its spellings
+	}{
+		{"the place of the parameter alone", []source.Entry{entry("q?a&b&utm_x=1", true, "q?utm_x=1&a&b", "q?a&utm_x=1&b")}, []string{}},
+		{"with others", []source.Entry{entry("q?a&b&utm_x=1", true, "q?b&utm_x=1&a", "%71?%75tm_x=1&a&b")}, []string{"%71?a&b", "q?b&a"}},
+		{"as others have it", []source.Entry{entry("q?a&b&utm_x=1", true, "q?b&utm_x=1&a"), entry("q?a&b", false, "q?b&a", "%71?a&b")}, []string{"%71?a&b", "q?b&a"}},
+		{"of five URLs", []source.Entry{
+			entry("q?a&b&utm_x=1", true, "q?utm_x=1&a&b"), entry("q?a&b&utm_x=2", true, "q?utm_x=2&a&b"), entry("q?a&b&utm_x=3", true, "q?utm_x=3&a&b"),
+			entry("q?a&b&utm_x=4", true, "q?utm_x=4&a&b"), entry("q?a&b&utm_x=5", true, "q?utm_x=5&a&b"),
+		}, []string{}},
+		{"five that are two", []source.Entry{
+			entry("q?a&b", true), entry("q?a&b&utm_x=1", false, "q?a&utm_x=1&b", "q?b&a&utm_x=1", "q?b&utm_x=1&a", "q?utm_x=1&%61&b", "q?utm_x=1&a&b"),
+		}, []string{"q?%61&b", "q?b&a"}},
+		{"five that stay five", []source.Entry{
+			entry("q?a&b&utm_x=1", true, "%71?a&b&utm_x=1", "%71?b&a&utm_x=1", "q?%61&b&utm_x=1", "q?a&%62&utm_x=1", "q?b&a&utm_x=1"),
+		}, nil},
+		{"of a URL that has none now", []source.Entry{entry("q?a&b&utm_x=1", true, "q?b&a&other")}, []string{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := Default()
+			cfg.StripParams = []string{"utm_*"}
+			_, parts, refused := stored(t, bucket(t), plan(t, cfg, lines("http://a.example/"), known(tc.known...)))
+			var got []string
+			for _, u := range parts[0] {
+				if u.URL == url {
+					got = append([]string{}, u.Spellings...)
+				}
+			}
+			if diff := cmp.Diff(under(tc.want), got); diff != "" {
+				t.Errorf("planned with (-want +got):\n%s", diff)
+			}
+			if (len(refused) > 0) != (tc.want == nil) {
+				t.Errorf("refused %+v", refused)
+			}
+		})
+	}
+}
+
 func under(paths []string) []string {
 	if paths == nil {
 		return nil
