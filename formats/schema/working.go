@@ -1,5 +1,10 @@
 package schema
 
+import (
+	"cmp"
+	"strings"
+)
+
 // PlannedURL is a row of a partition file of a plan: sorted by host, then
 // priority (highest first), then URL.
 type PlannedURL struct {
@@ -92,7 +97,7 @@ type RobotsFile struct {
 }
 
 // Edge is a row of a merge task's link run: the followable links of its pages,
-// sorted by (TargetBucket, TargetSURT, Target, Source, Kind, Ordinal).
+// and those that count for their spelling alone, sorted by CompareEdges.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -106,6 +111,14 @@ type Edge struct {
 	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
 	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap or feed of its own host says; null where that is later than the day after it was fetched"`
 	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null where it is the same, and where the source is of another domain"`
+}
+
+// CompareEdges is the order of link runs. A page may redirect to one target in several
+// spellings, all of ordinal 0.
+func CompareEdges(a, b *Edge) int {
+	return cmp.Or(cmp.Compare(a.TargetBucket, b.TargetBucket), strings.Compare(a.TargetSURT, b.TargetSURT),
+		strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source),
+		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 
 // HostEdge is a row of a merge task's host-edge run, sorted by (source, target).

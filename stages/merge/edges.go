@@ -32,18 +32,12 @@ const clockSkew = 24 * 60 * 60 * 1000
 // other is a target on another host.
 type other struct{ host, url string }
 
-func compareEdges(a, b *schema.Edge) int {
-	return cmp.Or(cmp.Compare(a.TargetBucket, b.TargetBucket), strings.Compare(a.TargetSURT, b.TargetSURT),
-		strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source),
-		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal))
-}
-
 func compareHostEdges(a, b *schema.HostEdge) int {
 	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
 }
 
 func newEdges(m *merger) (*edges, error) {
-	e, err := table.NewSorter(m.env.Scratch, compareEdges, sortMemory)
+	e, err := table.NewSorter(m.env.Scratch, schema.CompareEdges, sortMemory)
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 		row := t.finish()
 		return w.Append(&row)
 	}
-	for e, err := range table.Merge(ctx, compareEdges, runs.streams...) {
+	for e, err := range table.Merge(ctx, schema.CompareEdges, runs.streams...) {
 		if err != nil {
 			return f, 0, fmt.Errorf("read edges: %w", err)
 		}

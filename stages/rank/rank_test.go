@@ -71,7 +71,7 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 	}
 	var results []*manifest.Result
 	for p := range partitions {
-		slices.SortFunc(rows[p], func(a, b schema.Edge) int { return compareEdges(&a, &b) })
+		slices.SortFunc(rows[p], func(a, b schema.Edge) int { return schema.CompareEdges(&a, &b) })
 		var he []schema.HostEdge
 		for k, n := range hostEdges[p] {
 			he = append(he, schema.HostEdge{Source: k[0], Target: k[1], Links: n})

@@ -13,18 +13,6 @@ const (
 	keepAnchors = 5
 )
 
-// compareEdges is the order of link runs; see schema.Edge.
-func compareEdges(a, b *schema.Edge) int {
-	return cmp.Or(
-		cmp.Compare(a.TargetBucket, b.TargetBucket),
-		strings.Compare(a.TargetSURT, b.TargetSURT),
-		strings.Compare(a.Target, b.Target),
-		strings.Compare(a.Source, b.Source),
-		strings.Compare(string(a.Kind), string(b.Kind)),
-		cmp.Compare(a.Ordinal, b.Ordinal),
-	)
-}
-
 // target gathers what the edges of one target say. Its memory is bounded by the
 // number of hosts and maxAnchors, whatever the number of sources.
 type target struct {
