@@ -10,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -140,6 +141,21 @@ func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	}
 	if len(refused) != 2 {
 		t.Errorf("refused %+v", refused)
+	}
+}
+
+// Where a URL just fits, spellings of three times its length are planned with it.
+func TestLongSpellingsArePlanned(t *testing.T) {
+	rest := urlkey.MaxLength - len("http://a.example/")
+	var texts []string
+	url := "http://a.example/" + strings.Repeat("A", rest)
+	for n := range schema.MaxSpellings {
+		texts = append(texts, "http://a.example/"+strings.Repeat("A", n)+strings.Repeat("%41", rest-n))
+	}
+	want := slices.Sorted(slices.Values(texts))
+	_, parts, refused := stored(t, bucket(t), plan(t, Default(), lines(append(texts, url)...)))
+	if len(parts[0]) != 1 || parts[0][0].URL != url || !slices.Equal(parts[0][0].Spellings, want) || len(refused) > 0 {
+		t.Errorf("%d planned, %d refused", len(parts[0]), len(refused))
 	}
 }
 

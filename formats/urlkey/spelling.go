@@ -1,9 +1,6 @@
 package urlkey
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // given are the path and the query of a URL as the parser left them: dot segments
 // resolved, percent escapes and the order of parameters as in the input.
@@ -15,8 +12,9 @@ type given struct{ path, query string }
 // without changing the resource, so that robots.txt can be asked for it as well. Hex
 // digits of escapes are in upper case, since matchers ignore their case.
 //
-// The canonical form of a spelling is the canonical URL, the spelling of a spelling
-// is itself, and neither has more than MaxLength octets (ErrTooLong).
+// The canonical form of a spelling is the canonical URL, and the spelling of a spelling
+// is itself. It may have up to three times MaxLength octets: where the URL fits, its
+// spelling is no reason to refuse it, nor to leave robots.txt unasked.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
 	if err != nil {
@@ -36,11 +34,7 @@ func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
 	if err != nil {
 		return laid{}, "", err
 	}
-	s := c.spelling(l, g)
-	if len(s) > MaxLength {
-		return laid{}, "", fmt.Errorf("spelling of %s: %w", quoted(raw), ErrTooLong)
-	}
-	return l, s, nil
+	return l, c.spelling(l, g), nil
 }
 
 // spelling is the URL l as it was given, "" if that is l.url.
