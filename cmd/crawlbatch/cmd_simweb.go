@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +45,7 @@ prints; the host name decides which site answers.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address; port 0 takes a free one")
-	f.StringVar(&o.seeds, "seeds", "", "write the seed URLs to this file, once requests are answered")
+	f.StringVar(&o.seeds, "seeds", "", "write the seed URLs to this file or pipe, once requests are answered")
 	f.BoolVar(&o.force, "force", false, "replace a --seeds file that holds something else")
 	f.StringVar(&o.log, "log", "", "write each request to this file, one JSON object a line")
 	f.Uint64Var(&o.web.Seed, "seed", o.web.Seed, "of the web")
@@ -84,8 +86,11 @@ func runSimweb(ctx context.Context, o simwebOptions) error {
 	}
 	defer ln.Close()
 	if o.seeds != "" {
-		if err := writeSeeds(web, o.seeds, o.force); err != nil {
+		if err := o.giveSeeds(ctx, web); err != nil {
 			return usageError{err}
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 	}
 	host, port, _ := net.SplitHostPort(ln.Addr().String())
@@ -99,6 +104,39 @@ func bracket(host string) string {
 		return "[" + host + "]"
 	}
 	return host
+}
+
+// giveSeeds writes the seeds into a file, or into the pipe or device of that name.
+func (o *simwebOptions) giveSeeds(ctx context.Context, web *simweb.Web) error {
+	if info, err := os.Stat(o.seeds); err != nil || info.Mode().IsRegular() {
+		return writeSeeds(web, o.seeds, o.force)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- streamSeeds(web, o.seeds) }() // a pipe that nobody reads blocks
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// streamSeeds writes the seeds until the end, or until the reader has enough.
+func streamSeeds(web *simweb.Web, name string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	for u := range web.Seeds() {
+		if _, err = fmt.Fprintln(w, u); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, w.Flush(), f.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("write seeds: %w", err)
+	}
+	return nil
 }
 
 // writeSeeds writes the seeds so that the file shows whole or not at all: whoever waits for
