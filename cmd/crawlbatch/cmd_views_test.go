@@ -109,6 +109,18 @@ func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
 	}
 }
 
+// The round is of format 2, but the stage that wrote the parts may have been frozen before.
+func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
+	dir := sealedStore(t, 2, map[string]int{"2026-11": 1})
+	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {
+		t.Fatal(err)
+	}
+	sql, note, code := called(t, "views", "--store", dir, "--dialect", "spark")
+	if code != 0 || !strings.Contains(sql, "SPARK-52240): 2026-11.0 (hosts)") || !strings.Contains(note, "SPARK-52240") {
+		t.Errorf("exit %d, it says %q, and the SQL does not warn of hosts alone", code, note)
+	}
+}
+
 func TestViewsWriteOneStatementAFile(t *testing.T) {
 	store, dir := sealedStore(t, 2, map[string]int{"2026-11": 1}), filepath.Join(t.TempDir(), "ddl")
 	split := func(flags ...string) (string, int) {

@@ -63,14 +63,15 @@ func newerFirst(a, b string) int {
 }
 
 // FrozenFormats returns the format by which each stage of a round was frozen, which is the
-// format of the parts that it wrote.
+// format of the parts that it wrote. Where inputs.json is lost it is 1: a newer crawlbatch
+// may have sealed what an older one wrote.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
 		var in manifest.Inputs
 		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
 		if errors.Is(err, store.ErrNotFound) {
-			in.Format, err = s.Format, nil // lost since: the round's own says
+			in.Format, err = 1, nil
 		}
 		if err != nil {
 			return nil, err
