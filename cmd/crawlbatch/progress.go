@@ -47,8 +47,9 @@ func (o *runOptions) advice(t stages.Task, host string) string {
 	} else {
 		stop = fmt.Sprintf("Ctrl-C and go on with %s in a --config file", stop)
 	}
-	if o.executor == executorKubernetes {
-		stop = "" // pods read politeness from the cluster: k8s/README.md
+	// Pods read politeness from the cluster (k8s/README.md), and domains has no IPv6 addresses.
+	if o.executor == executorKubernetes || strings.HasPrefix(name, "[") {
+		stop = ""
 	}
 	giveUp := fmt.Sprintf("Ctrl-C, then `crawlbatch retry --month %s --give-up --partition %d%s` and run again, which defers the rest of its partition to the next round",
 		t.Crawl, t.Partition, o.common.again())
