@@ -52,7 +52,7 @@ func newSmallWeb(t *testing.T, hosts, pages int, delay time.Duration) *smallWeb 
 		}
 	}
 	w.file(t, "urls.txt", urls.String())
-	w.file(t, "c.yaml", fmt.Sprintf("politeness: {delay: %s}\nfetch: {pauses: {server_error: 5s, rate_limited: 100ms}, retries: {rate_limited: 1}}\n", delay))
+	w.file(t, "c.yaml", fmt.Sprintf("politeness: {delay: %s}\nfetch: {pauses: {server_error: 10m, rate_limited: 100ms}, retries: {rate_limited: 1}}\n", delay))
 	return w
 }
 
@@ -162,7 +162,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		stopped.plan(t)
 		s := onTerminal(t, stopped.dir, 80, nil, stopped.args("run", "--rounds", "1")...)
 		s.waitFor("waits for h0.test: robots.txt answered 503")
-		stopped.file(t, "c.yaml", "politeness: {delay: 10ms, domains: {h0.test: {stop: not now}}}\nfetch: {pauses: {server_error: 5s, rate_limited: 100ms}, retries: {rate_limited: 1}}\n")
+		stopped.file(t, "c.yaml", "politeness: {delay: 10ms, domains: {h0.test: {stop: not now}}}\nfetch: {pauses: {server_error: 10m, rate_limited: 100ms}, retries: {rate_limited: 1}}\n")
 		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
