@@ -111,6 +111,36 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 	})
 }
 
+// The store goes away with the last request, so the last checkpoint waits for it.
+func TestATaskTellsThatItWaitsForTheStoreAtItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		away := &freezing{}
+		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+			away.set(true)
+			page(w, r)
+		}), urls("h.com", 1)...)
+		away.Bucket = l.bucket
+		watch := &onlooker{}
+		l.watcher = watch
+		ended := make(chan error)
+		go func() {
+			_, err := l.run(t.Context(), away, nil)
+			ended <- err
+		}()
+		time.Sleep(10 * time.Minute)
+		if a := watch.now(); a.Left != 0 || len(a.Waits) != 1 || !strings.HasPrefix(a.Waits[0].Why, "the store does not answer") {
+			t.Errorf("%d URLs left, it waits for %+v", a.Left, a.Waits)
+		}
+		away.set(false)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if a := watch.now(); len(a.Waits) > 0 {
+			t.Errorf("after its end it waits for %+v", a.Waits)
+		}
+	})
+}
+
 func TestATaskThatStandsBySaysForWhom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("h.com", 200)...)

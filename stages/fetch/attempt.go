@@ -77,9 +77,9 @@ func (a *attempt) fetch(ctx context.Context) error {
 			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
 		}
 	})
-	unwatch := stages.Watched(a.env.Watcher, a.in.Task, a.activity)
+	// Until the end, as the last checkpoint may wait for the store.
+	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
 	err := a.crawl.loop(work, flights.current)
-	unwatch()
 	ended()
 	flights.end()
 	wg.Wait()
