@@ -9,8 +9,10 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
@@ -137,22 +139,25 @@ func (a *attempt) takeState(ctx context.Context, before predecessor, settled *ro
 	return a.claims(ctx)
 }
 
-// reached are the columns that say where redirects led.
-type reached struct {
-	FinalURL  string `parquet:"final_url,optional"`
-	Redirects int32  `parquet:"redirects"`
+// hop are the columns that say where an answer redirected to.
+type hop struct {
+	URL    string `parquet:"url"`
+	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims remembers the URLs that redirects were followed to.
+// claims remembers the URLs that recorded redirects led to within their domain: those
+// that were sent, as the end of a chain or on its way, and those that robots.txt denied.
+// A target that was one redirect too many is among them; the frontier takes it over
+// from the next chain that leads to it.
 func (a *attempt) claims(ctx context.Context) error {
 	for _, f := range a.holder.doc.Files {
-		if f.Dataset != stages.FileFetches {
+		if f.Dataset != stages.FileCaptures || f.Subset != schema.SubsetDiagnostics {
 			continue
 		}
 		if err := a.renewIfDue(ctx); err != nil {
 			return err
 		}
-		r, err := table.Open[reached](ctx, a.env.Bucket, f.Key)
+		r, err := table.Open[hop](ctx, a.env.Bucket, f.Key)
 		if err != nil {
 			return err
 		}
@@ -160,8 +165,8 @@ func (a *attempt) claims(ctx context.Context) error {
 			if err != nil {
 				return errors.Join(err, r.Close())
 			}
-			if row.Redirects > 0 && row.FinalURL != "" {
-				a.crawl.claims[xxh3.HashString(row.FinalURL)] = struct{}{}
+			if row.Target != "" && sameDomain(row.URL, row.Target) {
+				a.crawl.claims[xxh3.HashString(row.Target)] = struct{}{}
 			}
 		}
 		if err := r.Close(); err != nil {
@@ -169,6 +174,15 @@ func (a *attempt) claims(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func sameDomain(a, b string) bool {
+	k, err := urlkey.KeyOf(a)
+	if err != nil {
+		return false
+	}
+	l, err := urlkey.KeyOf(b)
+	return err == nil && k.Domain == l.Domain
 }
 
 // handBack ends, for a reason, an attempt that has asked no host anything: the next

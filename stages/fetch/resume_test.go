@@ -140,10 +140,17 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 		"disk full":          {err: fmt.Errorf("write: %w", syscall.ENOSPC)},
 		"a fault of its own": {err: errors.New("boom"), stalled: 1},
 	} {
-		for _, at := range []string{"/plan-", "-robots.parquet", "-fetches.parquet"} {
+		for _, at := range []string{"/plan-", "-robots.parquet", "-crawldiagnostics"} {
 			t.Run(name+" at "+at, func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					l := newLab(t, noRobots(page), urls("a.com", 20)...)
+					l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
+						if r.URL.Path == "/p00" {
+							w.Header().Set("Location", "/p01")
+							w.WriteHeader(http.StatusFound)
+							return
+						}
+						page(w, r)
+					}), urls("a.com", 20)...)
 					shared := apart{l.bucket}
 					if at != "/plan-" { // there are segments to read
 						ctx, stop := context.WithCancel(t.Context())
