@@ -192,7 +192,7 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 		return nil, err
 	}
 	if len(older) > 0 {
-		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %d rounds that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", len(older))
+		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", count(int64(len(older)), "round"))
 	}
 	return catalog.Spark(location, sealed, older), nil
 }

@@ -95,6 +95,9 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 }
 
 func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
+	if _, note, _ := called(t, "views", "--store", sealedStore(t, 1, map[string]int{"2026-11": 1}), "--dialect", "spark"); !strings.Contains(note, "parts of 1 round that") {
+		t.Errorf("of one round it says %q", note)
+	}
 	for format, want := range map[int]bool{1: true, 2: false} {
 		sql, note, code := called(t, "views", "--store", sealedStore(t, format, map[string]int{"2026-11": 2}), "--dialect", "spark")
 		if code != 0 {
