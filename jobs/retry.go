@@ -31,8 +31,11 @@ type RetryRequest struct {
 // how many it ran.
 func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, error) {
 	p, err := d.current(ctx, crawl)
-	if err != nil || p == nil {
+	if err != nil {
 		return 0, err
+	}
+	if p == nil {
+		return 0, d.knows(ctx, crawl, r.Stage, r.Partitions)
 	}
 	order := stages.Order
 	if r.Stage != "" {
@@ -73,8 +76,11 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 // returns how many it ended.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
-	if err != nil || p == nil {
+	if err != nil {
 		return 0, err
+	}
+	if p == nil {
+		return 0, d.knows(ctx, crawl, stages.Fetch, partitions)
 	}
 	if layout.IsReparse(crawl) {
 		return 0, fmt.Errorf("%s fetches nothing that could be given up: mend what its tasks failed with, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
@@ -102,6 +108,21 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 		return 0, fmt.Errorf("%d of %d tasks of %s could not be given up, the first with: %w: %w", len(failed), len(missing), stages.Fetch, failed[0], failureOf(failed))
 	}
 	return len(missing), nil
+}
+
+// knows refuses partitions that the newest sealed round does not have: where all rounds
+// are sealed, none of them is retried, but a wrong number is no success.
+func (d *Driver) knows(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
+	sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
+	if err != nil || len(partitions) == 0 {
+		return err
+	}
+	p, _, err := worker.FindPlan(ctx, d.Bucket, crawl, len(sealed)-1)
+	if err != nil {
+		return err
+	}
+	_, err = tasksOf(p, stage, partitions)
+	return err
 }
 
 // failedAs keeps the tasks whose newest attempt failed in one of the classes.

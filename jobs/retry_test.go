@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -64,4 +66,29 @@ func TestWhatCannotBeGivenUpForGoodIsPermanent(t *testing.T) {
 	if _, err := f.driver.GiveUp(t.Context(), "2026-11", []int{0}); !errors.Is(err, stages.ErrPermanent) || errors.Is(err, ErrTasksFailed) {
 		t.Errorf("%q is damaged: %v", lost, err)
 	}
+}
+
+// TestAPartitionThatIsNotThereIsRefused retries before and after the round is sealed.
+func TestAPartitionThatIsNotThereIsRefused(t *testing.T) {
+	f := newFixture(t)
+	f.begin()
+	check := func(when string) {
+		t.Helper()
+		for _, stage := range []stages.Stage{stages.Fetch, stages.Merge} {
+			for partition, want := range map[int]error{0: nil, 17: ErrNoPartition} {
+				if when == "running" && want == nil {
+					continue // it would be run
+				}
+				if n, err := f.driver.Retry(t.Context(), "2026-11", RetryRequest{Stage: stage, Partitions: []int{partition}}); n != 0 || !errors.Is(err, want) {
+					t.Errorf("%s, %s:%d: %d, %v; want %v", when, stage, partition, n, err, want)
+				}
+			}
+		}
+		if _, err := f.driver.GiveUp(t.Context(), "2026-11", []int{17}); !errors.Is(err, ErrNoPartition) {
+			t.Errorf("%s, given up: %v", when, err)
+		}
+	}
+	check("running")
+	f.put(layout.Sealed("2026-11", 0), &manifest.Sealed{Crawl: "2026-11"})
+	check("sealed")
 }
