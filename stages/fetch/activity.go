@@ -20,9 +20,12 @@ import (
 // shownWaits is how many waits are told one by one.
 const shownWaits = 5
 
+// brief is the longest wait for a delay that a task does not tell of.
+const brief = 30 * time.Second
+
 // activity tells what the crawl is doing.
 func (c *crawl) activity() stages.Activity {
-	st := c.sched.Stand(shownWaits)
+	st := c.sched.Stand(shownWaits, brief)
 	a := stages.Activity{
 		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, More: st.More,
 		Remaining: st.Rest, Closes: st.Closes, Failures: c.failures.list(),

@@ -36,6 +36,8 @@ const (
 	oneRetries   = 2
 	onePatience  = 15 * time.Second
 	oneTellEvery = time.Second
+	oneBrief     = 2 * time.Second // the longest wait for a delay that is not told
+	oneSilent    = 4               // looks in a row at a request without an answer, until that is told
 )
 
 // hasty shortens the retries of a task to what a person waits for. Delays and Crawl-delays
@@ -130,23 +132,30 @@ func (w *waits) note(wait stages.Wait) bool {
 	return again
 }
 
-// watch looks for other waits, such as a long Crawl-delay, until end is called.
+// watch looks for other waits, such as a Crawl-delay or a slow answer, until end is called.
 func (w *waits) watch(c *crawl) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		look := time.NewTicker(oneTellEvery)
 		defer look.Stop()
-		for {
+		for silent := 0; ; {
 			select {
 			case <-stop:
 				return
 			case <-look.C:
 			}
+			st := c.sched.Stand(shownWaits, oneBrief)
+			if silent++; st.InFlight == 0 {
+				silent = 0
+			}
 			w.mu.Lock()
-			for _, wait := range c.activity().Waits {
-				if !w.note(wait) {
-					w.tell(wait)
+			if silent == oneSilent {
+				w.tell(stages.Wait{Host: st.Asked, Why: "was asked, no answer yet"})
+			}
+			for _, wait := range st.Waits {
+				if told := (stages.Wait{Host: wait.Host, Why: why(wait), Until: wait.Until}); !w.note(told) {
+					w.tell(told)
 				}
 			}
 			w.mu.Unlock()

@@ -25,9 +25,16 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 			w.WriteHeader(code)
 		}
 	}
-	crawlDelay := func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			_, _ = w.Write([]byte("User-agent: *\nCrawl-delay: 90\n"))
+	crawlDelay := func(delay string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				_, _ = w.Write([]byte("User-agent: *\nCrawl-delay: " + delay + "\n"))
+			}
+		}
+	}
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/robots.txt" {
+			time.Sleep(8 * time.Second)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -43,7 +50,9 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 		"the page is 500":             {status(404, 500), schema.HTTP5xx, []string{"a page answered 500, asked again 2s", "a page answered 500, asked again 2s"}, 15 * time.Second},
 		"429 with a short wait":       {status(404, 429, "3"), schema.RateLimited, []string{"a page answered 429 with Retry-After, asked again 3s", "a page answered 429 with Retry-After, asked again 3s"}, 60 * time.Second},
 		"429 with a long wait":        {status(404, 429, "600"), schema.RateLimited, nil, 5 * time.Second},
-		"a long Crawl-delay":          {crawlDelay, schema.OK, []string{"one request every 1m30s (Crawl-delay), the next 1m29s"}, 100 * time.Second},
+		"a long Crawl-delay":          {crawlDelay("90"), schema.OK, []string{"one request every 1m30s (Crawl-delay), the next 1m29s"}, 100 * time.Second},
+		"a short Crawl-delay":         {crawlDelay("10"), schema.OK, []string{"one request every 10s (Crawl-delay), the next 9s"}, 20 * time.Second},
+		"a slow answer":               {slow, schema.OK, []string{"was asked, no answer yet"}, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -53,7 +62,14 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 				began := time.Now()
 				var told []string
 				rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "http://a.com/", func(w stages.Wait) {
-					told = append(told, w.Why+" "+time.Until(w.Until).Round(time.Second).String())
+					in := ""
+					if !w.Until.IsZero() {
+						in = " " + time.Until(w.Until).Round(time.Second).String()
+					}
+					told = append(told, w.Why+in)
+					if w.Host != "a.com" {
+						t.Errorf("it waits for %q", w.Host)
+					}
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -39,6 +39,7 @@ type Wait struct {
 type Standing struct {
 	Left     int // items in queues
 	InFlight int
+	Asked    string // a host that a request is under way to; "": none
 	Ready    int    // hosts that are due
 	Delayed  int    // hosts that wait briefly for their delay
 	Waits    []Wait // the other hosts that wait, those that take longest first
@@ -50,21 +51,21 @@ type Standing struct {
 	Closes  time.Time // zero: not known
 }
 
-// brief is the longest wait for a delay that is not worth a word.
-const brief = 30 * time.Second
-
-// moment is the longest wait of any kind that is not.
+// moment is the longest wait of any kind that is not worth a word.
 const moment = 5 * time.Second
 
-// Stand tells how things stand, with at most n of the hosts that wait. It looks at
-// every host, so ask it for people only, not more than once a second or so.
-func (s *Scheduler) Stand(n int) Standing {
+// Stand tells how things stand, with at most n of the hosts that wait; those that wait for
+// their delay count as Delayed up to brief. It looks at every host, so ask it for people
+// only, not more than once a second or so.
+func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	out := Standing{Left: s.left, Closes: s.closesAt}
 	for _, h := range s.inOrder {
-		out.InFlight += h.inFlight
+		if out.InFlight += h.inFlight; h.inFlight > 0 {
+			out.Asked = h.name
+		}
 		if h.remaining() == 0 || h.drain != Fetch {
 			continue
 		}
@@ -78,7 +79,7 @@ func (s *Scheduler) Stand(n int) Standing {
 		case h.place == ready, h.place == parked, wait == 0 && h.inFlight == 0:
 			out.Ready++
 		case h.inFlight > 0:
-		case wait <= moment, w.Reason <= ByEarlier && wait <= brief:
+		case wait <= min(moment, brief), w.Reason <= ByEarlier && wait <= brief:
 			out.Delayed++
 		default:
 			out.Waits = append(out.Waits, w)

@@ -55,7 +55,7 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.does(t, s, clock)
-		st := s.Stand(3)
+		st := s.Stand(3, 30*time.Second)
 		if len(st.Waits) != 1 || st.Delayed+st.Ready+st.InFlight+st.More != 0 {
 			t.Errorf("%s: %+v", c.name, st)
 			continue
@@ -82,30 +82,34 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st := s.Stand(3); st.Ready != 5 || st.Left != 150 || st.Slowest.Host != "e" {
+	if st := s.Stand(3, 30*time.Second); st.Ready != 5 || st.Left != 150 || st.Slowest.Host != "e" {
 		t.Errorf("at first: %+v", st)
 	}
 	first := next(t, s, clock)
-	if st := s.Stand(3); st.Ready != 4 {
+	if st := s.Stand(3, 30*time.Second); st.Ready != 4 {
 		t.Errorf("with a turn out: %+v", st)
 	}
 	if _, err := first.Written(clock.now, netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
-	if st := s.Stand(3); st.InFlight != 1 || st.Ready != 4 {
+	if st := s.Stand(3, 30*time.Second); st.InFlight != 1 || st.Asked == "" || st.Ready != 4 {
 		t.Errorf("with a request under way: %+v", st)
 	}
 	first.Done(Result{Class: Success})
 	for range 4 {
 		ends(t, s, clock, Result{Class: RateLimited})
 	}
-	st := s.Stand(3)
+	st := s.Stand(3, 30*time.Second)
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
 		t.Errorf("when four were limited: %+v", st)
 	}
+	// Who waits for one URL is told of a delay of two seconds.
+	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
+		t.Errorf("with short waits: %+v", st)
+	}
 	// What is predicted ends with the window.
 	s.CloseAt(clock.now.Add(5 * time.Second))
-	if st := s.Stand(3); st.Rest != 5*time.Second || st.Closes.IsZero() {
+	if st := s.Stand(3, 30*time.Second); st.Rest != 5*time.Second || st.Closes.IsZero() {
 		t.Errorf("before the window closes: %+v", st)
 	}
 }
