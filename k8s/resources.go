@@ -27,15 +27,16 @@ const (
 	graphMemory    = 64        // a URL of the round in rank, which holds the graph of all hosts: 12 bytes an edge, twice for the collector
 	hashMemory     = 256       // a document that dedup compares: 80 bytes, and the sealed rounds' representatives
 
-	fetchCPU     = 0.010 // core seconds a URL: 0.005 were measured to fetch, parse and compress one
-	leastCPU     = 250   // millicores
-	mostCPU      = 4000
-	reduceCPU    = 1000 // of a reduce task of a million URLs and more, in proportion below
-	dedupCPU     = 2000
-	reduceURLs   = 1_000_000
-	memoryStep   = 64 << 20
-	leastScratch = 1 << 30
-	cutsKept     = 4 // checkpoints' worth of segments and WARC files a fetch task may hold
+	fetchCPU       = 0.010 // core seconds a URL: 0.005 were measured to fetch, parse and compress one
+	leastCPU       = 250   // millicores
+	mostCPU        = 4000
+	reduceCPU      = 1000 // of a reduce task of a million URLs and more, in proportion below
+	dedupCPU       = 2000
+	reduceURLs     = 1_000_000
+	memoryStep     = 64 << 20
+	leastScratch   = 1 << 30
+	spelledScratch = 1 << 10 // a known URL with spellings that a fetch task does not plan
+	cutsKept       = 4       // checkpoints' worth of segments and WARC files a fetch task may hold
 )
 
 // needs are the resources of a pod.
@@ -48,12 +49,16 @@ type needs struct {
 // estimate gives what the largest of the tasks needs.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	urls, rate := int64(0), 0.0 // of the largest partition
+	spelled := int64(0)         // known URLs with spellings, of the partition with the most
 	for _, n := range b.Partitions {
 		if n >= len(p.Partitions) {
 			continue
 		}
 		part := p.Partitions[n]
 		urls = max(urls, part.URLs)
+		if part.Spellings != nil {
+			spelled = max(spelled, part.Spellings.Rows)
+		}
 		if part.EstimatedSeconds > 0 {
 			rate = max(rate, float64(part.URLs)/part.EstimatedSeconds)
 		}
@@ -69,7 +74,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	case stages.Fetch:
 		milli = int64(rate * fetchCPU * 1000)
 		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + urls*rowMemory
-		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes)
+		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes) + spelled*spelledScratch
 	case stages.Dedup:
 		milli = inProportion(dedupCPU, p.URLs)
 		n.memory = 2*baseMemory + p.URLs*hashMemory

@@ -16,6 +16,7 @@ type chooser struct {
 	refused *refusals
 	files   func(seq) string // name of the source of an entry
 	out     *chosenWriter
+	left    *chosenWriter // what is not planned and has spellings
 
 	duplicates int64
 	spent      int64       // planned in earlier rounds of the crawl
@@ -148,16 +149,19 @@ func (c *chooser) url() error {
 		c.spent++
 	}
 	if f.flags&isDue == 0 {
-		return nil
+		return leave(c.left, &f.record)
 	}
 	if f.spellings.Overflow() {
 		k, err := urlkey.KeyOf(f.url)
 		if err != nil {
 			return err
 		}
-		return c.refused.url(k, f.seq, &schema.Refused{
+		if err := c.refused.url(k, f.seq, &schema.Refused{
 			Source: c.files(f.seq), Depth: f.depth, Reason: schema.SkipSpellings, Detail: f.spellings.TooMany(), Spellings: f.spellings,
-		})
+		}); err != nil {
+			return err
+		}
+		return leave(c.left, &f.record)
 	}
 	this := chosen{url: f.url, value: string(f.appendValue(nil)), host: f.host, domain: d.name, priority: f.priority, seq: f.seq}
 	switch {
@@ -180,11 +184,20 @@ func (c *chooser) url() error {
 }
 
 func (c *chooser) overBudget(d *domain, u *chosen) error {
-	return refuseBudget(c.refused, c.files, u, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+	return refuseBudget(c.refused, c.left, c.files, u, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+}
+
+// leave keeps a URL that is not planned, if it has spellings: a redirect may lead to it.
+func leave(left *chosenWriter, r *record) error {
+	if len(r.spellings) == 0 {
+		return nil
+	}
+	known := record{url: r.url, host: r.host, domain: r.domain, spellings: r.spellings}
+	return left.put(urlkey.Hash(r.domain), &chosen{url: r.url, value: string(known.appendValue(nil)), host: r.host, domain: r.domain})
 }
 
 // refuseBudget refuses a URL for a budget, which detail names.
-func refuseBudget(refused *refusals, files func(seq) string, u *chosen, detail string) error {
+func refuseBudget(refused *refusals, left *chosenWriter, files func(seq) string, u *chosen, detail string) error {
 	var r record
 	if err := r.parse(u.url, u.value); err != nil {
 		return err
@@ -193,9 +206,12 @@ func refuseBudget(refused *refusals, files func(seq) string, u *chosen, detail s
 	if err != nil {
 		return err
 	}
-	return refused.url(k, u.seq, &schema.Refused{
+	if err := refused.url(k, u.seq, &schema.Refused{
 		Source: files(u.seq), Depth: r.depth, Reason: schema.SkipBudget, Detail: detail, Spellings: r.spellings,
-	})
+	}); err != nil {
+		return err
+	}
+	return leave(left, &r)
 }
 
 // domain finds or begins a domain of the group.

@@ -2,12 +2,15 @@ package planner
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // group is what is planned of the domains of one hash: of one domain, that is, but
@@ -68,6 +71,15 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 // begin begins a group.
 func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off} }
 
+// put writes a URL to the group of its domain's hash, which it begins where need be.
+func (w *chosenWriter) put(hash uint64, u *chosen) error {
+	if w.cur.urls == 0 || w.cur.hash != hash {
+		w.end()
+		w.begin(hash)
+	}
+	return w.add(u)
+}
+
 // add writes a URL to the group at hand.
 func (w *chosenWriter) add(u *chosen) error {
 	b := binary.AppendUvarint(w.buf[:0], uint64(len(u.url)))
@@ -120,6 +132,7 @@ func (w *chosenWriter) end() {
 
 // close ends the list.
 func (w *chosenWriter) close() (*chosenList, error) {
+	w.end()
 	if err := w.out.Flush(); err != nil {
 		return nil, fmt.Errorf("write scratch file: %w", err)
 	}
@@ -151,6 +164,31 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(g *gro
 		}
 	}
 	return nil
+}
+
+// of visits the groups of the list that have the hashes of these, which are in order of
+// them, in pieces that lie side by side.
+func (l *chosenList) of(groups []group, visit func([]group) error) error {
+	first, end := 0, 0
+	for i := range groups {
+		at, found := slices.BinarySearchFunc(l.groups[end:], groups[i].hash, func(g group, hash uint64) int { return cmp.Compare(g.hash, hash) })
+		if !found {
+			continue
+		}
+		if at += end; at > end && end > first {
+			if err := visit(l.groups[first:end]); err != nil {
+				return err
+			}
+		}
+		if at > end {
+			first = at
+		}
+		end = at + 1
+	}
+	if end == first {
+		return nil
+	}
+	return visit(l.groups[first:end])
 }
 
 func readChosen(in *bufio.Reader) (u chosen, err error) {
@@ -190,16 +228,7 @@ func (l *chosenList) cut(ctx context.Context, r *rules, dir string, limit int64,
 	if err != nil {
 		return nil, err
 	}
-	var hash uint64
-	begun := false
 	err = l.read(ctx, l.groups, func(g *group, u *chosen) error {
-		if !begun || g.hash != hash {
-			if begun {
-				w.end()
-			}
-			begun, hash = true, g.hash
-			w.begin(hash)
-		}
 		var rec record
 		if err := rec.parse(u.url, u.value); err != nil {
 			return err
@@ -212,11 +241,10 @@ func (l *chosenList) cut(ctx context.Context, r *rules, dir string, limit int64,
 		default:
 			return refuse(u)
 		}
-		return w.add(u)
+		return w.put(g.hash, u)
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, w.list.close())
 	}
-	w.end()
 	return w.close()
 }

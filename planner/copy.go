@@ -27,6 +27,11 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 	m.Partitions = slices.Clone(from.Partitions)
 	for i := range m.Partitions {
 		m.Partitions[i].File.Key = ""
+		if f := m.Partitions[i].Spellings; f != nil {
+			spellings := *f
+			spellings.Key = ""
+			m.Partitions[i].Spellings = &spellings
+		}
 	}
 	if from.RefusedFile != nil {
 		refused := *from.RefusedFile
@@ -40,6 +45,9 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 	g.SetLimit(copiers)
 	for i := range m.Partitions {
 		g.Go(func() error { return copyFile(gctx, b, &from.Partitions[i].File, m.Partitions[i].File.Key) })
+		if f := from.Partitions[i].Spellings; f != nil {
+			g.Go(func() error { return copyFile(gctx, b, f, m.Partitions[i].Spellings.Key) })
+		}
 	}
 	if m.RefusedFile != nil {
 		g.Go(func() error { return copyFile(gctx, b, from.RefusedFile, m.RefusedFile.Key) })

@@ -127,10 +127,13 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		spellings = spellings.Add(spelling)
 	}
 	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
-		return w.refused.url(k, s, &schema.Refused{
+		if err := w.refused.url(k, s, &schema.Refused{
 			Source: excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
-		})
-	} else if reason != "" && !e.Spent {
+		}); err != nil || len(spellings) == 0 {
+			return err
+		}
+		e = &source.Entry{Depth: e.Depth} // only its spellings count
+	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
 	rec := newRecord(k, e, spellings, s)

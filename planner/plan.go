@@ -34,6 +34,7 @@ type Request struct {
 type Plan struct {
 	manifest manifest.Plan
 	parts    []table.Local // empty after a dry run
+	spelled  []table.Local // by partition; without a path where there is none
 	refused  table.Local
 }
 
@@ -54,12 +55,13 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := pick(ctx, r, req, records, refused)
+	picked, err := pick(ctx, r, req, records, refused)
+	defer func() { err = errors.Join(err, picked.close()) }()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, list.close()) }()
-	for reason, n := range more {
+	list := picked.list
+	for reason, n := range picked.counts {
 		counts[reason] += n
 	}
 	p := &Plan{manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, SourceLines: lines, Refused: sortedCounts(counts)}}
@@ -73,7 +75,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if req.DryRun {
 		return p, nil
 	}
-	if p.parts, err = writeParts(ctx, r, req, list, partitions); err != nil {
+	if err := p.writeParts(ctx, r, req, picked, partitions); err != nil {
 		return nil, err
 	}
 	if p.refused, err = writeRefused(ctx, req.Scratch, refused); err != nil {
@@ -82,38 +84,79 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	return p, p.name(req)
 }
 
-// pick keeps what the budgets allow. It also counts the refusals that this costs.
-func pick(ctx context.Context, r *rules, req Request, records, refused *runs) (*chosenList, map[schema.SkipReason]int64, error) {
+// picked is what the budgets allow.
+type picked struct {
+	list   *chosenList
+	left   []*chosenList // what is known by several spellings and is not planned
+	counts map[schema.SkipReason]int64
+}
+
+func (p *picked) close() (err error) {
+	for _, l := range append(p.left, p.list) {
+		if l != nil {
+			err = errors.Join(err, l.close())
+		}
+	}
+	return err
+}
+
+// pick keeps what the budgets allow. It also counts the refusals that this costs. The
+// caller closes what it returns, with an error too.
+func pick(ctx context.Context, r *rules, req Request, records, refused *runs) (*picked, error) {
+	p := &picked{}
+	begin := func(name string) (*chosenWriter, error) {
+		w, err := newChosenWriter(r, req.Scratch, name)
+		if err == nil {
+			p.left = append(p.left, w.list)
+		}
+		return w, err
+	}
+	left, err := begin("left")
+	if err != nil {
+		return p, err
+	}
 	out, err := newChosenWriter(r, req.Scratch, "chosen")
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
+	p.list = out.list
 	c := &chooser{
-		rules: r, out: out, refused: newRefusals(refused, r.Memory/6),
+		rules: r, out: out, left: left, refused: newRefusals(refused, r.Memory/6),
 		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
 	}
 	if err := c.choose(ctx, records); err != nil {
-		return nil, nil, errors.Join(err, out.list.close())
+		return p, err
 	}
-	list, err := out.close()
-	if err != nil {
-		return nil, nil, errors.Join(err, out.list.close())
+	for _, w := range []*chosenWriter{out, left} {
+		if _, err := w.close(); err != nil {
+			return p, err
+		}
 	}
 	if limit, detail := c.limit(); limit >= 0 {
-		shorter, err := list.cut(ctx, r, req.Scratch, limit, &c.priorities, func(u *chosen) error {
-			return refuseBudget(c.refused, c.files, u, detail)
-		})
-		if err = errors.Join(err, list.close()); err != nil {
-			return nil, nil, err
+		if left, err = begin("left-cut"); err != nil {
+			return p, err
 		}
-		list = shorter
+		shorter, err := p.list.cut(ctx, r, req.Scratch, limit, &c.priorities, func(u *chosen) error {
+			return refuseBudget(c.refused, left, c.files, u, detail)
+		})
+		if err != nil {
+			return p, err
+		}
+		long := p.list
+		p.list = shorter
+		if err := long.close(); err != nil {
+			return p, err
+		}
+		if _, err := left.close(); err != nil {
+			return p, err
+		}
 	}
 	c.refused.out.done()
-	counts := c.refused.counts
+	p.counts = c.refused.counts
 	if c.duplicates > 0 {
-		counts[schema.SkipDuplicate] += c.duplicates
+		p.counts[schema.SkipDuplicate] += c.duplicates
 	}
-	return list, counts, nil
+	return p, nil
 }
 
 // limit is how many new URLs the round may have, and why; -1 if all that were chosen.
@@ -212,45 +255,75 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 }
 
 // writeParts writes the partition files to scratch space, several at a time.
-func writeParts(ctx context.Context, r *rules, req Request, list *chosenList, partitions []partition) ([]table.Local, error) {
-	locals := make([]table.Local, len(partitions))
+func (p *Plan) writeParts(ctx context.Context, r *rules, req Request, from *picked, partitions []partition) error {
+	p.parts, p.spelled = make([]table.Local, len(partitions)), make([]table.Local, len(partitions))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			var err error
-			if locals[i], err = writePart(ctx, r, req, list, &partitions[i], i); err != nil {
+			err := p.writePart(ctx, r, req, from, &partitions[i], i)
+			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
 			return nil
 		})
 	}
-	return locals, g.Wait()
+	return g.Wait()
 }
 
-func writePart(ctx context.Context, r *rules, req Request, list *chosenList, p *partition, number int) (_ table.Local, err error) {
-	sorter, err := table.NewSorter(req.Scratch, comparePlanned, r.Memory/int64(2*r.Workers))
+// writePart writes the URLs of a partition, and the known ones of its domains that are
+// not planned and have spellings.
+func (p *Plan) writePart(ctx context.Context, r *rules, req Request, from *picked, part *partition, number int) (err error) {
+	memory := r.Memory / int64(2*r.Workers)
+	p.parts[number], err = writeRows(ctx, req.Scratch, layout.Part(number), memory, func(visit visitChosen) error {
+		return part.runs(from.list.groups, func(groups []group) error { return from.list.read(ctx, groups, visit) })
+	})
+	if err != nil {
+		return err
+	}
+	left := func(visit visitChosen) error {
+		return part.runs(from.list.groups, func(groups []group) error {
+			for _, l := range from.left {
+				if err := l.of(groups, func(known []group) error { return l.read(ctx, known, visit) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	some := errors.New("there are some")
+	if err := left(func(*group, *chosen) error { return some }); !errors.Is(err, some) {
+		return err
+	}
+	p.spelled[number], err = writeRows(ctx, req.Scratch, "spellings-"+layout.Part(number), memory, left)
+	return err
+}
+
+// visitChosen is called with each URL of some groups.
+type visitChosen = func(*group, *chosen) error
+
+// writeRows writes URLs, in the order of a partition file.
+func writeRows(ctx context.Context, scratch, name string, memory int64, each func(visitChosen) error) (_ table.Local, err error) {
+	sorter, err := table.NewSorter(scratch, comparePlanned, memory)
 	if err != nil {
 		return table.Local{}, err
 	}
 	defer func() { err = errors.Join(err, sorter.Close()) }()
-	err = p.runs(list.groups, func(groups []group) error {
-		return list.read(ctx, groups, func(_ *group, u *chosen) error {
-			var rec record
-			if err := rec.parse(u.url, u.value); err != nil {
-				return err
-			}
-			row, err := rec.planned()
-			if err != nil {
-				return err
-			}
-			return sorter.Add(&row)
-		})
+	err = each(func(_ *group, u *chosen) error {
+		var rec record
+		if err := rec.parse(u.url, u.value); err != nil {
+			return err
+		}
+		row, err := rec.planned()
+		if err != nil {
+			return err
+		}
+		return sorter.Add(&row)
 	})
 	if err != nil {
 		return table.Local{}, err
 	}
-	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(req.Scratch, layout.Part(number)+".parquet"))
+	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(scratch, name+".parquet"))
 	if err != nil {
 		return table.Local{}, err
 	}
@@ -274,6 +347,10 @@ func (p *Plan) name(req Request) error {
 	}
 	for i, l := range p.parts {
 		m.Partitions[i].File = file(fileUrls, l)
+		if s := p.spelled[i]; s.Path != "" {
+			spellings := file(fileSpellings, s)
+			m.Partitions[i].Spellings = &spellings
+		}
 	}
 	refused := file(fileRefused, p.refused)
 	m.RefusedFile = &refused
@@ -290,6 +367,9 @@ func identify(m *manifest.Plan, version string) error {
 	m.ID = hex.EncodeToString(sum[:8])
 	for i := range m.Partitions {
 		m.Partitions[i].File.Key = layout.PlanPart(m.Crawl, m.Round, m.ID, i)
+		if f := m.Partitions[i].Spellings; f != nil {
+			f.Key = layout.PlanSpellings(m.Crawl, m.Round, m.ID, i)
+		}
 	}
 	if m.RefusedFile != nil {
 		m.RefusedFile.Key = layout.PlanRefused(m.Crawl, m.Round, m.ID)
@@ -300,8 +380,9 @@ func identify(m *manifest.Plan, version string) error {
 
 // What plan.json calls the files.
 const (
-	fileUrls    = "plan"
-	fileRefused = "refused"
+	fileUrls      = "plan"
+	fileSpellings = "spellings"
+	fileRefused   = "refused"
 )
 
 // Commit stores the plan: its files, then plan.json, which names them. Without
@@ -316,6 +397,11 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	for i, l := range p.parts {
 		if err := upload(ctx, b, l, &m.Partitions[i].File); err != nil {
 			return fmt.Errorf("%s: %w", task, err)
+		}
+		if f := m.Partitions[i].Spellings; f != nil {
+			if err := upload(ctx, b, p.spelled[i], f); err != nil {
+				return fmt.Errorf("%s: %w", task, err)
+			}
 		}
 	}
 	if err := upload(ctx, b, p.refused, m.RefusedFile); err != nil {

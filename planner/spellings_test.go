@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -167,4 +169,91 @@ func TestStoredResponsesHaveNoSpellings(t *testing.T) {
 	if got := urls[0][0]; got.URL != "http://a.example/~a" || len(got.Spellings) > 0 {
 		t.Errorf("planned %+v", got)
 	}
+}
+
+// A redirect may lead to a URL that is known and not planned, whatever it is not planned
+// for: its spellings are in the plan, beside its domain's URLs.
+func TestSpellingsOfKnownURLsThatAreNotPlanned(t *testing.T) {
+	known := func(url string, due bool, spellings int) source.Entry {
+		e := source.Entry{URL: url, Due: due, Priority: 1, Fetches: 3, ETag: "x", File: source.FrontierName}
+		for i := range spellings {
+			e.Spellings = append(e.Spellings, fmt.Sprint(url, "#", i))
+		}
+		return e
+	}
+	deep := known("http://a.example/deep", true, 1)
+	deep.Depth = 100
+	entries := []source.Entry{
+		known("http://a.example/planned", true, 1), known("http://a.example/known", false, 2), known("http://a.example/plain", false, 0),
+		known("http://www.a.example/five", false, 5), known("http://a.example/due-five", true, 5), deep, known("http://a.example/out", false, 1),
+		known("http://a.example/due-out", true, 1), known("http://unplanned.example/", false, 1), known("http://b.example/", true, 0),
+	}
+	for i := range 8 {
+		entries = append(entries, known(fmt.Sprintf("http://n%d.example/", i), true, 0), known(fmt.Sprintf("http://n%d.example/known", i), false, i%2))
+	}
+	want := []string{
+		"a.example/deep 1", "a.example/due-five 5", "a.example/due-out 1", "a.example/known 2", "a.example/out 1",
+		"n1.example/known 1", "n3.example/known 1", "n5.example/known 1", "n7.example/known 1", "www.a.example/five 5",
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*Config)
+		more   []source.Entry
+		want   []string
+	}{
+		{"one partition", func(*Config) {}, nil, nil},
+		{"several partitions", func(c *Config) { c.PartitionURLs = 2 }, nil, nil},
+		{"a domain's budget", func(c *Config) { c.Budget = 1 },
+			[]source.Entry{known("http://a.example/b-dear", true, 1), known("http://a.example/z-dear", true, 0)}, []string{"a.example/b-dear 1"}},
+		{"a round's budget", func(c *Config) { c.RoundURLs = 10 },
+			[]source.Entry{{URL: "http://a.example/cheap", Due: true, Spellings: []string{"x"}, File: source.FrontierName}}, []string{"a.example/cheap 1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var first string
+			for _, workers := range []int{1, 4} {
+				cfg := Default()
+				cfg.Workers, cfg.Exclude = workers, []string{"*/*out"}
+				tc.change(&cfg)
+				b := bucket(t)
+				m, parts, _ := stored(t, b, plan(t, cfg, list{source.FrontierName, slices.Concat(entries, tc.more)}))
+				if first == "" {
+					first = m.ID
+				}
+				if m.ID != first {
+					t.Errorf("plan %s with one worker, %s with %d", first, m.ID, workers)
+				}
+				var got []string
+				for i, p := range m.Partitions {
+					domains := map[string]bool{}
+					for _, u := range parts[i] {
+						domains[u.Domain] = true
+					}
+					if p.Spellings == nil {
+						continue
+					}
+					rows, err := table.Collect(table.Concat[schema.PlannedURL](t.Context(), b, []string{p.Spellings.Key}))
+					if err != nil || len(rows) == 0 || !slices.IsSortedFunc(rows, func(a, b schema.PlannedURL) int { return comparePlanned(&a, &b) }) {
+						t.Errorf("partition %d: %+v, %v", i, rows, err)
+					}
+					for _, u := range rows {
+						if !domains[u.Domain] || u.ETag != "" {
+							t.Errorf("partition %d has %+v", i, u)
+						}
+						got = append(got, fmt.Sprint(strings.TrimPrefix(u.URL, "http://"), " ", len(u.Spellings)))
+					}
+				}
+				all := slices.Concat(want, tc.want)
+				slices.Sort(all)
+				slices.Sort(got)
+				if diff := cmp.Diff(all, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		if m, _, _ := stored(t, bucket(t), plan(t, Default(), lines("http://a.example/%7Ea"))); m.Partitions[0].Spellings != nil {
+			t.Errorf("a plan without such URLs names %+v", m.Partitions[0].Spellings)
+		}
+	})
 }

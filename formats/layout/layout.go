@@ -95,6 +95,12 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
+// PlanSpellings holds the spellings of known URLs of a partition's domains that are not
+// planned.
+func PlanSpellings(crawl string, round int, plan string, partition int) string {
+	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
+}
+
 // PlanRefused lists what the plan refused, with line numbers.
 func PlanRefused(crawl string, round int, plan string) string {
 	return PlanDir(crawl, round, plan) + "refused.parquet"

@@ -156,6 +156,9 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
+	// Spellings are rows of the URLs of its domains that are known by several spellings and
+	// are not planned in this round; nil: there are none, or the plan is an older one.
+	Spellings *File `json:"spellings,omitempty"`
 }
 
 // Start is start.json: which plan counts.

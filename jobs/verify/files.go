@@ -40,6 +40,9 @@ func (r *round) listedFiles() []listedFile {
 	var all []listedFile
 	for _, p := range r.plan.Partitions {
 		all = append(all, listedFile{p.File, "the plan lists it: restore it"})
+		if p.Spellings != nil {
+			all = append(all, listedFile{*p.Spellings, "the plan lists it: restore it"})
+		}
 	}
 	if f := r.plan.RefusedFile; f != nil {
 		all = append(all, listedFile{*f, "the plan lists it: restore it"})

@@ -90,7 +90,7 @@ func (a *audit) checkRobots(ctx context.Context, r *round, n int) error {
 	}
 	j := judge{audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, ""))}
 	j.object = keys[0]
-	if j.spellings, err = a.loadSpellings(ctx, r, n, keys, files.canon); err != nil {
+	if j.spellings, err = a.loadSpellings(ctx, r, n, keys, keysOf(fetches), files.canon); err != nil {
 		return a.skip(err, 2, obeyed, r)
 	}
 	if err := a.skip(j.requests(ctx, rows), 2, obeyed, r); err != nil {
@@ -169,6 +169,8 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	}
 	all := j.spellings.of(q)
 	switch v := rules.Verdict(j.round.reading, q.URL, all...); {
+	case j.round.reading == robots.Every && j.spellings.tooMany(q.URL):
+		j.wrong(obeyed, q.URL, "it was requested though more than %d spellings of it were known, such as %s", schema.MaxSpellings, all[0])
 	case !v.Allowed && v.Spelling != "":
 		j.wrong(obeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
 	case !v.Allowed:

@@ -286,6 +286,8 @@ func planProblem(p *manifest.Plan, r *round, id string) string {
 			return fmt.Sprintf("partition %d is of bucket %d of %d", n, part.Bucket, p.Buckets)
 		case part.File.Key != layout.PlanPart(r.crawl, r.number, id, n):
 			return fmt.Sprintf("partition %d names the file %q, which is not its own", n, part.File.Key)
+		case part.Spellings != nil && part.Spellings.Key != layout.PlanSpellings(r.crawl, r.number, id, n):
+			return fmt.Sprintf("partition %d names the file %q, which is not its own", n, part.Spellings.Key)
 		case part.File.Rows != part.URLs:
 			return fmt.Sprintf("partition %d has %d URLs and a file of %d rows", n, part.URLs, part.File.Rows)
 		}

@@ -28,14 +28,17 @@ import (
 // to, by an anchor unless another element is named.
 var spelledWeb = map[string]string{
 	"a.test/":           "/q?z=1&a=2 /q?z=1&a=3 /five?a&b&c /five?b&a&c /five?c&a&b /five?c&b&a /five?a&c&b /five?b&c&a /next /to img:/img?z=1&a=2 feed:/feed?z=1&a=2 img:/alone?z=1&a=2",
-	"a.test/next":       "/q?a=2&z=1 /five?a&b&c /d?a=2&z=1 /img?a=2&z=1 /feed?a=2&z=1",
+	"a.test/next":       "/q?a=2&z=1 /five?a&b&c /d?a=2&z=1 /img?a=2&z=1 /feed?a=2&z=1 /moved /moved-five",
+	"a.test/moved":      "302 /q?a=2&z=1",
+	"a.test/moved-five": "302 /five?a&b&c",
 	"stranger.test/":    "http://a.test/open?a=1&b=2&c=3 http://a.test/open?c=3&a=1&b=2 http://a.test/open?c=3&b=2&a=1 http://a.test/open?b=2&c=3&a=1 http://a.test/open?b=2&a=1&c=3 http://a.test/open?a=1&c=3&b=2",
 	"a.test/robots.txt": "User-agent: *\nDisallow: /q?z=1&a=2\nDisallow: /d?z=1&a=2\nDisallow: /img?z\nDisallow: /feed?z\nDisallow: /open?c=3\nDisallow: /listed?b\n",
 	"a.test/to":         "302 /d?z=1&a=2",
 }
 
 // TestASpellingGoesFromALinkToThePlan crawls that web. What one round learns of a
-// spelling denies the page in the next, where only its canonical form is linked to.
+// spelling denies the page in the next, where only its canonical form is linked to, and
+// in the one after that, where a redirect leads to it.
 func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
@@ -115,10 +118,11 @@ func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 			"1 http://a.test/q?a=3&z=1 http://a.test/q?z=1&a=3", "1 http://a.test/to",
 			"2 http://a.test/d?a=2&z=1 http://a.test/d?z=1&a=2",
 			"2 http://a.test/feed?a=2&z=1 http://a.test/feed?z=1&a=2", "2 http://a.test/img?a=2&z=1 http://a.test/img?z=1&a=2",
+			"2 http://a.test/moved", "2 http://a.test/moved-five",
 		}},
-		"skips": {skips, {"0 http://a.test/five?a&b&c spellings", "1 http://a.test/five?a&b&c spellings"}},
+		"skips": {skips, {"0 http://a.test/five?a&b&c spellings", "1 http://a.test/five?a&b&c spellings", "2 http://a.test/five?a&b&c spellings"}},
 		"asked": {asked, {
-			"a.test/", "a.test/next", "a.test/open?a=1&b=2&c=3", "a.test/q?a=3&z=1", "a.test/robots.txt", "a.test/to", "stranger.test/", "stranger.test/robots.txt",
+			"a.test/", "a.test/moved", "a.test/moved-five", "a.test/next", "a.test/open?a=1&b=2&c=3", "a.test/q?a=3&z=1", "a.test/robots.txt", "a.test/to", "stranger.test/", "stranger.test/robots.txt",
 		}},
 	} {
 		slices.Sort(c[0])

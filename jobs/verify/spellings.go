@@ -18,11 +18,12 @@ import (
 
 // spellings are the ways other than their canonical form in which the URLs of a
 // partition were named: robots.txt had to allow each. The plan has those of planned
-// URLs; those of redirects' targets are read again from the stored answers. In memory
-// are those that differ, and some 150 bytes for each redirect that was followed.
+// URLs and of others that are known; those that redirects give are read again from the
+// stored answers. In memory are those of planned URLs and of redirects' targets, and
+// some 150 bytes for each redirect that was followed.
 type spellings struct {
-	planned map[string][]string
-	chains  map[string][]hop // by planned URL, in the order in which they were answered
+	planned map[string][]string // and of redirects' targets, as far as the plan has them
+	chains  map[string][]hop    // by planned URL, in the order in which they were answered
 }
 
 // hop is a redirect of a chain.
@@ -60,6 +61,11 @@ func (s *spellings) of(q *asked) []string {
 	return all
 }
 
+// tooMany reports whether a URL had more spellings than robots.txt is asked for.
+func (s *spellings) tooMany(url string) bool {
+	return s != nil && schema.Spellings(s.planned[url]).Overflow()
+}
+
 // spelledRow is what is read of a plan.
 type spelledRow struct {
 	URL       string   `parquet:"url"`
@@ -67,14 +73,20 @@ type spelledRow struct {
 }
 
 // loadSpellings reads the spellings of a partition's URLs.
-func (a *audit) loadSpellings(ctx context.Context, r *round, n int, requests []string, canon *urlkey.Canonicalizer) (*spellings, error) {
+func (a *audit) loadSpellings(ctx context.Context, r *round, n int, requests, fetches []string, canon *urlkey.Canonicalizer) (*spellings, error) {
 	s := &spellings{planned: map[string][]string{}, chains: map[string][]hop{}}
-	for row, err := range concat[spelledRow](ctx, a, []string{r.plan.Partitions[n].File.Key}) {
+	part := &r.plan.Partitions[n]
+	for row, err := range concat[spelledRow](ctx, a, []string{part.File.Key}) {
 		if err != nil {
 			return nil, err
 		}
 		if len(row.Spellings) > 0 {
 			s.planned[strings.Clone(row.URL)] = row.Spellings
+		}
+	}
+	if part.Spellings != nil && !a.isBroken(part.Spellings.Key) {
+		if err := a.loadKnown(ctx, s, part.Spellings.Key, requests, fetches, canon); err != nil {
+			return nil, err
 		}
 	}
 	for q, err := range concat[asked](ctx, a, requests) {
@@ -110,6 +122,48 @@ func (a *audit) loadSpellings(ctx context.Context, r *round, n int, requests []s
 		slices.SortFunc(chain, func(a, b hop) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.start, b.start)) })
 	}
 	return s, nil
+}
+
+// loadKnown reads the spellings of URLs that were not planned, of those that redirects
+// led to: they were requested, or denied.
+func (a *audit) loadKnown(ctx context.Context, s *spellings, known string, requests, fetches []string, canon *urlkey.Canonicalizer) error {
+	targets := map[string]bool{}
+	for q, err := range concat[asked](ctx, a, requests) {
+		if err != nil {
+			return err
+		}
+		if q.PlannedURL != "" && q.URL != q.PlannedURL {
+			targets[strings.Clone(q.URL)] = true
+		}
+	}
+	if a.isBroken(fetches...) {
+		fetches = nil
+	}
+	for f, err := range concat[judged](ctx, a, fetches) {
+		if err != nil {
+			return err
+		}
+		if f.Outcome != string(schema.RobotsDenied) || f.Allowed == nil || !*f.Allowed {
+			continue
+		}
+		if target, _, ok := deniedRedirect(f.Error, f.Detail); ok {
+			if key, _, err := canon.Spelled(target, ""); err == nil {
+				targets[strings.Clone(key.URL)] = true
+			}
+		}
+	}
+	if len(targets) == 0 {
+		return nil
+	}
+	for row, err := range concat[spelledRow](ctx, a, []string{known}) {
+		if err != nil {
+			return err
+		}
+		if targets[row.URL] {
+			s.planned[strings.Clone(row.URL)] = row.Spellings
+		}
+	}
+	return nil
 }
 
 // redirectAnswer names the answer to a request; redirectOf is its place in a chain.

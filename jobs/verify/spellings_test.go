@@ -29,7 +29,8 @@ func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", spelledRules)}})
 	j.round.reading = reading
 	j.spellings = &spellings{
-		planned: map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=3&z=1": {originURL + "/q?z=1&a=3"}},
+		planned: map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=3&z=1": {originURL + "/q?z=1&a=3"},
+			originURL + "/five": {"1", "2", "3", "4", "5"}},
 		chains: map[string][]hop{originURL + "/start": {
 			{epoch: 1, start: 5, url: originURL + "/start", target: originURL + "/%71?a=2", spelling: originURL + "/q?z=1&a=2"},
 			{epoch: 1, start: 10, url: originURL + "/again", target: originURL + "/q?a=2&b&z=1", spelling: originURL + "/q?z=1&a=2&b"},
@@ -54,6 +55,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
 		{"a spelling of the plan", "/q?a=2&z=1", "/q?a=2&z=1", 9, 1, `denied it as http://a.test/q?z=1&a=2: "Disallow: /q?z=1&a=2" in line 3`, false},
 		{"and of a URL that was led back to", "/q?a=2&z=1", "/start", 9, 1, "denied it as", false},
+		{"more spellings than are asked for", "/five", "/start", 9, 1, "though more than 4 spellings of it were known, such as 1", false},
 		{"another spelling of the plan", "/q?a=3&z=1", "/q?a=3&z=1", 9, 1, "", false},
 		{"a spelling of a redirect", "/q?a=2&b&z=1", "/start", 11, 1, "denied it as http://a.test/q?z=1&a=2&b", true},
 		{"of one that came later", "/q?a=2&b&z=1", "/start", 9, 1, "", false},

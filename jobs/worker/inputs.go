@@ -29,6 +29,9 @@ func expect(b store.Bucket, in *stages.Input) store.Bucket {
 	}
 	for _, p := range in.Plan.Partitions {
 		add([]manifest.File{p.File})
+		if p.Spellings != nil {
+			add([]manifest.File{*p.Spellings})
+		}
 	}
 	if in.Plan.RefusedFile != nil {
 		add([]manifest.File{*in.Plan.RefusedFile})

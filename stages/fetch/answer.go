@@ -216,8 +216,14 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		v.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, failure{})
 	default:
+		known, err := c.planned.spelled.Of(target)
+		if err != nil {
+			t.Done(polite.Result{Class: polite.Success})
+			c.fail(err)
+			return
+		}
 		v.fetch.Redirects++
-		v.key, v.spelled, v.tries, v.retries = target, strings.Clone(spelled), 0, [retryClasses]int{}
+		v.key, v.spelled, v.known, v.tries, v.retries = target, strings.Clone(spelled), known, 0, [retryClasses]int{}
 		c.keep(v, time.Time{})
 		if target.Host == t.Host {
 			t.Done(polite.Result{Class: polite.Success, Again: &polite.Item{ID: v.row}})

@@ -141,7 +141,7 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := loadPlanned(ctx, x.env.Bucket, x.in.Plan.Partitions[0].File, x.env.Scratch)
+	p, err := loadPlanned(ctx, x.env.Bucket, &x.in.Plan.Partitions[0], x.env.Scratch)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -244,7 +244,12 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		} else {
 			why = failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
 		}
-		if !verdict.Allowed {
+		// Of too many spellings not all are known: such a URL is not planned either.
+		tooMany := v.known.Overflow() && c.reading == robots.Every
+		if tooMany && verdict.Allowed {
+			why = failed("redirect to a URL with too many spellings", "%s: %s", v.key.URL, v.known.TooMany())
+		}
+		if !verdict.Allowed || tooMany {
 			c.finish(v, schema.RobotsDenied, why)
 			return false
 		}

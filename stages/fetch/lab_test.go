@@ -115,6 +115,23 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
 }
 
+// setSpelled gives the plan known URLs that are not planned; planRows sorts them by host.
+func (l *lab) setSpelled(rows []schema.PlannedURL) {
+	l.t.Helper()
+	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		l.t.Fatal(err)
+	}
+	f, err := table.Finish(l.t.Context(), w, l.bucket, "spellings", layout.PlanSpellings("2026-11", 0, l.planID, 0))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.plan.Partitions[0].Spellings = &f
+}
+
 // run makes an attempt in a store, l.bucket if nil.
 func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifest.Result, error) {
 	l.t.Helper()

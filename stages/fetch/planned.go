@@ -29,6 +29,7 @@ type planned struct {
 	offsets []int64 // of each row's record; one more for the end
 	byURL   []urlRow
 	hosts   []hostRows
+	spelled *spelled // URLs that are not planned
 }
 
 // urlRow finds a row by the hash of its URL.
@@ -48,8 +49,9 @@ type rowRange struct {
 	band     polite.Band // of all its rows
 }
 
-// loadPlanned copies the rows of a partition file into the scratch directory.
-func loadPlanned(ctx context.Context, b store.Bucket, f manifest.File, scratch string) (*planned, error) {
+// loadPlanned copies the rows of a partition's files into the scratch directory.
+func loadPlanned(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scratch string) (*planned, error) {
+	f := &part.File
 	r, err := table.Open[schema.PlannedURL](ctx, b, f.Key)
 	if err != nil {
 		return nil, err
@@ -75,6 +77,9 @@ func loadPlanned(ctx context.Context, b store.Bucket, f manifest.File, scratch s
 	p.index()
 	if int64(p.Len()) != f.Rows {
 		return nil, errors.Join(fmt.Errorf("%q has %d rows, the plan says %d: %w", f.Key, p.Len(), f.Rows, table.ErrCorrupt), p.Close())
+	}
+	if p.spelled, err = loadSpelled(ctx, b, part.Spellings, scratch); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -158,9 +163,9 @@ func (p *planned) Has(url string) (bool, error) {
 	return false, nil
 }
 
-// Close removes the scratch file.
+// Close removes the scratch files.
 func (p *planned) Close() error {
-	return errors.Join(p.file.Close(), os.Remove(p.file.Name()))
+	return errors.Join(p.spelled.Close(), p.file.Close(), os.Remove(p.file.Name()))
 }
 
 // queue is a host's rows but those that are recorded already; a polite.Rows.

@@ -28,7 +28,7 @@ func (l *lab) crawlOf() *crawl {
 	l.t.Helper()
 	scratch := l.t.TempDir()
 	env := l.env(l.bucket, scratch)
-	p, err := loadPlanned(l.t.Context(), l.bucket, l.plan.Partitions[0].File, scratch)
+	p, err := loadPlanned(l.t.Context(), l.bucket, &l.plan.Partitions[0], scratch)
 	if err != nil {
 		l.t.Fatal(err)
 	}

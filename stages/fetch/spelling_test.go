@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
@@ -153,6 +156,127 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 		kept.Chain.Next = "::"
 		if err := c.resume(v, &kept); !errors.Is(err, manifest.ErrCorrupt) {
 			t.Errorf("a chain to nowhere: %v", err)
+		}
+	})
+}
+
+// knownRows are count URLs that are known by a spelling each, and one by five.
+func knownRows(t *testing.T, count int) []schema.PlannedURL {
+	t.Helper()
+	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}
+	for i := range count {
+		urls = append(urls, fmt.Sprintf("http://a.com/q?z=1&a=%03d", i))
+	}
+	rows := planRows(t, urls)
+	for i := range rows {
+		if rows[i].URL == "http://a.com/five" {
+			rows[i].Spellings = []string{"1", "2", "3", "4", "5"}
+		}
+	}
+	slices.SortFunc(rows, func(a, b schema.PlannedURL) int { return compareSpelled(&a, b.Host, b.URL) })
+	return rows
+}
+
+// TestARedirectToAKnownURLIsJudgedInItsSpellings has redirects lead to URLs that are not
+// planned in the round, of which earlier rounds know spellings.
+func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
+	for _, c := range []struct {
+		name, to string
+		old      bool // the plan has no such file
+		reading  robots.Reading
+		outcome  schema.Outcome
+		detail   string
+	}{
+		{"denied", "/q?a=002&z=1", false, robots.Every, schema.RobotsDenied, "http://a.com/q?z=1&a=002: Disallow: /q?z=1&a=002"},
+		{"allowed", "/q?a=003&z=1", false, robots.Every, schema.OK, ""},
+		{"too many", "/five", false, robots.Every, schema.RobotsDenied, "http://a.com/five: robots.txt would have to allow more than 4 spellings, such as 1"},
+		{"of another host", "http://www.a.com/q?a=2&z=1", false, robots.Every, schema.RobotsDenied, "http://www.a.com/q?z=1&a=2: Disallow: /q?z=1&a=2"},
+		{"a plan of an older version", "/q?a=002&z=1", true, robots.Every, schema.OK, ""},
+		{"a round of format 1", "/q?a=002&z=1", false, robots.Google, schema.OK, ""},
+		{"and too many", "/five", false, robots.Google, schema.OK, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+					switch r.URL.Path {
+					case "/robots.txt":
+						fmt.Fprint(w, "User-agent: *\nDisallow: /q?z=1&a=2\nDisallow: /q?z=1&a=002\n")
+					case "/":
+						w.Header().Set("Location", c.to)
+						w.WriteHeader(http.StatusFound)
+					default:
+						page(w, r)
+					}
+				}, "http://a.com/")
+				if !c.old {
+					l.setSpelled(knownRows(t, 5))
+				}
+				result, err := l.run(t.Context(), nil, &Input{Reading: c.reading})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := l.outcomes(result)["http://a.com/"]
+				if f.Outcome != c.outcome || f.ErrorDetail != c.detail {
+					t.Errorf("%s: %s, %q; want %s, %q", f.Outcome, f.Error, f.ErrorDetail, c.outcome, c.detail)
+				}
+			})
+		})
+	}
+}
+
+// TestAChainGoesOnWithKnownSpellings has the next attempt go on with a redirect to a
+// known URL.
+func TestAChainGoesOnWithKnownSpellings(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, nil, "http://a.com/")
+		l.setSpelled(knownRows(t, 3))
+		c := l.crawlOf()
+		v, err := c.visit(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := manifest.URLRetry{Chain: &manifest.Chain{Met: []manifest.Hop{{URL: v.planned.URL}}, Next: "http://a.com/q?%61=001&z=1", Fetch: v.fetch}}
+		if err := c.resume(v, &kept); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"http://a.com/q?z=1&a=001", "http://a.com/q?%61=001&z=1"}
+		if got := v.spellings(); !slices.Equal(got, want) {
+			t.Errorf("resumed with %q, want %q", got, want)
+		}
+	})
+}
+
+func TestSpellingsOfKnownURLsAreFound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, count := range []int{0, 1, spelledBlock - 2, spelledBlock - 1, 5*spelledBlock + 3} {
+			l := newLab(t, nil, "http://a.com/")
+			rows := knownRows(t, count)
+			l.setSpelled(rows)
+			s, err := loadSpelled(t.Context(), l.bucket, l.plan.Partitions[0].Spellings, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range rows {
+				key := urlkey.Key{Host: r.Host, URL: r.URL}
+				if got, err := s.Of(key); err != nil || !slices.Equal(got, r.Spellings) {
+					t.Errorf("%d rows: row %d has %q, %v; want %q", len(rows), i, got, err, r.Spellings)
+				}
+				for _, other := range []string{r.URL + "0", r.URL[:len(r.URL)-1]} {
+					key.URL = other
+					if got, err := s.Of(key); err != nil || got != nil {
+						t.Errorf("%d rows: %s has %q, %v", len(rows), other, got, err)
+					}
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			slices.Reverse(rows)
+			l.planID = "reversed"
+			l.setSpelled(rows)
+			if _, err := loadSpelled(t.Context(), l.bucket, l.plan.Partitions[0].Spellings, t.TempDir()); !errors.Is(err, table.ErrCorrupt) {
+				t.Errorf("rows that are not sorted: %v", err)
+			}
 		}
 	})
 }

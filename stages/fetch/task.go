@@ -76,15 +76,15 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 		env: env, in: in, cfg: cfg, holder: h, began: env.Clock.Now(), elapsed: time.Duration(h.doc.ElapsedMS) * time.Millisecond,
 		disk: newDisk(env.Scratch, &cfg),
 	}
-	if err := a.work(ctx, before, part.File, parser); err != nil {
+	if err := a.work(ctx, before, &part, parser); err != nil {
 		return nil, err
 	}
 	return h.result(in, part)
 }
 
 // work fetches the partition from where the checkpoint stands.
-func (a *attempt) work(ctx context.Context, before predecessor, rows manifest.File, parser Parser) error {
-	p, err := loadPlanned(ctx, a.env.Bucket, rows, a.env.Scratch)
+func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.PlanPartition, parser Parser) error {
+	p, err := loadPlanned(ctx, a.env.Bucket, part, a.env.Scratch)
 	if err != nil {
 		return a.handBack(ctx, before, err)
 	}

@@ -21,10 +21,11 @@ import (
 type visit struct {
 	row     int64
 	planned schema.PlannedURL
-	key     urlkey.Key     // of the URL to ask for next: the planned one, or a redirect's target
-	spelled string         // key, as the redirect to it spells it; "": as key does
-	met     []manifest.Hop // of the chain before it
-	cookies cookies        // that the chain set
+	key     urlkey.Key       // of the URL to ask for next: the planned one, or a redirect's target
+	spelled string           // key, as the redirect to it spells it; "": as key does
+	known   schema.Spellings // of key, where it is not planned
+	met     []manifest.Hop   // of the chain before it
+	cookies cookies          // that the chain set
 	retries [retryClasses]int
 	tries   int32         // requests sent for the URL in key
 	why     string        // what the next try waits for, for people
@@ -46,7 +47,7 @@ type visit struct {
 // spellings are the ways other than its canonical form in which its own domain or a
 // source names the URL to ask for next.
 func (v *visit) spellings() []string {
-	var all []string
+	all := []string(v.known)
 	if v.key.URL == v.planned.URL {
 		all = v.planned.Spellings
 	}
@@ -147,6 +148,9 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	key, spelled, err := c.canon.Spelled(r.Chain.Next, "")
 	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
 		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
+	}
+	if v.known, err = c.planned.spelled.Of(key); err != nil {
+		return err
 	}
 	v.key, v.spelled, v.met, v.tries, v.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
 	for i, h := range v.met {

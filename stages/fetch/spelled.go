@@ -1,0 +1,153 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// spelled holds the URLs of the partition's domains that are known by several spellings
+// and are not planned: a redirect may lead to one. They lie in a scratch file, by host
+// and URL; in memory are the places of each spelledBlock-th. A nil one holds none.
+type spelled struct {
+	file   *os.File
+	blocks []int64 // where each block of records begins; one more for the end
+}
+
+// spelledBlock is how many records are read to find one.
+const spelledBlock = 16
+
+// loadSpelled copies the spellings of a partition into the scratch directory; nil if
+// the plan has none.
+func loadSpelled(ctx context.Context, b store.Bucket, f *manifest.File, scratch string) (_ *spelled, err error) {
+	if f == nil {
+		return nil, nil
+	}
+	r, err := table.Open[schema.PlannedURL](ctx, b, f.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() //nolint:errcheck // read only
+	file, err := os.Create(filepath.Join(scratch, "spelled"))
+	if err != nil {
+		return nil, fmt.Errorf("create scratch file: %w", err)
+	}
+	s := &spelled{file: file}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	w := bufio.NewWriterSize(file, 256<<10)
+	var rows, off int64
+	var last schema.PlannedURL
+	var rec, head []byte
+	for row, err := range r.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if rows > 0 && compareSpelled(&last, row.Host, row.URL) >= 0 {
+			return nil, fmt.Errorf("row %d of %q is not sorted by host and URL: %w", rows, f.Key, table.ErrCorrupt)
+		}
+		if last = row; rows%spelledBlock == 0 {
+			s.blocks = append(s.blocks, off)
+		}
+		rec = appendPlanned(rec[:0], &row)
+		head = binary.AppendUvarint(head[:0], uint64(len(rec)))
+		for _, part := range [][]byte{head, rec} {
+			if _, err := w.Write(part); err != nil {
+				return nil, fmt.Errorf("write spellings to scratch: %w", err)
+			}
+		}
+		rows, off = rows+1, off+int64(len(head)+len(rec))
+	}
+	if err := w.Flush(); err != nil {
+		return nil, fmt.Errorf("write spellings to scratch: %w", err)
+	}
+	if rows != f.Rows {
+		return nil, fmt.Errorf("%q has %d rows, the plan says %d: %w", f.Key, rows, f.Rows, table.ErrCorrupt)
+	}
+	s.blocks = append(s.blocks, off)
+	return s, nil
+}
+
+func compareSpelled(r *schema.PlannedURL, host, url string) int {
+	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
+}
+
+// Of are the known spellings of a URL that is not planned. It may be called by several
+// goroutines at a time.
+func (s *spelled) Of(k urlkey.Key) (schema.Spellings, error) {
+	if s == nil || len(s.blocks) < 2 {
+		return nil, nil
+	}
+	var err error
+	after := sort.Search(len(s.blocks)-1, func(i int) bool { // the first block that begins behind it
+		first := 0
+		err = cmp.Or(err, s.read(i, func(r *schema.PlannedURL) bool {
+			first = compareSpelled(r, k.Host, k.URL)
+			return false
+		}))
+		return first > 0
+	})
+	var found schema.Spellings
+	if err == nil && after > 0 {
+		err = s.read(after-1, func(r *schema.PlannedURL) bool {
+			order := compareSpelled(r, k.Host, k.URL)
+			if order == 0 {
+				found = r.Spellings
+			}
+			return order < 0
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read spellings from scratch: %w", err)
+	}
+	return found, nil
+}
+
+// read visits the records of a block as long as visit wants more.
+func (s *spelled) read(block int, visit func(*schema.PlannedURL) bool) error {
+	buf := make([]byte, s.blocks[block+1]-s.blocks[block])
+	if _, err := s.file.ReadAt(buf, s.blocks[block]); err != nil {
+		return err
+	}
+	for in := bytes.NewReader(buf); in.Len() > 0; {
+		n, err := binary.ReadUvarint(in)
+		if err != nil || n > uint64(in.Len()) {
+			return errScratch
+		}
+		rec := make([]byte, n)
+		if _, err := io.ReadFull(in, rec); err != nil {
+			return err
+		}
+		row, err := decodePlanned(rec)
+		if err != nil || !visit(&row) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close removes the scratch file.
+func (s *spelled) Close() error {
+	if s == nil {
+		return nil
+	}
+	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+}
