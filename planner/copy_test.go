@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -19,7 +20,8 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 	b := bucket(t)
 	cfg := Default()
 	cfg.PartitionURLs = 2
-	from, rows, refused := stored(t, b, plan(t, cfg, lines("http://a.test/1", "http://b.test/1", "http://c.test/1", "no url", "http://a.test/2")))
+	from, rows, refused := stored(t, b, plan(t, cfg, lines("http://a.test/1", "http://b.test/1", "http://c.test/1", "no url", "http://a.test/2"),
+		known(source.Entry{URL: "http://a.test/3", Spellings: []string{"http://a.test/%33"}})))
 	m, err := Copy(context.Background(), b, from, "2026-11r1", "another")
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +40,25 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 		if diff := cmp.Diff(rows[n], got); err != nil || diff != "" {
 			t.Errorf("partition %d: %v\n%s", n, err, diff)
 		}
+	}
+	spelled := func(m *manifest.Plan) (rows []schema.PlannedURL) {
+		for n, part := range m.Partitions {
+			if part.Spellings == nil {
+				continue
+			}
+			if part.Spellings.Key != layout.PlanSpellings(m.Crawl, 0, m.ID, n) {
+				t.Errorf("the spellings of partition %d are %+v", n, part.Spellings)
+			}
+			got, err := table.Collect(table.Concat[schema.PlannedURL](t.Context(), b, []string{part.Spellings.Key}))
+			if err != nil {
+				t.Error(err)
+			}
+			rows = append(rows, got...)
+		}
+		return rows
+	}
+	if of, as := spelled(from), spelled(m); len(of) != 1 || cmp.Diff(of, as) != "" {
+		t.Errorf("spellings of %+v are copied as %+v", of, as)
 	}
 	got, err := table.Collect(table.Concat[schema.Refused](context.Background(), b, []string{m.RefusedFile.Key}))
 	if diff := cmp.Diff(refused, got); err != nil || diff != "" {

@@ -1,7 +1,8 @@
 // Package planner shards the URLs of a round into partitions.
 //
 // In: sources (package source), the config, the time. Out: a plan: Parquet files
-// with the URLs of each partition, the list of what was refused, and plan.json.
+// with the URLs of each partition, files with the spellings of other known URLs of their
+// domains, the list of what was refused, and plan.json.
 //
 // The life of an entry in here:
 //

@@ -6,7 +6,8 @@ import (
 )
 
 // PlannedURL is a row of a partition file of a plan: sorted by host, then
-// priority (highest first), then URL.
+// priority (highest first), then URL. A partition's spellings file has rows of known URLs
+// that are not planned, with at most five spellings and without priority and content.
 type PlannedURL struct {
 	URL           string `parquet:"url,delta" doc:"canonical URL"`
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`

@@ -15,9 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
@@ -211,4 +216,57 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSpellingsOfRedirectsTargetsAreReadFromThePlan gives a plan URLs that are known and not
+// planned. Those that redirects led to count, whether they were requested or denied.
+func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
+	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", spelledRules)}})
+	yes := true
+	requests := tableOf(t, j.Bucket, "requests.parquet", []schema.Request{
+		{URL: originURL + "/start", PlannedURL: originURL + "/start"}, {URL: originURL + "/q?a=2&z=1", PlannedURL: originURL + "/start"},
+	})
+	fetches := tableOf(t, j.Bucket, "fetches.parquet", []schema.Fetch{
+		{URL: originURL + "/denied", Outcome: schema.RobotsDenied, RobotsAllowed: &yes, Error: "redirect to a URL that robots.txt denies", ErrorDetail: originURL + "/q?z=1&a=5: Disallow: /q?z"},
+	})
+	j.round.plan = &manifest.Plan{Partitions: []manifest.PlanPartition{{
+		File: manifest.File{Key: tableOf(t, j.Bucket, "plan.parquet", []schema.PlannedURL{{URL: originURL + "/start"}, {URL: originURL + "/denied"}})},
+		Spellings: &manifest.File{Key: tableOf(t, j.Bucket, "spellings.parquet", []schema.PlannedURL{
+			{URL: originURL + "/q?a=2&z=1", Spellings: []string{originURL + "/q?z=1&a=2"}}, {URL: originURL + "/q?a=3&z=1", Spellings: []string{originURL + "/q?z=1&a=3"}},
+			{URL: originURL + "/q?a=5&z=1", Spellings: []string{originURL + "/q?z=1&a=5"}},
+		})},
+	}}}
+	j.round.results = map[stages.Stage][]*manifest.Result{stages.Fetch: {nil}, stages.Merge: {nil}, stages.Publish: {nil}}
+	var err error
+	if j.spellings, err = j.loadSpellings(t.Context(), j.round, 0, []string{requests}, []string{fetches}, j.files.canon); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=5&z=1": {originURL + "/q?z=1&a=5"}}
+	if diff := cmp.Diff(want, j.spellings.planned); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	q := asked{URL: originURL + "/q?a=2&z=1", PlannedURL: originURL + "/start", Epoch: 1, Start: 9, DelayMS: 2000, Digest: warc.DigestOf([]byte(spelledRules)).Value()}
+	j.names(&q)
+	if _, err := j.request(t.Context(), &q); err != nil {
+		t.Fatal(err)
+	}
+	if found := j.summary().Violations; len(found) != 1 || !strings.Contains(found[0].Problem, "denied it as "+originURL+"/q?z=1&a=2") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// tableOf stores a table and gives its key.
+func tableOf[T any](t *testing.T, b store.Bucket, key string, rows []T) string {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "t.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Finish(t.Context(), w, b, "t", key); err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

@@ -20,7 +20,7 @@ const FrontierName = "frontier"
 // Frontier is what the sealed rounds, oldest first, know: the newest state of each
 // URL. It yields, in order of SURT and URL, those that are due at now, those that the
 // crawl has planned before, whose budget is spent, and those with spellings, which a
-// list may name too. No entry is no error.
+// list may name or a redirect lead to. No entry is no error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }

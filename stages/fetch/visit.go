@@ -45,7 +45,8 @@ type visit struct {
 }
 
 // spellings are the ways other than its canonical form in which its own domain or a
-// source names the URL to ask for next.
+// source names the URL to ask for next: as the plan knows them, be the URL planned or
+// not, and as the redirect to it has it.
 func (v *visit) spellings() []string {
 	all := []string(v.known)
 	if v.key.URL == v.planned.URL {
