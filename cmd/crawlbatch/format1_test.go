@@ -103,6 +103,9 @@ func TestRebuildGivesPartsOfFormat1TheirOldBytes(t *testing.T) {
 
 // The old version froze the stage merge and did two of its three tasks.
 func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	dir := format1Store(t)
 	want := format1Merge(t, dir)
 	round := filepath.Join(dir, "crawl=2026-10/round=0")

@@ -19,6 +19,9 @@ import (
 // file that is wrong changes nothing; one that stops a host and hurries the other is
 // obeyed within seconds.
 func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	cfg := simweb.Default()
 	cfg.Hosts, cfg.PagesPerHost, cfg.FaultShare, cfg.SeedShare, cfg.Robots = 2, 150, 0, 1, false
 	web, err := simweb.New(cfg)

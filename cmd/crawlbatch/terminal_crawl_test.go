@@ -180,6 +180,9 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 }
 
 func TestOtherLongCommandsOnATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, width := range widths() {
 		w := newSmallWeb(t, 2, 4, 50*time.Millisecond)
 		for _, c := range []struct {

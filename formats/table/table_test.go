@@ -96,6 +96,9 @@ func TestEveryColumnTypeComesBackAsItWasWritten(t *testing.T) {
 }
 
 func TestManyRowsAcrossRowGroupsComeBackInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	s := newStore(t)
 	want := captures(4_000)
 	for name, opts := range map[string][]table.WriterOption{

@@ -235,6 +235,9 @@ func (l *lab) requested() map[string]float64 {
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	l := newLab(t, nil)
 	for _, task := range append(l.tasks(stages.Fetch), l.tasks(stages.Merge)...) {
 		if err := l.runner.Run(t.Context(), task); err != nil {

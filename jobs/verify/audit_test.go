@@ -241,6 +241,9 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 }
 
 func TestLaterPolitenessMayAllowMoreInFlight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	d := copyCrawl(t)
 	change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 		i := second(d, rows, func(_, _ *schema.Request) bool { return true })
@@ -302,6 +305,9 @@ func TestAStoreThatIsAwayIsNoViolation(t *testing.T) {
 }
 
 func TestTheListOfViolationsIsBoundedAndTheRestCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	d := copyCrawl(t)
 	change(d, part(stages.FileFetches), func([]schema.Fetch) []schema.Fetch { return nil })
 	r := d.audit()

@@ -15,6 +15,9 @@ import (
 // TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed crawls a web by its areas, frames
 // and redirects alone.
 func TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter, w.Faults = 6, 40, 20*time.Millisecond, 0, simweb.Quick
 	l := newSimwebLab(t, w, func(c *config.Config) {

@@ -38,6 +38,9 @@ func (d *damaged) keys() []string {
 }
 
 func TestLostPartsAreRebuilt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
