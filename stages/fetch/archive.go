@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *paylo
 	}
 	entry := &warc.Capture{
 		SURT: cp.SURT, Date: s.at, URL: cp.URL, MIME: cp.MimeType, Detected: cp.MimeDetected, Status: x.Status,
-		Digest: warc.Digest(x.PayloadDigest), Revisit: earlier != nil, Extent: at, Charset: cp.Charset, Languages: cp.Languages,
+		Digest: cmp.Or(response.PayloadDigest, warc.Digest(x.PayloadDigest)), Revisit: earlier != nil, Extent: at, Charset: cp.Charset, Languages: cp.Languages,
 		Redirect: cp.FetchRedirect, Truncated: warc.Truncation(cp.Truncated),
 	}
 	if err := c.sink.archive(buf.Bytes(), 2, entry); err != nil {
