@@ -266,6 +266,11 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 		if err := obj.Close(); err != nil {
 			l.t.Error(err)
 		}
+		index, _, err := l.bucket.Get(l.t.Context(), layout.CDXJ(c.WARCFilename), 1<<20)
+		if at := strings.Index(string(index), fmt.Sprintf(`"offset":"%d"`, c.WARCRecordOffset)); err != nil || at < 0 ||
+			!strings.Contains(string(index[strings.LastIndexByte(string(index[:at]), '\n')+1:at]), c.ContentDigest) {
+			l.t.Errorf("the index of %s has no line of %s with digest %s (%v)", c.WARCFilename, c.URL, c.ContentDigest, err)
+		}
 		n++
 	}
 	if int64(n) != r.Count("captures") || n == 0 {
