@@ -27,7 +27,7 @@ image: ## build the container image bin/crawlbatch-image.tar, no Docker needed (
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
 
-test: ## run the unit tests with the race detector (4 minutes)
+test: ## run the unit tests with the race detector
 	$(GO) test -race -short -timeout 20m ./...
 
 test-crawl: ## run all of them without it: whole crawls and what else takes long, too

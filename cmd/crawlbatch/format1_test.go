@@ -85,6 +85,9 @@ func format1Result(t *testing.T, dir string, stage stages.Stage, partition int) 
 }
 
 func TestRebuildGivesPartsOfFormat1TheirOldBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	dir := format1Store(t)
 	told := crawlbatch(t, "retry", "--month", "2026-10", "--rebuild", "--store", dir)
 	if !strings.Contains(told, "tables/captures/") || !strings.Contains(told, "tables/pages/") {

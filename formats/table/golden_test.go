@@ -96,6 +96,9 @@ func fill(v reflect.Value, column string, i int) {
 }
 
 func TestFormat1HasTheBytesThatItHadBeforeFormat2Came(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, f := range files {
 		opts := []table.WriterOption{table.Format(1)}
 		if f.fast {
@@ -108,6 +111,9 @@ func TestFormat1HasTheBytesThatItHadBeforeFormat2Came(t *testing.T) {
 }
 
 func TestFormat2HasTheEncodingsThatEveryReaderHas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, f := range files {
 		if f.name == "edges" {
 			continue // a working file in every format

@@ -502,6 +502,9 @@ func distance(a, b schema.Page) int {
 }
 
 func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	kinds := map[schema.DuplicateKind]int{}
 	for seed := range uint64(40) {
 		cfg := Config{MaxDistance: int(seed % 5), MinWords: 50}

@@ -197,6 +197,9 @@ func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 // What kills is asked for once by each attempt: with the request, the process has
 // had its last word to the store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, killer := range []string{"http://a.com/kill", "http://kill.com/robots.txt"} {
 		t.Run(killer, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,12 +94,12 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 		for i := range crowd {
 			l.web.shares[fmt.Sprintf("h%02d.com", i)] = "crowd.com"
 		}
-		dials := 0
+		var dials atomic.Int64
 		l.tune = func(c *wire.Config) {
 			l.web.tune(c)
 			dial := c.Dial
 			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
-				dials++
+				dials.Add(1)
 				return dial(ctx, a)
 			}
 		}
@@ -129,8 +130,8 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 				t.Errorf("the address is asked after %v", gap)
 			}
 		}
-		if dials > len(alone)+len(shared) {
-			t.Errorf("%d connections for %d requests", dials, len(alone)+len(shared))
+		if int(dials.Load()) > len(alone)+len(shared) {
+			t.Errorf("%d connections for %d requests", dials.Load(), len(alone)+len(shared))
 		}
 	})
 }

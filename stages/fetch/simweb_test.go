@@ -18,6 +18,9 @@ import (
 // TestASyntheticWebIsFetchedAsItsTruthSays crawls a web with every fault of the
 // table in virtual time, and compares with what its generator foretells.
 func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	bubble(t, func(t *testing.T) {
 		cfg := simweb.Default()
 		cfg.Hosts, cfg.PagesPerHost, cfg.FaultShare, cfg.SeedShare = 16, 40, 0.3, 1

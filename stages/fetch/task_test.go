@@ -349,6 +349,9 @@ func (d dying) Swap(ctx context.Context, key string, body []byte, old store.Vers
 func (d dying) Unwrap() store.Bucket { return d.Bucket }
 
 func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, after := range []time.Duration{500 * time.Millisecond, 21 * time.Second, 33 * time.Second, 47 * time.Second} {
 		bubble(t, func(t *testing.T) {
 			l := newLab(t, noRobots(page), append(urls("a.com", 30), urls("b.org", 30)...)...)
