@@ -334,6 +334,9 @@ func (f *forgetful) Create(ctx context.Context, key string, body io.ReaderAt, si
 }
 
 func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	var disk *forgetful
 	l := newLab(t, func(b store.Bucket) store.Bucket { disk = &forgetful{Bucket: b}; return disk })
 	first := l.tasks(stages.Fetch)[0]

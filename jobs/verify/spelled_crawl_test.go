@@ -40,6 +40,9 @@ var spelledWeb = map[string]string{
 // spelling denies the page in the next, where only its canonical form is linked to, and
 // in the one after that, where a redirect leads to it.
 func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	var mu sync.Mutex
 	var asked []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -122,6 +122,9 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 // spellings, which come from the list, from redirects and from links: as format 1 did and
 // as is done now. Then it audits the one as if it were the other.
 func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	const file = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\nDisallow: /star-%2A.html\n"
 	site := func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -42,6 +42,9 @@ func (w *web) askedRobots() map[string]int {
 }
 
 func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	round0 := []string{"http://a.com/1", "http://none.com/1", "http://broken.com/1", "http://moved.com/1", "http://gone.com/1"}
 	round1 := []string{"http://a.com/2", "http://a.com/private", "http://none.com/2", "http://broken.com/2", "http://moved.com/private", "http://moved.com/2", "http://new.com/2"}
 	for _, c := range []struct {

@@ -105,6 +105,9 @@ var lexerCases = []string{
 }
 
 func TestLexerFindsWhatXNetHTMLFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
 	for _, in := range lexerCases {
 		if d := cmp.Diff(theirs([]byte(in)), lexed([]byte(in))); d != "" {
 			t.Errorf("%q (-x/net/html +lexer):\n%s", in, d)
