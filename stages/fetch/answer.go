@@ -216,7 +216,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		v.fetch.RedirectTarget = target.URL
 		end(schema.Redirected, failure{})
 	default:
-		known, err := c.planned.spelled.Of(target)
+		known, err := c.planned.Spellings(target)
 		if err != nil {
 			t.Done(polite.Result{Class: polite.Success})
 			c.fail(err)

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 )
 
 // bench is a partition of many URLs in a directory store.
@@ -141,7 +142,7 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := loadPlanned(ctx, x.env.Bucket, &x.in.Plan.Partitions[0], x.env.Scratch)
+	p, err := partition.Load(ctx, x.env.Bucket, &x.in.Plan.Partitions[0], x.env.Scratch)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -40,7 +41,7 @@ type crawl struct {
 	log      *slog.Logger
 	progress stages.Progress
 	parser   Parser
-	planned  *planned
+	planned  *partition.Index
 	sink     sink
 	client   *wire.Client
 	canon    *urlkey.Canonicalizer
@@ -77,7 +78,7 @@ type crawl struct {
 }
 
 // newCrawl makes a crawl of planned rows. mayWrite and admit allow everything.
-func newCrawl(env *stages.Env, cfg Config, parser Parser, p *planned, out sink) (*crawl, error) {
+func newCrawl(env *stages.Env, cfg Config, parser Parser, p *partition.Index, out sink) (*crawl, error) {
 	canon, err := urlkey.New(cfg.StripParams)
 	if err != nil {
 		return nil, err

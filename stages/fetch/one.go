@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
@@ -74,7 +75,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 	if spelled != "" {
 		row.Spellings = []string{spelled}
 	}
-	p, err := onePlanned(env.Scratch, &row)
+	p, err := partition.One(env.Scratch, &row)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL
 		return nil, err
 	}
 	defer c.close()
-	if err := c.sched.Add(key.Host, newQueue(p.hosts[0].ranges, nil)); err != nil {
+	if err := c.sched.Add(key.Host, p.Hosts()[0].Queue(nil)); err != nil {
 		return nil, err
 	}
 	defer told.watch(c)()

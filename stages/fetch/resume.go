@@ -45,9 +45,9 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 			suspects = append(suspects, k.Row)
 		}
 	}
-	for _, h := range c.planned.hosts {
-		if q := newQueue(h.ranges, begun); q.Len() > 0 {
-			if err := c.sched.Add(h.host, q); err != nil {
+	for _, h := range c.planned.Hosts() {
+		if q := h.Queue(begun); q.Len() > 0 {
+			if err := c.sched.Add(h.Name, q); err != nil {
 				return err
 			}
 		}
@@ -65,8 +65,8 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	if first && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
-		for _, h := range c.planned.hosts {
-			planned[h.host] = true
+		for _, h := range c.planned.Hosts() {
+			planned[h.Name] = true
 		}
 		a.takeHosts(planned)
 		if err := a.takeRobots(ctx, planned); err != nil {

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 )
 
 // What a successor takes over, and how it begins.
@@ -28,7 +29,7 @@ func (l *lab) crawlOf() *crawl {
 	l.t.Helper()
 	scratch := l.t.TempDir()
 	env := l.env(l.bucket, scratch)
-	p, err := loadPlanned(l.t.Context(), l.bucket, &l.plan.Partitions[0], scratch)
+	p, err := partition.Load(l.t.Context(), l.bucket, &l.plan.Partitions[0], scratch)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	lru "container/list"
+	"errors"
 	"fmt"
 	"os"
 
@@ -31,6 +32,8 @@ type rulebookPage struct {
 	offset int64 // in the scratch file
 	length int   // there; 0: not written yet
 }
+
+var errRulebook = errors.New("a scratch file is damaged")
 
 // put takes the rules that an origin has got.
 func (b *rulebook) put(o *origin) error {
@@ -66,7 +69,7 @@ func (b *rulebook) rules(o *origin) (*inForce, error) {
 	}
 	rules := new(robots.Group)
 	if err := rules.UnmarshalBinary(b.buf); err != nil {
-		return nil, fmt.Errorf("read rules of robots.txt from scratch: %w: %w", errScratch, err)
+		return nil, fmt.Errorf("read rules of robots.txt from scratch: %w: %w", errRulebook, err)
 	}
 	known := *o.known // what was given out stays as it is
 	known.rules = rules

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,8 +11,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
@@ -173,7 +172,9 @@ func knownRows(t *testing.T, count int) []schema.PlannedURL {
 			rows[i].Spellings = []string{"1", "2", "3", "4", "5"}
 		}
 	}
-	slices.SortFunc(rows, func(a, b schema.PlannedURL) int { return compareSpelled(&a, b.Host, b.URL) })
+	slices.SortFunc(rows, func(a, b schema.PlannedURL) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.URL, b.URL))
+	})
 	return rows
 }
 
@@ -242,41 +243,6 @@ func TestAChainGoesOnWithKnownSpellings(t *testing.T) {
 		want := []string{"http://a.com/q?z=1&a=001", "http://a.com/q?%61=001&z=1"}
 		if got := v.spellings(); !slices.Equal(got, want) {
 			t.Errorf("resumed with %q, want %q", got, want)
-		}
-	})
-}
-
-func TestSpellingsOfKnownURLsAreFound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		for _, count := range []int{0, 1, spelledBlock - 2, spelledBlock - 1, 5*spelledBlock + 3} {
-			l := newLab(t, nil, "http://a.com/")
-			rows := knownRows(t, count)
-			l.setSpelled(rows)
-			s, err := loadSpelled(t.Context(), l.bucket, l.plan.Partitions[0].Spellings, t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, r := range rows {
-				key := urlkey.Key{Host: r.Host, URL: r.URL}
-				if got, err := s.Of(key); err != nil || !slices.Equal(got, r.Spellings) {
-					t.Errorf("%d rows: row %d has %q, %v; want %q", len(rows), i, got, err, r.Spellings)
-				}
-				for _, other := range []string{r.URL + "0", r.URL[:len(r.URL)-1]} {
-					key.URL = other
-					if got, err := s.Of(key); err != nil || got != nil {
-						t.Errorf("%d rows: %s has %q, %v", len(rows), other, got, err)
-					}
-				}
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			slices.Reverse(rows)
-			l.planID = "reversed"
-			l.setSpelled(rows)
-			if _, err := loadSpelled(t.Context(), l.bucket, l.plan.Partitions[0].Spellings, t.TempDir()); !errors.Is(err, table.ErrCorrupt) {
-				t.Errorf("rows that are not sorted: %v", err)
-			}
 		}
 	})
 }

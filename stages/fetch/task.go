@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
@@ -84,7 +85,7 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 
 // work fetches the partition from where the checkpoint stands.
 func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.PlanPartition, parser Parser) error {
-	p, err := loadPlanned(ctx, a.env.Bucket, part, a.env.Scratch)
+	p, err := partition.Load(ctx, a.env.Bucket, part, a.env.Scratch)
 	if err != nil {
 		return a.handBack(ctx, before, err)
 	}

@@ -625,24 +625,6 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 	})
 }
 
-func TestPlannedRowsSurviveScratch(t *testing.T) {
-	want := schema.PlannedURL{URL: "u", SURT: "s", Host: "h", Domain: "d", Priority: -7, Depth: 3, ContentDigest: "c", ETag: `"é"`, LastModified: "", Fetches: 9,
-		ContentAt: -1, WARCFilename: "w", WARCRecordOff: 1 << 30, WARCRecordLen: 2, Spellings: []string{"é", ""}}
-	b := appendPlanned(nil, &want)
-	got, err := decodePlanned(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	for i := range b {
-		if _, err := decodePlanned(b[:i]); err == nil {
-			t.Errorf("%d of %d bytes were taken", i, len(b))
-		}
-	}
-}
-
 // TestARequestIsNotWrittenTwiceInARow: a kept connection that the server has closed
 // takes the request down with it; the next writing waits for the host's delay.
 func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {

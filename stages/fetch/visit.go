@@ -150,7 +150,7 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
 		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
-	if v.known, err = c.planned.spelled.Of(key); err != nil {
+	if v.known, err = c.planned.Spellings(key); err != nil {
 		return err
 	}
 	v.key, v.spelled, v.met, v.tries, v.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch

@@ -1,4 +1,4 @@
-package fetch
+package partition
 
 import (
 	"bufio"
@@ -21,20 +21,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// spelled holds the URLs of the partition's domains that are known by several spellings
-// and are not planned: a redirect may lead to one. They lie in a scratch file, by host
-// and URL; in memory are the places of each spelledBlock-th. A nil one holds none.
-type spelled struct {
+// spellings holds URLs of the partition's domains that are not planned but are known in
+// several spellings: a redirect may lead to one. The scratch file is sorted by host and
+// URL; memory holds the offset of every spellingsBlock-th record. A nil value is empty.
+type spellings struct {
 	file   *os.File
 	blocks []int64 // where each block of records begins; one more for the end
 }
 
-// spelledBlock is how many records are read to find one.
-const spelledBlock = 16
+// spellingsBlock is how many records are read to find one.
+const spellingsBlock = 16
 
-// loadSpelled copies the spellings of a partition into the scratch directory; nil if
+// loadSpellings copies the spellings of a partition into the scratch directory; nil if
 // the plan has none.
-func loadSpelled(ctx context.Context, b store.Bucket, f *manifest.File, scratch string) (_ *spelled, err error) {
+func loadSpellings(ctx context.Context, b store.Bucket, f *manifest.File, scratch string) (_ *spellings, err error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func loadSpelled(ctx context.Context, b store.Bucket, f *manifest.File, scratch 
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
-	s := &spelled{file: file}
+	s := &spellings{file: file}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -61,10 +61,10 @@ func loadSpelled(ctx context.Context, b store.Bucket, f *manifest.File, scratch 
 		if err != nil {
 			return nil, err
 		}
-		if rows > 0 && compareSpelled(&last, row.Host, row.URL) >= 0 {
+		if rows > 0 && compareSpellings(&last, row.Host, row.URL) >= 0 {
 			return nil, fmt.Errorf("row %d of %q is not sorted by host and URL: %w", rows, f.Key, table.ErrCorrupt)
 		}
-		if last = row; rows%spelledBlock == 0 {
+		if last = row; rows%spellingsBlock == 0 {
 			s.blocks = append(s.blocks, off)
 		}
 		rec = appendPlanned(rec[:0], &row)
@@ -86,13 +86,12 @@ func loadSpelled(ctx context.Context, b store.Bucket, f *manifest.File, scratch 
 	return s, nil
 }
 
-func compareSpelled(r *schema.PlannedURL, host, url string) int {
+func compareSpellings(r *schema.PlannedURL, host, url string) int {
 	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
 }
 
-// Of are the known spellings of a URL that is not planned. It may be called by several
-// goroutines at a time.
-func (s *spelled) Of(k urlkey.Key) (schema.Spellings, error) {
+// of gives the known spellings of a URL that is not planned.
+func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	if s == nil || len(s.blocks) < 2 {
 		return nil, nil
 	}
@@ -100,7 +99,7 @@ func (s *spelled) Of(k urlkey.Key) (schema.Spellings, error) {
 	after := sort.Search(len(s.blocks)-1, func(i int) bool { // the first block that begins behind it
 		first := 0
 		err = cmp.Or(err, s.read(i, func(r *schema.PlannedURL) bool {
-			first = compareSpelled(r, k.Host, k.URL)
+			first = compareSpellings(r, k.Host, k.URL)
 			return false
 		}))
 		return first > 0
@@ -108,7 +107,7 @@ func (s *spelled) Of(k urlkey.Key) (schema.Spellings, error) {
 	var found schema.Spellings
 	if err == nil && after > 0 {
 		err = s.read(after-1, func(r *schema.PlannedURL) bool {
-			order := compareSpelled(r, k.Host, k.URL)
+			order := compareSpellings(r, k.Host, k.URL)
 			if order == 0 {
 				found = r.Spellings
 			}
@@ -121,8 +120,8 @@ func (s *spelled) Of(k urlkey.Key) (schema.Spellings, error) {
 	return found, nil
 }
 
-// read visits the records of a block as long as visit wants more.
-func (s *spelled) read(block int, visit func(*schema.PlannedURL) bool) error {
+// read calls visit for the records of a block until it returns false.
+func (s *spellings) read(block int, visit func(*schema.PlannedURL) bool) error {
 	buf := make([]byte, s.blocks[block+1]-s.blocks[block])
 	if _, err := s.file.ReadAt(buf, s.blocks[block]); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (s *spelled) read(block int, visit func(*schema.PlannedURL) bool) error {
 }
 
 // Close removes the scratch file.
-func (s *spelled) Close() error {
+func (s *spellings) Close() error {
 	if s == nil {
 		return nil
 	}

@@ -1,0 +1,180 @@
+// Package partition is the index of the planned URLs that one fetch task has.
+//
+// In: the plan's files of the partition. Out: rows by number, by URL and by host, and
+// the known spellings of URLs that are not planned. Rows lie in scratch files; memory
+// takes about 24 bytes a URL. It imports formats packages and polite (bands).
+package partition
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+)
+
+// Index finds the planned URLs of a partition by row, by URL and by host. Its methods
+// may be called by several goroutines at a time.
+type Index struct {
+	file      *os.File // a record for each row
+	offsets   []int64  // of each row's record; one more for the end
+	byURL     []urlRow // sorted by hash
+	hosts     []Host
+	spellings *spellings // of URLs that are not planned
+}
+
+// urlRow finds a row by the hash of its URL.
+type urlRow struct {
+	hash uint64
+	row  int32
+}
+
+// Host has the planned rows of one host, in their planned order.
+type Host struct {
+	Name   string
+	ranges []rowRange
+}
+
+type rowRange struct {
+	from, to int32
+	band     polite.Band // of all its rows
+}
+
+// Load copies the rows of a partition's files into the scratch directory and indexes
+// them. Close the index.
+func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scratch string) (*Index, error) {
+	f := &part.File
+	r, err := table.Open[schema.PlannedURL](ctx, b, f.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() //nolint:errcheck // read only
+	p, err := newIndex(scratch)
+	if err != nil {
+		return nil, err
+	}
+	w := bufio.NewWriterSize(p.file, 1<<20)
+	place := map[string]int{}
+	for row, err := range r.All(ctx) {
+		if err == nil {
+			err = p.add(w, place, &row)
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return nil, errors.Join(fmt.Errorf("write planned rows to scratch: %w", err), p.Close())
+	}
+	p.sort()
+	if int64(p.Len()) != f.Rows {
+		return nil, errors.Join(fmt.Errorf("%q has %d rows, the plan says %d: %w", f.Key, p.Len(), f.Rows, table.ErrCorrupt), p.Close())
+	}
+	if p.spellings, err = loadSpellings(ctx, b, part.Spellings, scratch); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func newIndex(scratch string) (*Index, error) {
+	f, err := os.Create(filepath.Join(scratch, "planned"))
+	if err != nil {
+		return nil, fmt.Errorf("create scratch file: %w", err)
+	}
+	return &Index{file: f, offsets: []int64{0}}, nil
+}
+
+// One makes the index of a partition of one URL. Close it.
+func One(scratch string, row *schema.PlannedURL) (*Index, error) {
+	p, err := newIndex(scratch)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.add(p.file, map[string]int{}, row); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.sort()
+	return p, nil
+}
+
+func (p *Index) add(w io.Writer, place map[string]int, row *schema.PlannedURL) error {
+	rec := appendPlanned(nil, row)
+	if _, err := w.Write(rec); err != nil {
+		return fmt.Errorf("write planned rows to scratch: %w", err)
+	}
+	n := int32(p.Len())
+	p.offsets = append(p.offsets, p.offsets[n]+int64(len(rec)))
+	p.byURL = append(p.byURL, urlRow{xxh3.HashString(row.URL), n})
+	i, ok := place[row.Host]
+	if !ok {
+		i = len(p.hosts)
+		place[row.Host] = i
+		p.hosts = append(p.hosts, Host{Name: row.Host})
+	}
+	h := &p.hosts[i]
+	band := polite.BandOf(row.Priority)
+	if k := len(h.ranges) - 1; k >= 0 && h.ranges[k].to == n && h.ranges[k].band == band {
+		h.ranges[k].to++
+	} else {
+		h.ranges = append(h.ranges, rowRange{n, n + 1, band})
+	}
+	return nil
+}
+
+func (p *Index) sort() {
+	slices.SortFunc(p.byURL, func(a, b urlRow) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row))
+	})
+}
+
+// Len is the number of rows.
+func (p *Index) Len() int { return len(p.offsets) - 1 }
+
+// Row reads a row.
+func (p *Index) Row(n int64) (schema.PlannedURL, error) {
+	rec := make([]byte, p.offsets[n+1]-p.offsets[n])
+	if _, err := p.file.ReadAt(rec, p.offsets[n]); err != nil {
+		return schema.PlannedURL{}, fmt.Errorf("read planned row %d from scratch: %w", n, err)
+	}
+	return decodePlanned(rec)
+}
+
+// Has reports whether a URL is planned in this partition.
+func (p *Index) Has(url string) (bool, error) {
+	hash := xxh3.HashString(url)
+	i, _ := slices.BinarySearchFunc(p.byURL, hash, func(e urlRow, h uint64) int { return cmp.Compare(e.hash, h) })
+	for ; i < len(p.byURL) && p.byURL[i].hash == hash; i++ {
+		row, err := p.Row(int64(p.byURL[i].row))
+		if err != nil {
+			return false, err
+		}
+		if row.URL == url {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Hosts are the hosts that have planned URLs, in the order of their first rows.
+func (p *Index) Hosts() []Host { return p.hosts }
+
+// Spellings are the known spellings of a URL that is not planned.
+func (p *Index) Spellings(k urlkey.Key) (schema.Spellings, error) { return p.spellings.of(k) }
+
+// Close removes the scratch files.
+func (p *Index) Close() error {
+	return errors.Join(p.spellings.Close(), p.file.Close(), os.Remove(p.file.Name()))
+}

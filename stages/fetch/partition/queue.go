@@ -1,0 +1,61 @@
+package partition
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+)
+
+// Queue hands out a host's rows that have no outcome yet. It implements polite.Rows.
+type Queue struct {
+	ranges   []rowRange
+	recorded *roaring.Bitmap
+	left     int
+}
+
+// Queue makes a queue of the rows that recorded lacks; nil recorded lacks all. The
+// bitmap must not change any more.
+func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
+	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
+	for _, r := range h.ranges {
+		q.left += int(r.to - r.from)
+		if recorded != nil {
+			q.left -= int(recorded.CardinalityInRange(uint64(r.from), uint64(r.to)))
+		}
+	}
+	return q
+}
+
+// Len is how many rows are left.
+func (q *Queue) Len() int { return q.left }
+
+// Band is the band of the row that Pop gives next.
+func (q *Queue) Band() polite.Band {
+	for len(q.ranges) > 1 && q.ranges[0].from == q.ranges[0].to {
+		q.ranges = q.ranges[1:]
+	}
+	if len(q.ranges) == 0 {
+		return polite.Batch
+	}
+	return q.ranges[0].band
+}
+
+// Pop takes the next row.
+func (q *Queue) Pop() (int64, bool) {
+	for len(q.ranges) > 0 {
+		r := &q.ranges[0]
+		if r.from == r.to {
+			q.ranges = q.ranges[1:]
+			continue
+		}
+		n := r.from
+		r.from++
+		if q.recorded == nil || !q.recorded.Contains(uint32(n)) {
+			q.left--
+			return int64(n), true
+		}
+	}
+	return 0, false
+}
