@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -33,7 +34,7 @@ type Driver struct {
 
 // Run goes on with the crawl from wherever it stands until its first `rounds`
 // rounds are sealed (0: until crawl_window is over or nothing is left to fetch).
-// The error wraps worker.ErrNoCrawl, worker.ErrNoPlan, ErrTasksFailed,
+// The error wraps roundstate.ErrNoCrawl, roundstate.ErrNoPlan, ErrTasksFailed,
 // stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
@@ -84,7 +85,7 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 
 // round runs one round to its seal.
 func (d *Driver) round(ctx context.Context, crawl string, round int) error {
-	p, err := worker.Begin(ctx, d.Bucket, crawl, round, d.Version)
+	p, err := roundstate.Begin(ctx, d.Bucket, crawl, round, d.Version)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 			return err
 		}
 	}
-	if err := worker.Seal(ctx, d.Bucket, p, d.Version); err != nil {
+	if err := roundstate.Seal(ctx, d.Bucket, p, d.Version); err != nil {
 		return err
 	}
 	_, err = d.tellSealed(ctx, crawl, round)
@@ -125,7 +126,7 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 			if err := d.prepareFetch(ctx, p); err != nil {
 				return err
 			}
-		} else if _, err := worker.Freeze(ctx, d.Bucket, p, stage, d.Version); err != nil {
+		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, stage, d.Version); err != nil {
 			return err
 		}
 		if err := d.execute(ctx, missing); err != nil {
@@ -235,7 +236,7 @@ func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Sta
 	}
 	done := make([]bool, len(asked))
 	err = each(ctx, len(asked), func(ctx context.Context, i int) error {
-		r, _, err := worker.LoadResultOf(ctx, d.Bucket, p, asked[i])
+		r, _, err := roundstate.LoadResultOf(ctx, d.Bucket, p, asked[i])
 		done[i] = r != nil
 		return err
 	})

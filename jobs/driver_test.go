@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -40,7 +40,7 @@ func (f *fake) Run(ctx context.Context, tasks []stages.Task, done func(stages.Ta
 			}
 		}
 		key := layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
-		p, _, err := worker.FindPlan(ctx, f.bucket, t.Crawl, t.Round)
+		p, _, err := roundstate.FindPlan(ctx, f.bucket, t.Crawl, t.Round)
 		if err == nil {
 			_, err = manifest.Create(ctx, f.bucket, key, &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: p.ID})
 		}
@@ -162,7 +162,7 @@ func TestOnlyPermanentFailuresArePermanent(t *testing.T) {
 
 func TestPlansAreKeptReplacedAndRefused(t *testing.T) {
 	f := newFixture(t)
-	if err := f.driver.Run(t.Context(), "2026-11", 1); !errors.Is(err, worker.ErrNoPlan) || !strings.Contains(err.Error(), "crawlbatch plan") {
+	if err := f.driver.Run(t.Context(), "2026-11", 1); !errors.Is(err, roundstate.ErrNoPlan) || !strings.Contains(err.Error(), "crawlbatch plan") {
 		t.Errorf("run without a plan: %v", err)
 	}
 	first := f.mustPlan()
@@ -176,11 +176,11 @@ func TestPlansAreKeptReplacedAndRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := worker.Plans(t.Context(), f.bucket, "2026-11", 0)
+	ids, err := roundstate.Plans(t.Context(), f.bucket, "2026-11", 0)
 	if err != nil || !slices.Equal(ids, []string{second.ID}) {
 		t.Errorf("plans after --replace: %v, %v", ids, err)
 	}
-	if _, err := worker.Begin(t.Context(), f.bucket, "2026-11", 0, "test"); err != nil {
+	if _, err := roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, ErrPlanned) {

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -53,7 +54,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 			return nil, false, err
 		}
 	}
-	sealed, err := worker.Sealed(ctx, r.Bucket, r.Crawl)
+	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
 	if err != nil {
 		return nil, false, err
 	}
@@ -70,7 +71,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		}
 	}
 	if crawl.Continues != "" {
-		before, err := worker.History(ctx, r.Bucket, crawl.Continues)
+		before, err := roundstate.History(ctx, r.Bucket, crawl.Continues)
 		if err != nil {
 			return nil, false, err
 		}
@@ -87,7 +88,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	defer os.RemoveAll(scratch)
 	// A domain that was stopped while the crawl ran is not planned any more.
 	paced := cfg.Clone()
-	if newest, revision, err := worker.NewestPoliteness(ctx, r.Bucket, r.Crawl); err != nil {
+	if newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl); err != nil {
 		return nil, false, err
 	} else if revision > 0 {
 		paced.Politeness = newest
@@ -129,8 +130,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 
 // Planned reports whether a crawl's first round has a plan.
 func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
-	_, _, err := worker.FindPlan(ctx, b, crawl, 0)
-	if errors.Is(err, worker.ErrNoPlan) {
+	_, _, err := roundstate.FindPlan(ctx, b, crawl, 0)
+	if errors.Is(err, roundstate.ErrNoPlan) {
 		return false, nil
 	}
 	return err == nil, err
@@ -139,16 +140,16 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 // frozen is the config that counts: the given one for a new crawl, or one whose
 // plan is replaced; otherwise what the crawl froze, as the given one may change it.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
-	m, c, err := worker.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
-	if errors.Is(err, worker.ErrNoCrawl) {
+	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
+	if errors.Is(err, roundstate.ErrNoCrawl) {
 		return r.Config, nil, CheckAgent(r.Config)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	_, started, err := worker.FindPlan(ctx, r.Bucket, r.Crawl, 0)
+	_, started, err := roundstate.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
-	case errors.Is(err, worker.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
+	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
 		return r.Config, m, CheckAgent(r.Config) // nothing was fetched: the crawl can be made anew
 	case err != nil:
 		return nil, nil, err
@@ -177,7 +178,7 @@ func CheckAgent(c *config.Config) error {
 // standing compares a plan with those that the round has: whether it is there,
 // and which others it replaces. Others that it may not replace are an error.
 func (r PlanRequest) standing(ctx context.Context, p *manifest.Plan) (same bool, others []string, err error) {
-	ids, err := worker.Plans(ctx, r.Bucket, p.Crawl, p.Round)
+	ids, err := roundstate.Plans(ctx, r.Bucket, p.Crawl, p.Round)
 	if err != nil {
 		return false, nil, err
 	}
@@ -278,8 +279,8 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 // planNext plans a further round from the crawl's own frontier. It returns false
 // when nothing is due. A plan that stands already is kept.
 func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, error) {
-	_, _, err := worker.FindPlan(ctx, d.Bucket, crawl, round)
-	if err == nil || !errors.Is(err, worker.ErrNoPlan) {
+	_, _, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
+	if err == nil || !errors.Is(err, roundstate.ErrNoPlan) {
 		return true, err
 	}
 	if layout.IsReparse(crawl) {

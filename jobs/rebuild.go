@@ -9,7 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -34,15 +34,15 @@ const AllRounds = -1
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	first, last := r.Round, r.Round
 	if r.Round == AllRounds {
-		sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
+		sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 		if err != nil {
 			return err
 		}
 		first, last = 0, len(sealed) // the last may be under way, or not be there
 	}
 	for round := first; round <= last; round++ {
-		p, started, err := worker.FindPlan(ctx, d.Bucket, crawl, round)
-		if errors.Is(err, worker.ErrNoPlan) && r.Round == AllRounds {
+		p, started, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
+		if errors.Is(err, roundstate.ErrNoPlan) && r.Round == AllRounds {
 			return nil
 		}
 		if err != nil {

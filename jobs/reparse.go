@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -64,8 +65,8 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		return nil, err
 	}
 	if stands {
-		p, _, err := worker.FindPlan(ctx, r.Bucket, r.As, 0)
-		if !errors.Is(err, worker.ErrNoPlan) {
+		p, _, err := roundstate.FindPlan(ctx, r.Bucket, r.As, 0)
+		if !errors.Is(err, roundstate.ErrNoPlan) {
 			return p, err
 		}
 	}
@@ -89,7 +90,7 @@ func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	var m manifest.Crawl
 	if _, _, err := manifest.Load(ctx, b, layout.CrawlManifest(crawl), &m); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			err = fmt.Errorf("%s holds no crawl %s: %w", b, crawl, worker.ErrNoCrawl)
+			err = fmt.Errorf("%s holds no crawl %s: %w", b, crawl, roundstate.ErrNoCrawl)
 		}
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func describe(r *manifest.Reparse) string {
 
 // copyPlan gives a round of a reparse the plan that the round of its source has.
 func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, version string) (*manifest.Plan, error) {
-	from, _, err := worker.FindPlan(ctx, b, of, round)
+	from, _, err := roundstate.FindPlan(ctx, b, of, round)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, ver
 // planReparse plans a further round of a reparse: as its source did, if that round is
 // finished there. It returns false where there is none.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
-	of, err := worker.ReparseOf(ctx, d.Bucket, crawl)
+	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
 	if err != nil || of.Of == "" {
 		return false, err
 	}
@@ -178,12 +179,12 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 // prepareFetch is what a fetch stage needs before its tasks run: the store's one place
 // to fetch, or, where nothing is fetched, what is read instead.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
-	of, err := worker.ReparseOf(ctx, d.Bucket, p.Crawl)
+	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {
 		return err
 	}
 	if of == nil {
-		lacks, err := worker.LacksSpellings(ctx, d.Bucket, p)
+		lacks, err := roundstate.LacksSpellings(ctx, d.Bucket, p)
 		if err != nil {
 			return err
 		}
@@ -192,6 +193,6 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 		}
 		return claimFetch(ctx, d.Bucket, p, d.Clock, d.Version)
 	}
-	_, err = worker.FreezeSource(ctx, d.Bucket, of, p, d.Version)
+	_, err = roundstate.FreezeSource(ctx, d.Bucket, of, p, d.Version)
 	return err
 }

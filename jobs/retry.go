@@ -8,7 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -56,7 +56,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 			if err := d.prepareFetch(ctx, p); err != nil {
 				return 0, err
 			}
-		} else if _, err := worker.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
+		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
 			return 0, err
 		}
 		d.tellStarted(ctx, p, s, len(missing), missing)
@@ -113,11 +113,11 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 // knows refuses partitions that the newest sealed round does not have: where all rounds
 // are sealed, none of them is retried, but a wrong number is no success.
 func (d *Driver) knows(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
-	sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
+	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {
 		return err
 	}
-	p, _, err := worker.FindPlan(ctx, d.Bucket, crawl, len(sealed)-1)
+	p, _, err := roundstate.FindPlan(ctx, d.Bucket, crawl, len(sealed)-1)
 	if err != nil {
 		return err
 	}
@@ -146,12 +146,12 @@ func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.St
 
 // current is the plan of the round that is not sealed; nil where all are.
 func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
-	sealed, err := worker.Sealed(ctx, d.Bucket, crawl)
+	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil {
 		return nil, err
 	}
-	p, started, err := worker.FindPlan(ctx, d.Bucket, crawl, len(sealed))
-	if errors.Is(err, worker.ErrNoPlan) && len(sealed) > 0 {
+	p, started, err := roundstate.FindPlan(ctx, d.Bucket, crawl, len(sealed))
+	if errors.Is(err, roundstate.ErrNoPlan) && len(sealed) > 0 {
 		return nil, nil
 	}
 	if err != nil {

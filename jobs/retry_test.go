@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -29,7 +30,7 @@ func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	for partition, done := range []bool{false, true, false} {
-		r, _, err := worker.LoadResult(t.Context(), f.bucket, stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: partition})
+		r, _, err := roundstate.LoadResult(t.Context(), f.bucket, stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: partition})
 		if err != nil || (r != nil) != done {
 			t.Fatalf("partition %d: %+v, %v", partition, r, err)
 		}

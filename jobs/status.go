@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -89,14 +89,14 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	var m manifest.Crawl
 	if _, _, err := manifest.Load(ctx, r.Bucket, layout.CrawlManifest(crawl), &m); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", r.Bucket, crawl, worker.MadeBy(crawl, r.Flags), worker.ErrNoCrawl)
+			return nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", r.Bucket, crawl, roundstate.CreatingCommand(crawl, r.Flags), roundstate.ErrNoCrawl)
 		}
 		return nil, err
 	}
 	s := &Status{Crawl: crawl, Store: r.Bucket.String()}
 	for round := 0; ; round++ {
 		rs, err := r.round(ctx, crawl, round)
-		if errors.Is(err, worker.ErrNoPlan) {
+		if errors.Is(err, roundstate.ErrNoPlan) {
 			return s, nil
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 }
 
 func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*RoundStatus, error) {
-	p, started, err := worker.FindPlan(ctx, r.Bucket, crawl, round)
+	p, started, err := roundstate.FindPlan(ctx, r.Bucket, crawl, round)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -51,7 +51,7 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	}
 	err = each(ctx, len(ask), func(ctx context.Context, i int) error {
 		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: ask[i]}
-		result, _, err := worker.LoadResultOf(ctx, r.Bucket, p, t)
+		result, _, err := roundstate.LoadResultOf(ctx, r.Bucket, p, t)
 		if err == nil && result != nil {
 			found[ask[i]] = append([]manifest.Count{}, result.Counts...) // not nil
 		}

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -36,7 +36,7 @@ func (f *fixture) ended(stage stages.Stage, partition, attempt int, class, text 
 func (f *fixture) begin() *manifest.Plan {
 	f.t.Helper()
 	f.mustPlan()
-	p, err := worker.Begin(f.t.Context(), f.bucket, "2026-11", 0, "test")
+	p, err := roundstate.Begin(f.t.Context(), f.bucket, "2026-11", 0, "test")
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestAPlanOfFormat1IsToldOf(t *testing.T) {
 	for format := 1; format <= 2; format++ {
 		f := newFixture(t)
 		f.mustPlan()
-		p, _, err := worker.FindPlan(t.Context(), f.bucket, "2026-11", 0)
+		p, _, err := roundstate.FindPlan(t.Context(), f.bucket, "2026-11", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

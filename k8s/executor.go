@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -92,7 +92,7 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	if err := NeedImage(e.Config); err != nil {
 		return err
 	}
-	plan, _, err := worker.FindPlan(ctx, e.Bucket, tasks[0].Crawl, tasks[0].Round)
+	plan, _, err := roundstate.FindPlan(ctx, e.Bucket, tasks[0].Crawl, tasks[0].Round)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -140,7 +140,7 @@ func (r *run) settle(ctx context.Context, w *watched, indexes []int) (left []int
 	group.SetLimit(resultReaders)
 	for _, i := range asked {
 		group.Go(func() error {
-			result, _, err := worker.LoadResultOf(ctx, r.Bucket, r.plan, w.batch.task(i))
+			result, _, err := roundstate.LoadResultOf(ctx, r.Bucket, r.plan, w.batch.task(i))
 			if err == nil && result != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -194,7 +194,7 @@ func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 			record.Machine = end.pod
 		}
 		record.Version = r.Version
-		if err := worker.RecordFor(ctx, r.Bucket, r.Clock, t, record); err != nil && ctx.Err() == nil {
+		if err := roundstate.RecordLostAttempt(ctx, r.Bucket, r.Clock, t, record); err != nil && ctx.Err() == nil {
 			r.Log.Warn("the failure could not be recorded", "task", t.String(), "error", err)
 		}
 		r.warn(ctx, w, eventTaskFailed, fmt.Sprintf("%s failed for good: %s", t, firstLine(why.Error())))

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/faultstore"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -135,7 +136,7 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 	failing := faultstore.New(b, faultstore.Faults{Seed: r.seed + salt, Before: 0.02, After: 0.02, Short: 0.01})
 	bucket := store.WithRetry(failing, store.Retry{Backoff: store.Backoff{Base: 10 * time.Millisecond}})
-	_, cfg, err := worker.OpenCrawl(t.Context(), b, demoCrawl, os.LookupEnv)
+	_, cfg, err := roundstate.OpenCrawl(t.Context(), b, demoCrawl, os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

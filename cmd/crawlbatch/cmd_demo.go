@@ -13,7 +13,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
@@ -115,9 +115,9 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	if err != nil {
 		return storeError(err)
 	}
-	_, frozen, err := worker.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
+	_, frozen, err := roundstate.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
 	switch {
-	case errors.Is(err, worker.ErrNoCrawl):
+	case errors.Is(err, roundstate.ErrNoCrawl):
 		dir, remove, err := newScratch()
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"crawlbatch.io/crawlbatch/jobs"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -65,7 +65,7 @@ func runRender(ctx context.Context, o renderOptions) error {
 	if err := k8s.NeedImage(cfg); err != nil {
 		return err
 	}
-	p, _, err := worker.FindPlan(ctx, b, o.month, o.round)
+	p, _, err := roundstate.FindPlan(ctx, b, o.month, o.round)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -149,7 +149,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 
 // reparsedConfig is what the crawl froze, with --config and flags over it.
 func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*config.Config, error) {
-	_, frozen, err := worker.OpenCrawl(ctx, b, o.month, os.LookupEnv)
+	_, frozen, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -109,7 +110,7 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	if o.config == "" || layout.IsReparse(o.month) {
 		return nil
 	}
-	_, err := worker.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version)
+	_, err := roundstate.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version)
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -95,7 +95,7 @@ func TestInAPodWhatSomebodyHasToMendIsPermanentAndAnOutageIsNot(t *testing.T) {
 		{k8s.ErrCluster, exitUsage, exitPermanent},
 		{away, exitInterrupted, exitInterrupted},
 		{store.ErrUnavailable, exitInterrupted, exitInterrupted},
-		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", worker.ErrNotReady, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
+		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", roundstate.ErrNotReady, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
 		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", context.DeadlineExceeded, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
 		{errors.New("x"), exitInternal, exitInternal},
 	} {

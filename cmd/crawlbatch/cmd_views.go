@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -138,24 +138,24 @@ func runViews(ctx context.Context, o viewsOptions) error {
 // rounds are the sealed rounds to open, and a note on why they are of that crawl.
 func (o *viewsOptions) rounds(ctx context.Context, b store.Bucket) (sealed []*manifest.Sealed, note string, err error) {
 	if o.month != "" {
-		if _, _, err := worker.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {
+		if _, _, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {
 			return nil, "", err
 		}
-		sealed, err = worker.Sealed(ctx, b, o.month)
+		sealed, err = roundstate.Sealed(ctx, b, o.month)
 		return sealed, unfinished(o.month, sealed), err
 	}
-	crawls, err := worker.Crawls(ctx, b)
+	crawls, err := roundstate.Crawls(ctx, b)
 	if err != nil {
 		return nil, "", err
 	}
 	if len(crawls) == 0 {
-		return nil, "", fmt.Errorf("%s holds no crawl: is --store right? `crawlbatch plan --month YYYY-MM --source FILE` makes a crawl: %w", b, worker.ErrNoCrawl)
+		return nil, "", fmt.Errorf("%s holds no crawl: is --store right? `crawlbatch plan --month YYYY-MM --source FILE` makes a crawl: %w", b, roundstate.ErrNoCrawl)
 	}
 	if o.allMonths {
-		sealed, err = worker.AllSealed(ctx, b)
+		sealed, err = roundstate.AllSealed(ctx, b)
 		return sealed, "", err
 	}
-	crawl, sealed, err := worker.NewestSealed(ctx, b, crawls)
+	crawl, sealed, err := roundstate.NewestSealed(ctx, b, crawls)
 	if err != nil {
 		return nil, "", err
 	}
@@ -228,7 +228,7 @@ var publishedBy = map[string]stages.Stage{
 func olderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) ([]catalog.Older, error) {
 	var older []catalog.Older
 	for _, s := range sealed {
-		formats, err := worker.FrozenFormats(ctx, b, s)
+		formats, err := roundstate.FrozenFormats(ctx, b, s)
 		if err != nil {
 			return nil, err
 		}

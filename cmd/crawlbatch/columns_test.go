@@ -6,7 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // nullInTheDemo are the columns without a value in any row of the demo, and why.
@@ -36,7 +36,7 @@ var nullInTheDemo = map[string]string{
 
 // columnsHaveValues checks that the demo shows each column of each dataset.
 func columnsHaveValues(t *testing.T, b store.Bucket) {
-	sealed, err := worker.Sealed(t.Context(), b, demoCrawl)
+	sealed, err := roundstate.Sealed(t.Context(), b, demoCrawl)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // TestDuckDBOpensAWholeCrawl has DuckDB answer over the views of a crawl that
@@ -180,7 +180,7 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := worker.Sealed(t.Context(), b, demoCrawl)
+	sealed, err := roundstate.Sealed(t.Context(), b, demoCrawl)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // demoStore is what a whole crawl of the demo leaves, for programs that others
@@ -32,7 +32,7 @@ func crawlDemo(t *testing.T) *demoStore {
 		t.Fatal(err)
 	}
 	d.bucket = b
-	if d.sealed, err = worker.Sealed(t.Context(), b, demoCrawl); err != nil {
+	if d.sealed, err = roundstate.Sealed(t.Context(), b, demoCrawl); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.sealed) != 2 {

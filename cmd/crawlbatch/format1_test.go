@@ -17,7 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -69,7 +69,7 @@ func format1Result(t *testing.T, dir string, stage stages.Stage, partition int) 
 		t.Fatal(err)
 	}
 	task := stages.Task{Stage: stage, Crawl: "2026-10", Partition: partition}
-	r, _, err := worker.LoadResult(t.Context(), b, task)
+	r, _, err := roundstate.LoadResult(t.Context(), b, task)
 	if err != nil || r == nil {
 		t.Fatalf("%s: result %v, %v", task, r, err)
 	}
@@ -152,7 +152,7 @@ func format1Merge(t *testing.T, dir string) *manifest.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := worker.LoadResult(t.Context(), b, stages.Task{Stage: stages.Merge, Crawl: "2026-10", Partition: 2})
+	r, _, err := roundstate.LoadResult(t.Context(), b, stages.Task{Stage: stages.Merge, Crawl: "2026-10", Partition: 2})
 	if err != nil || r == nil {
 		t.Fatalf("merge:2: %v, %v", r, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // hostileSwitch, unless set, has the suite skipped.
@@ -112,7 +112,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		crawlbatch(t, append([]string{"verify"}, month...)...)
 	}
 	b := openDir(t, store)
-	sealed, err := worker.Sealed(t.Context(), b, "2026-11")
+	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // realSites are Debian's HTML documentation packages, pages that nobody here
@@ -324,7 +324,7 @@ func compareRealSites(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := worker.Sealed(ctx, b, "2026-11")
+	sealed, err := roundstate.Sealed(ctx, b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
@@ -68,7 +69,7 @@ func (c *common) publish(ctx context.Context, b store.Bucket, crawl, file string
 	// First where all see it, so that no successor of a task is less polite.
 	publishing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	revision, err := worker.PublishPoliteness(publishing, b, crawl, later.Politeness, version)
+	revision, err := roundstate.PublishPoliteness(publishing, b, crawl, later.Politeness, version)
 	if err != nil {
 		return err
 	}

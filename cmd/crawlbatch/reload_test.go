@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 )
 
@@ -101,7 +102,7 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 			b.swaps = step.away
 		}
 		look()
-		p, revision, err := worker.NewestPoliteness(t.Context(), b, "2026-11")
+		p, revision, err := roundstate.NewestPoliteness(t.Context(), b, "2026-11")
 		if err != nil || revision != step.revision || revision > 0 && p.Delay.Std() != step.delay {
 			t.Errorf("%s: revision %d, delay %s, %v", step.name, revision, p.Delay.Std(), err)
 		}

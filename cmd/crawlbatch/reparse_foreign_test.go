@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -169,7 +169,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	if compared < 8 {
 		t.Errorf("only %d pages are compared", compared)
 	}
-	sealed, err := worker.Sealed(t.Context(), b, "2026-11r1")
+	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11r1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 
 // damageForeign changes a record of the archive under a reparse that is done.
 func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
-	sealed, err := worker.Sealed(t.Context(), b, "2026-11r1")
+	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11r1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
 	if p := pages["http://example.com/"]; p == nil || p["title"] != "Example Domain" {
 		t.Errorf("the page of example.com is %v", p)
 	}
-	p, _, err := worker.FindPlan(t.Context(), b, "2026-11r1", 0)
+	p, _, err := roundstate.FindPlan(t.Context(), b, "2026-11r1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

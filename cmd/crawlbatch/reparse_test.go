@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
@@ -45,7 +46,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 			}
 		})
 	}
-	crawls, err := worker.Crawls(t.Context(), b)
+	crawls, err := roundstate.Crawls(t.Context(), b)
 	if diff := gocmp.Diff([]string{"2026-10", "2026-10r1", "2026-11", "2026-11r1"}, crawls); err != nil || diff != "" {
 		t.Errorf("crawls of the store: %v %s", err, diff)
 	}
@@ -53,7 +54,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 		t.Errorf("inspect url:\n%s", out)
 	}
 	planLater(t, dir, "2026-12")
-	if m, _, err := worker.OpenCrawl(t.Context(), b, "2026-12", os.LookupEnv); err != nil || m.Continues != "2026-11" {
+	if m, _, err := roundstate.OpenCrawl(t.Context(), b, "2026-12", os.LookupEnv); err != nil || m.Continues != "2026-11" {
 		t.Errorf("the next month goes on from %q: %v", m.Continues, err)
 	}
 	t.Run("with other settings", func(t *testing.T) { reparseWithFewerLinks(t, dir) })
@@ -112,7 +113,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	b := openDir(t, in)
 	equalsItsCrawl(t, b, "2026-10", "2026-10r1")
 	must(t, "verify", "--month", "2026-10r1", "--store", in)
-	sealed, err := worker.Sealed(t.Context(), b, "2026-10r1")
+	sealed, err := roundstate.Sealed(t.Context(), b, "2026-10r1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 	t.Helper()
 	has := map[string]bool{}
 	for _, crawl := range crawls {
-		sealed, err := worker.Sealed(t.Context(), b, crawl)
+		sealed, err := roundstate.Sealed(t.Context(), b, crawl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func reparseWithFewerLinks(t *testing.T, dir string) {
 	must(t, "verify", "--month", "2026-11r2", "--store", dir)
 	b := openDir(t, dir)
 	links := func(crawl string) int {
-		sealed, err := worker.Sealed(t.Context(), b, crawl)
+		sealed, err := roundstate.Sealed(t.Context(), b, crawl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +303,7 @@ func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 	}
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
-	sealed, err := worker.Sealed(t.Context(), b, "2026-10")
+	sealed, err := roundstate.Sealed(t.Context(), b, "2026-10")
 	if err != nil {
 		t.Fatal(err)
 	}

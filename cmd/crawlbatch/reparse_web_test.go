@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/jobs"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -163,7 +163,7 @@ func crawlTwice(t *testing.T) string {
 func planLater(t *testing.T, store, month string) {
 	t.Helper()
 	b := openDir(t, store)
-	_, cfg, err := worker.OpenCrawl(t.Context(), b, "2026-10", os.LookupEnv)
+	_, cfg, err := roundstate.OpenCrawl(t.Context(), b, "2026-10", os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // TestTwoCrawlsAgreeOnEveryStableColumn crawls the demo's web twice.
@@ -117,7 +117,7 @@ func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
 
 func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string) []string {
 	t.Helper()
-	sealed, err := worker.Sealed(t.Context(), b, crawl)
+	sealed, err := roundstate.Sealed(t.Context(), b, crawl)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/show"
-	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -258,7 +258,7 @@ func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, 
 		}
 		base.Politeness = frozen.Politeness
 	}
-	newest, revision, err := worker.NewestPoliteness(ctx, b, crawl)
+	newest, revision, err := roundstate.NewestPoliteness(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,7 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	if err != nil {
 		return nil, nil, reached(err)
 	}
-	_, frozen, err := worker.OpenCrawl(ctx, b, crawl, os.LookupEnv)
+	_, frozen, err := roundstate.OpenCrawl(ctx, b, crawl, os.LookupEnv)
 	if err != nil {
 		return nil, nil, err
 	}

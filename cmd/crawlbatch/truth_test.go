@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
@@ -129,7 +129,7 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := worker.Sealed(t.Context(), b, "2026-11")
+	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}

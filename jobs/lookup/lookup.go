@@ -26,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -79,7 +79,7 @@ type Crawl struct {
 func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
 	c := &Crawl{bucket: b, filters: map[string]*known.Filter{}}
 	var err error
-	if c.rounds, err = worker.History(ctx, b, crawl); err != nil {
+	if c.rounds, err = roundstate.History(ctx, b, crawl); err != nil {
 		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
 	}
 	next := 0 // the round that is not sealed yet
@@ -89,8 +89,8 @@ func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
 		}
 	}
 	for number := next; number >= 0 && number >= next-1 && c.plan == nil; number-- {
-		c.plan, _, err = worker.FindPlan(ctx, b, crawl, number)
-		if err != nil && !errors.Is(err, worker.ErrNoPlan) {
+		c.plan, _, err = roundstate.FindPlan(ctx, b, crawl, number)
+		if err != nil && !errors.Is(err, roundstate.ErrNoPlan) {
 			return nil, fmt.Errorf("look up in %s: %w", crawl, err)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -179,7 +180,7 @@ func (l *lab) committed() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
 	for _, task := range l.tasks(stages.Fetch) {
-		r, _, err := worker.LoadResult(l.t.Context(), l.runner.Bucket, task)
+		r, _, err := roundstate.LoadResult(l.t.Context(), l.runner.Bucket, task)
 		if err != nil || r == nil {
 			l.t.Fatalf("%s: %v, %v", task, r, err)
 		}
@@ -197,7 +198,7 @@ func (l *lab) requested() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
 	for _, task := range l.tasks(stages.Fetch) {
-		r, _, err := worker.LoadResult(l.t.Context(), l.runner.Bucket, task)
+		r, _, err := roundstate.LoadResult(l.t.Context(), l.runner.Bucket, task)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -304,7 +305,7 @@ func (l *lab) parts() float64 {
 	n := 0.0
 	for _, stage := range []stages.Stage{stages.Fetch, stages.Merge} {
 		for _, task := range l.tasks(stage) {
-			r, _, err := worker.LoadResult(l.t.Context(), l.runner.Bucket, task)
+			r, _, err := roundstate.LoadResult(l.t.Context(), l.runner.Bucket, task)
 			if err != nil || r == nil {
 				l.t.Fatalf("%s: %v, %v", task, r, err)
 			}

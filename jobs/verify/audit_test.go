@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -93,7 +93,7 @@ func (d *damaged) settle(key string) {
 		}
 		return found
 	}
-	p, _, err := worker.FindPlan(d.t.Context(), d.b, testCrawl, 0)
+	p, _, err := roundstate.FindPlan(d.t.Context(), d.b, testCrawl, 0)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (d *damaged) settle(key string) {
 func (d *damaged) freeze(p *manifest.Plan) {
 	d.t.Helper()
 	for _, stage := range stages.Order {
-		if len(worker.Feeds(stage)) == 0 {
+		if len(roundstate.Feeds(stage)) == 0 {
 			continue
 		}
 		edit(d, layout.Inputs(testCrawl, 0, string(stage)), func(in *manifest.Inputs) {
@@ -170,7 +170,7 @@ func result(stage stages.Stage, n int) string {
 // warcOf is the first WARC file of partition 0.
 func warcOf(d *damaged) string {
 	d.t.Helper()
-	r, _, err := worker.LoadResult(d.t.Context(), d.b, stages.Task{Stage: stages.Fetch, Crawl: testCrawl})
+	r, _, err := roundstate.LoadResult(d.t.Context(), d.b, stages.Task{Stage: stages.Fetch, Crawl: testCrawl})
 	if err != nil || len(r.FilesOf(stages.FileWARC)) == 0 {
 		d.t.Fatalf("no WARC file: %v", err)
 	}
@@ -255,7 +255,7 @@ func TestLaterPolitenessMayAllowMoreInFlight(t *testing.T) {
 	}
 	later := d.a.Config.Politeness
 	later.InFlightPerHost = 2
-	if _, err := worker.PublishPoliteness(t.Context(), d.b, testCrawl, later, "test"); err != nil {
+	if _, err := roundstate.PublishPoliteness(t.Context(), d.b, testCrawl, later, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if r := d.audit(); r.Found() > 0 {
@@ -280,7 +280,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 		t.Errorf("round 1 alone: %v", r.Rounds)
 	}
 	_, err := Run(t.Context(), Options{Bucket: d.b, Crawl: testCrawl, Round: 5, Config: d.a.Config, Scratch: t.TempDir(), Sample: 1})
-	if !errors.Is(err, worker.ErrNoPlan) {
+	if !errors.Is(err, roundstate.ErrNoPlan) {
 		t.Errorf("a round that there is not: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
@@ -23,7 +23,7 @@ func (a *audit) checkInputs(ctx context.Context, r *round, stage stages.Stage) e
 	if stage == stages.Fetch && a.reparse != nil {
 		return a.checkSource(ctx, r)
 	}
-	feeds := worker.Feeds(stage)
+	feeds := roundstate.Feeds(stage)
 	if len(feeds) == 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (a *audit) checkSealed(r *round) error {
 
 // feedsSome reports whether some stage reads the results of this one.
 func feedsSome(stage stages.Stage) bool {
-	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(worker.Feeds(s), stage) })
+	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
 }
 
 // differing is an entry that two lists do not agree on.

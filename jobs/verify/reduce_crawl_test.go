@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -184,7 +185,7 @@ func copyCrawl(t *testing.T) *damaged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, cfg, err := worker.OpenCrawl(t.Context(), b, testCrawl, os.LookupEnv)
+	_, cfg, err := roundstate.OpenCrawl(t.Context(), b, testCrawl, os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
@@ -61,7 +62,7 @@ func (a *audit) brokenInputs(r *round, t stages.Task) bool {
 			}
 		}
 	}
-	for _, from := range worker.Feeds(t.Stage) {
+	for _, from := range roundstate.Feeds(t.Stage) {
 		for n, result := range r.results[from] {
 			if result != nil && (t.Stage != stages.Merge || n == t.Partition) {
 				files = append(files, result.Files...)
@@ -151,7 +152,7 @@ func (a *audit) makerOf(ctx context.Context, t stages.Task) (string, error) {
 		}
 		return "", err
 	}
-	p, _, err := worker.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // of others' WARC files: nothing is frozen but the plan
+	p, _, err := roundstate.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // of others' WARC files: nothing is frozen but the plan
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
@@ -86,7 +86,7 @@ func (a *audit) load(ctx context.Context) ([]*round, error) {
 		}
 	}
 	if a.Round >= 0 && len(rounds) == 0 && len(a.found) == 0 {
-		return nil, fmt.Errorf("crawl %s has no round %d that was begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, worker.ErrNoPlan)
+		return nil, fmt.Errorf("crawl %s has no round %d that was begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, roundstate.ErrNoPlan)
 	}
 	return rounds, nil
 }
@@ -104,7 +104,7 @@ func (a *audit) loadPoliteness(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	newest, _, err := worker.NewestPoliteness(ctx, a.Bucket, a.fetchedIn())
+	newest, _, err := roundstate.NewestPoliteness(ctx, a.Bucket, a.fetchedIn())
 	if err != nil {
 		return a.fault(err, 0, documents, -1, key)
 	}
@@ -143,7 +143,7 @@ func (a *audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed
 		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it continues %q, which is no crawl", crawl)
 		return nil, nil
 	}
-	all, err := worker.History(ctx, a.Bucket, crawl)
+	all, err := roundstate.History(ctx, a.Bucket, crawl)
 	if err != nil && isFault(err) {
 		a.report(Violation{Check: documents, Round: -1, Object: layout.CrawlDir(crawl), Problem: "the crawl that this one continues cannot be read: " + err.Error()})
 		err = nil
@@ -238,7 +238,7 @@ func (a *audit) loadPlan(ctx context.Context, r *round) (started bool, err error
 	}
 	id := start.Plan
 	if !started {
-		ids, err := worker.Plans(ctx, a.Bucket, r.crawl, r.number)
+		ids, err := roundstate.Plans(ctx, a.Bucket, r.crawl, r.number)
 		if err != nil {
 			return started, err
 		}

@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -95,7 +95,7 @@ func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 	}
 	var plans, skips []string
 	for round := range 3 {
-		p, _, err := worker.FindPlan(t.Context(), b, testCrawl, round)
+		p, _, err := roundstate.FindPlan(t.Context(), b, testCrawl, round)
 		if err != nil {
 			t.Fatal(err)
 		}

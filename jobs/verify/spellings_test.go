@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
@@ -160,7 +160,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 			}))
 			defer server.Close()
 			l := newCrawlLab(t, server.Listener.Addr().String(), seeds, func(*config.Config) {})
-			p, err := worker.Begin(t.Context(), l.bucket, testCrawl, 0, "test")
+			p, err := roundstate.Begin(t.Context(), l.bucket, testCrawl, 0, "test")
 			if err != nil {
 				t.Fatal(err)
 			}

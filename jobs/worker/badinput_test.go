@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -58,21 +59,21 @@ func TestDocumentsOfElsewhereAreRefusedByName(t *testing.T) {
 		put       manifest.Document
 		says      string
 	}{
-		{"a result of another partition", layout.Result("2026-11", 0, "merge", 1), result(task(stages.Merge, 0), "p"), "is of task merge@2026-11.0:0, not of task merge@2026-11.0:1"},
-		{"a result of another crawl", layout.Result("2026-11", 0, "merge", 1), result(other, "p"), "is of task merge@2026-10.0:1, not of task merge@2026-11.0:1"},
-		{"a result of another plan", layout.Result("2026-11", 0, "merge", 1), result(task(stages.Merge, 1), "q"), "is of plan q, not of plan p"},
-		{"a plan of another crawl", layout.PlanManifest("2026-11", 0, "p"), &manifest.Plan{ID: "p", Crawl: "2026-10", Buckets: 1}, "is of plan p of 2026-10.0, not of plan p of 2026-11.0"},
-		{"a plan of another round", layout.PlanManifest("2026-11", 0, "p"), &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 1}, "is of plan p of 2026-11.1, not of plan p of 2026-11.0"},
-		{"another plan", layout.PlanManifest("2026-11", 0, "p"), &manifest.Plan{ID: "q", Crawl: "2026-11", Buckets: 1}, "is of plan q of 2026-11.0, not of plan p of 2026-11.0"},
-		{"inputs of another stage", layout.Inputs("2026-11", 0, "rank"), &manifest.Inputs{Stage: "dedup", Plan: "p"}, "is of dedup of plan p, not of rank of plan p"},
-		{"a seal of another crawl", layout.Sealed("2026-11", 0), &manifest.Sealed{Crawl: "2026-10"}, "is of round 2026-10.0, not of round 2026-11.0"},
+		{"a result of another partition", layout.Result("2026-11", 0, "merge", 1), result(task(stages.Merge, 0), "p"), "belongs to task merge@2026-11.0:0, not to task merge@2026-11.0:1"},
+		{"a result of another crawl", layout.Result("2026-11", 0, "merge", 1), result(other, "p"), "belongs to task merge@2026-10.0:1, not to task merge@2026-11.0:1"},
+		{"a result of another plan", layout.Result("2026-11", 0, "merge", 1), result(task(stages.Merge, 1), "q"), "belongs to plan q, not to plan p"},
+		{"a plan of another crawl", layout.PlanManifest("2026-11", 0, "p"), &manifest.Plan{ID: "p", Crawl: "2026-10", Buckets: 1}, "belongs to plan p of 2026-10.0, not to plan p of 2026-11.0"},
+		{"a plan of another round", layout.PlanManifest("2026-11", 0, "p"), &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 1}, "belongs to plan p of 2026-11.1, not to plan p of 2026-11.0"},
+		{"another plan", layout.PlanManifest("2026-11", 0, "p"), &manifest.Plan{ID: "q", Crawl: "2026-11", Buckets: 1}, "belongs to plan q of 2026-11.0, not to plan p of 2026-11.0"},
+		{"inputs of another stage", layout.Inputs("2026-11", 0, "rank"), &manifest.Inputs{Stage: "dedup", Plan: "p"}, "belongs to dedup of plan p, not to rank of plan p"},
+		{"a seal of another crawl", layout.Sealed("2026-11", 0), &manifest.Sealed{Crawl: "2026-10"}, "belongs to round 2026-10.0, not to round 2026-11.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _ := started(t)
 			for n := range 2 {
 				done(t, r.Bucket, task(stages.Merge, n))
 			}
-			if _, err := Begin(t.Context(), r.Bucket, "2026-11", 0, "test"); err != nil {
+			if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, "test"); err != nil {
 				t.Fatal(err)
 			}
 			body, err := manifest.Encode(c.put)
@@ -83,7 +84,7 @@ func TestDocumentsOfElsewhereAreRefusedByName(t *testing.T) {
 			before := contents(t, r.Bucket)
 			err = r.Run(t.Context(), ranked)
 			if !errors.Is(err, manifest.ErrCorrupt) || !errors.Is(err, stages.ErrPermanent) ||
-				!strings.Contains(err.Error(), fmt.Sprintf("%q %s: restore the right one", c.key, c.says)) {
+				!strings.Contains(err.Error(), fmt.Sprintf("%q %s: restore the right document", c.key, c.says)) {
 				t.Errorf("%v", err)
 			}
 			unchanged(t, before, contents(t, r.Bucket))
@@ -110,8 +111,8 @@ func TestACrawlManifestOfAnotherCrawlIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	replace(t, r.Bucket, layout.CrawlManifest("2026-11"), body)
-	_, _, err = OpenCrawl(t.Context(), r.Bucket, "2026-11", os.LookupEnv)
-	if !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), `"crawl=2026-11/crawl.json" is of crawl 2026-10, not of crawl 2026-11`) {
+	_, _, err = roundstate.OpenCrawl(t.Context(), r.Bucket, "2026-11", os.LookupEnv)
+	if !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), `"crawl=2026-11/crawl.json" belongs to crawl 2026-10, not to crawl 2026-11`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -131,10 +132,10 @@ func TestDamagedAndNewerDocumentsStopATaskAndAreLeftAsTheyAre(t *testing.T) {
 				for n := range 2 {
 					done(t, r.Bucket, task(stages.Merge, n))
 				}
-				if _, err := Begin(t.Context(), r.Bucket, "2026-11", 0, "test"); err != nil {
+				if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, "test"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := Freeze(t.Context(), r.Bucket, p, stages.Rank, "test"); err != nil {
+				if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Rank, "test"); err != nil {
 					t.Fatal(err)
 				}
 				body, _, err := r.Bucket.Get(t.Context(), key, 1<<20)

@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -26,7 +27,7 @@ func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, e
 
 // compute runs the stage of a task of any kind.
 func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result, err error) {
-	p, err := Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
+	p, err := roundstate.Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +72,4 @@ func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Resul
 		return nil, nil, nil, err
 	}
 	return result, made, release, nil
-}
-
-// resultKey is where a task's result lies.
-func resultKey(t stages.Task) string {
-	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
 }

@@ -1,57 +1,14 @@
 package worker
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
-
-func TestEachChangeOfPolitenessIsARevisionOfItsOwn(t *testing.T) {
-	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, revision, err := NewestPoliteness(t.Context(), b, "2026-11"); err != nil || revision != 0 {
-		t.Fatalf("before any: revision %d, %v", revision, err)
-	}
-	p := config.Default().Politeness
-	slow := p
-	slow.Domains = map[string]config.Domain{"example.org": {Stop: "asked by the owner, ticket 17"}}
-	slow.Delay = config.Duration(7 * time.Second)
-	for n, step := range []struct {
-		p    config.Politeness
-		want int
-	}{{p, 1}, {p, 1}, {slow, 2}, {slow, 2}, {p, 3}, {slow, 4}} {
-		if got, err := PublishPoliteness(t.Context(), b, "2026-11", step.p, "test"); err != nil || got != step.want {
-			t.Errorf("step %d: revision %d, %v; want %d", n, got, err, step.want)
-		}
-	}
-	got, revision, err := NewestPoliteness(t.Context(), b, "2026-11")
-	if err != nil || revision != 4 || got.Delay != slow.Delay || got.Domains["example.org"] != slow.Domains["example.org"] {
-		t.Errorf("newest: %+v, revision %d, %v", got, revision, err)
-	}
-
-	var wg sync.WaitGroup
-	for n := range 8 {
-		wg.Go(func() {
-			mine := p
-			mine.Delay = config.Duration(time.Duration(n+10) * time.Second)
-			if _, err := PublishPoliteness(t.Context(), b, "2026-11", mine, "test"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if _, revision, err := NewestPoliteness(t.Context(), b, "2026-11"); err != nil || revision != 12 {
-		t.Errorf("eight at once: revision %d, %v; want 12", revision, err)
-	}
-}
 
 func TestPolitenessIsTakenWhole(t *testing.T) {
 	c, err := config.Read("crawlbatch.yaml", []byte(`politeness:

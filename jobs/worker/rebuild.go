@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -23,7 +24,7 @@ import (
 // task, which nothing can make again, are errors that wrap stages.ErrPermanent and
 // name the object. A task without a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
-	committed, _, err := LoadResult(ctx, r.Bucket, t)
+	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil || committed == nil {
 		return nil, err
 	}

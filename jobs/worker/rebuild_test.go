@@ -7,6 +7,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -54,7 +55,7 @@ func TestComputeLeavesNoResultAndFetchesNothing(t *testing.T) {
 	if err := r.Run(t.Context(), task(stages.Dedup, 0)); err != nil {
 		t.Fatal(err)
 	}
-	_, committed, err := LoadResult(t.Context(), r.Bucket, task(stages.Dedup, 0))
+	_, committed, err := roundstate.LoadResult(t.Context(), r.Bucket, task(stages.Dedup, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

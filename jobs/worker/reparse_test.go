@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -77,7 +78,7 @@ func TestReparsesAreFoundBesideTheirMonths(t *testing.T) {
 			create(t, r.Bucket, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
 		}
 	}
-	got, err := Crawls(t.Context(), r.Bucket)
+	got, err := roundstate.Crawls(t.Context(), r.Bucket)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}

@@ -2,16 +2,14 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/dedup"
@@ -34,7 +32,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 		return nil, err
 	}
 	cfg := FetchConfig(r.Config, r.Version)
-	newest, revision, err := NewestPoliteness(ctx, r.Bucket, t.Crawl)
+	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, t.Crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +43,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if err != nil {
 		return nil, err
 	}
-	format, err := formatOfRound(ctx, r.Bucket, t.Crawl, t.Round)
+	format, err := roundstate.FormatOf(ctx, r.Bucket, t.Crawl, t.Round)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +62,7 @@ func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task
 	if t.Round == 0 {
 		return nil, nil
 	}
-	last, _, err := FindPlan(ctx, r.Bucket, t.Crawl, t.Round-1)
+	last, _, err := roundstate.FindPlan(ctx, r.Bucket, t.Crawl, t.Round-1)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +71,7 @@ func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task
 		if last.Buckets == p.Buckets && part.Bucket != p.Partitions[t.Partition].Bucket {
 			continue
 		}
-		before, _, err := LoadResult(ctx, r.Bucket, stages.Task{Stage: stages.Fetch, Crawl: t.Crawl, Round: t.Round - 1, Partition: n})
+		before, _, err := roundstate.LoadResult(ctx, r.Bucket, stages.Task{Stage: stages.Fetch, Crawl: t.Crawl, Round: t.Round - 1, Partition: n})
 		if err != nil {
 			return nil, err
 		}
@@ -108,30 +106,6 @@ func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (
 		return publish.Run(ctx, env, in)
 	}
 	return nil, fmt.Errorf("stage %q has no tasks: %w", in.Task.Stage, stages.ErrPermanent)
-}
-
-// Seal creates sealed.json of a round whose stages all have their results.
-func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string) error {
-	results := map[stages.Stage][]*manifest.Result{}
-	for _, stage := range stages.Order {
-		all, err := loadResults(ctx, b, p, tasksOf(p, stage))
-		if err != nil {
-			return err
-		}
-		for _, l := range all {
-			results[stage] = append(results[stage], l.result)
-		}
-	}
-	s, err := publish.Seal(p, results)
-	if err != nil {
-		return err
-	}
-	s.Version = version
-	_, err = manifest.Create(ctx, b, layout.Sealed(p.Crawl, p.Round), s)
-	if errors.Is(err, store.ErrExists) {
-		return nil // sealed by somebody else, whose version may differ
-	}
-	return err
 }
 
 // FetchConfig is the fetch stage's part of the config.

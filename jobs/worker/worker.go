@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
@@ -43,7 +44,7 @@ type Runner struct {
 
 // Run makes one attempt at a task. It returns nil when the task has a result,
 // whoever made it. The error names the task and wraps stages.ErrInterrupted,
-// stages.ErrPermanent, ErrNotReady or what failed. How the attempt ended and what
+// stages.ErrPermanent, roundstate.ErrNotReady or what failed. How the attempt ended and what
 // it cost is recorded under attempts/.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	own, meter := r.metered()
@@ -74,7 +75,7 @@ func ended(ctx context.Context, t stages.Task, err error) error {
 }
 
 func (r Runner) attempt(ctx context.Context, t stages.Task) error {
-	done, _, err := LoadResult(ctx, r.Bucket, t)
+	done, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil || done != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 
 // stage runs the task's stage on its frozen inputs.
 func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
-	of, err := ReparseOf(ctx, r.Bucket, t.Crawl)
+	of, err := roundstate.ReparseOf(ctx, r.Bucket, t.Crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +105,11 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
 		return r.fetch(ctx, env, p, t)
 	}
-	frozen, err := Freeze(ctx, r.Bucket, p, t.Stage, r.Version)
+	frozen, err := roundstate.Freeze(ctx, r.Bucket, p, t.Stage, r.Version)
 	if err != nil {
 		return nil, err
 	}
-	in, err := gather(ctx, r.Bucket, p, t, frozen)
+	in, err := roundstate.Gather(ctx, r.Bucket, p, t, frozen)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 // commit creates the result, once. Another's result counts as well when it is the
 // same; a different one cannot be, so it is permanent.
 func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Result) error {
-	_, err := manifest.Create(ctx, r.Bucket, resultKey(t), result)
+	_, err := manifest.Create(ctx, r.Bucket, roundstate.ResultKey(t), result)
 	if errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("another attempt committed another result: %w: %w", err, stages.ErrPermanent)
 	}

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -43,7 +44,7 @@ func create(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 // done commits a result of a task.
 func done(t *testing.T, b store.Bucket, of stages.Task, files ...manifest.File) {
 	t.Helper()
-	create(t, b, resultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p", Files: files})
+	create(t, b, roundstate.ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p", Files: files})
 }
 
 func task(stage stages.Stage, partition int) stages.Task {
@@ -69,7 +70,7 @@ func attempts(t *testing.T, b store.Bucket, task stages.Task) []manifest.Attempt
 func TestAStageWaitsForTheOneBefore(t *testing.T) {
 	r, _ := started(t)
 	err := r.Run(t.Context(), task(stages.Merge, 0))
-	if !errors.Is(err, ErrNotReady) || !strings.HasPrefix(err.Error(), "merge@2026-11.0:0: ") {
+	if !errors.Is(err, roundstate.ErrNotReady) || !strings.HasPrefix(err.Error(), "merge@2026-11.0:0: ") {
 		t.Errorf("%v", err)
 	}
 	if a := attempts(t, r.Bucket, task(stages.Merge, 0)); len(a) > 0 {
@@ -82,7 +83,7 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 	for n := range 2 {
 		done(t, r.Bucket, task(stages.Fetch, n))
 	}
-	if _, err := Freeze(t.Context(), r.Bucket, p, stages.Merge, "test"); err != nil {
+	if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Merge, "test"); err != nil {
 		t.Fatal(err)
 	}
 	key := layout.Result("2026-11", 0, "fetch", 0)
@@ -129,16 +130,5 @@ func TestATaskWithAResultIsDoneAtOnce(t *testing.T) {
 	}
 	if err := r.Run(t.Context(), task(stages.Publish, 2)); !errors.Is(err, stages.ErrPermanent) {
 		t.Errorf("a partition that the plan does not have: %v", err)
-	}
-}
-
-func TestCrawlsAreFoundWithoutListingAllKeys(t *testing.T) {
-	r, _ := started(t)
-	for _, crawl := range []string{"1999-01", "2026-12", "2030-02"} {
-		create(t, r.Bucket, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
-	}
-	got, err := Crawls(t.Context(), r.Bucket)
-	if want := "1999-01 2026-11 2026-12 2030-02"; err != nil || strings.Join(got, " ") != want {
-		t.Errorf("%v, %v, want %s", got, err, want)
 	}
 }

@@ -1,0 +1,175 @@
+package roundstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// feeds lists, for each stage, the stages whose results it reads.
+var feeds = map[stages.Stage][]stages.Stage{
+	stages.Merge:    {stages.Fetch},
+	stages.Dedup:    {stages.Merge},
+	stages.Rank:     {stages.Merge},
+	stages.Frontier: {stages.Merge, stages.Rank},
+	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank},
+}
+
+// Feeds lists the stages whose results a stage reads, in the order in which its
+// inputs.json lists them.
+func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
+
+// reads reports whether a task reads the result of partition n of the stage from. Merge
+// and publish read their own partition, publish reads its own bucket of rank; everything
+// else is read whole (frontier counts the hosts of all buckets of rank).
+func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
+	switch {
+	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
+		return n == t.Partition
+	case t.Stage == stages.Publish && from == stages.Rank:
+		return n == p.Partitions[t.Partition].Bucket
+	}
+	return true
+}
+
+// Freeze creates inputs.json of a reduce stage, once, when every task of the stages before
+// has a result (else ErrNotReady), and returns it.
+func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, version string) (*manifest.Inputs, error) {
+	return freeze(ctx, b, p, stage, version, func() ([]manifest.InputTask, error) {
+		var all []manifest.InputTask
+		for _, from := range feeds[stage] {
+			tasks := Tasks(p, from)
+			digests, missing, err := digestsOf(ctx, b, p, tasks)
+			if err == nil && missing >= 0 {
+				err = fmt.Errorf("%s of %s.%d cannot start: %s has no result: %w", stage, p.Crawl, p.Round, tasks[missing], ErrNotReady)
+			}
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, digests...)
+		}
+		return all, nil
+	})
+}
+
+// FreezeSource creates inputs.json of the fetch stage of a reparse, once: the results of
+// the same round and partitions of the crawl that it parses again. A reparse of external
+// WARC files freezes nothing: its plan names the records.
+func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, version string) (*manifest.Inputs, error) {
+	if of.Of == "" {
+		return &manifest.Inputs{Header: manifest.Header{Version: version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
+	}
+	in, err := freeze(ctx, b, p, stages.Fetch, version, func() ([]manifest.InputTask, error) {
+		source, started, err := FindPlan(ctx, b, of.Of, p.Round)
+		if err != nil {
+			return nil, err
+		}
+		if !started || len(source.Partitions) != len(p.Partitions) {
+			return nil, fmt.Errorf("round %d of %s is not the one that %s was made of: %w", p.Round, of.Of, p.Crawl, stages.ErrPermanent)
+		}
+		tasks := Tasks(source, stages.Fetch)
+		digests, missing, err := digestsOf(ctx, b, source, tasks)
+		if err == nil && missing >= 0 {
+			err = fmt.Errorf("%s has no result, though its round is sealed: restore it: %w", tasks[missing], stages.ErrPermanent)
+		}
+		return digests, err
+	})
+	if err == nil && len(in.Tasks) != len(p.Partitions) {
+		err = fmt.Errorf("%q lists %d tasks, the plan has %d partitions: %w",
+			layout.Inputs(p.Crawl, p.Round, string(stages.Fetch)), len(in.Tasks), len(p.Partitions), manifest.ErrCorrupt)
+	}
+	return in, err
+}
+
+// freeze returns inputs.json of a stage. Where there is none, it creates it with the tasks
+// that collect returns, and reads back what counts: another process may have been first.
+func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, version string, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
+	key := layout.Inputs(p.Crawl, p.Round, string(stage))
+	var in manifest.Inputs
+	_, _, err := manifest.Load(ctx, b, key, &in)
+	if errors.Is(err, store.ErrNotFound) {
+		tasks, err := collect()
+		if err != nil {
+			return nil, err
+		}
+		own := &manifest.Inputs{Header: manifest.Header{Version: version}, Stage: string(stage), Plan: p.ID, Tasks: tasks}
+		if err := createOnce(ctx, b, key, own); err != nil {
+			return nil, err
+		}
+		in = manifest.Inputs{}
+		_, _, err = manifest.Load(ctx, b, key, &in)
+		return &in, err
+	}
+	if err == nil && (in.Stage != string(stage) || in.Plan != p.ID) {
+		err = misplaced(key, fmt.Sprintf("%s of plan %s", in.Stage, in.Plan), fmt.Sprintf("%s of plan %s", stage, p.ID))
+	}
+	return &in, err
+}
+
+// digestsOf returns the entries of inputs.json for all tasks of a stage, and the index of
+// the first task without a result, or -1.
+func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
+	results, digests, err := loadResults(ctx, b, p, tasks)
+	for n, t := range tasks {
+		all = append(all, manifest.InputTask{Stage: string(t.Stage), Partition: n, SHA256: digests[n]})
+	}
+	return all, slices.Index(results, nil), err
+}
+
+// Gather loads what a reduce task reads and checks it against the frozen inputs. Results
+// that the task does not read stay nil.
+func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
+	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
+	var sources []stages.Task
+	var want []string
+	for _, f := range frozen.Tasks {
+		from := stages.Stage(f.Stage)
+		if in.Results[from] == nil {
+			in.Results[from] = make([]*manifest.Result, from.Tasks(p))
+		}
+		if f.Partition < 0 || f.Partition >= len(in.Results[from]) {
+			return nil, fmt.Errorf("%s: inputs.json names %s:%d, which the plan does not have: %w", t, from, f.Partition, manifest.ErrCorrupt)
+		}
+		if reads(t, p, from, f.Partition) {
+			sources = append(sources, stages.Task{Stage: from, Crawl: t.Crawl, Round: t.Round, Partition: f.Partition})
+			want = append(want, f.SHA256)
+		}
+	}
+	results, digests, err := loadResults(ctx, b, p, sources)
+	if err != nil {
+		return nil, err
+	}
+	for i, source := range sources {
+		if results[i] == nil || digests[i] != want[i] {
+			return nil, fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", t, source, stages.ErrPermanent)
+		}
+		in.Results[source.Stage][source.Partition] = results[i]
+	}
+	in.Earlier, err = Earlier(ctx, b, t.Crawl, t.Round)
+	return in, err
+}
+
+// FrozenFormats returns the format by which each stage of a round was frozen, which is the
+// format of the parts that it wrote. Where inputs.json is lost it is 1: a newer crawlbatch
+// may have sealed what an older one wrote.
+func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
+	out := map[stages.Stage]int{}
+	for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
+		var in manifest.Inputs
+		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
+		if errors.Is(err, store.ErrNotFound) {
+			in.Format, err = 1, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[stage] = in.Format
+	}
+	return out, nil
+}

@@ -1,0 +1,88 @@
+package roundstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// readers bounds how many results are read at a time: an object store takes tens of
+// milliseconds for each, and there are thousands.
+const readers = 32
+
+// ResultKey is the key of a task's result.
+func ResultKey(t stages.Task) string {
+	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
+}
+
+// LoadResult reads the result of a task, whichever plan the task belongs to, and returns it
+// with the SHA-256 of its document, in hex. A task without a result gives nil.
+func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
+	var r manifest.Result
+	key := ResultKey(t)
+	_, digest, err := manifest.Load(ctx, b, key, &r)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, "", nil
+	}
+	if err == nil && (r.Task != t.String() || r.Stage != string(t.Stage) || r.Partition != t.Partition) {
+		err = misplaced(key, "task "+r.Task, "task "+t.String())
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", t, err)
+	}
+	return &r, digest, nil
+}
+
+// LoadResultOf is LoadResult for a task of a plan; it refuses the result of another plan's
+// task with manifest.ErrCorrupt.
+func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task) (*manifest.Result, string, error) {
+	r, digest, err := LoadResult(ctx, b, t)
+	if err == nil && r != nil && r.Plan != p.ID {
+		return nil, "", fmt.Errorf("%s: %w", t, misplaced(ResultKey(t), "plan "+r.Plan, "plan "+p.ID))
+	}
+	return r, digest, err
+}
+
+// EachResult reads the results of tasks of a plan, many at a time, and calls use for each,
+// from several goroutines, with the task's index in tasks. The result is nil, and its digest
+// empty, for a task without one.
+func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i, t := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			r, digest, err := LoadResultOf(ctx, b, p, t)
+			if err == nil {
+				use(i, r, digest)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// loadResults reads the results of tasks of a plan and their digests, in the tasks' order.
+func loadResults(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]*manifest.Result, []string, error) {
+	results, digests := make([]*manifest.Result, len(tasks)), make([]string, len(tasks))
+	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, digest string) { results[i], digests[i] = r, digest })
+	return results, digests, err
+}
+
+// Tasks lists the tasks of a stage, in order.
+func Tasks(p *manifest.Plan, stage stages.Stage) []stages.Task {
+	tasks := make([]stages.Task, stage.Tasks(p))
+	for n := range tasks {
+		tasks[n] = stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
+	}
+	return tasks
+}
