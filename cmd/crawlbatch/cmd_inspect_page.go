@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
-	"crawlbatch.io/crawlbatch/stages/fetch"
+	"github.com/spf13/cobra"
 )
 
 func newInspectPage(c *common) *cobra.Command {
@@ -93,21 +92,15 @@ func (i *pageInspector) rows(body []byte, url, contentType string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	r, err := i.parser.Parse(&fetch.Document{
+	r, err := i.parser.Parse(&document.Document{
 		URL: key.URL, ContentType: contentType, Header: func(string) []string { return nil }, Body: body,
 	})
 	if err != nil {
 		return nil, err
 	}
-	n := min(len(body), sniffBytes)
-	r.Page.MimeDetected = i.parser.Sniff(contentType, body[:n])
-	r.Page.ContentBytes = int64(len(body))
 	w := rowWriter{}
 	w.object("page", r.Page)
 	w.list("links", len(r.Links), func(n int) any { return r.Links[n] })
 	w.object("text", r.Text)
 	return w.done()
 }
-
-// sniffBytes is how much of a document the WHATWG MIME sniffing reads.
-const sniffBytes = 1445

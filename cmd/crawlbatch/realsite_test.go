@@ -180,20 +180,20 @@ func realAnswer(u *url.URL) answer {
 	return answer{outcome: schema.MIMEFiltered, file: file}
 }
 
-// document is what an independent reader takes from an HTML file.
-type document struct {
+// readPage is what an independent reader takes from an HTML file.
+type readPage struct {
 	title    string
 	links    []string // targets of a, area, frame, iframe elements, in order
 	nofollow []string // those of them whose rel asks not to be followed
 }
 
-func readDocument(t *testing.T, file, base string) document {
+func readDocument(t *testing.T, file, base string) readPage {
 	t.Helper()
 	body, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d document
+	var d readPage
 	if filepath.Ext(file) != ".html" {
 		return d
 	}
@@ -259,14 +259,14 @@ func readDocument(t *testing.T, file, base string) document {
 // expected is the crawl that the files on disk ask for.
 type expected struct {
 	outcomes map[string]schema.Outcome
-	pages    map[string]document
+	pages    map[string]readPage
 	nofollow map[string]bool // what pages ask not to follow, and no other link led to
 }
 
 // walkRealSites crawls the files on disk, round by round.
 func walkRealSites(t *testing.T) expected {
 	t.Helper()
-	e := expected{outcomes: map[string]schema.Outcome{}, pages: map[string]document{}, nofollow: map[string]bool{}}
+	e := expected{outcomes: map[string]schema.Outcome{}, pages: map[string]readPage{}, nofollow: map[string]bool{}}
 	next := slices.Clone(realSeeds)
 	for len(next) > 0 {
 		planned := map[string]bool{}

@@ -1,10 +1,10 @@
-// Package mediatype holds values by media range, as an Accept field names media types
-// (RFC 9110, 12.5.1).
+// Package mediatype reads Content-Type fields and holds values by media range, as an
+// Accept field names media types (RFC 9110, 8.3 and 12.5.1).
 //
-// In: ranges, each with a value: a type such as text/html, a range such as image/* or
-// */*, or the types of a structured suffix (RFC 6838, 4.2.8) such as application/*+xml.
-// Out: the value of the most specific range that a media type is in. It imports no
-// other package of this project.
+// A media range is a type such as text/html, a range such as image/* or */*, or the
+// types of a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. The value of
+// the most specific range that a media type is in counts. It imports no other package of
+// this project.
 package mediatype
 
 import (
@@ -16,8 +16,11 @@ import (
 // ErrRange: a text is no media range.
 var ErrRange = errors.New("no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
 
-// maxRange bounds a range, bytes (RFC 6838, 4.2: 127 for each of its parts).
-const maxRange = 255
+// maxPart bounds each part of a type, maxRange a range, in bytes (RFC 6838, 4.2).
+const (
+	maxPart  = 127
+	maxRange = 2*maxPart + 1
+)
 
 // Check tells why a text is no media range; the error wraps ErrRange.
 func Check(r string) error {
@@ -45,6 +48,51 @@ func token(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// Essence returns the media type that a Content-Type field names, lower case, without
+// parameters; "" if it names none. Of a list the first counts: servers repeat the field.
+func Essence(contentType string) string {
+	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
+		contentType = contentType[:i]
+	}
+	t := strings.ToLower(strings.TrimSpace(contentType))
+	main, sub, ok := strings.Cut(t, "/")
+	if !ok || !httpToken(main) || !httpToken(sub) {
+		return ""
+	}
+	return t
+}
+
+// httpToken reports whether s is a token (RFC 9110, 5.6.2) of at most maxPart bytes.
+func httpToken(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7F || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxPart
+}
+
+// Charset returns the charset parameter of a Content-Type field as it stands, "" if there
+// is none. It looks for that parameter alone, however malformed the rest is.
+func Charset(contentType string) string {
+	for {
+		i := strings.IndexByte(contentType, ';')
+		if i < 0 {
+			return ""
+		}
+		contentType = contentType[i+1:]
+		key, value, ok := strings.Cut(contentType, "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(key), "charset") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if i := strings.IndexAny(value, ";, \t"); i >= 0 {
+			value = value[:i]
+		}
+		return strings.Trim(value, `"'`)
+	}
 }
 
 // Ranges holds values by media range. The zero value is empty. It is safe for

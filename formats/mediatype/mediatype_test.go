@@ -47,3 +47,26 @@ func TestOnlyMediaRangesAreTaken(t *testing.T) {
 		}
 	}
 }
+
+func TestContentTypeFieldsAsTheyCome(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"text/html":                                     {"text/html", ""},
+		" Text/HTML ; Charset=\"UTF-8\"":                {"text/html", "UTF-8"},
+		"text/html;charset=utf-8;x=y":                   {"text/html", "utf-8"},
+		"text/html; a=b; charset='koi8-r', text/plain":  {"text/html", "koi8-r"},
+		"text/html, application/json":                   {"text/html", ""},
+		"text/html; malformed; charset = windows-1251 ": {"text/html", "windows-1251"},
+		"application/http; msgtype=response":            {"application/http", ""},
+		"*/*":                                           {"*/*", ""},
+		"":                                              {},
+		"html":                                          {},
+		"text/":                                         {},
+		"text/html charset=utf-8":                       {},
+		"text/h<tml":                                    {},
+		"text/" + strings.Repeat("x", 128):              {},
+	} {
+		if got := [2]string{Essence(in), Charset(in)}; got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

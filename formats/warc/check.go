@@ -3,8 +3,9 @@ package warc
 import (
 	"bytes"
 	"hash"
-	"mime"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
 // maxHTTPHead bounds the head of an HTTP message that is kept to find its
@@ -39,7 +40,7 @@ func newChecker(e *Entry) *checker {
 		wantPayload: Digest(e.Header.Get(FieldPayloadDigest)),
 	}
 	c.block = c.wantBlock.hasher()
-	mediaType, _, _ := mime.ParseMediaType(e.Header.Get(FieldContentType))
+	mediaType := mediatype.Essence(e.Header.Get(FieldContentType))
 	c.http = mediaType == "application/http" ||
 		mediaType == "" && (e.Type == Response || e.Type == Request || e.Type == Revisit)
 	c.left = e.Type == Response && e.Header.Get(FieldTruncated) == string(TruncatedUnspecified)

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/jobs/config"
-	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
 func TestParseMainTextChoosesTheExtractor(t *testing.T) {
@@ -20,7 +20,7 @@ func TestParseMainTextChoosesTheExtractor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := p.Parse(&fetch.Document{URL: "https://example.com/", ContentType: "text/html", Header: func(string) []string { return nil }, Body: []byte(page)})
+		r, err := p.Parse(&document.Document{URL: "https://example.com/", ContentType: "text/html", Header: func(string) []string { return nil }, Body: []byte(page)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -51,7 +52,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 }
 
 // parserOf is the parser that makes the rows of a reparse: the one that it was begun with.
-func (r Runner) parserOf(of *manifest.Reparse) (fetch.Parser, error) {
+func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	if of.Parser != ParserVersion {
 		return nil, fmt.Errorf("the reparse was begun with version %d of the parser, this crawlbatch has %d, and one crawl has the rows of one: "+
 			"go on with the crawlbatch that began it, or reparse under another name: %w", of.Parser, ParserVersion, stages.ErrPermanent)

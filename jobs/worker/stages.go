@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -228,11 +229,10 @@ func NewParser(c *config.Config) (*Parser, error) {
 	return &Parser{p}, nil
 }
 
-// Parser is the parse stage as fetch asks for it.
+// Parser is the parse stage as a document.Parser.
 type Parser struct{ *parse.Parser }
 
-// Parse implements fetch.Parser.
-func (p *Parser) Parse(d *fetch.Document) (*fetch.Parsed, error) {
-	r := p.Parser.Parse(&parse.Document{URL: d.URL, ContentType: d.ContentType, Header: d.Header, Body: d.Body, Fetched: d.Fetched})
-	return &fetch.Parsed{Charset: r.Charset, Languages: r.Page.Languages, NoArchive: r.NoArchive, Page: r.Page, Terms: r.Terms, Text: r.Text, Links: r.Links}, nil
+// Parse implements document.Parser; it returns no error.
+func (p *Parser) Parse(d *document.Document) (*document.Parsed, error) {
+	return &p.Parser.Parse(d).Parsed, nil
 }

@@ -9,11 +9,11 @@ import (
 	"io"
 	"iter"
 	"math"
-	"mime"
 	"net/url"
 	"runtime"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
@@ -194,7 +194,7 @@ func isResponse(rec *warc.Entry) bool {
 	if err == nil && u.Path == "/robots.txt" && u.RawQuery == "" {
 		return false // no page: it says what could be asked for
 	}
-	t, _, _ := mime.ParseMediaType(rec.Header.Get(warc.FieldContentType))
+	t := mediatype.Essence(rec.Header.Get(warc.FieldContentType))
 	return t == "" || t == "application/http"
 }
 

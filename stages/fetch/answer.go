@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -241,9 +241,8 @@ func own(k urlkey.Key) urlkey.Key {
 
 // document takes a 2xx answer: it is filtered, or parsed, archived and recorded.
 func (c *crawl) document(v *visit, s *sent) {
-	declared := s.x.Header.Get("Content-Type")
 	if v.detected == "" { // nothing of the body was looked at
-		v.detected = mediaType(declared)
+		v.detected = mediatype.Essence(s.x.Header.Get("Content-Type"))
 	}
 	v.fetch.MimeDetected = v.detected
 	if s.x.Filtered || len(s.x.Body) == 0 && v.detected != "" && !c.parser.Wants(v.detected, nil) {
@@ -252,16 +251,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	}
 	c.cpu <- struct{}{}
 	defer func() { <-c.cpu }()
-	doc := &Document{
-		URL: v.key.URL, ContentType: declared, Body: s.x.Body, Truncated: string(s.x.BodyTruncated), Fetched: s.at,
-		Header: func(name string) (values []string) {
-			for value := range s.x.Header.Values(name) {
-				values = append(values, wire.Text(value))
-			}
-			return values
-		},
-	}
-	parsed, err := c.parse(doc)
+	parsed, err := document.Parse(c.parser, documentOf(v.key.URL, s.x, v.planned.Depth, s.at))
 	if err != nil {
 		c.log.Error("a document could not be parsed", "url", v.key.URL, "error", err)
 		c.capture(v, s, schema.SubsetWARC)
@@ -278,44 +268,22 @@ func (c *crawl) document(v *visit, s *sent) {
 	v.fetch.MimeDetected = cmp.Or(cp.MimeDetected, v.detected)
 	v.fetch.ContentBytes = int64(len(s.x.Body))
 
-	page := &parsed.Page
-	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
-	if cp.Revisit != "" { // a page points to its bytes
-		page.WARCFilename, page.WARCRecordOffset, page.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
+	from := document.Origin{
+		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: v.planned.URL,
+		ETag: v.fetch.ETag, LastModified: v.fetch.LastModified, Signals: v.rules.Signals(v.key.URL),
 	}
-	page.PlannedURL, page.Depth, page.ContentBytes = v.planned.URL, v.planned.Depth, v.fetch.ContentBytes
-	page.ETag, page.LastModified = v.fetch.ETag, v.fetch.LastModified
-	page.ContentSignal = signals(v.rules.Signals(v.key.URL), page.ContentSignal)
+	if cp.Revisit != "" { // a page points to its bytes
+		from.WARCFilename, from.WARCRecordOffset, from.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
+	}
 	if v.planned.ContentDigest != "" {
 		changed := v.planned.ContentDigest != cp.ContentDigest
-		page.Changed = &changed
+		from.Changed = &changed
 	}
-	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
+	parsed.Complete(&from)
 	c.finish(v, schema.OK, failure{}, func(b *bundle) {
-		b.page, b.terms, b.text = page, parsed.Terms, &parsed.Text
+		b.page, b.terms, b.text = &parsed.Page, parsed.Terms, &parsed.Text
 		b.links = append(b.links, parsed.Links...)
 	})
-}
-
-// signals are the content signals of robots.txt and those that a document's header
-// gives; no wins over yes.
-func signals(s directives.Signals, header string) string {
-	s.Add(header)
-	return s.String()
-}
-
-// parse runs the parser; a panic in it costs the document, not the task.
-func (c *crawl) parse(doc *Document) (p *Parsed, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("the parser panicked: %v: %.300s", fault, debug.Stack())
-		}
-	}()
-	p, err = c.parser.Parse(doc)
-	if err == nil && p == nil {
-		err = errors.New("the parser gave nothing")
-	}
-	return p, err
 }
 
 // capture archives an answer that is no document for the visit.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -30,7 +32,7 @@ var errUnarchivable = errors.New("it cannot be written as WARC")
 // archive writes request and response as WARC records and gives the row of
 // captures. It reports false when the row is not to be recorded: the response
 // cannot be written as WARC, or the sink failed, which ends the crawl.
-func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *Parsed) (capture, bool) {
+func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (capture, bool) {
 	buf := memberBuffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer func() {
@@ -58,8 +60,8 @@ func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *Parsed) 
 }
 
 // describeCapture fills the columns of a capture but for where it lies.
-func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *Parsed) (capture, error) {
-	columns, err := columnsOf(key)
+func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (capture, error) {
+	columns, err := document.URLColumns(key)
 	if err != nil {
 		return capture{}, err
 	}
@@ -67,17 +69,17 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 	contentType := x.Header.Get("Content-Type")
 	cp := capture{subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: s.at.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.redirect,
-		ContentDigest: digestValue(x.PayloadDigest), MimeType: mediaType(contentType),
+		ContentDigest: digestValue(x.PayloadDigest), MimeType: mediatype.Essence(contentType),
 		Truncated: truncation(x), WARCSegment: c.segment,
 	}}}
 	if len(x.Body) > 0 {
-		cp.MimeDetected = c.parser.Sniff(contentType, x.Body[:min(len(x.Body), sniffLen)])
+		cp.MimeDetected = c.parser.Sniff(contentType, x.Body[:min(len(x.Body), document.SniffLen)])
 	}
 	if c.withheld(x, subset, parsed) {
 		cp.Truncated = schema.TruncatedUnspecified
 	}
 	if parsed != nil {
-		cp.Charset, cp.Languages = parsed.Charset, parsed.Languages
+		cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
 	}
 	return cp, nil
 }
@@ -85,7 +87,7 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 // withheld reports whether a response asks that no copy of it be kept (noarchive):
 // of a document its elements count too. A robots.txt is kept whatever it asks, as
 // the evidence of what was allowed.
-func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *Parsed) bool {
+func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {
 	case subset == schema.SubsetRobots || len(x.Payload) == 0:
 		return false
@@ -97,24 +99,6 @@ func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *Parsed) bool {
 		d.Field(v, c.token)
 	}
 	return d.NoArchive
-}
-
-// sniffLen is how much of a body is looked at for its media type, in bytes.
-const sniffLen = 1445
-
-// columnsOf are the columns that derive from a URL.
-func columnsOf(key urlkey.Key) (schema.URLColumns, error) {
-	p, err := urlkey.Split(key.URL)
-	if err != nil {
-		return schema.URLColumns{}, err
-	}
-	return schema.URLColumns{
-		SURT: key.SURT, URL: key.URL, HostName: p.HostName, HostTLD: p.TLD,
-		Host2ndLastPart: p.SecondLast, Host3rdLastPart: p.ThirdLast, Host4thLastPart: p.FourthLast, Host5thLastPart: p.FifthLast,
-		HostRegistrySuffix: p.RegistrySuffix, HostRegisteredDomain: p.RegisteredDomain,
-		HostPrivateSuffix: p.PrivateSuffix, HostPrivateDomain: p.PrivateDomain,
-		HostNameReversed: p.NameReversed, Protocol: p.Protocol, Port: p.Port, Path: p.Path, Query: p.Query,
-	}, nil
 }
 
 // compress makes the records of an exchange, the request first, has the sink

@@ -2,11 +2,9 @@ package fetch
 
 import (
 	"errors"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -88,26 +86,6 @@ func redirects(x *wire.Exchange) bool {
 		return strings.TrimSpace(x.Header.Get("Location")) != ""
 	}
 	return false
-}
-
-// mediaType is the type that a Content-Type names, lower case, without
-// parameters; "" if it names none.
-func mediaType(contentType string) string {
-	if t, _, err := mime.ParseMediaType(contentType); err == nil || errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return cleanType(t)
-	}
-	t, _, _ := strings.Cut(contentType, ";")
-	return cleanType(t)
-}
-
-// cleanType keeps what looks like type/subtype, bounded.
-func cleanType(t string) string {
-	t = strings.ToLower(strings.TrimSpace(t))
-	main, sub, ok := strings.Cut(t, "/")
-	if !ok || main == "" || sub == "" || len(t) > 128 || !utf8.ValidString(t) || strings.ContainsAny(t, " ,\t") {
-		return ""
-	}
-	return t
 }
 
 // smallBody is the length in bytes up to which a body is read though it is not

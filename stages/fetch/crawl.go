@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -40,7 +41,7 @@ type crawl struct {
 	clock    stages.Clock
 	log      *slog.Logger
 	progress stages.Progress
-	parser   Parser
+	parser   document.Parser
 	planned  *partition.Index
 	sink     sink
 	client   *wire.Client
@@ -78,7 +79,7 @@ type crawl struct {
 }
 
 // newCrawl makes a crawl of planned rows. mayWrite and admit allow everything.
-func newCrawl(env *stages.Env, cfg Config, parser Parser, p *partition.Index, out sink) (*crawl, error) {
+func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.Index, out sink) (*crawl, error) {
 	canon, err := urlkey.New(cfg.StripParams)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
@@ -17,7 +18,7 @@ import (
 // obedient is a parser that reads directives as the real one does.
 type obedient struct{ plainParser }
 
-func (p obedient) Parse(d *Document) (*Parsed, error) {
+func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {
 	out, err := p.plainParser.Parse(d)
 	if err != nil {
 		return nil, err

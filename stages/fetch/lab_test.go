@@ -19,8 +19,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -39,7 +41,7 @@ type lab struct {
 	plan    *manifest.Plan
 	task    stages.Task
 	web     *web
-	parser  Parser
+	parser  document.Parser
 	runs    int
 	planID  string
 	watcher stages.Watcher
@@ -353,7 +355,7 @@ func (w *web) checkPace(t *testing.T, delay time.Duration) {
 type plainParser struct{}
 
 func (plainParser) Sniff(contentType string, prefix []byte) string {
-	if t := mediaType(contentType); t != "" {
+	if t := mediatype.Essence(contentType); t != "" {
 		return t
 	}
 	t, _, _ := strings.Cut(http.DetectContentType(prefix), ";")
@@ -370,18 +372,20 @@ func (plainParser) IsSitemap(_ string, prefix []byte) bool {
 }
 
 func (p plainParser) Refuses(contentType string) bool {
-	t := mediaType(contentType)
+	t := mediatype.Essence(contentType)
 	main, _, _ := strings.Cut(t, "/")
 	return t != "" && main != "image" && main != "video" && t != "application/octet-stream" && !p.Wants(t, nil)
 }
 
-func (plainParser) Parse(d *Document) (*Parsed, error) {
+func (plainParser) Parse(d *document.Document) (*document.Parsed, error) {
 	if bytes.Contains(d.Body, []byte("PANIC")) {
 		panic("as asked")
 	}
-	return &Parsed{
-		Charset: "UTF-8", Languages: "eng",
-		Page:  schema.Page{PageColumns: schema.PageColumns{Title: "title of " + d.URL, Indexable: true}},
+	return &document.Parsed{
+		Page: schema.Page{PageColumns: schema.PageColumns{
+			CaptureColumns: schema.CaptureColumns{Charset: "UTF-8", Languages: "eng"},
+			Title:          "title of " + d.URL, Indexable: true, Depth: d.Depth, ContentBytes: int64(len(d.Body)),
+		}},
 		Terms: schema.TermCounts{Terms: []string{d.URL}, Counts: []int32{2}},
 		Text:  schema.Text{Main: string(d.Body), Full: string(d.Body)},
 		Links: []schema.Link{{Source: d.URL, Target: "http://a.com/linked", Kind: schema.KindA}},

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -56,7 +57,7 @@ func hasty(cfg Config) Config {
 // all, but without a store, and with short retries; captures point into no file. Of env,
 // Bucket is not used. The URL is made canonical first, and robots.txt asked for rawURL's
 // spelling too; the error says why one is no URL. tell is told what is waited for.
-func One(ctx context.Context, env *stages.Env, cfg Config, parser Parser, rawURL string, tell func(stages.Wait)) (*Rows, error) {
+func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*Rows, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

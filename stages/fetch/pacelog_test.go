@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
@@ -310,7 +311,7 @@ func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Tim
 // bareParser finds nothing in a document.
 type bareParser struct{ plainParser }
 
-func (bareParser) Parse(*Document) (*Parsed, error) { return &Parsed{}, nil }
+func (bareParser) Parse(*document.Document) (*document.Parsed, error) { return &document.Parsed{}, nil }
 
 // TestTheServersOwnLogProvesPaceAndRobots crawls, in virtual time, 1,000 hosts with
 // all settings mixed; the politeness is reloaded on the way, and the task stopped and

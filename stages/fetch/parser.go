@@ -3,60 +3,26 @@ package fetch
 import (
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// Parser reads documents. Any number of goroutines may use it at a time; it must
-// not keep a Document or its body.
-type Parser interface {
-	// Sniff gives the media type of a document, without parameters, from its
-	// Content-Type ("" if it has none) and its first bytes, up to 1,445.
-	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether a document of a media type that Sniff gave for these first
-	// bytes is to be stored; nil bytes ask whether any of that type may be.
-	Wants(mediaType string, prefix []byte) bool
-	// Refuses reports whether a Content-Type alone tells that its document is not to be
-	// stored, whatever the bytes are.
-	Refuses(contentType string) bool
-	// IsSitemap reports whether a document of a media type that Sniff gave for these
-	// first bytes is a sitemap, which may be longer than others.
-	IsSitemap(mediaType string, prefix []byte) bool
-	// Parse gives what a document holds. An error means that the parser failed,
-	// not that the document is odd: the URL ends as internal_error.
-	Parse(doc *Document) (*Parsed, error)
-}
-
-// Document is a captured document.
-type Document struct {
-	URL         string // canonical, that answered
-	ContentType string // as sent, "" if it was not
-	// Header gives all values of a field of the response, as text.
-	Header func(name string) []string
-	// Body is decoded from its content codings, not from its charset; it is
-	// valid during the call.
-	Body []byte
-	// Truncated says why the body ends early, "" if it does not.
-	Truncated string
-	Fetched   time.Time // when it was asked for
-}
-
-// Parsed is what a document holds. The columns that fetch knows better (URL and
-// capture columns, planned_url, depth, content_bytes, etag, last_modified,
-// changed) are filled in by fetch.
-type Parsed struct {
-	Charset   string // content_charset
-	Languages string // content_languages
-	NoArchive bool   // no copy of the response is to be kept
-	Page      schema.Page
-	Terms     schema.TermCounts // kept with the working row of the page
-	Text      schema.Text
-	Links     []schema.Link
+// documentOf is the document that a response holds.
+func documentOf(url string, x *wire.Exchange, depth int32, fetched time.Time) *document.Document {
+	return &document.Document{
+		URL: url, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Depth: depth, Fetched: fetched,
+		Header: func(name string) (values []string) {
+			for value := range x.Header.Values(name) {
+				values = append(values, wire.Text(value))
+			}
+			return values
+		},
+	}
 }
 
 // Limits bound a response: a sitemap may be longer than other documents. What was
 // stored within them is read again within them.
-func Limits(cfg *Config, parser Parser) wire.Limits {
+func Limits(cfg *Config, parser document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: cfg.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {
 			return 0
@@ -67,7 +33,7 @@ func Limits(cfg *Config, parser Parser) wire.Limits {
 
 // allowance is how long the document may be that begins with prefix and is detected as
 // of a media type.
-func (c *Config) allowance(p Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
+func (c *Config) allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return c.MaxSitemap
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -43,7 +43,7 @@ const CountDamaged = "reparse.damaged"
 // returns the result, a function of its input, of the config and of the parser. So it
 // keeps no checkpoint, and whoever comes may do it again. The error may wrap
 // stages.ErrPermanent.
-func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config, parser Parser) (*manifest.Result, error) {
+func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(cfg.StripParams)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
@@ -87,7 +87,7 @@ type reparse struct {
 	in      *ReparseInput
 	limits  wire.Limits
 	longest int64 // of any payload, bytes
-	parser  Parser
+	parser  document.Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
 	out     *segment
@@ -145,34 +145,12 @@ func (r *reparse) result() *manifest.Result {
 	return out
 }
 
-// document parses a response that was read again. The error says what of it, or of
-// the parser, is at fault.
-func (r *reparse) document(url string, x *wire.Exchange, truncated string, doc *Document) (p *Parsed, err error) {
-	doc.URL, doc.ContentType, doc.Body, doc.Truncated = url, x.Header.Get("Content-Type"), x.Body, truncated
-	doc.Header = func(name string) (values []string) {
-		for value := range x.Header.Values(name) {
-			values = append(values, wire.Text(value))
-		}
-		return values
-	}
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("the parser panicked: %v: %.300s", fault, debug.Stack())
-		}
-	}()
-	p, err = r.parser.Parse(doc)
-	if err == nil && p == nil {
-		err = errors.New("the parser gave nothing")
-	}
-	return p, err
-}
-
 // sniff is the type of a body that was read again.
 func (r *reparse) sniff(x *wire.Exchange) string {
 	if len(x.Body) == 0 {
 		return ""
 	}
-	return r.parser.Sniff(x.Header.Get("Content-Type"), x.Body[:min(len(x.Body), sniffLen)])
+	return r.parser.Sniff(x.Header.Get("Content-Type"), x.Body[:min(len(x.Body), document.SniffLen)])
 }
 
 func isHTTPS(url string) bool { return strings.HasPrefix(url, "https:") }

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -21,9 +21,8 @@ type stored struct {
 	terms schema.TermCounts
 	fetch fetchedAs
 	// parsed is what it holds now; nil: it keeps its rows, as why says.
-	parsed *Parsed
+	parsed *document.Parsed
 	mime   string // content_mime_detected now
-	bytes  int64  // of the decoded document
 	why    error
 }
 
@@ -127,8 +126,8 @@ func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw
 		defer x.Release()
 	}
 	if err == nil {
-		d.parsed, err = r.document(d.page.URL, x, d.page.Truncated, &Document{Fetched: time.UnixMilli(d.page.FetchTime)})
-		d.mime, d.bytes = r.sniff(x), int64(len(x.Body))
+		d.parsed, err = document.Parse(r.parser, documentOf(d.page.URL, x, d.page.Depth, time.UnixMilli(d.page.FetchTime)))
+		d.mime = r.sniff(x)
 	}
 	d.why = err
 	return nil
@@ -195,19 +194,16 @@ func (r *reparse) keep(old *former, d *stored) error {
 	}
 	switch {
 	case d.parsed != nil:
-		page := &d.parsed.Page
-		cp.MimeDetected, cp.Charset, cp.Languages = d.mime, d.parsed.Charset, d.parsed.Languages
-		was := &d.page
-		page.URLColumns, page.CaptureColumns = was.URLColumns, was.CaptureColumns
-		page.MimeDetected, page.Charset, page.Languages = cp.MimeDetected, cp.Charset, cp.Languages
-		page.PlannedURL, page.Depth, page.ContentBytes = was.PlannedURL, was.Depth, d.bytes
-		page.ETag, page.LastModified, page.Changed = was.ETag, was.LastModified, was.Changed
-		// What was in force when it was fetched, robots.txt included, is in the row.
-		var said directives.Signals
-		said.Add(was.ContentSignal)
-		page.ContentSignal = signals(said, page.ContentSignal)
-		b.page, b.terms, b.text, b.links = page, d.parsed.Terms, &d.parsed.Text, d.parsed.Links
-		b.text.SURT, b.text.URL = page.SURT, page.URL
+		p, was := d.parsed, &d.page
+		cp.MimeDetected, cp.Charset, cp.Languages = d.mime, p.Page.Charset, p.Page.Languages
+		from := document.Origin{
+			URLColumns: was.URLColumns, CaptureColumns: was.CaptureColumns, PlannedURL: was.PlannedURL,
+			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
+		}
+		from.MimeDetected = d.mime
+		from.Signals.Add(was.ContentSignal) // which has those of the robots.txt in force when it was fetched
+		p.Complete(&from)
+		b.page, b.terms, b.text, b.links = &p.Page, p.Terms, &p.Text, p.Links
 		r.out.counts[countReparsed]++
 	default:
 		if b.text, err = old.text(&d.page); err != nil {

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -115,13 +117,13 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 // take gives a URL the outcome that its response has.
 func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error {
 	f := d.b.fetch
-	columns, err := columnsOf(urlkey.Key{URL: d.URL, SURT: d.SURT, Host: d.Host, Domain: d.Domain})
+	columns, err := document.URLColumns(urlkey.Key{URL: d.URL, SURT: d.SURT, Host: d.Host, Domain: d.Domain})
 	if err != nil {
 		return err
 	}
 	cp := schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: d.ContentAt, FetchStatus: int16(x.Status), ContentDigest: digestValue(x.PayloadDigest),
-		MimeType: mediaType(x.Header.Get("Content-Type")), MimeDetected: r.sniff(x), Truncated: foreignTruncation(rec, x),
+		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: r.sniff(x), Truncated: foreignTruncation(rec, x),
 		WARCFilename: d.WARCFilename, WARCRecordOffset: d.WARCRecordOff, WARCRecordLength: d.WARCRecordLen,
 		WARCSegment: layout.Part(r.in.Task.Partition),
 	}}
@@ -167,7 +169,7 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
-	prefix := x.Body[:min(len(x.Body), sniffLen)]
+	prefix := x.Body[:min(len(x.Body), document.SniffLen)]
 	if len(prefix) == 0 {
 		prefix = nil // which asks whether any of that type is kept
 	}
@@ -175,20 +177,18 @@ func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 		f.Outcome = schema.MIMEFiltered
 		return
 	}
-	parsed, err := r.document(d.URL, x, cp.Truncated, &Document{Fetched: time.UnixMilli(d.ContentAt)})
+	parsed, err := document.Parse(r.parser, documentOf(d.URL, x, d.Depth, time.UnixMilli(d.ContentAt)))
 	if err != nil {
 		r.env.Log.Error("a document could not be parsed", "url", d.URL, "error", err)
 		f.Outcome, f.Error = schema.InternalError, bounded(err.Error())
 		return
 	}
 	f.Outcome, f.ContentBytes = schema.OK, int64(len(x.Body))
-	cp.Charset, cp.Languages = parsed.Charset, parsed.Languages
-	page := &parsed.Page
-	page.URLColumns, page.CaptureColumns = cp.URLColumns, cp.CaptureColumns
-	page.PlannedURL, page.Depth, page.ContentBytes = d.URL, d.Depth, f.ContentBytes
-	page.ETag, page.LastModified = f.ETag, f.LastModified
-	parsed.Text.SURT, parsed.Text.URL = cp.SURT, cp.URL
-	d.b.page, d.b.terms, d.b.text, d.b.links = page, parsed.Terms, &parsed.Text, parsed.Links
+	cp.Charset, cp.Languages = parsed.Page.Charset, parsed.Page.Languages
+	parsed.Complete(&document.Origin{
+		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: d.URL, ETag: f.ETag, LastModified: f.LastModified,
+	})
+	d.b.page, d.b.terms, d.b.text, d.b.links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
 // foreignTruncation is why a stored body ends early. Of others' archives unspecified

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"github.com/google/go-cmp/cmp"
 )
 
 // reparseLab is a fetch task that is done, of pages of which two have the same bytes
@@ -47,14 +47,14 @@ func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 // countingParser counts the links of a page, as a parser has to.
 type countingParser struct{ plainParser }
 
-func (countingParser) Parse(d *Document) (*Parsed, error) {
+func (countingParser) Parse(d *document.Document) (*document.Parsed, error) {
 	p, err := plainParser{}.Parse(d)
 	p.Page.Outlinks = int32(len(p.Links))
 	return p, err
 }
 
 // reparse parses again what a result lists, into a crawl of its own.
-func (l *lab) reparse(from *manifest.Result, crawl string, parser Parser) (*manifest.Result, error) {
+func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parser) (*manifest.Result, error) {
 	l.t.Helper()
 	l.runs++
 	scratch := filepath.Join(l.t.TempDir(), fmt.Sprint("scratch", l.runs))
@@ -69,7 +69,7 @@ func (l *lab) reparse(from *manifest.Result, crawl string, parser Parser) (*mani
 // laterParser is a parser that has learnt to shout.
 type laterParser struct{ countingParser }
 
-func (laterParser) Parse(d *Document) (*Parsed, error) {
+func (laterParser) Parse(d *document.Document) (*document.Parsed, error) {
 	if strings.HasSuffix(d.URL, "/2") {
 		panic("it cannot read this one")
 	}

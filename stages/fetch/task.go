@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -46,7 +47,7 @@ type Revision struct {
 // nothing more, makes what it has durable, releases the partition and returns
 // stages.ErrInterrupted. The error may also wrap stages.ErrTaken or
 // stages.ErrPermanent.
-func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Parser) (*manifest.Result, error) {
+func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
@@ -60,7 +61,7 @@ func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 	return result, nil
 }
 
-func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Parser) (*manifest.Result, error) {
+func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	part := in.Plan.Partitions[in.Task.Partition]
 	if err := checkClock(ctx, env.Bucket); err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser Par
 }
 
 // work fetches the partition from where the checkpoint stands.
-func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.PlanPartition, parser Parser) error {
+func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.PlanPartition, parser document.Parser) error {
 	p, err := partition.Load(ctx, a.env.Bucket, part, a.env.Scratch)
 	if err != nil {
 		return a.handBack(ctx, before, err)

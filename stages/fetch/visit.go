@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
@@ -223,7 +224,7 @@ func (v *visit) note(s *sent) {
 	}
 	v.fetch.HTTPStatus = int16(s.x.Status)
 	v.fetch.FinalURL = v.key.URL
-	v.fetch.MimeType = strings.Clone(mediaType(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
+	v.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
 	v.fetch.ETag, v.fetch.LastModified = validators(s.x)
 	v.fetch.Truncated = truncation(s.x)
 	v.fetch.RetryAfterMS = s.retryMS

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 	"github.com/abadojack/whatlanggo"
@@ -29,7 +30,7 @@ func newParser(tb testing.TB) *Parser {
 }
 
 // benchPages are the real pages, or the project's own where those are absent.
-func benchPages(tb testing.TB) (pages []Document, bytes int64) {
+func benchPages(tb testing.TB) (pages []document.Document, bytes int64) {
 	for _, p := range samplePages(tb) {
 		pages = append(pages, p)
 		bytes += int64(len(p.Body))
@@ -48,13 +49,13 @@ func cpu(tb testing.TB) time.Duration {
 
 // treeOf and tokensOf are what the stage is measured by: x/net/html's tree of a page,
 // and its tokenizer alone.
-func treeOf(tb testing.TB, d *Document) {
+func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := html.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func tokensOf(tb testing.TB, d *Document) {
+func tokensOf(tb testing.TB, d *document.Document) {
 	z := html.NewTokenizer(bytes.NewReader(d.Body))
 	for z.Next() != html.ErrorToken {
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
@@ -106,7 +107,7 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
 		return charset.Lookup("utf-16le")
 	}
-	e, name := charset.Lookup(headerCharset(contentType))
+	e, name := charset.Lookup(mediatype.Charset(contentType))
 	if e != nil && !u.contradicts(name) {
 		return e, name
 	}
@@ -123,27 +124,6 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 		}
 	}
 	return charset.Lookup(u.guess())
-}
-
-// headerCharset is the charset parameter of a Content-Type field, as it stands. Fields
-// are as malformed as they come, so that this looks for no more than the parameter.
-func headerCharset(contentType string) string {
-	for {
-		i := strings.IndexByte(contentType, ';')
-		if i < 0 {
-			return ""
-		}
-		contentType = contentType[i+1:]
-		key, value, ok := strings.Cut(contentType, "=")
-		if !ok || !strings.EqualFold(strings.TrimSpace(key), "charset") {
-			continue
-		}
-		value = strings.TrimSpace(value)
-		if i := strings.IndexAny(value, ";, \t"); i >= 0 {
-			value = value[:i]
-		}
-		return strings.Trim(value, `"'`)
-	}
 }
 
 // contradicts reports whether the bytes cannot be in a declared encoding.

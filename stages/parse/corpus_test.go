@@ -14,11 +14,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
-
-	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
 // corpusDir holds real pages of many languages and charsets; see its README.
@@ -123,8 +123,8 @@ type corpusRow struct {
 	Topics     []string `json:"topics"`
 }
 
-func corpusDocument(c *corpusPage, body []byte, contentType string) *Document {
-	return &Document{URL: "https://example.com/doc/" + c.name + ".html", ContentType: contentType, Body: body}
+func corpusDocument(c *corpusPage, body []byte, contentType string) *document.Document {
+	return &document.Document{URL: "https://example.com/doc/" + c.name + ".html", ContentType: contentType, Body: body}
 }
 
 // TestGoldenRowsOfTheCorpus compares what is stored of each page of the corpus with
@@ -149,7 +149,7 @@ func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	languages, charsets := map[string]bool{}, map[string]bool{}
 	for _, c := range corpus(t) {
 		r := p.Parse(corpusDocument(&c, c.body, "text/html"))
-		row := corpusRow{Page: c.name, Kind: r.Kind, Title: r.Page.Title, Language: r.Page.Language, Charset: r.Charset, Words: r.Page.WordCount,
+		row := corpusRow{Page: c.name, Kind: r.Kind, Title: r.Page.Title, Language: r.Page.Language, Charset: r.Page.Charset, Words: r.Page.WordCount,
 			Links: len(r.Links), BadLinks: r.BadLinks, FullBytes: len(r.Text.Full), MainBytes: len(r.Text.Main), TextDigest: r.Page.TextDigest,
 			SimHash: fmt.Sprintf("%016x", uint64(r.Page.SimHash)), Canonical: r.Page.CanonicalURL, Topics: r.Page.Topics}
 		for _, line := range strings.Split(r.Text.Main, "\n") {
@@ -164,8 +164,8 @@ func TestGoldenRowsOfTheCorpus(t *testing.T) {
 			t.Errorf("%s: language %q, truly %s", c.name, r.Page.Language, c.language)
 		}
 		_, name := lookup(t, c.charset)
-		if _, got := lookup(t, r.Charset); got != name {
-			t.Errorf("%s: charset %s, truly %s", c.name, r.Charset, c.charset)
+		if _, got := lookup(t, r.Page.Charset); got != name {
+			t.Errorf("%s: charset %s, truly %s", c.name, r.Page.Charset, c.charset)
 		}
 		if strings.ContainsRune(r.Text.Full, utf8.RuneError) {
 			t.Errorf("%s: the text has replacement characters", c.name)

@@ -19,6 +19,5 @@
 // With Config.MainText another program chooses the main content (package trafilatura);
 // where that fails, package text does.
 //
-// It imports formats packages only. Stage fetch gets a Parser through an interface of
-// its own.
+// It imports formats packages only. Stage fetch gets a Parser as a document.Parser.
 package parse

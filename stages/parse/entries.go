@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -41,7 +43,7 @@ func (gzipHandler) wants(prefix []byte) bool {
 		if err != nil {
 			break
 		}
-		inner := make([]byte, SniffLen)
+		inner := make([]byte, document.SniffLen)
 		n, _ := io.ReadFull(z, inner) // what was fetched of it is cut short
 		prefix = inner[:n]
 	}
@@ -80,7 +82,7 @@ func readEntries(j *job) {
 	rows := newEntryRows(j)
 	var lines strings.Builder
 	full := false
-	sum, err := sitemap.Read(bytes.NewReader(j.body), sitemap.Limits{Charset: headerCharset(j.d.ContentType)}, func(e *sitemap.Entry) bool {
+	sum, err := sitemap.Read(bytes.NewReader(j.body), sitemap.Limits{Charset: mediatype.Charset(j.d.ContentType)}, func(e *sitemap.Entry) bool {
 		rows.entry(e)
 		for _, line := range [...]string{e.Title, e.Summary} {
 			if line == "" || full {
@@ -101,8 +103,7 @@ func readEntries(j *job) {
 	r.Cut = r.Cut || sum.Cut
 	r.Kind = Sitemap
 	if sum.Charset != "" {
-		r.Charset = displayName(sum.Charset)
-		r.Page.Charset = r.Charset
+		r.Page.Charset = displayName(sum.Charset)
 	}
 	switch sum.Kind {
 	case sitemap.RSS, sitemap.Atom, sitemap.JSON:

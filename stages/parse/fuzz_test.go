@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html/charset"
 )
@@ -14,7 +15,7 @@ import (
 func fuzzHandler(f *testing.F, contentType string) {
 	p := newParser(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		d := &Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body}
+		d := &document.Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body}
 		before := bytes.Clone(body)
 		r := p.Parse(d)
 		check(t, p, d, r)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -17,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden rows in testdata")
 // goldenPage is a document of testdata/pages; its rows lie beside it as NAME.json.
 type goldenPage struct {
 	name string
-	doc  Document
+	doc  document.Document
 }
 
 // contentTypes are the Content-Type fields of the golden pages; others have none but
@@ -62,7 +63,7 @@ func goldenPages(tb testing.TB) (pages []goldenPage) {
 			ct = "text/html"
 		}
 		h := headers[name]
-		pages = append(pages, goldenPage{name, Document{
+		pages = append(pages, goldenPage{name, document.Document{
 			URL: "https://example.com/dir/" + name, ContentType: ct, Body: body, Depth: 2,
 			Header: func(field string) []string { return h[field] },
 		}})

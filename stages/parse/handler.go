@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
@@ -21,7 +22,7 @@ type handler interface {
 	// have the same.
 	types() []string
 	// wants reports whether a document of these types that begins with prefix, at
-	// most SniffLen bytes, is worth to be fetched whole and stored where the config
+	// most document.SniffLen bytes, is worth to be fetched whole and stored where the config
 	// says nothing of its type. A nil prefix asks whether any may be.
 	wants(prefix []byte) bool
 	// handle reads a document into its result. It never fails: what it cannot read it
@@ -32,10 +33,10 @@ type handler interface {
 // job is a document that is being read.
 type job struct {
 	p    *Parser
-	s    *state    // memory, reused; what the response's header says is in it already
-	d    *Document // as it came
-	body []byte    // its body, bounded
-	r    *Result   // what it says
+	s    *state             // memory, reused; what the response's header says is in it already
+	d    *document.Document // as it came
+	body []byte             // its body, bounded
+	r    *Result            // what it says
 }
 
 // handlers lists all handlers; what none of the others reads is unread's.
@@ -102,7 +103,7 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":
-		head := bytes.ToLower(prefix[:min(len(prefix), SniffLen)])
+		head := bytes.ToLower(prefix[:min(len(prefix), document.SniffLen)])
 		return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
 	case "text/plain":
 		return urlList(prefix)
@@ -113,7 +114,7 @@ func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 // Refuses reports whether a Content-Type field alone tells that a document is not to
 // be stored: it names a type that no sniffing changes, and no document of it is wanted.
 func (p *Parser) Refuses(contentType string) bool {
-	t := mediaType(contentType)
+	t := mediatype.Essence(contentType)
 	return t != "" && !sniffed(t) && !p.Wants(t, nil)
 }
 

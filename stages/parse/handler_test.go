@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
+	"github.com/google/go-cmp/cmp"
 )
 
 // pdfHandler is what a new format would be.
@@ -29,9 +29,9 @@ func (pdfHandler) handle(j *job) {
 
 func TestANewFormatIsAHandlerAndALine(t *testing.T) {
 	p := newParser(t)
-	doc := &Document{URL: "https://example.com/a.pdf", ContentType: "application/pdf", Body: []byte("%PDF-1.7 …"),
+	doc := &document.Document{URL: "https://example.com/a.pdf", ContentType: "application/pdf", Body: []byte("%PDF-1.7 …"),
 		Header: func(name string) []string { return map[string][]string{"Link": {"</next>; rel=next"}}[name] }}
-	if r := p.Parse(doc); r.Kind != Other || r.MimeDetected != "application/pdf" || len(r.Links) != 1 || p.Wants("application/pdf", nil) || !p.Refuses("application/pdf") {
+	if r := p.Parse(doc); r.Kind != Other || r.Page.MimeDetected != "application/pdf" || len(r.Links) != 1 || p.Wants("application/pdf", nil) || !p.Refuses("application/pdf") {
 		t.Errorf("without a handler: %+v", r)
 	}
 	var err error
@@ -81,9 +81,9 @@ func TestWhichKindADocumentIs(t *testing.T) {
 		{"application/gzip", "\x1f\x8b no", Other, "application/gzip"},
 		{"application/pdf", "%PDF-1.7", Other, "application/pdf"},
 	} {
-		r := newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: tt.contentType, Body: []byte(tt.body)})
-		if r.Kind != tt.kind || r.Page.DocumentKind != string(tt.kind) || r.MimeDetected != tt.mime {
-			t.Errorf("%q %.40q: %s of %s, want %s of %s", tt.contentType, tt.body, r.Kind, r.MimeDetected, tt.kind, tt.mime)
+		r := newParser(t).Parse(&document.Document{URL: "https://example.com/x", ContentType: tt.contentType, Body: []byte(tt.body)})
+		if r.Kind != tt.kind || r.Page.DocumentKind != string(tt.kind) || r.Page.MimeDetected != tt.mime {
+			t.Errorf("%q %.40q: %s of %s, want %s of %s", tt.contentType, tt.body, r.Kind, r.Page.MimeDetected, tt.kind, tt.mime)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestLinksSayWhatEntriesSay(t *testing.T) {
 		{name: "a list", contentType: "text/plain", body: "https://example.com/b\nhttps://example.com/b\n", want: []string{"sitemap https://example.com/b", "sitemap https://example.com/b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newParser(t).Parse(&Document{URL: "https://example.com/dir/x", ContentType: tt.contentType, Body: []byte(tt.body),
+			r := newParser(t).Parse(&document.Document{URL: "https://example.com/dir/x", ContentType: tt.contentType, Body: []byte(tt.body),
 				Header: func(name string) []string { return tt.header[name] }})
 			var got []string
 			for i := range r.Links {
@@ -183,7 +183,7 @@ func TestLinksSayWhatEntriesSay(t *testing.T) {
 
 // A feed has text, and no main text: a list of titles is nobody's near duplicate.
 func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
-	r := newParser(t).Parse(&Document{URL: "https://example.com/feed", ContentType: "application/rss+xml", Body: []byte(
+	r := newParser(t).Parse(&document.Document{URL: "https://example.com/feed", ContentType: "application/rss+xml", Body: []byte(
 		"<rss><channel><language>de-DE</language><title>T</title><description>D</description>" + strings.Repeat("<item><title>Ein Titel von vielen</title><link>/a</link></item>", 50) + "</channel></rss>")})
 	if r.Text.Main != "" || r.Page.SimHash != 0 || r.Page.TextDigest != "" || r.Page.WordCount != 0 || !strings.HasPrefix(r.Text.Full, "Ein Titel von vielen\n") {
 		t.Errorf("main %q, %+v", r.Text.Main, r.Page)
@@ -208,7 +208,7 @@ func TestASitemapKeepsAllItsPages(t *testing.T) {
 		fmt.Fprintf(&b, "<url><loc>/q%d</loc></url>", i)
 	}
 	p := newParser(t)
-	d := &Document{URL: "https://example.com/s.xml", ContentType: "application/xml", Body: []byte(b.String())}
+	d := &document.Document{URL: "https://example.com/s.xml", ContentType: "application/xml", Body: []byte(b.String())}
 	r := p.Parse(d)
 	check(t, p, d, r)
 	pages := 0
@@ -227,7 +227,7 @@ func TestASitemapIsReadToItsOwnBound(t *testing.T) {
 	p.cfg.MaxBody, p.cfg.MaxSitemap = 10<<10, 30<<10
 	body := strings.Repeat("<url><loc>/a</loc></url>", 4000)
 	for head, want := range map[string]int{"<urlset>": (30<<10 - 8) / 24, "<rss><item><link>/f</link></item>": 1} {
-		r := p.Parse(&Document{URL: "https://example.com/s.xml", ContentType: "application/xml", Body: []byte(head + body)})
+		r := p.Parse(&document.Document{URL: "https://example.com/s.xml", ContentType: "application/xml", Body: []byte(head + body)})
 		if !r.Cut || len(r.Links) != want {
 			t.Errorf("%s: %d links, cut %t; want %d", head, len(r.Links), r.Cut, want)
 		}
@@ -256,7 +256,7 @@ func TestRealSitemaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &Document{URL: "https://www.example.com/" + name, ContentType: "application/octet-stream", Body: body}
+		d := &document.Document{URL: "https://www.example.com/" + name, ContentType: "application/octet-stream", Body: body}
 		r := p.Parse(d)
 		check(t, p, d, r)
 		n := map[schema.LinkKind]int{}
@@ -272,7 +272,7 @@ func TestRealSitemaps(t *testing.T) {
 		if got := fmt.Sprintf("%s: %s", r.Kind, strings.Join(parts, ", ")); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		if prefix := body[:min(len(body), SniffLen)]; !p.Wants(Sniff("application/octet-stream", prefix), prefix) {
+		if prefix := body[:min(len(body), document.SniffLen)]; !p.Wants(Sniff("application/octet-stream", prefix), prefix) {
 			t.Errorf("%s is not wanted", name)
 		}
 	}
@@ -295,7 +295,7 @@ func FuzzHandlers(f *testing.F) {
 	}
 	p := newParser(f)
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		d := &Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body}
+		d := &document.Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body}
 		r := p.Parse(d)
 		check(t, p, d, r)
 		for i := range r.Links {
@@ -304,7 +304,7 @@ func FuzzHandlers(f *testing.F) {
 				t.Errorf("link %d: %s", i, said(l))
 			}
 		}
-		p.Wants(Sniff(contentType, body), body[:min(len(body), SniffLen)])
+		p.Wants(Sniff(contentType, body), body[:min(len(body), document.SniffLen)])
 		if diff := cmp.Diff(r, p.Parse(d)); diff != "" {
 			t.Errorf("parsed twice (-first +second):\n%s", diff)
 		}

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
@@ -15,12 +16,12 @@ func (htmlHandler) wants([]byte) bool { return true }
 func (htmlHandler) handle(j *job) { readHTML(j.p, j.s, j.d, j.body, j.r) }
 
 // readHTML reads HTML and XHTML.
-func readHTML(p *Parser, s *state, d *Document, body []byte, r *Result) {
+func readHTML(p *Parser, s *state, d *document.Document, body []byte, r *Result) {
 	r.Kind = HTML
 	doc, charset := decode(body, d.ContentType)
-	r.Charset, r.Page.Charset = charset, charset
+	r.Page.Charset = charset
 	h := &s.html
-	h.xml = r.MimeDetected == "application/xhtml+xml"
+	h.xml = r.Page.MimeDetected == "application/xhtml+xml"
 	h.run(doc)
 	if target, ok := parseRefresh(h.meta.refresh); ok {
 		h.links.addRefresh(target, false)

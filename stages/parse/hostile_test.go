@@ -8,13 +8,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 )
 
 // check holds the promises that every result keeps.
-func check(t *testing.T, p *Parser, d *Document, r *Result) {
+func check(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	t.Helper()
 	checkMeta(t, r)
 	for name, s := range map[string]string{"main": r.Text.Main, "full": r.Text.Full, "topics": strings.Join(r.Page.Topics, " ")} {
@@ -88,7 +89,7 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 	p := newParser(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := &Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.body)}
+			d := &document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.body)}
 			r := p.Parse(d)
 			check(t, p, d, r)
 			if len(r.Links) != tt.links {
@@ -108,7 +109,7 @@ func TestDeepNestingIsNoLimit(t *testing.T) {
 	if _, err := html.Parse(strings.NewReader(page)); err == nil {
 		t.Error("x/net/html reads it: the reason for a pass of our own is gone")
 	}
-	r := newParser(t).Parse(&Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
+	r := newParser(t).Parse(&document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
 	if want := "deep down\nand up"; r.Text.Full != want || len(r.Links) != 1 {
 		t.Errorf("text %q and %d links, want %q and 1", r.Text.Full, len(r.Links), want)
 	}
@@ -169,7 +170,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"NULs", "text/html", fill("", "\x00"), 64},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := &Document{URL: "https://example.com/", ContentType: tt.contentType, Body: tt.body}
+			d := &document.Document{URL: "https://example.com/", ContentType: tt.contentType, Body: tt.body}
 			before := allocated()
 			r := p.Parse(d)
 			took := (allocated() - before) >> 20
@@ -244,7 +245,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("text/html", `<a>; rel="canonical`, []byte("<base href=//x><svg><![CDATA[<a href=y>]]><select><math>"))
 	p := newParser(f)
 	f.Fuzz(func(t *testing.T, contentType, field string, body []byte) {
-		d := &Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body,
+		d := &document.Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body,
 			Header: func(string) []string { return []string{field} }}
 		before := bytes.Clone(body)
 		r := p.Parse(d)

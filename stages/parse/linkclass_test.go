@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"github.com/google/go-cmp/cmp"
@@ -53,7 +54,7 @@ func TestWhatAPageEmbedsGivesWayToItsLinks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := smallParser(t)
-			d := &Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.page)}
+			d := &document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.page)}
 			r := p.Parse(d)
 			check(t, p, d, r)
 			got := map[schema.LinkKind]int{}

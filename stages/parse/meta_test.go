@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"github.com/google/go-cmp/cmp"
 )
@@ -13,7 +14,7 @@ import (
 // parsePage parses a page of https://example.com/dir/page.
 func parsePage(t *testing.T, body string, header map[string][]string) *Result {
 	t.Helper()
-	d := &Document{URL: "https://example.com/dir/page", ContentType: "text/html", Body: []byte(body), Fetched: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC),
+	d := &document.Document{URL: "https://example.com/dir/page", ContentType: "text/html", Body: []byte(body), Fetched: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC),
 		Header: func(name string) []string { return header[name] }}
 	p := newParser(t)
 	r := p.Parse(d)

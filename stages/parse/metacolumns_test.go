@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"crawlbatch.io/crawlbatch/formats/document"
 )
 
 // bounds are how long the columns may be that documents write, bytes.
@@ -248,7 +250,7 @@ func TestDatesByTheOrderOfTheirSources(t *testing.T) {
 			if tt.url == "" {
 				tt.url = "https://example.com/"
 			}
-			r := newParser(t).Parse(&Document{URL: tt.url, ContentType: "text/html", Body: []byte(tt.page),
+			r := newParser(t).Parse(&document.Document{URL: tt.url, ContentType: "text/html", Body: []byte(tt.page),
 				Header: func(name string) []string {
 					return []string{map[string]string{"Last-Modified": "Wed, 01 May 2024 00:00:00 GMT"}[name]}
 				}})

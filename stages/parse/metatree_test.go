@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"github.com/google/go-cmp/cmp"
@@ -80,8 +81,8 @@ func TestMetadataOfRealPagesIsWhatTheTreeSays(t *testing.T) {
 	for _, page := range realPages(t) {
 		doc, _ := decode(page.body, "text/html")
 		m := readTreeMeta(t, doc)
-		r := p.Parse(&Document{URL: page.url, ContentType: "text/html", Body: page.body})
-		check(t, p, &Document{URL: page.url}, r)
+		r := p.Parse(&document.Document{URL: page.url, ContentType: "text/html", Body: page.body})
+		check(t, p, &document.Document{URL: page.url}, r)
 		base := page.url
 		if b, err := urlkey.WHATWG(m.base, page.url); m.base != "" && err == nil {
 			base = b

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
-	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -74,20 +74,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Document is a captured document.
-type Document struct {
-	URL         string // canonical URL that answered; links are relative to it
-	ContentType string // Content-Type field, "" if there was none
-	// Header returns the values of a response header field, in order; nil for no header.
-	// Link, X-Robots-Tag, Content-Language, Refresh, Content-Signal, TDM-Reservation and
-	// TDM-Policy are asked for.
-	Header func(name string) []string
-	Body   []byte // without transfer and content encodings; only read
-	Depth  int32  // links from the nearest source URL
-	// Fetched is when it was: an unavailable_after counts once its time has come.
-	Fetched time.Time
-}
-
 // Kind is what a document was read as.
 type Kind string
 
@@ -102,17 +88,10 @@ const (
 
 // Result is what a document says. It shares no memory with the document's body.
 type Result struct {
-	Kind  Kind
-	Page  schema.Page       // the columns that the document decides
-	Terms schema.TermCounts // of the main content
-	Text  schema.Text
-	Links []schema.Link
-
-	MimeDetected string // as in Page
-	Charset      string // as in Page
-	Refresh      string // canonical target of a Refresh field or meta refresh, "" if there is none
-	Nofollow     bool   // the page asks that none of its links be followed
-	NoArchive    bool   // the page asks that no copy of it be kept; its text may be indexed, noindex is what forbids that
+	document.Parsed
+	Kind     Kind
+	Refresh  string // canonical target of a Refresh field or meta refresh, "" if there is none
+	Nofollow bool   // the page asks that none of its links be followed
 
 	BadLinks  int  // links without a canonical target: another scheme, no URL
 	OverLinks int  // links beyond Config.MaxLinks
@@ -157,34 +136,34 @@ type state struct {
 const maxKept = 4 << 20
 
 // Parse reads a document. It never fails, and returns at once for a body that is empty.
-func (p *Parser) Parse(d *Document) *Result {
+func (p *Parser) Parse(d *document.Document) *Result {
 	r := &Result{Kind: Other}
 	key, err := p.cfg.Canonicalizer.Canonical(d.URL, "")
 	if err != nil {
 		key = urlkey.Key{URL: d.URL}
 	}
-	r.Page.URLColumns = columns(key)
+	r.Page.URLColumns, _ = document.URLColumns(key) // what is no URL has no host
 	r.Page.Depth, r.Page.ParserVersion = d.Depth, Version
 	r.Page.ContentBytes = int64(len(d.Body))
-	r.Page.MimeType = cut(mediaType(d.ContentType), 127)
+	r.Page.MimeType = mediatype.Essence(d.ContentType)
 	r.Text.SURT, r.Text.URL = key.SURT, key.URL
 
 	body := d.Body
-	r.MimeDetected = Sniff(d.ContentType, body[:min(len(body), p.cfg.MaxBody)])
+	detected := Sniff(d.ContentType, body[:min(len(body), p.cfg.MaxBody)])
 	most := p.cfg.MaxBody
-	if p.IsSitemap(r.MimeDetected, body[:min(len(body), SniffLen)]) {
+	if p.IsSitemap(detected, body[:min(len(body), document.SniffLen)]) {
 		most = max(most, p.cfg.MaxSitemap)
 	}
 	if len(body) > most {
 		body, r.Cut = body[:most], true
 	}
-	r.Page.MimeDetected = r.MimeDetected
+	r.Page.MimeDetected = detected
 
 	s := p.pool.Get().(*state)
 	s.html.meta.agent = p.cfg.Agent
 	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
 	s.header(d, p.cfg.Agent)
-	p.registry.of(r.MimeDetected).handle(&job{p: p, s: s, d: d, body: body, r: r})
+	p.registry.of(detected).handle(&job{p: p, s: s, d: d, body: body, r: r})
 	r.Page.DocumentKind = string(r.Kind)
 	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
 	if len(s.normal.Bytes) <= maxKept && s.html.small() {
@@ -194,7 +173,7 @@ func (p *Parser) Parse(d *Document) *Result {
 }
 
 // header takes what a response's header says of the document.
-func (s *state) header(d *Document, agent string) {
+func (s *state) header(d *document.Document, agent string) {
 	if d.Header == nil {
 		return
 	}
@@ -224,19 +203,4 @@ func (s *state) header(d *Document, agent string) {
 			s.html.meta.headerLang = cut(v, 64)
 		}
 	}
-}
-
-// columns are a URL's columns as in cc-index.
-func columns(key urlkey.Key) schema.URLColumns {
-	c := schema.URLColumns{SURT: key.SURT, URL: key.URL}
-	p, err := urlkey.Split(key.URL)
-	if err != nil {
-		return c
-	}
-	c.HostName, c.HostTLD = p.HostName, p.TLD
-	c.Host2ndLastPart, c.Host3rdLastPart, c.Host4thLastPart, c.Host5thLastPart = p.SecondLast, p.ThirdLast, p.FourthLast, p.FifthLast
-	c.HostRegistrySuffix, c.HostRegisteredDomain = p.RegistrySuffix, p.RegisteredDomain
-	c.HostPrivateSuffix, c.HostPrivateDomain = p.PrivateSuffix, p.PrivateDomain
-	c.HostNameReversed, c.Protocol, c.Port, c.Path, c.Query = p.NameReversed, p.Protocol, p.Port, p.Path, p.Query
-	return c
 }

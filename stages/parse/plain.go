@@ -24,7 +24,7 @@ func (plainHandler) handle(j *job) {
 	r := j.r
 	r.Kind = Plain
 	doc, charset := decode(j.body, j.d.ContentType)
-	r.Charset, r.Page.Charset = charset, charset
+	r.Page.Charset = charset
 	if bytes.IndexByte(doc, 0) >= 0 {
 		doc = bytes.ReplaceAll(doc, []byte{0}, nil)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/stages/parse/trafilatura"
 )
 
@@ -23,10 +24,10 @@ type realPage struct {
 }
 
 // samplePages are the real pages as documents, or the golden pages where those are absent.
-func samplePages(tb testing.TB) (docs []Document) {
+func samplePages(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	for _, p := range loadPages(tb) {
-		docs = append(docs, Document{URL: p.url, ContentType: "text/html", Body: p.body})
+		docs = append(docs, document.Document{URL: p.url, ContentType: "text/html", Body: p.body})
 	}
 	if docs == nil {
 		for _, g := range goldenPages(tb) {
@@ -138,7 +139,7 @@ func TestMainContentOfRealPagesByTrafilatura(t *testing.T) {
 func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
 	const page = "<html><body><p>The lighthouse stands at the end of the cape, and its light can be seen far out at sea.</p></body></html>"
 	p := newParser(t)
-	want := p.Parse(&Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
+	want := p.Parse(&document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(page)})
 	for name, extract := range map[string]func([]byte) (string, error){
 		"an error":     func([]byte) (string, error) { return "", trafilatura.ErrTooDeep },
 		"too deep":     trafilatura.Main,
@@ -149,7 +150,7 @@ func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
 		if name == "too deep" {
 			body = strings.Repeat("<div>", 300) + page
 		}
-		got := p.Parse(&Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(body)})
+		got := p.Parse(&document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(body)})
 		if same := got.Text.Main == want.Text.Main && got.Page.TextDigest == want.Page.TextDigest && got.Page.SimHash == want.Page.SimHash &&
 			got.Page.WordCount == want.Page.WordCount; same != (name != "another text") {
 			t.Errorf("%s: %q, %d words", name, got.Text.Main, got.Page.WordCount)
@@ -162,7 +163,7 @@ func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
 func mainScore(tb testing.TB, parser *Parser, pages []realPage) (precision, recall, f1 float64, n int) {
 	var p, r, np, nr float64
 	for _, page := range pages {
-		got := parser.Parse(&Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
+		got := parser.Parse(&document.Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
 		pp, rr, hasP, hasR := score(page.main, got.Text.Main)
 		if hasP {
 			p, np = p+pp, np+1

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
@@ -71,7 +72,7 @@ func TestPageHints(t *testing.T) {
 		{"nothing", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(tt.page)})
+			r := newParser(t).Parse(&document.Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(tt.page)})
 			if r.Page.PageHint != tt.want {
 				t.Errorf("%q, want %q", r.Page.PageHint, tt.want)
 			}
@@ -106,7 +107,7 @@ func TestPhrasesAreInTheNormalForm(t *testing.T) {
 func TestRealPagesHaveNoHints(t *testing.T) {
 	parser := newParser(t)
 	for _, page := range realPages(t) {
-		r := parser.Parse(&Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
+		r := parser.Parse(&document.Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
 		if r.Page.PageHint != "" {
 			t.Errorf("%s %s: %s", page.id, page.url, r.Page.PageHint)
 		}
@@ -129,7 +130,7 @@ func TestADeclaredLanguageThatTheTextIsNotIn(t *testing.T) {
 		{"English without function words", "<html lang=en><p>" + scores, "eng"},
 		{"a few words", "<html lang=en><p>Der Leuchtturm steht am Ende des Kaps", "eng"},
 	} {
-		r := newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(tt.page)})
+		r := newParser(t).Parse(&document.Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(tt.page)})
 		if r.Page.Language != tt.want || r.Text.Language != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, r.Page.Language, tt.want)
 		}
@@ -148,7 +149,7 @@ func TestPagesOfTheCorpusHaveNoHints(t *testing.T) {
 
 func TestSignalsOfQuality(t *testing.T) {
 	parse := func(contentType, body string) *schema.Page {
-		return &newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: contentType, Body: []byte(body)}).Page
+		return &newParser(t).Parse(&document.Document{URL: "https://example.com/x", ContentType: contentType, Body: []byte(body)}).Page
 	}
 	html := "text/html; charset=utf-8"
 	p := parse(html, `<html lang=en><p>The lamp of a lighthouse</p><p><a href=/a>linked text of 26 letters</a></p><p hidden><a href=/b>hidden</a></p>`)
@@ -182,7 +183,7 @@ func TestCaptionsAndQuotedPostsInMainContent(t *testing.T) {
 		"<div class=social-media-embed><blockquote><p>A post that somebody wrote on the lamp of the lighthouse.</p></blockquote></div><p>" + p2 + "</p>" +
 		"<ul><li><a href=/1>Links that are as long as the text behind them, and longer than a third of it all</a> - with words enough behind the link to be read as running text too.</ul>" +
 		"</div><div class=footer>Example, 12 Harbour Road, Seatown. Registered in Seatown. All rights reserved, and so on, as footers say.</div></body></html>"
-	got := newParser(t).Parse(&Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(page)}).Text.Main
+	got := newParser(t).Parse(&document.Document{URL: "https://example.com/x", ContentType: "text/html; charset=utf-8", Body: []byte(page)}).Text.Main
 	for _, want := range []string{p1, "A post that somebody", p2, "Links that are", "behind the link"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in %q", want, got)

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestSitemapsOfASyntheticWeb reads the sitemaps, indexes and feeds of a synthetic web as
@@ -31,7 +31,7 @@ func TestSitemapsOfASyntheticWeb(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Parse(&Document{URL: url, ContentType: resp.Header.Get("Content-Type"), Body: body})
+		return p.Parse(&document.Document{URL: url, ContentType: resp.Header.Get("Content-Type"), Body: body})
 	}
 	changed := time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC).UnixMilli()
 	indexes := 0
@@ -41,7 +41,7 @@ func TestSitemapsOfASyntheticWeb(t *testing.T) {
 		read = func(url string) {
 			r := get(url)
 			if r.Kind != Sitemap {
-				t.Fatalf("%s is read as %s of %s", url, r.Kind, r.MimeDetected)
+				t.Fatalf("%s is read as %s of %s", url, r.Kind, r.Page.MimeDetected)
 			}
 			for _, l := range r.Links {
 				switch l.Kind {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 	"github.com/google/go-cmp/cmp"
@@ -56,7 +57,7 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 			if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" { // undoing codings is fetch's business
 				continue
 			}
-			r := p.Parse(&Document{URL: want.URL, ContentType: resp.Header.Get("Content-Type"), Header: resp.Header.Values, Body: body, Depth: want.Depth})
+			r := p.Parse(&document.Document{URL: want.URL, ContentType: resp.Header.Get("Content-Type"), Header: resp.Header.Values, Body: body, Depth: want.Depth})
 			got := want
 			got.Title, got.Description, got.Keywords, got.Author = r.Page.Title, r.Page.Description, r.Page.Keywords, r.Page.Author
 			got.Language, got.CanonicalURL, got.Robots, got.Indexable = r.Page.Language, r.Page.CanonicalURL, r.Page.Robots, r.Page.Indexable

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 )
 
@@ -18,7 +19,7 @@ func BenchmarkSitemap(b *testing.B) {
 	}
 	body.WriteString("</urlset>\n")
 	p := newParser(b)
-	d := &Document{URL: "https://example.com/sitemap.xml", ContentType: "application/xml", Body: body.Bytes()}
+	d := &document.Document{URL: "https://example.com/sitemap.xml", ContentType: "application/xml", Body: body.Bytes()}
 	b.ReportAllocs()
 	b.SetBytes(int64(body.Len()))
 	for b.Loop() {

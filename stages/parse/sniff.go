@@ -3,10 +3,10 @@ package parse
 import (
 	"bytes"
 	"strings"
-)
 
-// SniffLen is how many bytes of a document Sniff looks at (WHATWG MIME Sniffing, 5.2).
-const SniffLen = 1445
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+)
 
 // Sniff returns the media type of a document, without parameters, from its
 // Content-Type field ("" if it has none) and its first bytes, as WHATWG MIME Sniffing
@@ -20,10 +20,10 @@ const SniffLen = 1445
 // running what was not declared as a script, while here nothing runs, the declared type
 // is stored beside this one, and servers send it with every response, wrong or right.
 func Sniff(contentType string, prefix []byte) string {
-	if len(prefix) > SniffLen {
-		prefix = prefix[:SniffLen]
+	if len(prefix) > document.SniffLen {
+		prefix = prefix[:document.SniffLen]
 	}
-	essence := mediaType(contentType)
+	essence := mediatype.Essence(contentType)
 	switch essence {
 	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown":
 		return unknown(prefix)
@@ -80,29 +80,6 @@ func isJSONFeed(prefix []byte) bool {
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// mediaType is the essence of a Content-Type field, lower case; "" if it is none.
-func mediaType(contentType string) string {
-	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
-		contentType = contentType[:i]
-	}
-	t := strings.ToLower(strings.TrimSpace(contentType))
-	major, minor, ok := strings.Cut(t, "/")
-	if !ok || !token(major) || !token(minor) {
-		return ""
-	}
-	return t
-}
-
-// token reports whether s is an RFC 9110 token.
-func token(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c <= ' ' || c >= 0x7F || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 && c != '*' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 127
-}
-
 // plainOrNot tells text from binary where a server says text/plain (7.2): older
 // servers say so of whatever they do not know.
 func plainOrNot(contentType string, prefix []byte) string {
@@ -112,7 +89,7 @@ func plainOrNot(contentType string, prefix []byte) string {
 	if t := signed(prefix); t != "" {
 		return t
 	}
-	if strings.HasPrefix(strings.ToLower(headerCharset(contentType)), "utf-16") {
+	if strings.HasPrefix(strings.ToLower(mediatype.Charset(contentType)), "utf-16") {
 		return "text/plain"
 	}
 	return "application/octet-stream"

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
 func TestSniff(t *testing.T) {
@@ -121,7 +124,7 @@ func TestSniffAndNetHTTP(t *testing.T) {
 			doc = append(doc, 0)
 		}
 		doc = append(append(doc, s.then...), 0)
-		got, theirs := Sniff("", doc), mediaType(http.DetectContentType(doc))
+		got, theirs := Sniff("", doc), mediatype.Essence(http.DetectContentType(doc))
 		switch theirs {
 		case got:
 			same++
@@ -149,10 +152,10 @@ func FuzzSniff(f *testing.F) {
 		if !bytes.Equal(before, doc) {
 			t.Error("Sniff changed the document")
 		}
-		if mediaType(got) != got || got == "" {
+		if mediatype.Essence(got) != got || got == "" {
 			t.Errorf("%q is no media type", got)
 		}
-		if again := Sniff(contentType, doc[:min(len(doc), SniffLen)]); again != got {
+		if again := Sniff(contentType, doc[:min(len(doc), document.SniffLen)]); again != got {
 			t.Errorf("%s, by the first bytes alone %s", got, again)
 		}
 		if again := Sniff(got, doc); strings.HasPrefix(got, "image/") && again != got {

@@ -3,6 +3,7 @@ package parse
 import (
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -32,7 +33,7 @@ func TestLinksKeepTheirSpelling(t *testing.T) {
 		{name: "a list", contentType: "text/plain", body: "https://example.com/%7Ea\nhttps://example.com/b\n", want: []string{"sitemap /~a /%7Ea", "sitemap /b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newParser(t).Parse(&Document{URL: "https://example.com/dir/x", ContentType: tt.contentType, Body: []byte(tt.body),
+			r := newParser(t).Parse(&document.Document{URL: "https://example.com/dir/x", ContentType: tt.contentType, Body: []byte(tt.body),
 				Header: func(name string) []string { return tt.header[name] }})
 			var got []string
 			for _, l := range r.Links {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/formats/document"
 	"golang.org/x/net/html/atom"
 )
 
@@ -24,7 +25,7 @@ func TestSelfClosedTagsOfXHTML(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for contentType, want := range map[string]string{"application/xhtml+xml; charset=utf-8": tt.xhtml, "text/html; charset=utf-8": tt.html} {
-				r := newParser(t).Parse(&Document{URL: "https://example.com/", ContentType: contentType, Body: []byte(tt.page)})
+				r := newParser(t).Parse(&document.Document{URL: "https://example.com/", ContentType: contentType, Body: []byte(tt.page)})
 				if r.Text.Full != want || tt.title != "" && strings.Contains(contentType, "xml") && r.Page.Title != tt.title {
 					t.Errorf("%s: title %q, text %q, want %q", contentType, r.Page.Title, r.Text.Full, want)
 				}

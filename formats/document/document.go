@@ -1,0 +1,117 @@
+// Package document is the contract between the stage that has a captured document and
+// the one that reads it: the document, the rows that a parser finds in it, and how a row
+// of pages is put together.
+//
+// It imports other formats packages only.
+package document
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// SniffLen is how many bytes of a document decide on its media type (WHATWG MIME
+// Sniffing, 5.2).
+const SniffLen = 1445
+
+// Document is a captured document.
+type Document struct {
+	URL         string // canonical URL that answered; links are relative to it
+	ContentType string // Content-Type field, "" if there was none
+	// Header returns the values of a response header field as text, in order; nil: no header.
+	Header func(name string) []string
+	// Body has no transfer or content codings left. It is read only, and valid during the call.
+	Body    []byte
+	Depth   int32     // links from the nearest source URL
+	Fetched time.Time // when the request was written
+}
+
+// Parsed is what a document holds. It shares no memory with the document's body.
+type Parsed struct {
+	// Page has the columns that the document decides, and its depth and length; Complete
+	// fills in those of its capture.
+	Page      schema.Page
+	Terms     schema.TermCounts // of the main content
+	Text      schema.Text
+	Links     []schema.Link
+	NoArchive bool // the page asks that no copy of it be kept; noindex is what forbids to index its text
+}
+
+// Parser reads documents. It is safe for concurrent use. It must not keep a Document
+// or its body.
+type Parser interface {
+	// Sniff returns the media type of a document, without parameters, from its
+	// Content-Type ("" if it has none) and its first bytes, up to SniffLen.
+	Sniff(contentType string, prefix []byte) string
+	// Wants reports whether a document of a media type that Sniff gave for these first
+	// bytes is to be stored; nil bytes ask whether any of that type may be.
+	Wants(mediaType string, prefix []byte) bool
+	// Refuses reports whether a Content-Type alone tells that its document is not to be
+	// stored, whatever the bytes are.
+	Refuses(contentType string) bool
+	// IsSitemap reports whether a document of a media type that Sniff gave for these
+	// first bytes is a sitemap, which may be longer than others.
+	IsSitemap(mediaType string, prefix []byte) bool
+	// Parse reads a document. An error means that the parser failed, not that the
+	// document is odd.
+	Parse(*Document) (*Parsed, error)
+}
+
+// Parse runs a parser. A panic in it costs the document, not the task: it becomes an error.
+func Parse(parser Parser, d *Document) (p *Parsed, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the parser panicked: %v: %.300s", fault, debug.Stack())
+		}
+	}()
+	p, err = parser.Parse(d)
+	if err == nil && p == nil {
+		err = errors.New("the parser gave nothing")
+	}
+	return p, err
+}
+
+// Origin is what the columns of a page tell of its capture.
+type Origin struct {
+	schema.URLColumns
+	schema.CaptureColumns // but for Charset and Languages, which are the document's
+	PlannedURL            string
+	ETag, LastModified    string
+	Changed               *bool              // nil if there is nothing to compare with
+	Signals               directives.Signals // of the robots.txt in force; a no there or in the document wins
+}
+
+// Complete fills the columns of p that the document does not decide.
+func (p *Parsed) Complete(o *Origin) {
+	page := &p.Page
+	charset, languages := page.Charset, page.Languages
+	page.URLColumns, page.CaptureColumns = o.URLColumns, o.CaptureColumns
+	page.Charset, page.Languages = charset, languages
+	page.PlannedURL, page.ETag, page.LastModified, page.Changed = o.PlannedURL, o.ETag, o.LastModified, o.Changed
+	signals := o.Signals
+	signals.Add(page.ContentSignal)
+	page.ContentSignal = signals.String()
+	p.Text.SURT, p.Text.URL = o.SURT, o.URL
+}
+
+// URLColumns returns the columns that derive from a URL. The error means that its URL
+// does not parse; SURT and URL are set all the same.
+func URLColumns(key urlkey.Key) (schema.URLColumns, error) {
+	c := schema.URLColumns{SURT: key.SURT, URL: key.URL}
+	p, err := urlkey.Split(key.URL)
+	if err != nil {
+		return c, err
+	}
+	c.HostName, c.HostTLD = p.HostName, p.TLD
+	c.Host2ndLastPart, c.Host3rdLastPart, c.Host4thLastPart, c.Host5thLastPart = p.SecondLast, p.ThirdLast, p.FourthLast, p.FifthLast
+	c.HostRegistrySuffix, c.HostRegisteredDomain = p.RegistrySuffix, p.RegisteredDomain
+	c.HostPrivateSuffix, c.HostPrivateDomain = p.PrivateSuffix, p.PrivateDomain
+	c.HostNameReversed, c.Protocol, c.Port, c.Path, c.Query = p.NameReversed, p.Protocol, p.Port, p.Path, p.Query
+	return c, nil
+}
