@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -36,9 +36,9 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 		if part.File.Key != layout.PlanPart("2026-11r1", 0, m.ID, n) || part.File.SHA256 != from.Partitions[n].File.SHA256 {
 			t.Errorf("partition %d is %+v", n, part.File)
 		}
-		got, err := table.Collect(table.Concat[schema.PlannedURL](context.Background(), b, []string{part.File.Key}))
-		if diff := cmp.Diff(rows[n], got); err != nil || diff != "" {
-			t.Errorf("partition %d: %v\n%s", n, err, diff)
+		got := tabletest.Read[schema.PlannedURL](t, b, part.File.Key)
+		if diff := cmp.Diff(rows[n], got); diff != "" {
+			t.Errorf("partition %d:\n%s", n, diff)
 		}
 	}
 	spelled := func(m *manifest.Plan) (rows []schema.PlannedURL) {
@@ -49,20 +49,15 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 			if part.Spellings.Key != layout.PlanSpellings(m.Crawl, 0, m.ID, n) {
 				t.Errorf("the spellings of partition %d are %+v", n, part.Spellings)
 			}
-			got, err := table.Collect(table.Concat[schema.PlannedURL](t.Context(), b, []string{part.Spellings.Key}))
-			if err != nil {
-				t.Error(err)
-			}
-			rows = append(rows, got...)
+			rows = append(rows, tabletest.Read[schema.PlannedURL](t, b, part.Spellings.Key)...)
 		}
 		return rows
 	}
 	if of, as := spelled(from), spelled(m); len(of) != 1 || cmp.Diff(of, as) != "" {
 		t.Errorf("spellings of %+v are copied as %+v", of, as)
 	}
-	got, err := table.Collect(table.Concat[schema.Refused](context.Background(), b, []string{m.RefusedFile.Key}))
-	if diff := cmp.Diff(refused, got); err != nil || diff != "" {
-		t.Errorf("refused: %v\n%s", err, diff)
+	if diff := cmp.Diff(refused, tabletest.Read[schema.Refused](t, b, m.RefusedFile.Key)); diff != "" {
+		t.Errorf("refused:\n%s", diff)
 	}
 	again, err := Copy(context.Background(), b, from, "2026-11r1", "a third")
 	if err != nil || again.ID != m.ID {

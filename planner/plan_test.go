@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
@@ -95,17 +95,9 @@ func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]s
 		t.Fatal(err)
 	}
 	for _, part := range m.Partitions {
-		rows, err := table.Collect(table.Concat[schema.PlannedURL](ctx, b, []string{part.File.Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		urls = append(urls, rows)
+		urls = append(urls, tabletest.Read[schema.PlannedURL](t, b, part.File.Key))
 	}
-	refused, err := table.Collect(table.Concat[schema.Refused](ctx, b, []string{m.RefusedFile.Key}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, urls, refused
+	return m, urls, tabletest.Read[schema.Refused](t, b, m.RefusedFile.Key)
 }
 
 // planned is the URLs of all partitions.

@@ -17,7 +17,7 @@ package stages
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
 //	          hosts                                        published, one part a bucket (of the host's domain)
 //	frontier  urls skips                                   published, one part a bucket
-//	          known                                        working (layout.Known), one a bucket: the Bloom file of
+//	          known                                        working (layout.URLFilter), one a bucket: the Bloom file of
 //	                                                       the URLs in its urls and skips, read for as long as they are
 //	publish   pages                                        published, one part a partition
 //
@@ -42,5 +42,5 @@ const (
 	FileInlinks         = "inlinks"
 	FileURLs            = "urls"
 	FileSkips           = "skips"
-	FileKnown           = "known"
+	FileURLFilter       = "known"
 )

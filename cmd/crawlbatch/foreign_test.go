@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
@@ -54,15 +54,9 @@ func crawlbatch(t *testing.T, args ...string) string {
 // rowsOf reads a dataset over all sealed rounds.
 func rowsOf[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dataset string) []T {
 	t.Helper()
-	var keys []string
+	var rows []T
 	for _, s := range sealed {
-		for _, f := range s.FilesOf(dataset) {
-			keys = append(keys, f.Key)
-		}
-	}
-	rows, err := table.Collect(table.Concat[T](t.Context(), b, keys))
-	if err != nil {
-		t.Fatal(err)
+		rows = append(rows, tabletest.ReadFiles[T](t, b, s.FilesOf(dataset))...)
 	}
 	return rows
 }

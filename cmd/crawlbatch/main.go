@@ -20,10 +20,10 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -88,7 +88,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case is(errViolation):
 		return exitViolation
-	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrTooLarge, table.ErrCorrupt, known.ErrCorrupt):
+	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
 		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, k8s.ErrCluster):

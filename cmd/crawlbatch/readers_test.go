@@ -279,7 +279,7 @@ func hardTable(t *testing.T, dir string) readTable {
 	if err := os.MkdirAll(rt.Folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := table.NewWriter[hard](filepath.Join(rt.Folder, "part-00000.parquet"), table.RowGroups(30_000, 0))
+	w, err := table.NewWriter[hard](filepath.Join(rt.Folder, "part-00000.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,6 +302,11 @@ func hardTable(t *testing.T, dir string) readTable {
 		}
 		if err := w.Append(&row); err != nil {
 			t.Fatal(err)
+		}
+		if i+1 == 30_000 {
+			if err := w.EndRowGroup(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if _, err := w.Close(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -237,10 +237,7 @@ func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused, err := table.Collect(table.Concat[schema.Refused](t.Context(), b, []string{p.RefusedFile.Key}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := tabletest.Read[schema.Refused](t, b, p.RefusedFile.Key)
 	broken := map[string]bool{}
 	for _, r := range refused {
 		t.Logf("%s, record %d: %s: %s", r.Source, r.Line, r.URL, r.Detail)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
@@ -125,7 +126,10 @@ func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string)
 	if read == nil {
 		t.Fatalf("no row type for dataset %s", d.Name)
 	}
-	stable := d.StableColumns()
+	stable := map[string]bool{}
+	for _, c := range d.Columns {
+		stable[c.Name] = c.Stable
+	}
 	var rows []string
 	for _, row := range read(t, b, sealed, d.Name) {
 		text, err := catalog.AppendJSON(nil, row)
@@ -136,11 +140,7 @@ func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string)
 		if err := json.Unmarshal(text, &columns); err != nil {
 			t.Fatal(err)
 		}
-		for name := range columns {
-			if !slices.Contains(stable, name) {
-				delete(columns, name)
-			}
-		}
+		maps.DeleteFunc(columns, func(name string, _ any) bool { return !stable[name] })
 		text, err = json.Marshal(columns)
 		if err != nil {
 			t.Fatal(err)
@@ -156,10 +156,7 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	var all []any
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {
-			rows, err := table.Collect(table.Concat[T](t.Context(), b, []string{f.Key}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := tabletest.Read[T](t, b, f.Key)
 			for _, row := range rows {
 				all = append(all, row)
 			}

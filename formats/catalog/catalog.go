@@ -102,29 +102,6 @@ func Find(name string) (Dataset, error) {
 	return Dataset{}, fmt.Errorf("no dataset %q: there are %s", name, strings.Join(known, ", "))
 }
 
-// StableColumns are the columns that two crawls of the same web agree on.
-func (d Dataset) StableColumns() []string {
-	var out []string
-	for _, c := range d.Columns {
-		if c.Stable {
-			out = append(out, c.Name)
-		}
-	}
-	return out
-}
-
-// Column returns the column of that name, of the files or of the partitions.
-func (d Dataset) Column(name string) (Column, bool) {
-	for _, cols := range [...][]Column{d.Columns, d.Partitions} {
-		for _, c := range cols {
-			if c.Name == name {
-				return c, true
-			}
-		}
-	}
-	return Column{}, false
-}
-
 func dataset[T any](name, row string, sorted ...string) Dataset {
 	d := Dataset{Name: name, Row: row, Partitions: []Column{crawlColumn, roundColumn}, SortedBy: sorted}
 	if name == "captures" { // Common Crawl's partitions first, as its tables have them

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
@@ -39,18 +39,7 @@ func newFixture(t *testing.T) *fixture {
 
 func put[T any](t *testing.T, f *fixture, dataset, key string, rows []T) manifest.File {
 	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "part"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	file, err := table.Finish(t.Context(), w, f.bucket, dataset, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return tabletest.Write(t, f.bucket, dataset, key, rows)
 }
 
 // views is the script of a round set, as a file.

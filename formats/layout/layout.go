@@ -170,9 +170,9 @@ func Working(crawl string, round int, stage, name string, partition int) string 
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// Known is the Bloom file of the URLs in a bucket's parts of urls and skips, a
+// URLFilter is the Bloom file of the URLs in a bucket's parts of urls and skips, a
 // working file that outlives its round.
-func Known(crawl string, round, bucket int) string {
+func URLFilter(crawl string, round, bucket int) string {
 	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
 func byName(a, b *wide) int { return strings.Compare(a.Name, b.Name) }
@@ -48,7 +49,7 @@ func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 				t.Errorf("%d runs spilled (%v)", len(runs), err)
 			}
 			for range 2 { // it can be read again
-				got, err := table.Collect(s.Sorted(t.Context()))
+				got, err := tabletest.Collect(s.Sorted(t.Context()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,7 +104,7 @@ func TestMergeIsSortedAndStableByStream(t *testing.T) {
 		streams = append(streams, &slice{rows: rows})
 	}
 	slices.SortStableFunc(want, func(a, b wide) int { return byName(&a, &b) })
-	got, err := table.Collect(table.Merge(t.Context(), byName, streams...))
+	got, err := tabletest.Collect(table.Merge(t.Context(), byName, streams...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,13 +113,13 @@ func TestMergeIsSortedAndStableByStream(t *testing.T) {
 
 func TestMergeEndsWithTheErrorOfAStreamOrOfTheContext(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := table.Collect(table.Merge(t.Context(), byName, &slice{}, &slice{err: broken}))
+	_, err := tabletest.Collect(table.Merge(t.Context(), byName, &slice{}, &slice{err: broken}))
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := table.Collect(table.Merge(ctx, byName, &slice{rows: wideRows()})); !errors.Is(err, context.Canceled) {
+	if _, err := tabletest.Collect(table.Merge(ctx, byName, &slice{rows: wideRows()})); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -159,12 +160,12 @@ func TestConcatReadsObjectsInTurn(t *testing.T) {
 	s := newStore(t)
 	write(t, s, "1.parquet", wideRows()[:1])
 	write(t, s, "2.parquet", wideRows()[1:])
-	got, err := table.Collect(table.Concat[wide](t.Context(), s, []string{"1.parquet", "2.parquet"}))
+	got, err := tabletest.Collect(table.Concat[wide](t.Context(), s, []string{"1.parquet", "2.parquet"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sameRows(t, got, wideRows())
-	_, err = table.Collect(table.Concat[schema.Fetch](t.Context(), s, []string{"absent.parquet"}))
+	_, err = tabletest.Collect(table.Concat[schema.Fetch](t.Context(), s, []string{"absent.parquet"}))
 	if err == nil || !strings.Contains(err.Error(), `"absent.parquet"`) {
 		t.Errorf("got %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
 func newStore(t testing.TB) store.Bucket {
@@ -72,10 +73,7 @@ func TestNullsOfWorkingPagesStayNull(t *testing.T) {
 		{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{URL: "b"}}, Changed: &yes}}
 	s := newStore(t)
 	write(t, s, "pages.parquet", want)
-	got, err := table.Collect(table.Concat[schema.WorkingPage](t.Context(), s, []string{"pages.parquet"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := tabletest.Read[schema.WorkingPage](t, s, "pages.parquet")
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("rows (-want +got):\n%s", d)
 	}

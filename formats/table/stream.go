@@ -2,7 +2,6 @@ package table
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"iter"
 
@@ -74,16 +73,4 @@ func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOp
 		}
 	}
 	return true
-}
-
-// Collect is all rows of a sequence: for tests and small tables.
-func Collect[T any](rows iter.Seq2[T, error]) ([]T, error) {
-	var out []T
-	for row, err := range rows {
-		if err != nil {
-			return nil, fmt.Errorf("after %d rows: %w", len(out), err)
-		}
-		out = append(out, row)
-	}
-	return out, nil
 }

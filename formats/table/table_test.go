@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
 // wide has every kind of column that row types use.
@@ -57,17 +58,7 @@ func sameRows(t *testing.T, got, want []wide) {
 
 func write[T any](t testing.TB, s store.Bucket, key string, rows []T, opts ...table.WriterOption) {
 	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "part"), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(t.Context(), w, s, "test", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := tabletest.Write(t, s, "test", key, rows, opts...)
 	if f.Rows != int64(len(rows)) || f.Dataset != "test" || f.Key != key || len(f.SHA256) != 64 {
 		t.Fatalf("Finish: %+v", f)
 	}
@@ -79,7 +70,7 @@ func read[T any](t testing.TB, s store.Bucket, key string, opts ...table.ReaderO
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := table.Collect(r.All(t.Context()))
+	rows, err := tabletest.Collect(r.All(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +292,7 @@ func fileOf(t testing.TB, n int) []byte {
 func readDamaged(t testing.TB, b store.Bucket) (rows, columns error) {
 	r, err := table.Open[schema.Capture](t.Context(), b, "tables/x.parquet")
 	if err == nil {
-		_, err = table.Collect(r.All(t.Context()))
+		_, err = tabletest.Collect(r.All(t.Context()))
 		r.Close()
 	}
 	var scanErr error

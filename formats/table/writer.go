@@ -54,19 +54,6 @@ func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
 
-// RowGroups ends a row group after that many rows or bytes, whichever comes
-// first; zero keeps the default. Bytes are what the writer holds in memory.
-func RowGroups(rows, bytes int64) WriterOption {
-	return func(o *writerOptions) {
-		if rows > 0 {
-			o.rowGroupRows = rows
-		}
-		if bytes > 0 {
-			o.rowGroupBytes = bytes
-		}
-	}
-}
-
 // SortedBy records in the file that its rows ascend by these columns. The writer
 // does not sort; see Sorter.
 func SortedBy(columns ...string) WriterOption {
@@ -201,9 +188,6 @@ func (w *Writer[T]) Append(row *T) error {
 	}
 	return w.err
 }
-
-// Rows is the number of rows written so far.
-func (w *Writer[T]) Rows() int64 { return w.rows }
 
 // EndRowGroup ends the row group, so that what follows can be read without what
 // came before. It does nothing where the row group has no rows yet.

@@ -19,12 +19,12 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
@@ -72,12 +72,12 @@ type Crawl struct {
 	bucket  store.Bucket
 	rounds  []*manifest.Sealed // oldest first
 	plan    *manifest.Plan     // the newest; nil: there is none
-	filters map[string]*known.Filter
+	filters map[string]*urlfilter.Filter
 }
 
 // Open reads the documents of a crawl and of those that it continues.
 func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
-	c := &Crawl{bucket: b, filters: map[string]*known.Filter{}}
+	c := &Crawl{bucket: b, filters: map[string]*urlfilter.Filter{}}
 	var err error
 	if c.rounds, err = roundstate.History(ctx, b, crawl); err != nil {
 		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
@@ -149,15 +149,15 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 
 // mayHold asks the Bloom file of a bucket; where there is none, the tables may.
 func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
-	key := layout.Known(s.Crawl, s.Round, bucket)
+	key := layout.URLFilter(s.Crawl, s.Round, bucket)
 	listed := func(f manifest.File) bool { return f.Key == key }
-	if !slices.ContainsFunc(s.FilesOf(stages.FileKnown), listed) {
+	if !slices.ContainsFunc(s.FilesOf(stages.FileURLFilter), listed) {
 		return true, nil
 	}
 	f := c.filters[key]
 	if f == nil {
 		var err error
-		f, err = known.Open(ctx, c.bucket, key)
+		f, err = urlfilter.Open(ctx, c.bucket, key)
 		if errors.Is(err, store.ErrNotFound) {
 			return true, nil // lost: the tables know as well
 		}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -37,22 +37,6 @@ func (o *opened) Open(ctx context.Context, key string) (store.Object, error) {
 // tables are the tables among what was opened.
 func (o *opened) tables() []string {
 	return slices.DeleteFunc(slices.Clone(o.keys), func(k string) bool { return !strings.HasSuffix(k, ".parquet") })
-}
-
-func put[T any](t *testing.T, b store.Bucket, dataset, key string, rows ...T) manifest.File {
-	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(t.Context(), w, b, dataset, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 func key(t *testing.T, url string) urlkey.Key {
@@ -86,7 +70,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 	for number, r := range rounds {
 		s := &manifest.Sealed{Crawl: crawl, Round: number}
 		for n := range buckets {
-			w, err := known.NewWriter(filepath.Join(t.TempDir(), "known"))
+			w, err := urlfilter.NewWriter(filepath.Join(t.TempDir(), "known"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,13 +97,13 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 			}
 			slices.SortFunc(states, func(a, b schema.URLRecord) int { return strings.Compare(a.SURT+" "+a.URL, b.SURT+" "+b.URL) })
 			slices.SortFunc(skips, func(a, b schema.Skip) int { return strings.Compare(a.SURT+" "+a.URL, b.SURT+" "+b.URL) })
-			filter, err := w.Finish(t.Context(), b, stages.FileKnown, layout.Known(crawl, number, n))
+			filter, err := w.Finish(t.Context(), b, stages.FileURLFilter, layout.URLFilter(crawl, number, n))
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.Files = append(s.Files, filter,
-				put(t, b, stages.FileURLs, layout.Table(stages.FileURLs, crawl, number, n), states...),
-				put(t, b, stages.FileSkips, layout.Table(stages.FileSkips, crawl, number, n), skips...))
+				tabletest.Write(t, b, stages.FileURLs, layout.Table(stages.FileURLs, crawl, number, n), states),
+				tabletest.Write(t, b, stages.FileSkips, layout.Table(stages.FileSkips, crawl, number, n), skips))
 		}
 		slices.SortFunc(s.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
 		create(layout.Sealed(crawl, number), s)
@@ -130,7 +114,8 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 			k := key(t, url)
 			p.Partitions = append(p.Partitions, manifest.PlanPartition{
 				Partition: n, Bucket: urlkey.Bucket(k.Domain, buckets),
-				File: put(t, b, "", layout.PlanPart(crawl, len(rounds), p.ID, n), schema.PlannedURL{URL: url, SURT: k.SURT, Host: k.Host, Domain: k.Domain}),
+				File: tabletest.Write(t, b, "", layout.PlanPart(crawl, len(rounds), p.ID, n),
+					[]schema.PlannedURL{{URL: url, SURT: k.SURT, Host: k.Host, Domain: k.Domain}}),
 			})
 		}
 		create(layout.PlanManifest(crawl, len(rounds), p.ID), p)
@@ -219,7 +204,7 @@ func TestNoTableIsOpenedWhereTheFilterSaysNo(t *testing.T) {
 func TestWithoutAFilterTheTablesAnswer(t *testing.T) {
 	b := fill(t, 1, history())
 	for number := range 2 {
-		if err := b.Delete(t.Context(), layout.Known(crawl, number, 0)); err != nil {
+		if err := b.Delete(t.Context(), layout.URLFilter(crawl, number, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +220,7 @@ func TestWithoutAFilterTheTablesAnswer(t *testing.T) {
 
 func TestATruncatedFilterIsRefusedByName(t *testing.T) {
 	b := fill(t, 1, history())
-	key := layout.Known(crawl, 1, 0)
+	key := layout.URLFilter(crawl, 1, 0)
 	body, _, err := b.Get(t.Context(), key, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +231,7 @@ func TestATruncatedFilterIsRefusedByName(t *testing.T) {
 	if _, err := store.CreateBytes(t.Context(), b, key, body[:len(body)/2]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := find(t, b, "http://a.test/"); !errors.Is(err, known.ErrCorrupt) || !strings.Contains(err.Error(), key) {
+	if _, err := find(t, b, "http://a.test/"); !errors.Is(err, urlfilter.ErrCorrupt) || !strings.Contains(err.Error(), key) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -45,10 +46,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 		},
 		"a domain in two partitions": func(d *damaged) map[string]string {
 			p := d.load(0).plan
-			other, err := table.Collect(table.Concat[schema.PlannedURL](d.t.Context(), d.b, []string{p.Partitions[1].File.Key}))
-			if err != nil {
-				d.t.Fatal(err)
-			}
+			other := tabletest.Read[schema.PlannedURL](d.t, d.b, p.Partitions[1].File.Key)
 			change(d, p.Partitions[0].File.Key, func(rows []schema.PlannedURL) []schema.PlannedURL {
 				rows[0] = other[0]
 				return rows
@@ -149,10 +147,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			object := ""
 			for n := range d.load(0).plan.Partitions {
 				object = layout.Table(stages.FileRequests, testCrawl, 0, n)
-				rows, err := table.Collect(table.Concat[schema.Request](d.t.Context(), d.b, []string{object}))
-				if err != nil {
-					d.t.Fatal(err)
-				}
+				rows := tabletest.Read[schema.Request](d.t, d.b, object)
 				if i := slices.IndexFunc(rows, func(q schema.Request) bool { return q.DelayMS == 40 && q.RobotsDigest != "" }); i >= 0 {
 					change(d, object, func(rows []schema.Request) []schema.Request {
 						rows[i].DelayMS = 20
@@ -166,7 +161,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 		},
 		"a record that is damaged": func(d *damaged) map[string]string {
 			key := warcOf(d)
-			rows, err := table.Collect(table.Concat[schema.Capture](d.t.Context(), d.b, []string{captures(schema.SubsetWARC)}))
+			rows, err := tabletest.Collect(table.Concat[schema.Capture](d.t.Context(), d.b, []string{captures(schema.SubsetWARC)}))
 			if err != nil || len(rows) == 0 {
 				d.t.Fatal(err)
 			}
@@ -177,10 +172,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			return one(records, key)
 		},
 		"a robots.txt whose record is damaged": func(d *damaged) map[string]string {
-			rows, err := table.Collect(table.Concat[schema.Capture](d.t.Context(), d.b, []string{captures(schema.SubsetRobots)}))
-			if err != nil {
-				d.t.Fatal(err)
-			}
+			rows := tabletest.Read[schema.Capture](d.t, d.b, captures(schema.SubsetRobots))
 			c := rows[first(d, rows, func(i int) bool { return rows[i].FetchStatus == 200 })]
 			body := bytes.Clone(d.body(c.WARCFilename))
 			clear(body[c.WARCRecordOffset : c.WARCRecordOffset+c.WARCRecordLength])

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -18,13 +18,10 @@ import (
 // those of one URL, which it returns; n says how often to add the first URL more.
 func (d *damaged) filterWithout(lost func(urls []string) string, n int) string {
 	d.t.Helper()
-	ctx, key := d.t.Context(), layout.Known(testCrawl, 0, 0)
+	ctx, key := d.t.Context(), layout.URLFilter(testCrawl, 0, 0)
 	var urls []string
 	for _, dataset := range []string{stages.FileURLs, stages.FileSkips} {
-		rows, err := table.Collect(table.Concat[urlRow](ctx, d.b, []string{layout.Table(dataset, testCrawl, 0, 0)}))
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		rows := tabletest.Read[urlRow](d.t, d.b, layout.Table(dataset, testCrawl, 0, 0))
 		for _, row := range rows {
 			urls = append(urls, row.URL)
 		}
@@ -33,7 +30,7 @@ func (d *damaged) filterWithout(lost func(urls []string) string, n int) string {
 	if err := d.b.Delete(ctx, key); err != nil {
 		d.t.Fatal(err)
 	}
-	w, err := known.NewWriter(filepath.Join(d.t.TempDir(), "known"))
+	w, err := urlfilter.NewWriter(filepath.Join(d.t.TempDir(), "known"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -65,7 +62,7 @@ func TestEveryURLOfBothTablesIsInTheirFilter(t *testing.T) {
 		if err := d.a.checkLinks(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(r.sealed.FilesOf(stages.FileKnown)); n != r.plan.Buckets {
+		if n := len(r.sealed.FilesOf(stages.FileURLFilter)); n != r.plan.Buckets {
 			t.Errorf("the seal of round %d lists %d filters of %d buckets", number, n, r.plan.Buckets)
 		}
 		distinct := map[string]bool{}
@@ -115,7 +112,7 @@ func TestAFilterOfOtherRowsIsFound(t *testing.T) {
 
 func TestADamagedFilterIsFound(t *testing.T) {
 	d := copyCrawl(t)
-	key := layout.Known(testCrawl, 0, 0)
+	key := layout.URLFilter(testCrawl, 0, 0)
 	body := bytes.Clone(d.body(key))
 	body[len(body)/2] ^= 1
 	d.replace(key, body)
@@ -134,7 +131,7 @@ func TestARoundOfAVersionWithoutFiltersIsWhole(t *testing.T) {
 	for n, result := range r.results[stages.Frontier] {
 		kept := result.Files[:0:0]
 		for _, f := range result.Files {
-			if f.Dataset != stages.FileKnown {
+			if f.Dataset != stages.FileURLFilter {
 				kept = append(kept, f)
 			}
 		}
@@ -155,7 +152,7 @@ func TestARoundOfAVersionWithoutFiltersIsWhole(t *testing.T) {
 
 func TestALostFilterIsRebuilt(t *testing.T) {
 	d := copyCrawl(t)
-	key := layout.Known(testCrawl, 0, 0)
+	key := layout.URLFilter(testCrawl, 0, 0)
 	before := bytes.Clone(d.body(key))
 	d.delete(key)
 	if r := d.audit(); r.Found() != 1 || r.Violations[0].Object != key || !strings.Contains(r.Violations[0].Problem, "--rebuild") {

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -262,14 +262,14 @@ func (a *audit) checkBucketURLs(ctx context.Context, r *round, bucket int, at *t
 
 // filterOf is the Bloom file of a bucket; nil where it cannot be read, which is
 // reported, and where frontier wrote none, as older versions did.
-func (a *audit) filterOf(ctx context.Context, r *round, bucket int) (*known.Filter, error) {
-	key := layout.Known(r.crawl, r.number, bucket)
+func (a *audit) filterOf(ctx context.Context, r *round, bucket int) (*urlfilter.Filter, error) {
+	key := layout.URLFilter(r.crawl, r.number, bucket)
 	for _, result := range r.results[stages.Frontier] {
-		for _, f := range result.FilesOf(stages.FileKnown) {
+		for _, f := range result.FilesOf(stages.FileURLFilter) {
 			if f.Key != key {
 				continue
 			}
-			filter, err := known.Open(ctx, a.Bucket, key)
+			filter, err := urlfilter.Open(ctx, a.Bucket, key)
 			if err != nil {
 				return nil, a.fault(err, 6, knownCheck, r.number, key)
 			}
@@ -296,11 +296,11 @@ type urlChecker struct {
 	a       *audit
 	r       *round
 	bucket  int
-	filter  *known.Filter // of urls and skips; nil: there is none
-	targets int64         // distinct
-	rows    int64         // of urls, skips and fetches
-	tested  int64         // distinct, by the filter
-	spelt   int64         // distinct, with spellings
+	filter  *urlfilter.Filter // of urls and skips; nil: there is none
+	targets int64             // distinct
+	rows    int64             // of urls, skips and fetches
+	tested  int64             // distinct, by the filter
+	spelt   int64             // distinct, with spellings
 
 	surt, url string
 	earlier   *earlierRow // the newest
@@ -361,7 +361,7 @@ func (c *urlChecker) finish() {
 	if c.filter != nil && (c.state != nil || c.skip != nil) {
 		c.tested++
 		if !c.filter.MayHold(c.url) {
-			c.reportIn(layout.Known(c.r.crawl, c.r.number, c.bucket), knownCheck, "its bucket's urls or skips has a row of it, and the filter says that neither has")
+			c.reportIn(layout.URLFilter(c.r.crawl, c.r.number, c.bucket), knownCheck, "its bucket's urls or skips has a row of it, and the filter says that neither has")
 		}
 	}
 	c.checkSpellings()

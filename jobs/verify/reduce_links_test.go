@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -14,34 +15,19 @@ import (
 func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
-	rows, err := table.Collect(table.Concat[T](ctx, d.b, []string{key}))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	rows := tabletest.Read[T](d.t, d.b, key)
 	if err := d.b.Delete(ctx, key); err != nil {
 		d.t.Fatal(err)
 	}
-	w, err := table.NewWriter[T](d.t.TempDir()+"/rows.parquet", opts...)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer w.Abort()
-	for _, row := range change(rows) {
-		if err := w.Append(&row); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-	if _, err := table.Finish(ctx, w, d.b, "", key); err != nil {
-		d.t.Fatal(err)
-	}
+	tabletest.Write(d.t, d.b, "", key, change(rows), opts...)
 }
 
 // rowsOf reads a dataset of a round.
 func rowsOf[T any](d *damaged, dataset string, number int) []T {
 	d.t.Helper()
-	rows, err := table.Collect(table.Concat[T](d.t.Context(), d.b, keysOf(d.load(number).sealed.FilesOf(dataset))))
-	if err != nil || len(rows) == 0 {
-		d.t.Fatalf("%s of round %d: %d rows, %v", dataset, number, len(rows), err)
+	rows := tabletest.ReadFiles[T](d.t, d.b, d.load(number).sealed.FilesOf(dataset))
+	if len(rows) == 0 {
+		d.t.Fatalf("%s of round %d has no rows", dataset, number)
 	}
 	return rows
 }
@@ -64,10 +50,7 @@ func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func
 	d.t.Helper()
 	for bucket := range d.load(0).plan.Buckets {
 		key := layout.Table(dataset, testCrawl, 0, bucket)
-		rows, err := table.Collect(table.Concat[T](d.t.Context(), d.b, []string{key}))
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		rows := tabletest.Read[T](d.t, d.b, key)
 		if i := slices.IndexFunc(rows, func(r T) bool { return fits(&r) }); i >= 0 {
 			found := url(&rows[i])
 			rewrite(d, key, func(rows []T) []T { return slices.Concat(rows[:i], change(&rows[i]), rows[i+1:]) })

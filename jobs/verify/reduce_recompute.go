@@ -104,9 +104,9 @@ func (a *audit) recompute(ctx context.Context, t stages.Task, committed *manifes
 		return nil
 	}
 	release()
-	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileKnown)) == 0 {
+	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
 		// An older version made it, without the Bloom file.
-		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileKnown })
+		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })
 	}
 	found, err := differences(result, committed, v)
 	if err != nil {

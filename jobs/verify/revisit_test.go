@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -22,10 +22,7 @@ const older = "warc/crawl=2025-11/round=0/part-00000-e1-00000.warc.gz"
 func revisited(d *damaged, profile string) {
 	d.t.Helper()
 	key := warcOf(d)
-	pages, err := table.Collect(table.Concat[schema.Page](d.t.Context(), d.b, []string{part(stages.FilePages)}))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	pages := tabletest.Read[schema.Page](d.t, d.b, part(stages.FilePages))
 	was := pages[first(d, pages, func(i int) bool { return pages[i].WARCFilename == key })].CaptureColumns
 	body := d.body(key)
 	member := bytes.Clone(body[was.WARCRecordOffset : was.WARCRecordOffset+was.WARCRecordLength])

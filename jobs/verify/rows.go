@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"iter"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -21,7 +21,7 @@ const sortMemory = 16 << 20
 // other says that the audit cannot be done.
 func isFault(err error) bool {
 	_, damaged := errors.AsType[*warc.DamageError](err)
-	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrNewer, table.ErrCorrupt, known.ErrCorrupt} {
+	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrNewer, table.ErrCorrupt, urlfilter.ErrCorrupt} {
 		damaged = damaged || errors.Is(err, fault)
 	}
 	return damaged

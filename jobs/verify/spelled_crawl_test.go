@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -99,17 +99,11 @@ func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := table.Collect(table.Concat[schema.PlannedURL](t.Context(), b, []string{p.Partitions[0].File.Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := tabletest.Read[schema.PlannedURL](t, b, p.Partitions[0].File.Key)
 		for _, u := range rows {
 			plans = append(plans, strings.TrimSpace(fmt.Sprint(round, " ", u.URL, " ", strings.Join(u.Spellings, " "))))
 		}
-		skipped, err := table.Collect(table.Concat[schema.Skip](t.Context(), b, []string{layout.Table(stages.FileSkips, testCrawl, round, 0)}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		skipped := tabletest.Read[schema.Skip](t, b, layout.Table(stages.FileSkips, testCrawl, round, 0))
 		for _, s := range skipped {
 			skips = append(skips, fmt.Sprint(round, " ", s.URL, " ", s.Reason))
 		}

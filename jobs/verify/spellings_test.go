@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -261,15 +261,6 @@ func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 // tableOf stores a table and gives its key.
 func tableOf[T any](t *testing.T, b store.Bucket, key string, rows []T) string {
 	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "t.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := table.Finish(t.Context(), w, b, "t", key); err != nil {
-		t.Fatal(err)
-	}
+	tabletest.Write(t, b, "t", key, rows)
 	return key
 }

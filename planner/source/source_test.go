@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
@@ -279,20 +279,9 @@ func rounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifes
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
 	var sealed []*manifest.Sealed
 	for i, rows := range parts {
-		w, err := table.NewWriter[schema.URLRecord](filepath.Join(t.TempDir(), "urls"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Write(rows); err != nil {
-			t.Fatal(err)
-		}
-		f, err := table.Finish(ctx, w, b, "urls", layout.Table("urls", "2026-11", i, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := tabletest.Write(t, b, "urls", layout.Table("urls", "2026-11", i, 0), rows)
 		sealed = append(sealed, &manifest.Sealed{Crawl: "2026-11", Round: i, Files: []manifest.File{f}})
 	}
 	return b, sealed

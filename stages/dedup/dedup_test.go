@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -68,34 +67,18 @@ func put(t testing.TB, b store.Bucket, name, key string, pages []page, narrow bo
 	}
 	slices.SortFunc(rows, bySURT)
 	if !narrow {
-		return putRows(t, b, name, key, rows)
+		return tabletest.Write(t, b, name, key, rows)
 	}
 	var few []schema.Representative
 	for _, r := range rows {
 		few = append(few, representative(r))
 	}
-	return putRows(t, b, name, key, few)
+	return tabletest.Write(t, b, name, key, few)
 }
 
 func representative(r schema.Page) schema.Representative {
 	return schema.Representative{SURT: r.SURT, URL: r.URL, CanonicalURL: r.CanonicalURL, WordCount: r.WordCount,
 		TextDigest: r.TextDigest, SimHash: r.SimHash}
-}
-
-func putRows[T any](t testing.TB, b store.Bucket, name, key string, rows []T) manifest.File {
-	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(t.Context(), w, b, name, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 // world is a round after others. Partition i is of bucket i modulo buckets.
@@ -145,24 +128,12 @@ func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, []schema.Rep
 		if want := layout.Table("duplicates", "2026-11", len(w.sealed), bucket); f.Key != want {
 			t.Errorf("part %d is %q, want %q", bucket, f.Key, want)
 		}
-		part, err := table.Collect(table.Concat[schema.Duplicate](t.Context(), b, []string{f.Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, part)
+		rows = append(rows, tabletest.Read[schema.Duplicate](t, b, f.Key))
 	}
 	if len(rows) != w.buckets {
 		t.Fatalf("%d parts for %d buckets", len(rows), w.buckets)
 	}
-	var representatives []schema.Representative
-	for _, f := range r.FilesOf(stages.FileRepresentatives) {
-		part, err := table.Collect(table.Concat[schema.Representative](t.Context(), b, []string{f.Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		representatives = append(representatives, part...)
-	}
-	return rows, representatives, r
+	return rows, tabletest.ReadFiles[schema.Representative](t, b, r.FilesOf(stages.FileRepresentatives)), r
 }
 
 var defaults = Config{MaxDistance: 3, MinWords: 50}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
@@ -22,7 +22,7 @@ type decider struct {
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
-	known   *known.Writer // of the URLs of both
+	filter  *urlfilter.Writer // of the URLs of both
 	waiting int64
 	counts  map[string]int64
 }
@@ -283,7 +283,7 @@ func (d *decider) url(r schema.URLRecord) error {
 	if (r.State == schema.StateFound || r.State == schema.StateDeferred) && !schema.Spellings(r.Spellings).Overflow() {
 		d.waiting++
 	}
-	if err := d.known.Add(r.URL); err != nil {
+	if err := d.filter.Add(r.URL); err != nil {
 		return err
 	}
 	return d.urls.Append(&r)
@@ -291,7 +291,7 @@ func (d *decider) url(r schema.URLRecord) error {
 
 func (d *decider) skip(s schema.Skip) error {
 	d.counts["skip."+string(s.Reason)]++
-	if err := d.known.Add(s.URL); err != nil {
+	if err := d.filter.Add(s.URL); err != nil {
 		return err
 	}
 	return d.skips.Append(&s)

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -47,10 +47,10 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 		return nil, err
 	}
 	defer d.skips.Abort()
-	if d.known, err = known.NewWriter(filepath.Join(env.Scratch, "known")); err != nil {
+	if d.filter, err = urlfilter.NewWriter(filepath.Join(env.Scratch, "known")); err != nil {
 		return nil, err
 	}
-	defer d.known.Abort()
+	defer d.filter.Abort()
 	if err := d.all(ctx, inputs, env.Progress); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err != nil {
 		return nil, err
 	}
-	filter, err := d.known.Finish(ctx, env.Bucket, stages.FileKnown, layout.Known(t.Crawl, t.Round, t.Partition))
+	filter, err := d.filter.Finish(ctx, env.Bucket, stages.FileURLFilter, layout.URLFilter(t.Crawl, t.Round, t.Partition))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +12,13 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -92,18 +91,7 @@ func put[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, com
 	t.Helper()
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, compare)
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(context.Background(), w, b, dataset, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return tabletest.Write(t, b, dataset, key, rows)
 }
 
 func bySURT[T any](get func(T) (string, string)) func(a, b T) int {
@@ -177,14 +165,8 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 			t.Fatal(err)
 		}
 		results = append(results, res)
-		u, err := table.Collect(table.Concat[schema.URLRecord](ctx, b, []string{res.Files[0].Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := table.Collect(table.Concat[schema.Skip](ctx, b, []string{res.Files[1].Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := tabletest.Read[schema.URLRecord](t, b, res.Files[0].Key)
+		s := tabletest.Read[schema.Skip](t, b, res.Files[1].Key)
 		urls, skips = append(urls, u...), append(skips, s...)
 		if !slices.IsSortedFunc(u, bySURT(func(r schema.URLRecord) (string, string) { return r.SURT, r.URL })) {
 			t.Errorf("urls of bucket %d are not sorted", n)
@@ -677,14 +659,14 @@ func TestTheFilterOfABucketHoldsWhatItsPartsHold(t *testing.T) {
 	if len(urls) != 3 || len(skips) != 1 {
 		t.Fatalf("%d urls, %d skips", len(urls), len(skips))
 	}
-	filters := make([]*known.Filter, w.buckets)
+	filters := make([]*urlfilter.Filter, w.buckets)
 	keys := int64(0)
 	for n, r := range results {
-		f := r.FilesOf(stages.FileKnown)
-		if len(f) != 1 || f[0].Key != layout.Known("2026-11", 1, n) || f[0].Rows != r.Files[0].Rows+r.Files[1].Rows {
+		f := r.FilesOf(stages.FileURLFilter)
+		if len(f) != 1 || f[0].Key != layout.URLFilter("2026-11", 1, n) || f[0].Rows != r.Files[0].Rows+r.Files[1].Rows {
 			t.Fatalf("bucket %d: %+v", n, f)
 		}
-		filter, err := known.Open(t.Context(), b, f[0].Key)
+		filter, err := urlfilter.Open(t.Context(), b, f[0].Key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/merge"
@@ -56,17 +56,17 @@ func newWorld(t *testing.T, planned []string, segments ...segment) *world {
 		k := keyOf(t, u)
 		rows = append(rows, schema.PlannedURL{URL: u, SURT: k.SURT, Host: k.Host, Domain: k.Domain, Depth: int32(i)})
 	}
-	plan := put(w, "plan", layout.PlanPart(crawl, 0, "p", 0), rows)
+	plan := tabletest.Write(t, b, "plan", layout.PlanPart(crawl, 0, "p", 0), rows)
 	r := &manifest.Result{Plan: "p"}
 	for i, s := range segments {
 		key := func(dataset string) string { return layout.Segment(crawl, 0, "p", 0, 1, i, dataset) }
 		r.Files = append(r.Files,
-			put(w, stages.FileFetches, key("fetches"), s.fetches), put(w, stages.FileRequests, key("requests"), s.requests),
-			put(w, stages.FilePages, key("pages"), s.pages), put(w, stages.FileText, key("text"), s.text),
-			put(w, stages.FileLinks, key("links"), s.links))
+			tabletest.Write(t, b, stages.FileFetches, key("fetches"), s.fetches), tabletest.Write(t, b, stages.FileRequests, key("requests"), s.requests),
+			tabletest.Write(t, b, stages.FilePages, key("pages"), s.pages), tabletest.Write(t, b, stages.FileText, key("text"), s.text),
+			tabletest.Write(t, b, stages.FileLinks, key("links"), s.links))
 		for _, subset := range schema.Subsets {
 			if rows := s.captures[subset]; rows != nil {
-				f := put(w, stages.FileCaptures, key("captures-"+subset), rows)
+				f := tabletest.Write(t, b, stages.FileCaptures, key("captures-"+subset), rows)
 				f.Subset = subset
 				r.Files = append(r.Files, f)
 			}
@@ -78,22 +78,6 @@ func newWorld(t *testing.T, planned []string, segments ...segment) *world {
 		Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {r}},
 	}
 	return w
-}
-
-func put[T any](w *world, dataset, key string, rows []T) manifest.File {
-	w.t.Helper()
-	tw, err := table.NewWriter[T](filepath.Join(w.t.TempDir(), "part"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := tw.Write(rows); err != nil {
-		w.t.Fatal(err)
-	}
-	f, err := table.Finish(w.t.Context(), tw, w.bucket, dataset, key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return f
 }
 
 // merge runs the stage.
@@ -116,10 +100,7 @@ func rows[T any](w *world, r *manifest.Result, dataset, subset string, opts ...t
 	w.t.Helper()
 	for _, f := range r.FilesOf(dataset) {
 		if f.Subset == subset {
-			got, err := table.Collect(table.Concat[T](w.t.Context(), w.bucket, []string{f.Key}, opts...))
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			got := tabletest.Read[T](w.t, w.bucket, f.Key, opts...)
 			return got
 		}
 	}
@@ -239,7 +220,7 @@ func TestTermCountsStayWithTheWorkingPage(t *testing.T) {
 	f := &w.in.Results[stages.Fetch][0].Files
 	for i := range *f {
 		if (*f)[i].Dataset == stages.FilePages {
-			(*f)[i] = put(w, stages.FilePages, layout.Segment(crawl, 0, "p", 0, 1, 9, "pages"), []schema.WorkingPage{
+			(*f)[i] = tabletest.Write(t, w.bucket, stages.FilePages, layout.Segment(crawl, 0, "p", 0, 1, 9, "pages"), []schema.WorkingPage{
 				row(b, a, schema.TermCounts{Terms: []string{"by a"}, Counts: []int32{1}}), row(b, b, ofB), row(a, a, ofA),
 			})
 		}

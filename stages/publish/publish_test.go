@@ -2,7 +2,6 @@ package publish
 
 import (
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -15,23 +14,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
 func put[T any](t *testing.T, b store.Bucket, dataset, key string, rows ...T) *manifest.Result {
 	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(t.Context(), w, b, dataset, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := tabletest.Write(t, b, dataset, key, rows)
 	return &manifest.Result{Files: []manifest.File{f}, Counts: []manifest.Count{{Name: "rows", N: f.Rows}}}
 }
 
@@ -91,10 +81,7 @@ func TestPagesCarryWhatTheReducesFound(t *testing.T) {
 	if n, c, i := r.Count("pages"), r.Count("duplicates"), r.Count("indexable"); n != 3 || c != 1 || i != 2 {
 		t.Errorf("%d pages, %d duplicates, %d indexable", n, c, i)
 	}
-	got, err := table.Collect(table.Concat[schema.Page](t.Context(), b, []string{layout.Table("pages", "2026-11", 0, 0)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := tabletest.Read[schema.Page](t, b, layout.Table("pages", "2026-11", 0, 0))
 	want := []schema.Page{page(t, "http://h.test/a", true), page(t, "http://h.test/b", false), page(t, "http://h.test/c", true)}
 	for i := range want {
 		want[i].ClusterSize, want[i].Rank = 1, 0.5

@@ -2,12 +2,10 @@ package rank
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -39,7 +37,6 @@ type edge struct {
 // partitions, and returns the input of a bucket's task.
 func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, bucket int) (*stages.Env, *stages.Input) {
 	t.Helper()
-	ctx := t.Context()
 	plan := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
 	rows := make([][]schema.Edge, partitions)
 	hostEdges := make([]map[[2]string]int64, partitions)
@@ -85,7 +82,7 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 		}
 		slices.SortFunc(hr, func(a, b schema.Host) int { return strings.Compare(a.Host, b.Host) })
 		results = append(results, &manifest.Result{Files: []manifest.File{
-			put(ctx, t, b, stages.FileEdges, p, rows[p]), put(ctx, t, b, stages.FileHostEdges, p, he), put(ctx, t, b, stages.FileHosts, p, hr),
+			put(t, b, stages.FileEdges, p, rows[p]), put(t, b, stages.FileHostEdges, p, he), put(t, b, stages.FileHosts, p, hr),
 		}})
 	}
 	env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
@@ -95,20 +92,9 @@ func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, buck
 	}
 }
 
-func put[T any](ctx context.Context, t *testing.T, b store.Bucket, name string, p int, rows []T) manifest.File {
+func put[T any](t *testing.T, b store.Bucket, name string, p int, rows []T) manifest.File {
 	t.Helper()
-	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	f, err := table.Finish(ctx, w, b, name, layout.Working("2026-11", 0, "merge", name, p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return tabletest.Write(t, b, name, layout.Working("2026-11", 0, "merge", name, p), rows)
 }
 
 // run ranks the edges with all their buckets and returns the rows of both files.
@@ -127,14 +113,8 @@ func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		i, err := table.Collect(table.Concat[schema.Inlink](t.Context(), b, []string{r.FilesOf(stages.FileInlinks)[0].Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := table.Collect(table.Concat[schema.Host](t.Context(), b, []string{r.FilesOf(stages.FileHosts)[0].Key}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := tabletest.Read[schema.Inlink](t, b, r.FilesOf(stages.FileInlinks)[0].Key)
+		h := tabletest.Read[schema.Host](t, b, r.FilesOf(stages.FileHosts)[0].Key)
 		inlinks, hosts, results = append(inlinks, i...), append(hosts, h...), append(results, r)
 	}
 	slices.SortFunc(inlinks, func(a, b schema.Inlink) int { return strings.Compare(a.URL, b.URL) })

@@ -1,4 +1,4 @@
-package known_test
+package urlfilter_test
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"crawlbatch.io/crawlbatch/formats/known"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
 )
 
 const object = "crawl=2026-11/round=0/frontier/work/known/part-00000.bloom"
@@ -31,7 +31,7 @@ func bucket(t testing.TB) store.Bucket {
 // file writes a file of URLs and returns its bytes.
 func file(t testing.TB, b store.Bucket, urls ...string) ([]byte, manifest.File) {
 	t.Helper()
-	w, err := known.NewWriter(filepath.Join(t.TempDir(), "known"))
+	w, err := urlfilter.NewWriter(filepath.Join(t.TempDir(), "known"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAtMostOneAbsentURLInAThousandIsLookedUp(t *testing.T) {
 	for _, n := range []int{1, 10, 1000, 50_000} {
 		b, urls := bucket(t), numbered(n)
 		file(t, b, urls...)
-		f, err := known.Open(t.Context(), b, object)
+		f, err := urlfilter.Open(t.Context(), b, object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestTheSameURLsInAnyOrderGiveTheSameBytes(t *testing.T) {
 func TestAFilterOfNothingHoldsNothing(t *testing.T) {
 	b := bucket(t)
 	file(t, b)
-	f, err := known.Open(t.Context(), b, object)
+	f, err := urlfilter.Open(t.Context(), b, object)
 	if err != nil || f.Keys() != 0 || f.MayHold("http://a.test/") {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -124,26 +124,26 @@ func TestADamagedFileIsRefusedByName(t *testing.T) {
 		body []byte
 		want error
 	}{
-		"empty":                {nil, known.ErrCorrupt},
-		"cut in its header":    {whole[:20], known.ErrCorrupt},
-		"cut by a byte":        {whole[:len(whole)-1], known.ErrCorrupt},
-		"cut by a word":        {whole[:len(whole)-8], known.ErrCorrupt},
-		"a byte too much":      {append(bytes.Clone(whole), 0), known.ErrCorrupt},
-		"foreign":              {change(0, []byte("PAR1")...), known.ErrCorrupt},
+		"empty":                {nil, urlfilter.ErrCorrupt},
+		"cut in its header":    {whole[:20], urlfilter.ErrCorrupt},
+		"cut by a byte":        {whole[:len(whole)-1], urlfilter.ErrCorrupt},
+		"cut by a word":        {whole[:len(whole)-8], urlfilter.ErrCorrupt},
+		"a byte too much":      {append(bytes.Clone(whole), 0), urlfilter.ErrCorrupt},
+		"foreign":              {change(0, []byte("PAR1")...), urlfilter.ErrCorrupt},
 		"newer":                {change(8, 0, 0, 0, 2), manifest.ErrNewer},
-		"of version 0":         {change(8, 0, 0, 0, 0), known.ErrCorrupt},
-		"more bits than bytes": {change(20, 0, 0, 0, 1), known.ErrCorrupt},
-		"no bits":              {change(20, make([]byte, 8)...), known.ErrCorrupt},
-		"no hash functions":    {change(28, make([]byte, 8)...), known.ErrCorrupt},
-		"another key count":    {change(12, 0, 0, 0, 0, 0, 0, 0, 7), known.ErrCorrupt},
-		"a flipped bit":        {change(60, whole[60]^4), known.ErrCorrupt},
+		"of version 0":         {change(8, 0, 0, 0, 0), urlfilter.ErrCorrupt},
+		"more bits than bytes": {change(20, 0, 0, 0, 1), urlfilter.ErrCorrupt},
+		"no bits":              {change(20, make([]byte, 8)...), urlfilter.ErrCorrupt},
+		"no hash functions":    {change(28, make([]byte, 8)...), urlfilter.ErrCorrupt},
+		"another key count":    {change(12, 0, 0, 0, 0, 0, 0, 0, 7), urlfilter.ErrCorrupt},
+		"a flipped bit":        {change(60, whole[60]^4), urlfilter.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bucket(t)
 			if _, err := store.CreateBytes(t.Context(), b, object, c.body); err != nil {
 				t.Fatal(err)
 			}
-			f, err := known.Open(t.Context(), b, object)
+			f, err := urlfilter.Open(t.Context(), b, object)
 			if f != nil || !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), object) {
 				t.Errorf("got %v, %v; want %v that names the object", f, err, c.want)
 			}
@@ -152,7 +152,7 @@ func TestADamagedFileIsRefusedByName(t *testing.T) {
 }
 
 func TestAFilterThatIsNotThereIsNotFound(t *testing.T) {
-	if _, err := known.Open(t.Context(), bucket(t), object); !errors.Is(err, store.ErrNotFound) {
+	if _, err := urlfilter.Open(t.Context(), bucket(t), object); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -163,13 +163,13 @@ func FuzzRead(f *testing.F) {
 	f.Add(whole[:len(whole)-1])
 	f.Add(binary.BigEndian.AppendUint64(bytes.Clone(whole[:20]), 1<<40))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := known.Read(bytes.NewReader(body), int64(len(body)))
+		got, err := urlfilter.Read(bytes.NewReader(body), int64(len(body)))
 		if (got == nil) != (err != nil) {
 			t.Fatalf("%v and %v", got, err)
 		}
 		if err == nil {
 			got.MayHold("http://a.test/")
-		} else if !errors.Is(err, known.ErrCorrupt) && !errors.Is(err, manifest.ErrNewer) {
+		} else if !errors.Is(err, urlfilter.ErrCorrupt) && !errors.Is(err, manifest.ErrNewer) {
 			t.Fatalf("an error of no kind: %v", err)
 		}
 	})

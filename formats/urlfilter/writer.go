@@ -1,4 +1,4 @@
-package known
+package urlfilter
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/bits-and-blooms/bloom/v3"
 
@@ -20,20 +21,17 @@ import (
 )
 
 // rate is the share of absent URLs that a filter is sized to let through: half of
-// the 0.1 % that is promised, so that chance does not take it over.
+// the promised 0.1 %, so that chance cannot exceed the promise.
 const rate = 0.0005
 
-// leastKeys is what a filter is sized for at least (2 kB): in fewer bits the hash
-// functions fall together, and let more through.
+// leastKeys is the least number of URLs a filter is sized for (2 kB): in fewer bits
+// the hash functions collide and the rate rises.
 const leastKeys = 1000
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// Writer gathers URLs in a scratch file, since a filter is sized by their number,
-// which is known last. It is for one goroutine. End it with Finish or Abort.
+// Writer collects URLs in a scratch file and builds the filter at the end, because
+// its size depends on their number. It is for one goroutine. End it with Finish or Abort.
 type Writer struct {
-	path string
-	file *os.File
+	file *os.File // nil once finished or aborted
 	buf  *bufio.Writer
 	keys uint64
 }
@@ -42,19 +40,17 @@ type Writer struct {
 func NewWriter(path string) (*Writer, error) {
 	f, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("filter of known URLs: %w", err)
+		return nil, fmt.Errorf("URL filter: %w", err)
 	}
-	return &Writer{path: path, file: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
+	return &Writer{file: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
-// Add adds a URL, or the text that stands in its place.
+// Add adds a URL, or the source text of a row that has no URL.
 func (w *Writer) Add(url string) error {
 	var length [binary.MaxVarintLen64]byte
-	if _, err := w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))); err != nil {
-		return fmt.Errorf("filter of known URLs: %w", err)
-	}
+	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) //nolint:errcheck // bufio repeats the error below
 	if _, err := w.buf.WriteString(url); err != nil {
-		return fmt.Errorf("filter of known URLs: %w", err)
+		return fmt.Errorf("URL filter: %w", err)
 	}
 	w.keys++
 	return nil
@@ -64,7 +60,7 @@ func (w *Writer) Add(url string) error {
 func (w *Writer) Abort() {
 	if w.file != nil {
 		w.file.Close()
-		os.Remove(w.path)
+		os.Remove(w.file.Name())
 		w.file = nil
 	}
 }
@@ -77,7 +73,7 @@ func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}
-	l, err := write(w.path+".bloom", f, w.keys)
+	l, err := write(w.file.Name()+".bloom", f, w.keys)
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}
@@ -94,7 +90,7 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 		return nil, err
 	}
 	bits, hashes := bloom.EstimateParameters(uint(max(w.keys, leastKeys)), rate)
-	// A filter at the bound lets more through, and loses nothing.
+	// A filter at the bound has more false positives, but never a false "absent".
 	f := bloom.New(min(bits, maxBits), min(hashes, maxHashes))
 	in := bufio.NewReaderSize(w.file, 256<<10)
 	var url []byte
@@ -106,10 +102,7 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 		if err != nil {
 			return nil, err
 		}
-		if uint64(cap(url)) < length {
-			url = make([]byte, length)
-		}
-		url = url[:length]
+		url = slices.Grow(url[:0], int(length))[:length]
 		if _, err := io.ReadFull(in, url); err != nil {
 			return nil, err
 		}
@@ -118,7 +111,7 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 	return f, nil
 }
 
-// write writes the file.
+// write writes the filter to the scratch file path.
 func write(path string, f *bloom.BloomFilter, keys uint64) (l table.Local, err error) {
 	out, err := os.Create(path)
 	if err != nil {

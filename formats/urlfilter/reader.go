@@ -1,4 +1,4 @@
-package known
+package urlfilter
 
 import (
 	"bufio"
@@ -15,16 +15,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter tells which URLs a bucket's parts of urls and skips do not hold. It is
-// immutable, and safe for concurrent use.
+// Filter proves for most URLs that a bucket's parts of urls and skips do not hold
+// them. It is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
 }
 
-// Open reads the object key whole; it takes as much memory as the object has bytes.
-// ErrCorrupt: it is no such file, or a damaged one. manifest.ErrNewer: a newer
-// crawlbatch wrote it.
+// Open reads the whole object key into memory. Errors wrap ErrCorrupt (not a filter,
+// or damaged) or manifest.ErrNewer (written by a newer crawlbatch).
 func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	o, err := b.Open(ctx, key)
 	if err != nil {
@@ -37,8 +36,8 @@ func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	return f, nil
 }
 
-// Read reads a file of size bytes. Nothing is allocated before the size is found to
-// be what the header asks for.
+// Read reads a filter of size bytes. It allocates only after it has checked that the
+// header asks for exactly that size.
 func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	if size < int64(wordsAt+sumBytes) {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, size)
@@ -85,6 +84,5 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 // Keys is the number of URLs that were added, repeats counted.
 func (f *Filter) Keys() int64 { return f.keys }
 
-// MayHold is false only for a URL that the parts do not hold; where it is true, they
-// are to be asked.
+// MayHold returns false only if the parts do not hold url; on true, look it up in them.
 func (f *Filter) MayHold(url string) bool { return f.bits.TestString(url) }

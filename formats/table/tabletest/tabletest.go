@@ -1,0 +1,63 @@
+// Package tabletest writes and reads tables in tests. A failure ends the test.
+package tabletest
+
+import (
+	"fmt"
+	"iter"
+	"path/filepath"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+)
+
+// Write stores rows as the object key, in the order given.
+func Write[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, opts ...table.WriterOption) manifest.File {
+	t.Helper()
+	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows.parquet"), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(t.Context(), w, b, dataset, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Read returns the rows of the object key.
+func Read[T any](t testing.TB, b store.Bucket, key string, opts ...table.ReaderOption) []T {
+	t.Helper()
+	rows, err := Collect(table.Concat[T](t.Context(), b, []string{key}, opts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// ReadFiles returns the rows of several objects, one object after another.
+func ReadFiles[T any](t testing.TB, b store.Bucket, files []manifest.File) []T {
+	t.Helper()
+	var rows []T
+	for _, f := range files {
+		rows = append(rows, Read[T](t, b, f.Key)...)
+	}
+	return rows
+}
+
+// Collect returns the rows of a sequence, or its error.
+func Collect[T any](rows iter.Seq2[T, error]) ([]T, error) {
+	var out []T
+	for row, err := range rows {
+		if err != nil {
+			return nil, fmt.Errorf("after %d rows: %w", len(out), err)
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}

@@ -1,0 +1,49 @@
+// Package urlfilter reads and writes the Bloom filter that stands beside each
+// bucket's parts of urls and skips: for most URLs it proves, without reading the
+// tables, that neither part has a row.
+//
+// In: the URLs of both parts, in any order, repeats included. Out: one object, the
+// same bytes for the same URLs; and, read back, a Filter that answers "absent" or
+// "perhaps present". "Absent" is certain; at most one absent URL in a thousand gets
+// "perhaps present".
+//
+// The file is, big endian:
+//
+//	magic     8 bytes   "CBKNOWN\n"
+//	version   uint32    1
+//	keys      uint64    URLs that were added, repeats counted
+//	filter              as github.com/bits-and-blooms/bloom/v3 writes it: bits, hash
+//	                    functions, length (uint64 each), then the words
+//	checksum  uint32    CRC-32C of everything before it
+//
+// Read refuses a file that is truncated, too long, damaged, of another format or of a
+// newer version; Open adds the object's name to the error. It imports formats packages.
+//
+// Burton H. Bloom: Space/Time Trade-offs in Hash Coding with Allowable Errors, 1970.
+package urlfilter
+
+import (
+	"errors"
+	"hash/crc32"
+)
+
+// ErrCorrupt: the object is not a URL filter, or is damaged.
+var ErrCorrupt = errors.New("not a readable Bloom file: the object is damaged or was cut short; " +
+	"restore it, or remove it and rebuild it with `crawlbatch retry --rebuild`")
+
+const (
+	magic    = "CBKNOWN\n"
+	version  = 1
+	keysAt   = len(magic) + 4
+	filterAt = keysAt + 8
+	wordsAt  = filterAt + 3*8
+	sumBytes = 4
+
+	// maxBits bounds a filter, in the store and in memory, to 1 GiB: enough for 500
+	// million URLs a bucket.
+	maxBits = 1 << 33
+	// maxHashes exceeds what any sensible filter has.
+	maxHashes = 64
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
