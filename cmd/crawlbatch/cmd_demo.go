@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
@@ -118,7 +121,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	_, frozen, err := roundstate.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
 	switch {
 	case errors.Is(err, roundstate.ErrNoCrawl):
-		dir, remove, err := newScratch()
+		dir, remove, err := scratch.New()
 		if err != nil {
 			return err
 		}
@@ -162,6 +165,10 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		return err
 	}
 	fmt.Fprintf(o.err, "crawled in %s\n", time.Since(began).Round(100*time.Millisecond))
-	printQuery(o.out, o.store, demoCrawl)
+	fmt.Fprintf(show.Folding(o.out), "\ntables: %[1]s/tables, raw responses: %[1]s/warc\n", strings.TrimSuffix(o.store, "/"))
+	fmt.Fprintf(o.out, `query them with DuckDB:
+  crawlbatch views --dialect duckdb --month %[2]s%[1]s > views.sql
+  duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
+`, storeFlag(o.store), demoCrawl)
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
@@ -54,12 +56,12 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err != nil {
 		return err
 	}
-	scratch, remove, err := newScratch()
+	dir, remove, err := scratch.New()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	env := &stages.Env{Scratch: scratch, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
+	env := &stages.Env{Scratch: dir, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
 	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url, c.waits)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -67,22 +69,24 @@ func runFetch(ctx context.Context, c *common, url string) error {
 		}
 		return usagef("%q: %v", url, err)
 	}
-	w := rowWriter{}
-	w.object("fetch", rows.Fetch)
-	w.list("requests", len(rows.Requests), func(i int) any { return rows.Requests[i] })
-	w.list("captures", len(rows.Captures), func(i int) any { return rows.Captures[i].Capture })
+	found := struct {
+		Fetch    catalog.Row   `json:"fetch"`
+		Requests []catalog.Row `json:"requests"`
+		Captures []catalog.Row `json:"captures"`
+		Page     catalog.Row   `json:"page"`
+		Text     catalog.Row   `json:"text"`
+		Links    []catalog.Row `json:"links"`
+	}{Fetch: catalog.Row{Of: rows.Fetch}, Requests: catalog.Rows(rows.Requests), Captures: []catalog.Row{}, Links: catalog.Rows(rows.Links)}
+	for _, c := range rows.Captures {
+		found.Captures = append(found.Captures, catalog.Row{Of: c.Capture})
+	}
 	if rows.Page != nil {
-		w.object("page", *rows.Page)
-	} else {
-		w.null("page")
+		found.Page.Of = rows.Page
 	}
 	if rows.Text != nil {
-		w.object("text", *rows.Text)
-	} else {
-		w.null("text")
+		found.Text.Of = rows.Text
 	}
-	w.list("links", len(rows.Links), func(i int) any { return rows.Links[i] })
-	body, err := w.done()
+	body, err := json.Marshal(found)
 	if err != nil {
 		return err
 	}
@@ -124,48 +128,3 @@ func had(f schema.Fetch) error {
 	}
 	return fmt.Errorf("%s: %s: %w", f.URL, what, kind)
 }
-
-// rowWriter builds a JSON object of rows, keyed by column.
-type rowWriter struct {
-	body []byte
-	err  error
-}
-
-func (w *rowWriter) key(name string) {
-	if len(w.body) == 0 {
-		w.body = append(w.body, '{')
-	} else {
-		w.body = append(w.body, ',')
-	}
-	w.body = fmt.Appendf(w.body, "%q:", name)
-}
-
-func (w *rowWriter) row(row any) {
-	if w.err == nil {
-		w.body, w.err = catalog.AppendJSON(w.body, row)
-	}
-}
-
-func (w *rowWriter) object(name string, row any) {
-	w.key(name)
-	w.row(row)
-}
-
-func (w *rowWriter) null(name string) {
-	w.key(name)
-	w.body = append(w.body, "null"...)
-}
-
-func (w *rowWriter) list(name string, n int, at func(int) any) {
-	w.key(name)
-	w.body = append(w.body, '[')
-	for i := range n {
-		if i > 0 {
-			w.body = append(w.body, ',')
-		}
-		w.row(at(i))
-	}
-	w.body = append(w.body, ']')
-}
-
-func (w *rowWriter) done() ([]byte, error) { return append(w.body, '}'), w.err }

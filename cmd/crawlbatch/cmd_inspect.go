@@ -1,27 +1,26 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-)
 
-// maxInspect bounds a file or a JSON line that inspect reads, bytes.
-const maxInspect = 64 << 20
+	"crawlbatch.io/crawlbatch/jobs/inspect"
+	"crawlbatch.io/crawlbatch/jobs/lookup"
+)
 
 func newInspect(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect url|robots|page|warc",
-		Short: "What would it do with this, and why",
-		Long: `Inspect shows what crawlbatch makes of a URL, a robots.txt, a page or a WARC file:
-the same code that crawls, with its reasons. With --jsonl each reads one JSON object
-a line on stdin and writes one a line, in order.`,
+		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
+		Long: `Inspect runs the code that crawls on one input and prints the result with its reasons.
+With --jsonl each command reads one JSON object a line from stdin and writes one a line,
+in order.`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,90 +28,188 @@ a line on stdin and writes one a line, in order.`,
 	return cmd
 }
 
-// jsonl answers each line of in with one line of out. A line that is no JSON
-// object of the right shape is answered with {"ok":false,"error":…}: the lines
-// after it still count.
-func jsonl[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
-	r := bufio.NewReaderSize(in, 1<<20)
-	w := bufio.NewWriterSize(out, 1<<20)
-	defer w.Flush()
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	for line := 1; ; line++ {
-		text, tooLong, err := readLine(r, maxInspect)
-		if err == io.EOF && len(text) == 0 {
-			return w.Flush()
-		}
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("stdin: line %d: %w", line, err)
-		}
-		if len(bytes.TrimSpace(text)) == 0 && !tooLong {
-			continue
-		}
-		var a any
-		var q Q
-		if tooLong {
-			a = failure{Error: fmt.Sprintf("line %d: longer than %d bytes", line, maxInspect)}
-		} else if bad := json.Unmarshal(text, &q); bad != nil {
-			a = failure{Error: fmt.Sprintf("line %d: not the JSON object that is expected: %v", line, bad)}
-		} else if a, bad = answer(q); bad != nil {
-			a = failure{Error: fmt.Sprintf("line %d: %v", line, bad)}
-		}
-		if err := enc.Encode(a); err != nil {
-			return err
-		}
-		// An answer is due when the asker waits for it: nothing more to read.
-		if r.Buffered() == 0 {
-			if err := w.Flush(); err != nil {
+func jsonlFlag(cmd *cobra.Command, lines *bool) {
+	cmd.Flags().BoolVar(lines, "jsonl", false, "read one JSON object a line from stdin and write one a line")
+}
+
+func newInspectURL(c *common) *cobra.Command {
+	var base, crawl string
+	var lines bool
+	cmd := &cobra.Command{
+		Use:   "url URL…",
+		Short: "Show a URL's canonical form, SURT and domain, why it would be skipped, and what a crawl knows of it",
+		Long: `Url prints for each URL its WHATWG form, its canonical form (which is fetched and stored),
+its SURT key, its registered domain (the unit of sharding), its host (the unit of
+politeness) and the reason why it would not be planned. With --jsonl: {"url","base"} gives
+{"ok","whatwg","canonical","surt","domain","host","skip"}; ok is false if the URL
+standard's parser fails.
+
+With --month it also prints what the store knows of the URL: its state and the newest
+round that changed it, why it was skipped, and its partition in the newest plan. --jsonl
+then adds {"known":{"state","skip","planned"}}, each with its "round", or null. The rules
+are those that the crawl froze.`,
+		Example: "  crawlbatch inspect url 'HTTP://Example.org:80/a/../b?utm_source=x&b=2&a=1#frag'\n" +
+			"  crawlbatch inspect url --month 2026-11 http://example.org/",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !lines && len(args) == 0 {
+				return usagef("give at least one URL: see `crawlbatch inspect url --help`")
+			}
+			i, err := c.urlInspector(cmd.Context(), crawl)
+			if err != nil {
 				return err
 			}
-		}
-		if err == io.EOF {
-			return w.Flush()
-		}
+			if lines {
+				return inspect.Lines(c.in, c.out, func(q inspect.URLQuestion) (any, error) { return i.Answer(cmd.Context(), q) })
+			}
+			for n, u := range args {
+				if n > 0 {
+					fmt.Fprintln(c.out)
+				}
+				a, err := i.Answer(cmd.Context(), inspect.URLQuestion{URL: u, Base: base})
+				if err != nil {
+					return err
+				}
+				a.Print(c.out, u)
+			}
+			return nil
+		},
 	}
+	cmd.Flags().StringVar(&base, "base", "", "URL of the page that holds the link")
+	cmd.Flags().StringVar(&crawl, "month", "", "crawl to look the URL up in, as 2026-11")
+	jsonlFlag(cmd, &lines)
+	return cmd
 }
 
-type failure struct {
-	OK    bool   `json:"ok"`
-	Error string `json:"error"`
+// urlInspector judges by the config or, if a crawl is named, by what that crawl froze.
+func (c *common) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
+	if crawl == "" {
+		cfg, err := c.loadConfig()
+		if err != nil {
+			return nil, err
+		}
+		return inspect.NewURL(cfg, nil)
+	}
+	b, cfg, err := c.openCrawl(ctx, crawl)
+	if err != nil {
+		return nil, err
+	}
+	known, err := lookup.Open(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	return inspect.NewURL(cfg, known)
 }
 
-// readLine reads a line of at most limit bytes; the rest of a longer one is passed over.
-func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			tooLong = true
-		} else {
-			line = append(line, part...)
-		}
-		if err == nil {
-			return line, tooLong, nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, tooLong, err
-		}
+func newInspectRobots(c *common) *cobra.Command {
+	var agent string
+	var lines bool
+	cmd := &cobra.Command{
+		Use:   "robots FILE --agent A URL…",
+		Short: "Show the verdict of a robots.txt on URLs, and the line that decides",
+		Long: `Robots reads a robots.txt (- for stdin) and prints for each URL whether a crawl with the
+user agent A would request it. It checks the canonical URL and the spelling given (percent
+escapes, order of parameters), by Google's reading of the rules and by RFC 9309: one
+denial denies. If the spelling is not canonical, both verdicts are printed.
+
+With --jsonl: {"robots_base64","agent","url"} gives {"allowed","rule","crawl_delay_seconds",
+"sitemaps"}, with "canonical" if that differs from url, "spelling" if the rule denies the
+spelling but not the canonical URL, and "warning" if agent or url cannot be used as they are.`,
+		Example: "  crawlbatch inspect robots robots.txt --agent examplebot https://example.org/private/x",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cfg, err := c.loadConfig()
+			if err != nil {
+				return err
+			}
+			r, err := inspect.NewRobots(cfg)
+			if err != nil {
+				return err
+			}
+			if lines {
+				return inspect.Lines(c.in, c.out, r.Answer)
+			}
+			if len(args) < 2 || agent == "" {
+				return usagef("give a FILE, --agent and at least one URL: see `crawlbatch inspect robots --help`")
+			}
+			body, err := c.readFile(args[0])
+			if err != nil {
+				return err
+			}
+			r.Print(c.out, c.err, body, agent, args[1:])
+			return nil
+		},
 	}
+	cmd.Flags().StringVar(&agent, "agent", "", "user agent; robots.txt groups are matched with its product token")
+	jsonlFlag(cmd, &lines)
+	return cmd
+}
+
+func newInspectPage(c *common) *cobra.Command {
+	var url, contentType string
+	var lines bool
+	cmd := &cobra.Command{
+		Use:   "page FILE --url U",
+		Short: "Show the rows that the parser makes of a document",
+		Long: `Page parses a document (- for stdin) as the response of a URL and prints the rows as
+JSON. With --jsonl: {"html_base64","url","content_type"} gives
+{"page":{…},"links":[…],"text":{"main","full"}}, with the columns as keys.`,
+		Example: "  crawlbatch inspect page saved.html --url https://example.org/a",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cfg, err := c.loadConfig()
+			if err != nil {
+				return err
+			}
+			p, err := inspect.NewPage(cfg)
+			if err != nil {
+				return err
+			}
+			if lines {
+				return inspect.Lines(c.in, c.out, p.Answer)
+			}
+			if len(args) != 1 || url == "" {
+				return usagef("give one FILE and its --url: see `crawlbatch inspect page --help`")
+			}
+			body, err := c.readFile(args[0])
+			if err != nil {
+				return err
+			}
+			rows, err := p.Rows(body, url, contentType)
+			if err != nil {
+				return usagef("--url %q: %v", url, err)
+			}
+			return indent(c.out, rows)
+		},
+	}
+	cmd.Flags().StringVar(&url, "url", "", "URL of the response")
+	cmd.Flags().StringVar(&contentType, "content-type", "text/html", "Content-Type field of the response")
+	jsonlFlag(cmd, &lines)
+	return cmd
+}
+
+// open opens a file for reading, or stdin for "-".
+func (c *common) open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(c.in), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return f, nil
 }
 
 // readFile reads a file, or stdin for "-".
 func (c *common) readFile(name string) ([]byte, error) {
-	in := c.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, usagef("%v", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := c.open(name)
+	if err != nil {
+		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(in, maxInspect+1))
+	defer in.Close()
+	body, err := io.ReadAll(io.LimitReader(in, inspect.MaxInput+1))
 	if err != nil {
 		return nil, usagef("%q: %v", name, err)
 	}
-	if len(body) > maxInspect {
-		return nil, usagef("%q is larger than %d bytes", name, maxInspect)
+	if len(body) > inspect.MaxInput {
+		return nil, usagef("%q is larger than %d bytes", name, inspect.MaxInput)
 	}
 	return body, nil
 }

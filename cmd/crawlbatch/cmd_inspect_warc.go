@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -15,28 +14,24 @@ func newInspectWARC(c *common) *cobra.Command {
 	var lines bool
 	cmd := &cobra.Command{
 		Use:   "warc FILE",
-		Short: "The records of a WARC file, their digests checked",
+		Short: "List the records of a WARC file and check their digests",
 		Long: `Warc lists the records of a WARC file, plain or gzip (- for stdin): offset, length, type,
-target, first line and what the digests say. A damaged stretch is named and passed
-over; any damage ends with exit 4. With --jsonl: one JSON object a record.`,
+target, first line and whether the digests match. It reports damaged bytes and reads on
+after them; any damage ends with exit 4. With --jsonl: one JSON object a record.`,
 		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/2026-11-r0-4f2a8c17d03b65e9-part-00000-e1-00001.warc.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")
 			}
-			in := c.in
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return usagef("%v", err)
-				}
-				defer f.Close()
-				in = f
+			in, err := c.open(args[0])
+			if err != nil {
+				return err
 			}
+			defer in.Close()
 			return inspectWARC(in, c.out, args[0], lines)
 		},
 	}
-	cmd.Flags().BoolVar(&lines, "jsonl", false, "one JSON object a record")
+	cmd.Flags().BoolVar(&lines, "jsonl", false, "write one JSON object a record")
 	return cmd
 }
 

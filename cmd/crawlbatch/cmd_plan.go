@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -105,7 +101,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 		r.Sources = append(r.Sources, s)
 	}
 	var remove func()
-	if r.Scratch, remove, err = newScratch(); err != nil {
+	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return err
 	}
 	defer remove()
@@ -114,7 +110,20 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return storeError(err)
 	}
 	o.warnOfAgent(cfg)
-	return printPlan(o, p, same)
+	verb, refused := "planned", o.store
+	switch {
+	case o.dryRun:
+		verb, refused = "would plan", ""
+	case same:
+		verb = "had planned, the same,"
+	}
+	if err := show.Plan(show.Folding(o.out), p, verb, refused, o.dryRun); err != nil {
+		return err
+	}
+	if !o.dryRun {
+		fmt.Fprintf(o.out, "next: crawlbatch run --month %s%s\n", p.Crawl, storeFlag(o.store))
+	}
+	return nil
 }
 
 // storeError makes an error of the first access to a store one of usage: it is
@@ -127,67 +136,6 @@ func storeError(err error) error {
 		return usageError{err}
 	}
 	return err
-}
-
-func printPlan(o planOptions, p *manifest.Plan, same bool) error {
-	verb := "planned"
-	switch {
-	case o.dryRun:
-		verb = "would plan"
-	case same:
-		verb = "had planned, the same,"
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
-		count(p.URLs, "URL"), count(p.Hosts, "host"), count(p.Domains, "domain"), count(int64(len(p.Partitions)), "partition"))
-	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
-	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %s\n", longest.Hours(), sizeText(p.EstimatedBytes))
-	if o.dryRun {
-		printPartitions(&text, p)
-	}
-	if len(p.Refused) > 0 {
-		fmt.Fprintf(&text, "refused of %d source lines:", p.SourceLines)
-		for _, c := range p.Refused {
-			fmt.Fprintf(&text, " %s %d", c.Name, c.N)
-		}
-		fmt.Fprintln(&text)
-		if !o.dryRun {
-			fmt.Fprintf(&text, "  each with its line: %s/%s\n", o.store, layout.PlanRefused(p.Crawl, p.Round, p.ID))
-		}
-	}
-	if _, err := io.WriteString(show.Folding(o.out), text.String()); err != nil {
-		return err
-	}
-	if !o.dryRun {
-		fmt.Fprintf(o.out, "next: crawlbatch run --month %s%s\n", p.Crawl, storeFlag(o.store))
-	}
-	return nil
-}
-
-func printPartitions(w io.Writer, p *manifest.Plan) {
-	fmt.Fprintf(w, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
-	for _, part := range p.Partitions {
-		fmt.Fprintf(w, "%-10s %8d %6d %7d %5.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
-	}
-}
-
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func sizeText(n int64) string {
-	for _, u := range []struct {
-		name string
-		size float64
-	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
-		if float64(n) >= u.size {
-			return fmt.Sprintf("%.1f %s", float64(n)/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
 }
 
 // storeFlag is how a command names a store that is not the default.

@@ -16,6 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
+	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -127,7 +130,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 		return err
 	}
 	var remove func()
-	if r.Scratch, remove, err = newScratch(); err != nil {
+	if r.Scratch, remove, err = scratch.New(); err != nil {
 		return err
 	}
 	defer remove()
@@ -138,7 +141,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.err, "reparse %s: %s in %s, nothing is fetched\n", p.Crawl, count(p.URLs, "URL"), count(int64(len(p.Partitions)), "partition"))
+	fmt.Fprintf(o.err, "reparse %s: %s in %s, nothing is fetched\n", p.Crawl, show.Count(p.URLs, "URL"), show.Count(int64(len(p.Partitions)), "partition"))
 	for _, c := range p.Refused {
 		if o.warcStore != "" {
 			fmt.Fprintf(o.err, "  left out: %s %d, see %s\n", c.Name, c.N, layout.PlanRefused(p.Crawl, p.Round, p.ID))
@@ -179,9 +182,11 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 		return err
 	}
 	if o.warcPaths == "" {
-		r.Files, err = listWARCs(ctx, r.Archive)
+		if r.Files, err = source.WARCNames(ctx, r.Archive); err != nil {
+			err = errors.Join(usagef("--warc-store %s cannot be listed", r.Archive), err)
+		}
 	} else {
-		r.Files, err = readPaths(o.warcPaths, o.in, r.ArchiveName)
+		r.Files, err = o.readPaths(r.ArchiveName)
 	}
 	switch {
 	case err != nil || len(r.Files) > 0:
@@ -193,16 +198,16 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	return err
 }
 
-// listWARCs lists the WARC files of a store, in the order of their names.
-func listWARCs(ctx context.Context, b store.Bucket) ([]string, error) {
-	var keys []string
-	for o, err := range b.List(ctx, "") {
-		if err != nil {
-			return nil, errors.Join(usagef("--warc-store %s cannot be listed", b), err)
-		}
-		if strings.HasSuffix(o.Key, ".warc") || strings.HasSuffix(o.Key, ".warc.gz") {
-			keys = append(keys, o.Key)
-		}
+// readPaths reads the names in --warc-paths.
+func (o *reparseOptions) readPaths(archive string) ([]string, error) {
+	in, err := o.open(o.warcPaths)
+	if err != nil {
+		return nil, usagef("--warc-paths: %v", err)
 	}
-	return keys, nil
+	defer in.Close()
+	names, err := source.ReadWARCNames(o.warcPaths, in, archive)
+	if err != nil {
+		return nil, usagef("--warc-paths %v", err)
+	}
+	return names, nil
 }

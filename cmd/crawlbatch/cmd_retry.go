@@ -146,7 +146,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	case n == 0:
 		fmt.Fprintln(show.Folding(o.out), "nothing to retry: every task asked for has a result")
 	default:
-		fmt.Fprintf(show.Folding(o.out), "%s done: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
+		fmt.Fprintf(show.Folding(o.out), "%s done: go on with `crawlbatch run --month %s%s`\n", show.Count(int64(n), "task"), o.month, o.again())
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func retryGiveUp(ctx context.Context, o retryOptions, d *jobs.Driver, finish fun
 	case n == 0:
 		fmt.Fprintln(show.Folding(o.out), "nothing to give up: every task asked for has a result")
 	default:
-		fmt.Fprintf(show.Folding(o.out), "%s given up: go on with `crawlbatch run --month %s%s`\n", count(int64(n), "task"), o.month, o.again())
+		fmt.Fprintf(show.Folding(o.out), "%s given up: go on with `crawlbatch run --month %s%s`\n", show.Count(int64(n), "task"), o.month, o.again())
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func retryRebuild(ctx context.Context, o retryOptions, d *jobs.Driver, finish fu
 		fmt.Fprintln(show.Folding(o.out), "nothing to rebuild: no part is missing that a result lists")
 		return nil
 	}
-	fmt.Fprintf(show.Folding(o.out), "%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`\n", count(int64(parts), "part"), o.month, o.again())
+	fmt.Fprintf(show.Folding(o.out), "%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`\n", show.Count(int64(parts), "part"), o.month, o.again())
 	return nil
 }
 

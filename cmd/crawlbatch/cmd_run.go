@@ -17,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -130,7 +131,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	if err := o.publishConfig(ctx, b, cfg); err != nil {
 		return nil, nil, err
 	}
-	scratch, remove, err := newScratch()
+	dir, remove, err := scratch.New()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,11 +141,11 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		log = o.logFrom(slog.LevelWarn) // of tasks, whose course is redrawn in place
 	}
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: clock, Log: log, Progress: measured.Progress(shown), Watcher: shown,
+		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: log, Progress: measured.Progress(shown), Watcher: shown,
 		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg), Archive: o.openArchive,
 	}
 	d := &jobs.Driver{
-		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: scratch, Lookup: os.LookupEnv, Flags: o.again(),
+		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: dir, Lookup: os.LookupEnv, Flags: o.again(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
@@ -158,7 +159,7 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	return d, func() {
 		if !finished {
 			finished = true
-			o.errors.set(nil)
+			o.errors.Above(nil)
 			shown.Close()
 			remove()
 		}

@@ -13,6 +13,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
@@ -137,13 +138,13 @@ func runTask(ctx context.Context, o taskOptions) error {
 	if err := o.choose(ctx, b); err != nil {
 		return err
 	}
-	scratch, remove, err := newScratch()
+	dir, remove, err := scratch.New()
 	if err != nil {
 		return err
 	}
 	defer remove()
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: scratch, Clock: stages.SystemClock{}, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
+		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: stages.SystemClock{}, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
 		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg), Machine: os.Getenv(k8s.PodName), Archive: o.openArchive,
 	}
 	if o.politeness != "" {

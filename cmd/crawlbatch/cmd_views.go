@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -192,7 +193,7 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 		return nil, err
 	}
 	if len(older) > 0 {
-		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", count(int64(len(older)), "round"))
+		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", show.Count(int64(len(older)), "round"))
 	}
 	return catalog.Spark(location, sealed, older), nil
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-	"sync"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -20,7 +18,7 @@ import (
 func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
 	opt := show.Options{
 		Out: show.Folding(o.out), Err: o.err, Clock: stages.SystemClock{}, Log: o.log, Structured: o.logFormat == "json", FetchTasks: o.fetchTasks,
-		Summary: printSummary, Advice: o.advice,
+		Summary: show.Summary, Advice: o.advice,
 	}
 	if elsewhere {
 		opt.FetchTasks = 0
@@ -30,7 +28,7 @@ func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *
 	}
 	p := show.New(ctx, opt)
 	if p.Live() {
-		o.errors.set(p)
+		o.errors.Above(p)
 	}
 	return p
 }
@@ -57,33 +55,4 @@ func (o *runOptions) advice(t stages.Task, host string) string {
 		return "to end the wait: " + giveUp
 	}
 	return "to end the wait: " + stop + "; or " + giveUp
-}
-
-// logOutput is where the log goes: to stderr, or to what redraws the terminal.
-type logOutput struct {
-	plain io.Writer
-
-	mu    sync.Mutex
-	above io.Writer // nil: plain
-}
-
-// set has the log go to w; nil: to stderr again.
-func (l *logOutput) set(w *show.Progress) {
-	if l == nil {
-		return // of a test that has a log of its own
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.above = nil; w != nil {
-		l.above = w
-	}
-}
-
-func (l *logOutput) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.above != nil {
-		return l.above.Write(p)
-	}
-	return l.plain.Write(p)
 }

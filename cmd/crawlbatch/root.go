@@ -40,7 +40,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *logOutput // where log goes: to err, or above what is redrawn there
+	errors   *show.LogOutput // where log goes: to err, or above what is redrawn there
 }
 
 // defaultStore is where a crawl lies if nothing is said.
@@ -195,7 +195,7 @@ func (c *common) setup() error {
 	if c.logFormat == "text" {
 		c.err = show.Folding(c.err)
 	}
-	c.errors = &logOutput{plain: c.err}
+	c.errors = &show.LogOutput{Plain: c.err}
 	if c.logFormat != "text" && c.logFormat != "json" {
 		return usagef("--log-format %q: it may be text or json", c.logFormat)
 	}

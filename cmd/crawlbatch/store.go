@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -18,14 +16,14 @@ import (
 // openStore opens --store, makes sure that one in S3 answers, and wraps it: reads
 // are repeated and, in S3, hedged.
 func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
-	notes := &retryNotes{log: c.log, now: time.Now}
-	retry := store.Retry{OnRetry: notes.read}
+	notes := &store.RetryLog{Log: c.log, Now: time.Now}
+	retry := store.Retry{OnRetry: notes.Read}
 	switch {
 	case c.store == "":
 		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
 	case strings.HasPrefix(c.store, s3store.Scheme):
 		s, err := s3store.Open(ctx, c.store, s3store.Options{
-			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: notes.write, OnSilence: c.stillTrying,
+			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: notes.Write, OnSilence: c.stillTrying,
 		})
 		if err != nil {
 			return nil, usageError{err}
@@ -54,10 +52,10 @@ func (c *common) stillTrying(host string, until time.Time) {
 
 // openArchive opens a store with WARC files of others, which is only read.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
-	notes := &retryNotes{log: c.log, now: time.Now}
-	retry := store.Retry{OnRetry: notes.read}
+	notes := &store.RetryLog{Log: c.log, Now: time.Now}
+	retry := store.Retry{OnRetry: notes.Read}
 	if strings.HasPrefix(address, s3store.Scheme) {
-		s, err := s3store.Open(ctx, address, s3store.Options{OnRetry: notes.write})
+		s, err := s3store.Open(ctx, address, s3store.Options{OnRetry: notes.Write})
 		if err != nil {
 			return nil, usageError{err}
 		}
@@ -77,44 +75,4 @@ func reached(err error) error {
 		return fmt.Errorf("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
 	}
 	return err
-}
-
-// noteEvery is how often retries are told of, at most: a store in trouble gives
-// hundreds a second.
-const noteEvery = 10 * time.Second
-
-// retryNotes logs that the store is asked again, and why.
-type retryNotes struct {
-	log *slog.Logger
-	now func() time.Time
-
-	mu     sync.Mutex
-	last   time.Time
-	silent int // since then
-}
-
-// read is told of a read that is repeated.
-func (n *retryNotes) read(tried int, wait time.Duration, err error) {
-	n.note("the store does not answer, reading again", "tried", tried, "wait", wait.Round(time.Millisecond), "error", err)
-}
-
-// write is told of a conditional write that is sent again.
-func (n *retryNotes) write(key string, sent int, err error) {
-	n.note("the store does not answer, sending a write again", "key", key, "sent", sent, "error", err)
-}
-
-func (n *retryNotes) note(text string, args ...any) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := n.now()
-	if !n.last.IsZero() && now.Sub(n.last) < noteEvery {
-		n.silent++
-		n.log.Debug(text, args...)
-		return
-	}
-	if n.silent > 0 {
-		args = append(args, "more", n.silent)
-	}
-	n.last, n.silent = now, 0
-	n.log.Warn(text, args...)
 }

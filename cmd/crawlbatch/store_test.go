@@ -3,19 +3,15 @@ package main
 import (
 	"bytes"
 	"crypto/md5"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
@@ -121,30 +117,5 @@ func TestAStoreWithoutConditionalWritesIsRefused(t *testing.T) {
 	}
 	if len(u.objects) > 0 {
 		t.Errorf("left there: %d objects", len(u.objects))
-	}
-}
-
-func TestRetriesAreToldOfAtMostEveryTenSeconds(t *testing.T) {
-	var said bytes.Buffer
-	now := time.Unix(0, 0)
-	n := &retryNotes{log: slog.New(slog.NewTextHandler(&said, nil)), now: func() time.Time { return now }}
-	var lines []int
-	for range 30 {
-		said.Reset()
-		n.read(1, time.Second, errors.New("away"))
-		n.write("k", 1, errors.New("away"))
-		lines = append(lines, strings.Count(said.String(), "\n"))
-		now = now.Add(time.Second)
-	}
-	want := slices.Repeat([]int{0}, 30)
-	want[0], want[10], want[20] = 1, 1, 1
-	if !slices.Equal(lines, want) {
-		t.Errorf("lines a second: %v", lines)
-	}
-	now = now.Add(time.Minute)
-	said.Reset()
-	n.read(3, time.Second, errors.New("away"))
-	if !strings.Contains(said.String(), "more=19") || !strings.Contains(said.String(), "level=WARN") {
-		t.Errorf("it says %s", said.String())
 	}
 }

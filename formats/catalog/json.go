@@ -23,6 +23,26 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
+// Row marshals as AppendJSON renders a row; without one, as null.
+type Row struct{ Of any }
+
+// MarshalJSON implements json.Marshaler.
+func (r Row) MarshalJSON() ([]byte, error) {
+	if r.Of == nil {
+		return []byte("null"), nil
+	}
+	return AppendJSON(nil, r.Of)
+}
+
+// Rows wraps each row of a table; no rows marshal as [].
+func Rows[T any](rows []T) []Row {
+	wrapped := make([]Row, len(rows))
+	for i, row := range rows {
+		wrapped[i] = Row{row}
+	}
+	return wrapped
+}
+
 func appendFields(dst []byte, v reflect.Value) ([]byte, error) {
 	var err error
 	for i := range v.NumField() {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 )
@@ -106,4 +107,31 @@ func (b *Block) height(width int) int {
 		n += max(1, (cells(row)+width-1)/width)
 	}
 	return n
+}
+
+// LogOutput writes a log to Plain, or above the block that a Progress redraws.
+type LogOutput struct {
+	Plain io.Writer
+
+	mu    sync.Mutex
+	above *Progress // nil: Plain
+}
+
+// Above sends the log above p; nil: to Plain again. It does nothing on a nil LogOutput.
+func (l *LogOutput) Above(p *Progress) {
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.above = p
+	}
+}
+
+// Write implements io.Writer.
+func (l *LogOutput) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.above != nil {
+		return l.above.Write(p)
+	}
+	return l.Plain.Write(p)
 }

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 )
 
-// knownURL is what `inspect url --month` says of a URL from the store.
-type knownURL struct {
+// KnownURL is what a crawl's store knows of a URL; nil for what it does not hold.
+type KnownURL struct {
 	State   *knownState   `json:"state"`
 	Skip    *knownSkip    `json:"skip"`
 	Planned *knownPlanned `json:"planned"`
@@ -35,8 +35,8 @@ type knownPlanned struct {
 	Partition int    `json:"partition"`
 }
 
-func newKnownURL(f lookup.Found) *knownURL {
-	var k knownURL
+func newKnownURL(f lookup.Found) *KnownURL {
+	var k KnownURL
 	if s := f.State; s != nil {
 		k.State = &knownState{s.Round.String(), s.State, s.Outcome, s.FirstSeen, nextDue(&s.URLRecord)}
 	}
@@ -63,7 +63,7 @@ func nextDue(r *schema.URLRecord) string {
 }
 
 // print writes the lines that follow those of a URL that no store was asked for.
-func (k *knownURL) print(w io.Writer) {
+func (k *KnownURL) print(w io.Writer) {
 	if k.State == nil && k.Skip == nil && k.Planned == nil {
 		fmt.Fprintln(w, "known      no: neither a sealed round nor the newest plan has it")
 		return

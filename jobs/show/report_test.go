@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ func TestWhatIsStoredCannotWriteToTheTerminalOrTheShell(t *testing.T) {
 			Invariant: 1, Check: "c", Object: "tables/x.parquet", Row: "http://a.test/$(id)\x1b]0;x\a", Problem: "two\nlines\x1b[2J", Where: "url = 'http://a.test/$(id)'",
 		}},
 	}
-	if err := printReport(&out, r); err != nil {
+	if err := Report(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(out.String(), "\x1b\a") {

@@ -1,6 +1,7 @@
-package main
+package scratch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,17 +9,21 @@ import (
 
 func TestScratchOfDeadProcessesIsRemovedAndThatOfLivingOnesIsNot(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	dead := filepath.Join(os.TempDir(), scratchPrefix+"dead")
+	dead := filepath.Join(os.TempDir(), prefix+"dead")
 	if err := os.Mkdir(dead, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dead, scratchLock), "")
-	write(t, filepath.Join(dead, "segment"), "rows")
-	one, removeOne, err := newScratch()
+	if err := os.WriteFile(filepath.Join(dead, lockName), []byte(""), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dead, "segment"), []byte("rows"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	one, removeOne, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, removeTwo, err := newScratch()
+	two, removeTwo, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +39,7 @@ func TestScratchOfDeadProcessesIsRemovedAndThatOfLivingOnesIsNot(t *testing.T) {
 		t.Errorf("%d directories are left", len(left))
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "absent"))
-	if _, _, err := newScratch(); exitCode(err) != exitUsage {
+	if _, _, err := New(); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("without a TMPDIR: %v", err)
 	}
 }

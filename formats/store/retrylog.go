@@ -1,0 +1,48 @@
+package store
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// retryLogEvery is the least time between two lines: a store in trouble causes hundreds of
+// retries a second.
+const retryLogEvery = 10 * time.Second
+
+// RetryLog logs that calls to a store are repeated, and why. It writes one warning in ten
+// seconds, which counts those left out; the others are logged at the debug level.
+type RetryLog struct {
+	Log *slog.Logger
+	Now func() time.Time
+
+	mu      sync.Mutex
+	last    time.Time
+	omitted int // since then
+}
+
+// Read logs the repetition of a read; it fits Retry.OnRetry.
+func (r *RetryLog) Read(tried int, wait time.Duration, err error) {
+	r.line("the store does not answer, reading again", "tried", tried, "wait", wait.Round(time.Millisecond), "error", err)
+}
+
+// Write logs the repetition of a conditional write.
+func (r *RetryLog) Write(key string, sent int, err error) {
+	r.line("the store does not answer, sending a write again", "key", key, "sent", sent, "error", err)
+}
+
+func (r *RetryLog) line(text string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Now()
+	if !r.last.IsZero() && now.Sub(r.last) < retryLogEvery {
+		r.omitted++
+		r.Log.Debug(text, args...)
+		return
+	}
+	if r.omitted > 0 {
+		args = append(args, "more", r.omitted)
+	}
+	r.last, r.omitted = now, 0
+	r.Log.Warn(text, args...)
+}

@@ -1,0 +1,84 @@
+package inspect
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxInput bounds a file or a line of JSON to inspect, in bytes.
+const MaxInput = 64 << 20
+
+// Lines reads one JSON question a line from in and writes one JSON answer a line to out, in
+// order. A line that is not the JSON object that Q describes gets {"ok":false,"error":…} as
+// its answer, and the next line is read.
+func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
+	r := bufio.NewReaderSize(in, 1<<20)
+	w := bufio.NewWriterSize(out, 1<<20)
+	defer w.Flush()
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for line := 1; ; line++ {
+		text, tooLong, err := readLine(r)
+		if err == io.EOF && len(text) == 0 {
+			return w.Flush()
+		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("stdin: line %d: %w", line, err)
+		}
+		if len(bytes.TrimSpace(text)) == 0 && !tooLong {
+			continue
+		}
+		a, bad := any(nil), errTooLong
+		if !tooLong {
+			a, bad = answerLine(text, answer)
+		}
+		if bad != nil {
+			a = failure{Error: fmt.Sprintf("line %d: %v", line, bad)}
+		}
+		if err := enc.Encode(a); err != nil {
+			return err
+		}
+		if r.Buffered() == 0 { // whoever asks may wait for this answer before the next question
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return w.Flush()
+		}
+	}
+}
+
+var errTooLong = fmt.Errorf("longer than %d bytes", MaxInput)
+
+func answerLine[Q any](text []byte, answer func(q Q) (any, error)) (any, error) {
+	var q Q
+	if err := json.Unmarshal(text, &q); err != nil {
+		return nil, fmt.Errorf("not the expected JSON object: %w", err)
+	}
+	return answer(q)
+}
+
+type failure struct {
+	OK    bool   `json:"ok"`
+	Error string `json:"error"`
+}
+
+// readLine reads a line of at most MaxInput bytes and skips the rest of a longer one.
+func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > MaxInput {
+			tooLong = true
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}

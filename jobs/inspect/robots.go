@@ -1,0 +1,147 @@
+package inspect
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// RobotsQuestion asks for the verdict of a robots.txt on a URL.
+type RobotsQuestion struct {
+	Robots string `json:"robots_base64"`
+	Agent  string `json:"agent"`
+	URL    string `json:"url"`
+}
+
+// RobotsAnswer is the verdict as JSON.
+type RobotsAnswer struct {
+	Allowed    bool     `json:"allowed"`
+	Rule       string   `json:"rule"`
+	CrawlDelay *float64 `json:"crawl_delay_seconds"`
+	Sitemaps   []string `json:"sitemaps"`
+	Canonical  string   `json:"canonical,omitempty"` // set if it differs from the URL asked for
+	Spelling   string   `json:"spelling,omitempty"`  // set if the rule denies this spelling, not the canonical URL
+	Warning    string   `json:"warning,omitempty"`
+}
+
+// Robots gives verdicts on URLs as a fetch task would request them.
+type Robots struct{ canonical *urlkey.Canonicalizer }
+
+// NewRobots takes plan.strip_params from cfg.
+func NewRobots(cfg *config.Config) (*Robots, error) {
+	canonical, err := urlkey.New(cfg.Plan.StripParams)
+	return &Robots{canonical}, err
+}
+
+// Answer gives the verdict on one URL.
+func (r *Robots) Answer(q RobotsQuestion) (any, error) {
+	body, err := base64.StdEncoding.DecodeString(q.Robots)
+	if err != nil {
+		return nil, fmt.Errorf("robots_base64: %w", err)
+	}
+	file := robots.Parse(body)
+	group := file.For(robots.ProductToken(q.Agent))
+	v := r.verdict(group, q.URL)
+	a := RobotsAnswer{Allowed: v.Allowed, Rule: v.Rule, Sitemaps: file.Sitemaps(r.robotsURL(q.URL)), Spelling: v.Spelling, Warning: v.warning}
+	if v.canonical != q.URL {
+		a.Canonical = v.canonical
+	}
+	if err := robots.CheckAgent(q.Agent); err != nil && a.Warning == "" {
+		a.Warning = err.Error()
+	}
+	if a.Sitemaps == nil {
+		a.Sitemaps = []string{}
+	}
+	if d, ok := group.CrawlDelay(); ok {
+		s := d.Seconds()
+		a.CrawlDelay = &s
+	}
+	return a, nil
+}
+
+// Print writes the verdicts on URLs, then the delays and sitemaps of the file. Warnings go
+// to errw.
+func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []string) {
+	file := robots.Parse(body)
+	group := file.For(robots.ProductToken(agent))
+	if err := robots.CheckAgent(agent); err != nil {
+		fmt.Fprintf(errw, "warning: %v\n", err)
+	}
+	for _, u := range urls {
+		a := r.verdict(group, u)
+		if a.warning != "" {
+			fmt.Fprintf(errw, "warning: %s\n", a.warning)
+		}
+		verdict, why := verdictText(a.Verdict)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", verdict, a.canonical, why)
+		if a.spelling != "" {
+			for _, form := range []struct{ name, url string }{{"canonical", a.canonical}, {"as given", a.spelling}} {
+				verdict, why := verdictText(group.Verdict(robots.Every, form.url))
+				fmt.Fprintf(out, "  %s\t%s\t%s: %s\n", form.name, form.url, verdict, why)
+			}
+		}
+		if signals := group.Signals(a.canonical).String(); signals != "" {
+			fmt.Fprintf(out, "content-signal\t%s\t%s\n", a.canonical, signals)
+		}
+	}
+	if d, ok := group.CrawlDelay(); ok {
+		fmt.Fprintf(out, "crawl-delay\t%s\n", d)
+	}
+	if d, ok := group.RequestRate(); ok {
+		fmt.Fprintf(out, "request-rate\tone each %s\n", d)
+	}
+	for _, s := range file.Sitemaps(r.robotsURL(urls[0])) {
+		fmt.Fprintf(out, "sitemap\t%s\n", s)
+	}
+}
+
+func verdictText(v robots.Verdict) (verdict, why string) {
+	verdict, why = "allowed", "no rule matches"
+	if !v.Allowed {
+		verdict = "denied"
+	}
+	if v.Rule != "" {
+		why = fmt.Sprintf("line %d: %s", v.Line, v.Rule)
+	}
+	return verdict, why
+}
+
+// robotsVerdict is the verdict on a URL as a fetch task would request it.
+type robotsVerdict struct {
+	robots.Verdict
+	canonical string
+	spelling  string // "" if the URL is spelled as its canonical form
+	warning   string
+}
+
+// verdict checks a URL in its canonical form and in the spelling given. A URL that cannot be
+// planned is checked as it is.
+func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
+	key, spelling, err := r.canonical.Spelled(given, "")
+	switch {
+	case err != nil:
+		return robotsVerdict{
+			Verdict: group.Verdict(robots.Every, given), canonical: given,
+			warning: fmt.Sprintf("a crawl would not ask for this, the verdict is on the text as it is: %v", err),
+		}
+	case spelling == "":
+		return robotsVerdict{Verdict: group.Verdict(robots.Every, key.URL), canonical: key.URL}
+	}
+	return robotsVerdict{Verdict: group.Verdict(robots.Every, key.URL, spelling), canonical: key.URL, spelling: spelling}
+}
+
+// robotsURL is the address of the robots.txt of a URL; "" for a URL that cannot be planned.
+func (r *Robots) robotsURL(given string) string {
+	url, err := r.canonical.URL(given, "")
+	if err != nil {
+		return ""
+	}
+	scheme, rest, _ := strings.Cut(url, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + authority + "/robots.txt"
+}

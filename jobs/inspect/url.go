@@ -1,0 +1,93 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/lookup"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner"
+)
+
+// URLQuestion asks about a URL, which may be relative to Base.
+type URLQuestion struct {
+	URL  string `json:"url"`
+	Base string `json:"base"`
+}
+
+// URLAnswer says what becomes of a URL; "" stands for what it does not have.
+type URLAnswer struct {
+	OK        bool   `json:"ok"` // the WHATWG URL parser accepts it
+	WHATWG    string `json:"whatwg"`
+	Canonical string `json:"canonical"`
+	SURT      string `json:"surt"`
+	Domain    string `json:"domain"`
+	Host      string `json:"host"`
+	Skip      string `json:"skip"` // why it would not be planned
+	// Spelling is the spelling given if that is not canonical: robots.txt must allow both.
+	Spelling string `json:"spelling,omitempty"`
+
+	Known *KnownURL `json:"known,omitempty"` // what the crawl's store knows of it
+}
+
+// URL answers questions about URLs.
+type URL struct {
+	canonical *urlkey.Canonicalizer
+	plan      planner.Config
+	crawl     *lookup.Crawl // nil: no store is read
+}
+
+// NewURL judges by the rules of cfg, and looks URLs up in crawl unless that is nil.
+func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
+	c, err := urlkey.New(cfg.Plan.StripParams)
+	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
+}
+
+// Answer answers one question. It fails only if the crawl's store cannot be read.
+func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
+	var a URLAnswer
+	if href, err := urlkey.WHATWG(q.URL, q.Base); err == nil {
+		a.OK, a.WHATWG = true, href
+	}
+	if key, err := u.canonical.Canonical(q.URL, q.Base); err == nil {
+		a.Canonical, a.SURT, a.Domain, a.Host = key.URL, key.SURT, key.Domain, key.Host
+		if _, spelling, err := u.canonical.Spelled(q.URL, q.Base); err == nil {
+			a.Spelling = spelling
+		}
+		if u.crawl != nil {
+			found, err := u.crawl.Find(ctx, key)
+			if err != nil {
+				return a, err
+			}
+			a.Known = newKnownURL(found)
+		}
+	}
+	_, reason, detail, err := planner.Judge(u.plan, q.URL, q.Base)
+	switch {
+	case err != nil:
+		a.Skip = err.Error()
+	case reason != "" && detail != "":
+		a.Skip = fmt.Sprintf("%s: %s", reason, detail)
+	default:
+		a.Skip = string(reason)
+	}
+	return a, nil
+}
+
+// Print writes the answer to a question about url as lines of text.
+func (a *URLAnswer) Print(w io.Writer, url string) {
+	fmt.Fprintf(w, "url        %s\nwhatwg     %s\ncanonical  %s\nsurt       %s\ndomain     %s\nhost       %s\nskip       %s\n",
+		url, dash(a.WHATWG), dash(a.Canonical), dash(a.SURT), dash(a.Domain), dash(a.Host), dash(a.Skip))
+	if a.Spelling != "" {
+		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", a.Spelling)
+	}
+	if a.Known != nil {
+		a.Known.print(w)
+	}
+}
+
+func dash(s string) string { return cmp.Or(s, "-") }

@@ -1,0 +1,68 @@
+// Package scratch gives a process a directory in TMPDIR for files that it need not keep, and
+// removes those of processes that died.
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// ErrUnavailable marks every error of New: TMPDIR is full, missing or not writable.
+var ErrUnavailable = errors.New("make room, or set TMPDIR")
+
+const (
+	newPrefix = "crawlbatch-new-" // until the directory is locked
+	prefix    = "crawlbatch-run-"
+	lockName  = "lock" // the owning process holds a lock on this file
+)
+
+// New makes a directory. remove deletes it and may be called twice. Directories without a
+// living owner are removed first.
+func New() (dir string, remove func(), err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("no scratch directory: %w: %w", err, ErrUnavailable)
+		}
+	}()
+	sweep()
+	// The directory gets its name after it is locked: sweep of another process would
+	// otherwise remove it.
+	early, err := os.MkdirTemp("", newPrefix)
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := os.Create(filepath.Join(early, lockName))
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+	}
+	if err == nil {
+		dir = filepath.Join(filepath.Dir(early), prefix+filepath.Base(early)[len(newPrefix):])
+		err = os.Rename(early, dir)
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(early))
+	}
+	return dir, sync.OnceFunc(func() {
+		_ = os.RemoveAll(dir) // a later process sweeps what remains
+		_ = lock.Close()
+	}), nil
+}
+
+// sweep removes the directories of dead processes.
+func sweep() {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", lockName)) // the pattern is valid
+	for _, name := range left {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(filepath.Dir(name)) // fails for another user's directory, which stays
+		}
+		_ = f.Close()
+	}
+}
