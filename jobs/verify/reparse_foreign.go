@@ -9,7 +9,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/worker"
-	"crawlbatch.io/crawlbatch/stages/fetch"
 	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -60,7 +59,7 @@ func (c *archive) describesForeign(m *mention) (problem string, err error) {
 	if k, err := canon.Canonical(e.TargetURI(), ""); err != nil || k.URL != m.URL {
 		return fmt.Sprintf("the record is of %s, the row of %s", e.TargetURI(), m.URL), nil
 	}
-	x, err := wire.Replay(block, strings.HasPrefix(m.URL, "https:"), fetch.Limits(&cfg, parser))
+	x, err := wire.Replay(block, strings.HasPrefix(m.URL, "https:"), cfg.Replay(parser))
 	defer x.Release()
 	if err != nil {
 		return err.Error(), nil

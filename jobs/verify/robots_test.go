@@ -33,7 +33,7 @@ type reply struct {
 	lost  bool   // it is not stored
 }
 
-func response(status int, more, body string) string {
+func rawResponse(status int, more, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, more, len(body), body)
 }
 
@@ -104,7 +104,7 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 	const open = "User-agent: *\nDisallow: /b\n"
 	digest := warc.DigestOf([]byte(open)).Value()
 	ttl := 24 * time.Hour.Milliseconds()
-	twice := []reply{{epoch: 1, at: 1, raw: response(200, "", open)}, {epoch: 1, at: ttl, raw: response(200, "", open)}}
+	twice := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: ttl, raw: rawResponse(200, "", open)}}
 	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
 	for _, c := range []struct {
 		name    string
@@ -147,9 +147,9 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 		return asked{URL: originURL + "/a", Epoch: 1, Start: at, DelayMS: 3000, Digest: of}
 	}
 	redirected := []reply{
-		{epoch: 1, at: 1, raw: response(301, "Location: //b.test/robots.txt\r\n", "")},
-		{url: "http://b.test/robots.txt", epoch: 1, at: 2, raw: response(503, "", "")},
-		{url: "http://b.test/robots.txt", epoch: 1, at: 3, raw: response(200, "", open)},
+		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
+		{url: "http://b.test/robots.txt", epoch: 1, at: 2, raw: rawResponse(503, "", "")},
+		{url: "http://b.test/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", open)},
 	}
 	cases := []struct {
 		name    string
@@ -157,28 +157,28 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 		request asked
 		want    string // part of the problem; "": none
 	}{
-		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: response(200, "", open)}}, page(5, digest(open)), ""},
-		{"a file that denies it", []reply{{epoch: 1, at: 1, raw: response(200, "", shut)}}, page(5, digest(shut)), `denied it: "Disallow: /a" in line 3`},
-		{"no file", []reply{{epoch: 1, at: 1, raw: response(404, "", "")}}, page(5, ""), ""},
-		{"a file that is forbidden", []reply{{epoch: 1, at: 1, raw: response(403, "", "")}}, page(5, ""), ""},
-		{"a server that is at its limit", []reply{{epoch: 1, at: 1, raw: response(429, "", "")}}, page(5, ""), "before http://a.test/robots.txt was answered"},
-		{"a server that fails", []reply{{epoch: 1, at: 1, raw: response(500, "", "")}}, page(5, ""), "was answered in a way that allows it"},
+		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"a file that denies it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}}, page(5, digest(shut)), `denied it: "Disallow: /a" in line 3`},
+		{"no file", []reply{{epoch: 1, at: 1, raw: rawResponse(404, "", "")}}, page(5, ""), ""},
+		{"a file that is forbidden", []reply{{epoch: 1, at: 1, raw: rawResponse(403, "", "")}}, page(5, ""), ""},
+		{"a server that is at its limit", []reply{{epoch: 1, at: 1, raw: rawResponse(429, "", "")}}, page(5, ""), "before http://a.test/robots.txt was answered"},
+		{"a server that fails", []reply{{epoch: 1, at: 1, raw: rawResponse(500, "", "")}}, page(5, ""), "was answered in a way that allows it"},
 		{"no answer", []reply{{epoch: 1, at: 1}}, page(5, ""), "was answered in a way that allows it"},
 		{"nothing asked", nil, page(5, ""), "was answered in a way that allows it"},
-		{"asked too late", []reply{{epoch: 1, at: 6, raw: response(404, "", "")}}, page(5, ""), "was answered in a way that allows it"},
-		{"a file that is not stored", []reply{{epoch: 1, at: 1, raw: response(200, "", open), lost: true}}, page(5, digest(open)), "was answered in a way that allows it"},
-		{"a file said to be absent", []reply{{epoch: 1, at: 1, raw: response(200, "", open)}}, page(5, ""), "its row says that there was no robots.txt"},
-		{"a file said to be there", []reply{{epoch: 1, at: 1, raw: response(404, "", "")}}, page(5, digest(open)), "answered with status 404"},
-		{"a second try", []reply{{epoch: 1, at: 1, raw: response(503, "", "")}, {epoch: 1, at: 3, raw: response(200, "", open)}}, page(5, digest(open)), ""},
-		{"a newer file", []reply{{epoch: 1, at: 1, raw: response(200, "", shut)}, {epoch: 1, at: 3, raw: response(200, "", open)}}, page(5, digest(open)), ""},
-		{"the older file, as the newer came", []reply{{epoch: 1, at: 1, raw: response(200, "", open)}, {epoch: 1, at: 3, raw: response(200, "", shut)}}, page(5, digest(open)), ""},
-		{"the older file, long after", []reply{{epoch: 1, at: 1, raw: response(200, "", open)}, {epoch: 1, at: 3, raw: response(200, "", shut)}}, page(5+later, digest(open)), "was in force"},
-		{"an epoch before on a clock that is ahead", []reply{{epoch: 0, at: 900, raw: response(200, "", open)}}, page(5, digest(open)), ""},
-		{"a later epoch", []reply{{epoch: 2, at: 1, raw: response(200, "", open)}}, page(5, digest(open)), "was answered in a way that allows it"},
+		{"asked too late", []reply{{epoch: 1, at: 6, raw: rawResponse(404, "", "")}}, page(5, ""), "was answered in a way that allows it"},
+		{"a file that is not stored", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open), lost: true}}, page(5, digest(open)), "was answered in a way that allows it"},
+		{"a file said to be absent", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, ""), "its row says that there was no robots.txt"},
+		{"a file said to be there", []reply{{epoch: 1, at: 1, raw: rawResponse(404, "", "")}}, page(5, digest(open)), "answered with status 404"},
+		{"a second try", []reply{{epoch: 1, at: 1, raw: rawResponse(503, "", "")}, {epoch: 1, at: 3, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"a newer file", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}, {epoch: 1, at: 3, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"the older file, as the newer came", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: 3, raw: rawResponse(200, "", shut)}}, page(5, digest(open)), ""},
+		{"the older file, long after", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: 3, raw: rawResponse(200, "", shut)}}, page(5+later, digest(open)), "was in force"},
+		{"an epoch before on a clock that is ahead", []reply{{epoch: 0, at: 900, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"a later epoch", []reply{{epoch: 2, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), "was answered in a way that allows it"},
 		{"a redirect to another host", redirected, page(5, digest(open)), ""},
-		{"a redirect to nowhere", []reply{{epoch: 1, at: 1, raw: response(301, "", "")}}, page(5, ""), ""},
+		{"a redirect to nowhere", []reply{{epoch: 1, at: 1, raw: rawResponse(301, "", "")}}, page(5, ""), ""},
 		{"a redirect whose end did not answer", redirected[:2], page(5, ""), "was answered in a way that allows it"},
-		{"a rule that decided otherwise", []reply{{epoch: 1, at: 1, raw: response(200, "", "User-agent: *\nAllow: /a\n")}}, page(5, digest("User-agent: *\nAllow: /a\n")), `"Allow: /a"`},
+		{"a rule that decided otherwise", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nAllow: /a\n")}}, page(5, digest("User-agent: *\nAllow: /a\n")), `"Allow: /a"`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 		})
 	}
 
-	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", shut)}})
+	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}})
 	slow := asked{URL: originURL + "/c", Epoch: 1, Start: 9, DelayMS: 2999, Digest: digest(shut)}
 	j.names(&slow)
 	if limited, err := j.request(t.Context(), &slow); err != nil || !limited {
@@ -207,7 +207,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 
 func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 	yes, no := true, false
-	replies := []reply{{epoch: 1, at: 1, raw: response(200, "", "User-agent: *\nDisallow: /b\n")}}
+	replies := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")}}
 	cases := []struct {
 		name string
 		row  judged

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
-	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -215,7 +215,7 @@ func (s *robotsFiles) target(ctx context.Context, f *robotsAnswer) (string, erro
 		return "", err
 	}
 	defer x.Release()
-	k, _, err := fetch.Location(s.canon, x, f.URL)
+	k, _, err := response.Location(s.canon, x, f.URL)
 	if err != nil {
 		return "", nil //nolint:nilerr // it leads nowhere
 	}

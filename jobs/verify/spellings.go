@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch"
 	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -213,7 +213,7 @@ func (a *audit) followed(ctx context.Context, s *spellings, answers map[redirect
 				return nil //nolint:nilerr // damaged: see above
 			}
 			defer x.Release()
-			if d.to, d.as, err = fetch.Location(canon, x, d.URL); err != nil {
+			if d.to, d.as, err = response.Location(canon, x, d.URL); err != nil {
 				d.to = urlkey.Key{}
 			}
 			return nil

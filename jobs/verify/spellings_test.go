@@ -31,7 +31,7 @@ const spelledRules = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\n"
 // spelledJudge judges by spelledRules, with the spellings of a plan and of redirects.
 func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	t.Helper()
-	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", spelledRules)}})
+	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	j.round.reading = reading
 	j.spellings = &spellings{
 		planned: map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=3&z=1": {originURL + "/q?z=1&a=3"},
@@ -224,7 +224,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 // TestSpellingsOfRedirectsTargetsAreReadFromThePlan gives a plan URLs that are known and not
 // planned. Those that redirects led to count, whether they were requested or denied.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
-	j := archived(t, []reply{{epoch: 1, at: 1, raw: response(200, "", spelledRules)}})
+	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	yes := true
 	requests := tableOf(t, j.Bucket, "requests.parquet", []schema.Request{
 		{URL: originURL + "/start", PlannedURL: originURL + "/start"}, {URL: originURL + "/q?a=2&z=1", PlannedURL: originURL + "/start"},

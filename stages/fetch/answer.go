@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -25,7 +22,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	v.tries++
 	a := ask{
 		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
-		onHead: func(x *wire.Exchange) bool { return !c.unwantedByName(x) },
+		onHead: func(x *wire.Exchange) bool { return !response.RefusedByName(c.parser, x) },
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
 				return true
@@ -33,11 +30,11 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 			v.detected = c.parser.Sniff(x.Header.Get("Content-Type"), prefix)
 			return c.parser.Wants(v.detected, prefix)
 		},
-		allow: func(x *wire.Exchange, prefix []byte) int64 { return c.cfg.allowance(c.parser, x, v.detected, prefix) },
+		allow: func(x *wire.Exchange, prefix []byte) int64 { return c.cfg.Allowance(c.parser, x, v.detected, prefix) },
 	}
 	if len(v.met) > 0 {
 		a.purpose = schema.ForRedirect
-		if field := v.cookies.field(v.key.URL); field != "" {
+		if field := v.cookies.Field(v.key.URL); field != "" {
 			a.header = wire.Header{{Name: "Cookie", Value: field}}
 		}
 	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
@@ -66,8 +63,8 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	}
 	switch {
 	case s.err != nil:
-		c.failed(t, v, s, classifyError(s.err), failureOf(s.err))
-	case redirects(s.x):
+		c.failed(t, v, s, response.OfError(s.err), failureOf(s.err))
+	case response.IsRedirect(s.x):
 		c.redirect(t, v, s)
 	case s.x.Status >= 200 && s.x.Status <= 299:
 		t.Done(polite.Result{Class: polite.Success})
@@ -75,11 +72,11 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	case s.notModified():
 		c.capture(v, s, schema.SubsetDiagnostics)
 		t.Done(polite.Result{Class: polite.Success})
-		c.finish(v, schema.NotModified, failure{})
+		c.finish(v, schema.NotModified, response.Failure{})
 	default:
 		c.capture(v, s, schema.SubsetDiagnostics)
 		_, said := s.x.Header.Lookup("Retry-After")
-		c.failed(t, v, s, classifyStatus(s.x.Status, said), failure{})
+		c.failed(t, v, s, response.OfStatus(s.x.Status, said), response.Failure{})
 	}
 }
 
@@ -110,95 +107,45 @@ func conditions(p *schema.PlannedURL) wire.Header {
 }
 
 // failed ends a visit whose request gave no document, or has it tried again.
-func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict verdictOf, why failure) {
-	r := polite.Result{Class: verdict.health, RetryAfter: s.retryAfter}
-	if c.retry(&v.retries, verdict.retry, s.what(verdict.outcome), t.Host, &polite.Item{ID: v.row}, &r) {
+func (c *crawl) failed(t *polite.Turn, v *visit, s *sent, verdict response.Verdict, why response.Failure) {
+	r := polite.Result{Class: verdict.Health, RetryAfter: s.retryAfter}
+	if c.retry(&v.retries, verdict.Retry, s.what(verdict.Outcome), t.Host, &polite.Item{ID: v.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Again.NotBefore
 		v.why = r.Again.Why
-		c.failures.note(verdict.outcome, t.Host, r.Again.Why, c.clock.Now())
+		c.failures.note(verdict.Outcome, t.Host, r.Again.Why, c.clock.Now())
 		c.record(v.evidence(func() { c.keepRecorded(v, due) }))
 		t.Done(r)
 		return
 	}
 	t.Done(r)
-	if verdict.outcome == schema.ProtocolError && why == (failure{}) {
-		why = leadsNowhere(s.x.Status)
+	if verdict.Outcome == schema.ProtocolError && why == (response.Failure{}) {
+		why = response.NoDocument(s.x.Status)
 	}
-	c.finish(v, verdict.outcome, why)
-}
-
-// leadsNowhere is why a status is neither a document nor where to find one.
-func leadsNowhere(status int) failure {
-	switch {
-	case status == http.StatusNotModified:
-		return failure{phrase: "HTTP status 304, and nothing was said to be known"}
-	case status == http.StatusMultipleChoices:
-		return failure{phrase: "HTTP status 300 without a Location that it prefers"}
-	case status == http.StatusUseProxy:
-		return failure{phrase: "HTTP status 305 asks for a proxy that the server names, which nobody should use"}
-	}
-	return failed("HTTP status that leads nowhere", "%d", status)
-}
-
-// nowhere is the failure of a redirect without a target.
-func nowhere(err error) failure {
-	if errors.Is(err, errNoLocation) {
-		return failure{phrase: errNoLocation.Error()}
-	}
-	return failure{"redirect to no URL", err.Error()}
-}
-
-var errNoLocation = errors.New("redirect without a Location")
-
-// Location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
-func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
-	for loc := range x.Header.Values("Location") {
-		if strings.TrimSpace(loc) != "" {
-			return canon.Spelled(locationText(loc), base)
-		}
-	}
-	return urlkey.Key{}, "", errNoLocation
-}
-
-// locationText makes a Location text: octets that are no UTF-8 are meant as they
-// stand, so they are percent-encoded one by one, as browsers do.
-func locationText(loc string) string {
-	if utf8.ValidString(loc) {
-		return loc
-	}
-	var b strings.Builder
-	for i := range len(loc) {
-		if c := loc[i]; c < utf8.RuneSelf {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
+	c.finish(v, verdict.Outcome, why)
 }
 
 // redirect takes a redirect: to its next hop, or to the visit's end.
 func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
-	end := func(o schema.Outcome, why failure) {
+	end := func(o schema.Outcome, why response.Failure) {
 		t.Done(polite.Result{Class: polite.Success})
 		c.finish(v, o, why)
 	}
-	target, spelled, err := Location(c.canon, s.x, v.key.URL)
+	target, spelled, err := response.Location(c.canon, s.x, v.key.URL)
 	if err == nil {
-		target = own(target)
+		target = response.CloneKey(target)
 		s.redirect = target.URL
 	}
 	c.capture(v, s, schema.SubsetDiagnostics)
 	if err != nil {
-		end(schema.ProtocolError, nowhere(err))
+		end(schema.ProtocolError, response.NoTarget(err))
 		return
 	}
 	v.links = append(v.links, schema.Link{
 		SourceSURT: v.key.SURT, Source: strings.Clone(v.key.URL), Target: target.URL, Kind: schema.KindRedirect,
 		Spelling: strings.Clone(spelled),
 	})
-	v.met = append(v.met, manifest.Hop{URL: v.key.URL, Cookie: v.cookies.field(v.key.URL), Set: v.cookies.take(v.key.URL, s.x.Header)})
+	v.met = append(v.met, manifest.Hop{URL: v.key.URL, Cookie: v.cookies.Field(v.key.URL), Set: v.cookies.Take(v.key.URL, s.x.Header)})
 	here, err := c.planned.Has(target.URL)
 	before, alike := v.asked(target.URL)
 	switch {
@@ -206,15 +153,15 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 		t.Done(polite.Result{Class: polite.Success})
 		c.fail(err)
 	case alike:
-		end(schema.RedirectLimit, failure{"redirect loop", target.URL})
+		end(schema.RedirectLimit, response.Failure{Phrase: "redirect loop", Detail: target.URL})
 	case target.Domain != v.planned.Domain || here && !before:
 		v.fetch.RedirectTarget = target.URL
-		end(schema.Redirected, failure{})
+		end(schema.Redirected, response.Failure{})
 	case int(v.fetch.Redirects) >= c.cfg.MaxRedirects:
-		end(schema.RedirectLimit, failed("too many redirects", "more than %d", c.cfg.MaxRedirects))
+		end(schema.RedirectLimit, response.Failed("too many redirects", "more than %d", c.cfg.MaxRedirects))
 	case !before && !c.claim(target.URL):
 		v.fetch.RedirectTarget = target.URL
-		end(schema.Redirected, failure{})
+		end(schema.Redirected, response.Failure{})
 	default:
 		known, err := c.planned.Spellings(target)
 		if err != nil {
@@ -223,7 +170,7 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 			return
 		}
 		v.fetch.Redirects++
-		v.key, v.spelled, v.known, v.tries, v.retries = target, strings.Clone(spelled), known, 0, [retryClasses]int{}
+		v.key, v.spelled, v.known, v.tries, v.retries = target, strings.Clone(spelled), known, 0, [response.RetryClasses]int{}
 		c.keep(v, time.Time{})
 		if target.Host == t.Host {
 			t.Done(polite.Result{Class: polite.Success, Again: &polite.Item{ID: v.row}})
@@ -234,11 +181,6 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 	}
 }
 
-// own makes a key independent of the memory that its URL was cut from.
-func own(k urlkey.Key) urlkey.Key {
-	return urlkey.Key{URL: strings.Clone(k.URL), SURT: strings.Clone(k.SURT), Host: strings.Clone(k.Host), Domain: strings.Clone(k.Domain)}
-}
-
 // document takes a 2xx answer: it is filtered, or parsed, archived and recorded.
 func (c *crawl) document(v *visit, s *sent) {
 	if v.detected == "" { // nothing of the body was looked at
@@ -246,21 +188,21 @@ func (c *crawl) document(v *visit, s *sent) {
 	}
 	v.fetch.MimeDetected = v.detected
 	if s.x.Filtered || len(s.x.Body) == 0 && v.detected != "" && !c.parser.Wants(v.detected, nil) {
-		c.finish(v, schema.MIMEFiltered, failure{})
+		c.finish(v, schema.MIMEFiltered, response.Failure{})
 		return
 	}
 	c.cpu <- struct{}{}
 	defer func() { <-c.cpu }()
-	parsed, err := document.Parse(c.parser, documentOf(v.key.URL, s.x, v.planned.Depth, s.at))
+	parsed, err := document.Parse(c.parser, response.Document(v.key.URL, s.x, v.planned.Depth, s.at))
 	if err != nil {
 		c.log.Error("a document could not be parsed", "url", v.key.URL, "error", err)
 		c.capture(v, s, schema.SubsetWARC)
-		c.finish(v, schema.InternalError, failure{"document could not be parsed", err.Error()})
+		c.finish(v, schema.InternalError, response.Failure{Phrase: "document could not be parsed", Detail: err.Error()})
 		return
 	}
 	cp, ok := c.archive(s, v.key, schema.SubsetWARC, parsed)
 	if !ok {
-		c.finish(v, schema.InternalError, failure{phrase: errUnarchivable.Error()})
+		c.finish(v, schema.InternalError, response.Failure{Phrase: errUnarchivable.Error()})
 		return
 	}
 	v.captures = append(v.captures, cp)
@@ -280,7 +222,7 @@ func (c *crawl) document(v *visit, s *sent) {
 		from.Changed = &changed
 	}
 	parsed.Complete(&from)
-	c.finish(v, schema.OK, failure{}, func(b *bundle) {
+	c.finish(v, schema.OK, response.Failure{}, func(b *bundle) {
 		b.page, b.terms, b.text = &parsed.Page, parsed.Terms, &parsed.Text
 		b.links = append(b.links, parsed.Links...)
 	})

@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -66,15 +67,11 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 		return capture{}, err
 	}
 	x := s.x
-	contentType := x.Header.Get("Content-Type")
 	cp := capture{subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: s.at.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.redirect,
-		ContentDigest: digestValue(x.PayloadDigest), MimeType: mediatype.Essence(contentType),
-		Truncated: truncation(x), WARCSegment: c.segment,
+		ContentDigest: response.DigestValue(x.PayloadDigest), MimeType: mediatype.Essence(x.Header.Get("Content-Type")),
+		MimeDetected: response.Sniff(c.parser, x), Truncated: response.Truncation(x), WARCSegment: c.segment,
 	}}}
-	if len(x.Body) > 0 {
-		cp.MimeDetected = c.parser.Sniff(contentType, x.Body[:min(len(x.Body), document.SniffLen)])
-	}
 	if c.withheld(x, subset, parsed) {
 		cp.Truncated = schema.TruncatedUnspecified
 	}
@@ -180,18 +177,6 @@ func cipherSuite(x *wire.Exchange) string {
 		if s.Name == x.TLSCipher {
 			return s.Name
 		}
-	}
-	return ""
-}
-
-// digestValue is a digest without its label, as cc-index has it.
-func digestValue(d string) string { return warc.Digest(d).Value() }
-
-// truncation is why a body ends early, in the words of content_truncated.
-func truncation(x *wire.Exchange) string {
-	switch x.BodyTruncated {
-	case wire.TruncLength, wire.TruncTime, wire.TruncDisconnect:
-		return string(x.BodyTruncated)
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -19,14 +20,13 @@ type Config struct {
 	// RobotsTimeout bounds a request for robots.txt: all URLs of the host wait for
 	// it. Default 15s; 0, or more than Timeouts.Total, is as much as that.
 	RobotsTimeout time.Duration
-	MaxBody       int64 // bytes; default 5 MiB
-	MaxSitemap    int64 // bytes of a sitemap, where that is more; default 50 MiB
-	MaxRedirects  int   // default 5
-	Retries       Retries
-	Pauses        Pauses
-	Window        time.Duration // of the fetch stage; 0: endless; default 20h
-	Checkpoint    Checkpoint
-	StripParams   []string // query parameters that canonical URLs lack
+	response.Limits
+	MaxRedirects int // default 5
+	Retries      Retries
+	Pauses       Pauses
+	Window       time.Duration // of the fetch stage; 0: endless; default 20h
+	Checkpoint   Checkpoint
+	StripParams  []string // query parameters that canonical URLs lack
 
 	Proxy     string
 	Resolvers []string // name servers, ADDRESS[:PORT], in the place of the system's; each when those before it fail
@@ -78,8 +78,7 @@ func Default() Config {
 		Slots:         200,
 		Timeouts:      wire.Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second},
 		RobotsTimeout: 15 * time.Second,
-		MaxBody:       5 << 20,
-		MaxSitemap:    50 << 20,
+		Limits:        response.Limits{MaxBody: 5 << 20, MaxSitemap: 50 << 20},
 		MaxRedirects:  5,
 		Retries:       Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1, Robots: 2},
 		Pauses:        Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},

@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -237,19 +238,19 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		return false
 	default:
 		verdict := known.rules.Verdict(c.reading, v.key.URL, v.spellings()...)
-		var why failure
+		var why response.Failure
 		if len(v.met) == 0 {
 			v.judge(verdict)
 			if verdict.Spelling != "" {
-				why = failure{"robots.txt denies another spelling of the URL", verdict.Spelling}
+				why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
 			}
 		} else {
-			why = failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
+			why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
 		}
 		// Of too many spellings not all are known: such a URL is not planned either.
 		tooMany := v.known.Overflow() && c.reading == robots.Every
 		if tooMany && verdict.Allowed {
-			why = failed("redirect to a URL with too many spellings", "%s: %s", v.key.URL, v.known.TooMany())
+			why = response.Failed("redirect to a URL with too many spellings", "%s: %s", v.key.URL, v.known.TooMany())
 		}
 		if !verdict.Allowed || tooMany {
 			c.finish(v, schema.RobotsDenied, why)
@@ -279,20 +280,20 @@ func (c *crawl) announce(t *polite.Turn, what manifest.Trying) bool {
 
 // drain ends the URLs of a turn that may send nothing.
 func (c *crawl) drain(t *polite.Turn) {
-	outcome, why := schema.Deferred, failure{}
+	outcome, why := schema.Deferred, response.Failure{}
 	switch t.Kind {
 	case polite.Stopped:
-		outcome, why = schema.Stopped, failure{phrase: t.Reason}
+		outcome, why = schema.Stopped, response.Failure{Phrase: t.Reason}
 	case polite.Suspended:
 		outcome = schema.HostSuspended
 	}
 	if c.gaveUp {
-		outcome, why = schema.Deferred, failure{phrase: "given up"}
+		outcome, why = schema.Deferred, response.Failure{Phrase: "given up"}
 	}
 	for it, ok := t.Item, true; ok; it, ok = t.Another() {
 		if it.ID < 0 {
 			o := c.originByID(it.ID)
-			c.robotsFailed(o, schema.RobotsUnreachable, failure{phrase: "its host is " + string(outcome)})
+			c.robotsFailed(o, schema.RobotsUnreachable, response.Failure{Phrase: "its host is " + string(outcome)})
 			c.recordRobots(o, nil) // another attempt is another try
 			continue
 		}
@@ -326,22 +327,22 @@ const (
 
 // retry decides whether a failure of a class is tried again, and completes the
 // turn's result with the item. why is what failed, for people.
-func (c *crawl) retry(counts *[retryClasses]int, class retryClass, why, host string, it *polite.Item, r *polite.Result) bool {
+func (c *crawl) retry(counts *[response.RetryClasses]int, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	limit, pause := 0, time.Duration(0)
 	switch class {
-	case afterTimeout:
+	case response.AfterTimeout:
 		limit, pause = c.cfg.Retries.Timeout, c.cfg.Pauses.Timeout
-	case afterServerError:
+	case response.AfterServerError:
 		limit, pause = c.cfg.Retries.ServerError, c.cfg.Pauses.ServerError
-	case afterLimit:
+	case response.AfterLimit:
 		limit = c.cfg.Retries.RateLimited // the host slows down, which is the pause
-	case afterDNS:
+	case response.AfterDNS:
 		limit = c.cfg.Retries.DNS
 		if counts[class] < limit {
 			r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
 		}
 	}
-	if class == forRobots {
+	if class == response.ForRobots {
 		limit, pause = c.cfg.Retries.Robots, laterPauses*c.cfg.Pauses.ServerError
 		for range min(counts[class], maxLater) {
 			pause *= laterGrowth

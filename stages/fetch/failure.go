@@ -3,27 +3,11 @@ package fetch
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
-
-// failure is what the columns error and error_detail say: a phrase that many URLs
-// share, and what is this one's own.
-type failure struct{ phrase, detail string }
-
-// failed is a failure with a formatted detail.
-func failed(phrase, format string, args ...any) failure {
-	return failure{phrase, fmt.Sprintf(format, args...)}
-}
-
-func (f failure) String() string {
-	if f.detail == "" {
-		return f.phrase
-	}
-	return f.phrase + ": " + f.detail
-}
 
 // phrases are the failures that the crawl itself gives to a request.
 var phrases = []struct {
@@ -39,21 +23,21 @@ var phrases = []struct {
 }
 
 // failureOf puts the error of a request into words.
-func failureOf(err error) failure {
+func failureOf(err error) response.Failure {
 	var e *wire.Error
 	switch {
 	case err == nil:
-		return failure{}
+		return response.Failure{}
 	case errors.Is(err, wire.ErrAborted):
 		for _, p := range phrases {
 			if errors.Is(err, p.is) {
-				return failure{phrase: "broken off: " + p.phrase}
+				return response.Failure{Phrase: "broken off: " + p.phrase}
 			}
 		}
-		return failure{"broken off", err.Error()}
+		return response.Failure{Phrase: "broken off", Detail: err.Error()}
 	case errors.As(err, &e):
 		phrase, detail := e.Words()
-		return failure{phrase, detail}
+		return response.Failure{Phrase: phrase, Detail: detail}
 	}
-	return failure{"internal error", err.Error()}
+	return response.Failure{Phrase: "internal error", Detail: err.Error()}
 }

@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -144,7 +145,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 		if tt.length != "" {
 			x.Header = append(x.Header, wire.Field{Name: "Content-Length", Value: tt.length})
 		}
-		if got := (&crawl{parser: plainParser{}}).unwantedByName(x); got != tt.unwanted {
+		if got := response.RefusedByName(plainParser{}, x); got != tt.unwanted {
 			t.Errorf("%q of %q bytes with status %d: %t", tt.contentType, tt.length, tt.status, got)
 		}
 	}

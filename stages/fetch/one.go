@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 )
 
 // Rows are what fetching one URL recorded.
@@ -101,8 +102,8 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 }
 
 // tellRetry tells of a retry, with when it comes.
-func (c *crawl) tellRetry(class retryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
-	if class == afterLimit && r.RetryAfter == 0 {
+func (c *crawl) tellRetry(class response.RetryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
+	if class == response.AfterLimit && r.RetryAfter == 0 {
 		pause = c.cfg.Pauses.RateLimited << (n - 1)
 	}
 	pause = max(pause, r.RetryAfter, r.Hold)

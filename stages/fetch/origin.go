@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -29,7 +30,7 @@ type origin struct {
 	page    rulebookPage
 	until   time.Time      // it holds
 	outcome schema.Outcome // of the origin's URLs when robots.txt could not be had
-	failure failure
+	failure response.Failure
 
 	*download // under way; nil: none is
 }
@@ -40,7 +41,7 @@ type download struct {
 	nextAt  string // host of that
 	hops    int
 	tries   int32
-	retries [retryClasses]int
+	retries [response.RetryClasses]int
 	asked   bundle // what was sent and answered since it was last recorded: the hops of a redirect
 	answer  record // the last of them
 
@@ -160,8 +161,8 @@ func (c *crawl) keepRules(o *origin) {
 	}
 }
 
-func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, why failure) *schema.RobotsFile {
-	why.phrase = "robots.txt: " + why.phrase
+func (c *crawl) robotsFailed(o *origin, outcome schema.Outcome, why response.Failure) *schema.RobotsFile {
+	why.Phrase = "robots.txt: " + why.Phrase
 	return c.settleRobots(o, func(o *origin) {
 		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, outcome, why
 	})
@@ -192,8 +193,8 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 			}
 		}
 	}
-	if s.err == nil && redirects(s.x) {
-		if target, _, err := Location(c.canon, s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
+	if s.err == nil && response.IsRedirect(s.x) {
+		if target, _, err := response.Location(c.canon, s.x, o.next); err == nil && o.hops < robots.MaxRedirects {
 			o.hops++
 			o.next, o.nextAt = target.URL, target.Host
 			o.tries = 0
@@ -214,12 +215,12 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 	err, why := s.err, failureOf(s.err)
 	if err == nil && (s.x.BodyTruncated == wire.TruncTime || s.x.BodyTruncated == wire.TruncDisconnect) {
 		err = errCutOff
-		why = failed("it broke off", "%s: what it forbids further on is not known", s.x.BodyTruncated)
+		why = response.Failed("it broke off", "%s: what it forbids further on is not known", s.x.BodyTruncated)
 	}
 	switch robots.FetchClass(s.x.Status, err) {
 	case robots.Rules:
 		rules := robots.Parse(s.x.Body).For(c.token)
-		digest := digestValue(s.x.PayloadDigest)
+		digest := response.DigestValue(s.x.PayloadDigest)
 		row := c.settleRobots(o, func(o *origin) { o.know(&inForce{rules, digest, o.answer}, c.clock.Now().Add(c.robotsTTL())) })
 		row.Body = bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)]) // the exchange is reused
 		c.recordRobots(o, row)
@@ -229,24 +230,24 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 			o.know(&inForce{robots.AllowAll(), "", o.answer}, c.clock.Now().Add(c.robotsTTL()))
 		})
 		c.recordRobots(o, row)
-		t.Done(polite.Result{Class: classifyStatus(s.x.Status, false).health})
+		t.Done(polite.Result{Class: response.OfStatus(s.x.Status, false).Health})
 	case robots.Unreachable:
-		v := verdictOf{schema.RobotsUnreachable, afterTimeout, polite.Failure}
+		v := response.Verdict{Outcome: schema.RobotsUnreachable, Retry: response.AfterTimeout, Health: polite.Failure}
 		switch {
 		case s.err != nil:
-			v = classifyError(s.err)
-			if v.outcome == schema.ConnectError {
-				v.retry = afterTimeout // all URLs of the origin hang on this one request
+			v = response.OfError(s.err)
+			if v.Outcome == schema.ConnectError {
+				v.Retry = response.AfterTimeout // all URLs of the origin hang on this one request
 			}
 		case err == nil:
-			v = classifyStatus(s.x.Status, s.retryAfter > 0)
-			why.phrase = fmt.Sprintf("HTTP status %d", s.x.Status)
+			v = response.OfStatus(s.x.Status, s.retryAfter > 0)
+			why.Phrase = fmt.Sprintf("HTTP status %d", s.x.Status)
 		}
-		r := polite.Result{Class: v.health, RetryAfter: s.retryAfter}
-		outcome := unreachable(s.err, v.outcome, t.Host == o.host)
-		told := s.what(v.outcome)
-		if c.retry(&o.retries, v.retry, told, t.Host, again, &r) ||
-			outcome == schema.RobotsUnreachable && v.retry != never && c.retry(&o.retries, forRobots, told, t.Host, again, &r) {
+		r := polite.Result{Class: v.Health, RetryAfter: s.retryAfter}
+		outcome := unreachable(s.err, v.Outcome, t.Host == o.host)
+		told := s.what(v.Outcome)
+		if c.retry(&o.retries, v.Retry, told, t.Host, again, &r) ||
+			outcome == schema.RobotsUnreachable && v.Retry != response.Never && c.retry(&o.retries, response.ForRobots, told, t.Host, again, &r) {
 			b := o.asked
 			b.settle = func() { c.keepOrigin(o, t.Host, told, again.NotBefore) }
 			c.failures.note(schema.RobotsUnreachable, o.host, "robots.txt "+told, c.clock.Now())

@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 )
 
 // A URL can kill the process that works on it: by a fault of the program, by the
@@ -123,7 +124,7 @@ func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
 			return err
 		}
 		a.env.Log.Error("a URL ends attempts", "url", v.planned.URL)
-		c.finish(v, schema.InternalError, failure{phrase: why})
+		c.finish(v, schema.InternalError, response.Failure{Phrase: why})
 	}
 	if f := c.fatal.Load(); f != nil {
 		return *f

@@ -49,7 +49,7 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
 	r := &reparse{
-		env: env, in: in, limits: Limits(&cfg, parser), longest: cfg.Longest(), parser: parser, canon: canon, out: newSegment(env.Scratch),
+		env: env, in: in, limits: cfg.Replay(parser), longest: cfg.Longest(), parser: parser, canon: canon, out: newSegment(env.Scratch),
 		archive: records.NewArchive(in.Archive, records.StoredLimit(cfg.Longest())),
 	}
 	r.out.format = env.Format
@@ -143,14 +143,6 @@ func (r *reparse) result() *manifest.Result {
 	}
 	slices.SortFunc(out.Counts, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
 	return out
-}
-
-// sniff is the type of a body that was read again.
-func (r *reparse) sniff(x *wire.Exchange) string {
-	if len(x.Body) == 0 {
-		return ""
-	}
-	return r.parser.Sniff(x.Header.Get("Content-Type"), x.Body[:min(len(x.Body), document.SniffLen)])
 }
 
 func isHTTPS(url string) bool { return strings.HasPrefix(url, "https:") }

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -126,8 +127,8 @@ func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw
 		defer x.Release()
 	}
 	if err == nil {
-		d.parsed, err = document.Parse(r.parser, documentOf(d.page.URL, x, d.page.Depth, time.UnixMilli(d.page.FetchTime)))
-		d.mime = r.sniff(x)
+		d.parsed, err = document.Parse(r.parser, response.Document(d.page.URL, x, d.page.Depth, time.UnixMilli(d.page.FetchTime)))
+		d.mime = response.Sniff(r.parser, x)
 	}
 	d.why = err
 	return nil
@@ -140,9 +141,9 @@ func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wi
 	cutThen := d.page.Truncated == schema.TruncatedLength
 	switch {
 	case err != nil:
-	case digestValue(x.PayloadDigest) != d.page.ContentDigest:
+	case response.DigestValue(x.PayloadDigest) != d.page.ContentDigest:
 		err = fmt.Errorf("%w: the payload at %d of %q has digest %s, it was recorded with %s",
-			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, digestValue(x.PayloadDigest), d.page.ContentDigest)
+			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, response.DigestValue(x.PayloadDigest), d.page.ContentDigest)
 	case x.BodyTruncated == wire.TruncLength && !cutThen:
 		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)

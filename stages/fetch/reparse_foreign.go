@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -108,7 +109,7 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 	if err != nil {
 		f.Outcome = schema.ProtocolError
 		f.Error = "the record cannot be read"
-		f.ErrorDetail = bounded(fmt.Sprintf("at %d of %q: %v", d.WARCRecordOff, d.WARCFilename, err))
+		f.ErrorDetail = response.Bounded(fmt.Sprintf("at %d of %q: %v", d.WARCRecordOff, d.WARCFilename, err))
 		return nil
 	}
 	return r.take(d, rec, x)
@@ -122,29 +123,29 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 		return err
 	}
 	cp := schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
-		FetchTime: d.ContentAt, FetchStatus: int16(x.Status), ContentDigest: digestValue(x.PayloadDigest),
-		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: r.sniff(x), Truncated: foreignTruncation(rec, x),
+		FetchTime: d.ContentAt, FetchStatus: int16(x.Status), ContentDigest: response.DigestValue(x.PayloadDigest),
+		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: response.Sniff(r.parser, x), Truncated: foreignTruncation(rec, x),
 		WARCFilename: d.WARCFilename, WARCRecordOffset: d.WARCRecordOff, WARCRecordLength: d.WARCRecordLen,
 		WARCSegment: layout.Part(r.in.Task.Partition),
 	}}
 	f.HTTPStatus, f.FinalURL, f.MimeType = cp.FetchStatus, d.URL, cp.MimeType
-	f.ETag, f.LastModified = validators(x)
+	f.ETag, f.LastModified = response.Validators(x)
 	f.ContentDigest, f.Truncated = cp.ContentDigest, cp.Truncated
 	f.WARCFilename, f.WARCRecordOff, f.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	f.WireBytes = int64(len(rec.Block))
 	subset := schema.SubsetDiagnostics
 	switch {
-	case redirects(x):
+	case response.IsRedirect(x):
 		r.redirected(d, x, &cp)
 	case x.Status >= 200 && x.Status <= 299:
 		subset = schema.SubsetWARC
 		r.page(d, x, &cp)
 	default:
 		_, said := x.Header.Lookup("Retry-After")
-		f.Outcome = classifyStatus(x.Status, said).outcome
+		f.Outcome = response.OfStatus(x.Status, said).Outcome
 		if f.Outcome == schema.ProtocolError {
-			why := leadsNowhere(x.Status)
-			f.Error, f.ErrorDetail = why.phrase, why.detail
+			why := response.NoDocument(x.Status)
+			f.Error, f.ErrorDetail = why.Phrase, why.Detail
 		}
 	}
 	d.b.captures = []capture{{subset, cp}}
@@ -154,13 +155,13 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 // redirected ends a URL whose response is a redirect: the target is the frontier's.
 func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
-	target, spelled, err := Location(r.canon, x, d.URL)
+	target, spelled, err := response.Location(r.canon, x, d.URL)
 	if err != nil {
-		why := nowhere(err)
-		f.Outcome, f.Error, f.ErrorDetail = schema.ProtocolError, why.phrase, bounded(why.detail)
+		why := response.NoTarget(err)
+		f.Outcome, f.Error, f.ErrorDetail = schema.ProtocolError, why.Phrase, response.Bounded(why.Detail)
 		return
 	}
-	target = own(target)
+	target = response.CloneKey(target)
 	cp.FetchRedirect, f.RedirectTarget, f.Outcome = target.URL, target.URL, schema.Redirected
 	d.b.links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
 }
@@ -169,7 +170,7 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.b.fetch
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
-	prefix := x.Body[:min(len(x.Body), document.SniffLen)]
+	prefix := response.Prefix(x.Body)
 	if len(prefix) == 0 {
 		prefix = nil // which asks whether any of that type is kept
 	}
@@ -177,10 +178,10 @@ func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 		f.Outcome = schema.MIMEFiltered
 		return
 	}
-	parsed, err := document.Parse(r.parser, documentOf(d.URL, x, d.Depth, time.UnixMilli(d.ContentAt)))
+	parsed, err := document.Parse(r.parser, response.Document(d.URL, x, d.Depth, time.UnixMilli(d.ContentAt)))
 	if err != nil {
 		r.env.Log.Error("a document could not be parsed", "url", d.URL, "error", err)
-		f.Outcome, f.Error = schema.InternalError, bounded(err.Error())
+		f.Outcome, f.Error = schema.InternalError, response.Bounded(err.Error())
 		return
 	}
 	f.Outcome, f.ContentBytes = schema.OK, int64(len(x.Body))
@@ -203,5 +204,5 @@ func foreignTruncation(rec *records.Record, x *wire.Exchange) string {
 	case rec.Cut:
 		return schema.TruncatedLength
 	}
-	return truncation(x)
+	return response.Truncation(x)
 }

@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -54,7 +55,7 @@ func (c *crawl) revisits(s *sent, cp *capture) (schema.Revisit, *payload) {
 	case !referable(x, cp):
 		return "", nil
 	}
-	digest := digestValue(x.PayloadDigest)
+	digest := response.DigestValue(x.PayloadDigest)
 	if s.known != nil && s.known.digest == digest {
 		return schema.RevisitIdentical, s.known
 	}

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
@@ -56,7 +57,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 func (o *origin) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: o.name(), Host: o.host, Until: o.until.UnixMilli()}
 	if o.state == robotsFailed {
-		r.Outcome, r.Failure, r.Detail = o.outcome, bounded(o.failure.phrase), bounded(o.failure.detail)
+		r.Outcome, r.Failure, r.Detail = o.outcome, response.Bounded(o.failure.Phrase), response.Bounded(o.failure.Detail)
 		return r
 	}
 	k := o.known
@@ -127,7 +128,7 @@ func (c *crawl) restoreOrigin(row *schema.RobotsFile) (bool, error) {
 	c.rules.drop(o)
 	switch {
 	case row.Outcome != "":
-		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, row.Outcome, failure{row.Failure, row.Detail}
+		o.state, o.known, o.outcome, o.failure = robotsFailed, nil, row.Outcome, response.Failure{Phrase: row.Failure, Detail: row.Detail}
 	case !until.After(now):
 		o.state, o.known = robotsUnknown, nil
 	case row.Rules:

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
@@ -63,7 +64,7 @@ func (s *sent) recorded() bool {
 	if !s.at.IsZero() {
 		return true
 	}
-	switch classifyError(s.err).outcome {
+	switch response.OfError(s.err).Outcome {
 	case schema.DNSError, schema.ConnectError, schema.TLSError, schema.Timeout:
 		return s.err != nil && !s.aborted()
 	}
@@ -179,12 +180,12 @@ func (c *crawl) describe(s *sent, begun time.Time, looked time.Duration) {
 	row.TotalMS = millis(total)
 	_, row.TotalUS = took(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
-	row.Warnings = bounded(strings.Join(x.Warnings, "; "))
+	row.Warnings = response.Bounded(strings.Join(x.Warnings, "; "))
 	if s.err != nil {
 		why := failureOf(s.err)
-		row.Error, row.ErrorDetail = bounded(why.phrase), bounded(why.detail)
+		row.Error, row.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
 		if !s.aborted() {
-			outcome := classifyError(s.err).outcome
+			outcome := response.OfError(s.err).Outcome
 			row.ErrorClass = string(outcome)
 			if outcome == schema.Timeout {
 				c.progress.Add(stages.CountTimeouts, 1)

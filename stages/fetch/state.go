@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 )
 
 // What an attempt hands on to the next beside rows: the pace and health of hosts
@@ -171,8 +172,8 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 			continue
 		}
 		o.next, o.nextAt, o.hops, o.tries = r.Next, r.Host, r.Hops, r.Tries
-		o.retries[afterTimeout], o.retries[afterServerError], o.retries[afterLimit], o.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
-		o.retries[forRobots] = r.Later
+		o.retries[response.AfterTimeout], o.retries[response.AfterServerError], o.retries[response.AfterLimit], o.retries[response.AfterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+		o.retries[response.ForRobots] = r.Later
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
 		c.keepOrigin(o, r.Host, r.Why, due)
 		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due, Why: r.Why})
@@ -184,8 +185,8 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 func (c *crawl) keepOrigin(o *origin, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries, Why: why,
-		Timeouts: o.retries[afterTimeout], ServerErrors: o.retries[afterServerError], Limited: o.retries[afterLimit], DNS: o.retries[afterDNS],
-		Later: o.retries[forRobots],
+		Timeouts: o.retries[response.AfterTimeout], ServerErrors: o.retries[response.AfterServerError], Limited: o.retries[response.AfterLimit], DNS: o.retries[response.AfterDNS],
+		Later: o.retries[response.ForRobots],
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

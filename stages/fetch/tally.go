@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 )
 
 // retryCounts are the names that retries are counted under.
-var retryCounts = [retryClasses]string{
-	afterTimeout:     stages.CountRetries + "timeout",
-	afterServerError: stages.CountRetries + "server_error",
-	afterLimit:       stages.CountRetries + "rate_limited",
-	afterDNS:         stages.CountRetries + "dns",
-	forRobots:        stages.CountRetries + "robots",
+var retryCounts = [response.RetryClasses]string{
+	response.AfterTimeout:     stages.CountRetries + "timeout",
+	response.AfterServerError: stages.CountRetries + "server_error",
+	response.AfterLimit:       stages.CountRetries + "rate_limited",
+	response.AfterDNS:         stages.CountRetries + "dns",
+	response.ForRobots:        stages.CountRetries + "robots",
 }
 
 // answerCount is the name that answers of a status are counted under.

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
 // visit is a planned URL on its way to its outcome. One turn at a time holds it.
@@ -26,8 +26,8 @@ type visit struct {
 	spelled string           // key, as the redirect to it spells it; "": as key does
 	known   schema.Spellings // of key, where it is not planned
 	met     []manifest.Hop   // of the chain before it
-	cookies cookies          // that the chain set
-	retries [retryClasses]int
+	cookies response.Cookies // that the chain set
+	retries [response.RetryClasses]int
 	tries   int32         // requests sent for the URL in key
 	why     string        // what the next try waits for, for people
 	rules   *robots.Group // that allowed the request under way
@@ -65,7 +65,7 @@ func (v *visit) asked(url string) (before, alike bool) {
 	for _, h := range v.met {
 		if h.URL == url {
 			before = true
-			alike = alike || h.Cookie == v.cookies.field(url)
+			alike = alike || h.Cookie == v.cookies.Field(url)
 		}
 	}
 	return before, alike
@@ -129,7 +129,7 @@ func (c *crawl) keep(v *visit, due time.Time) {
 func (c *crawl) keepRecorded(v *visit, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: v.row, Attempts: v.fetch.Attempts, Why: v.why,
-		Timeouts: v.retries[afterTimeout], ServerErrors: v.retries[afterServerError], Limited: v.retries[afterLimit], DNS: v.retries[afterDNS],
+		Timeouts: v.retries[response.AfterTimeout], ServerErrors: v.retries[response.AfterServerError], Limited: v.retries[response.AfterLimit], DNS: v.retries[response.AfterDNS],
 	}
 	if len(v.met) > 0 {
 		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: cmp.Or(v.spelled, v.key.URL), Tries: v.tries, Fetch: v.fetch}
@@ -143,7 +143,7 @@ func (c *crawl) keepRecorded(v *visit, due time.Time) {
 // resume has a visit go on where a checkpoint says that it was.
 func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	v.tries, v.fetch.Attempts, v.why = r.Attempts, r.Attempts, r.Why
-	v.retries[afterTimeout], v.retries[afterServerError], v.retries[afterLimit], v.retries[afterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+	v.retries[response.AfterTimeout], v.retries[response.AfterServerError], v.retries[response.AfterLimit], v.retries[response.AfterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
 	if r.Chain == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 	}
 	v.key, v.spelled, v.met, v.tries, v.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
 	for i, h := range v.met {
-		v.cookies.resume(h)
+		v.cookies.Resume(h)
 		if i > 0 {
 			c.claim(h.URL)
 		}
@@ -174,9 +174,9 @@ func (v *visit) evidence(settle func()) *bundle {
 }
 
 // finish gives a visit its outcome and records it.
-func (c *crawl) finish(v *visit, outcome schema.Outcome, why failure, more ...func(*bundle)) {
+func (c *crawl) finish(v *visit, outcome schema.Outcome, why response.Failure, more ...func(*bundle)) {
 	v.fetch.Outcome = outcome
-	v.fetch.Error, v.fetch.ErrorDetail = bounded(why.phrase), bounded(why.detail)
+	v.fetch.Error, v.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
 	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
 	c.failures.of(v, outcome, c.clock.Now())
 	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links, settle: func() {
@@ -225,23 +225,9 @@ func (v *visit) note(s *sent) {
 	v.fetch.HTTPStatus = int16(s.x.Status)
 	v.fetch.FinalURL = v.key.URL
 	v.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
-	v.fetch.ETag, v.fetch.LastModified = validators(s.x)
-	v.fetch.Truncated = truncation(s.x)
+	v.fetch.ETag, v.fetch.LastModified = response.Validators(s.x)
+	v.fetch.Truncated = response.Truncation(s.x)
 	v.fetch.RetryAfterMS = s.retryMS
-}
-
-// maxValidator bounds an ETag or a Last-Modified that is kept, in bytes; a longer
-// one would have to be sent back.
-const maxValidator = 512
-
-func validators(x *wire.Exchange) (etag, modified string) {
-	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
-		etag = strings.Clone(wire.Text(v))
-	}
-	if v := x.Header.Get("Last-Modified"); len(v) <= maxValidator {
-		modified = strings.Clone(wire.Text(v))
-	}
-	return etag, modified
 }
 
 // claim takes a redirect's target for this visit; false if another visit took it
@@ -255,21 +241,6 @@ func (c *crawl) claim(url string) bool {
 	}
 	c.claims[h] = struct{}{}
 	return true
-}
-
-// maxErrorText bounds the words of a failure in a row, in bytes.
-const maxErrorText = 500
-
-func bounded(s string) string {
-	s = wire.Text(s)
-	if len(s) <= maxErrorText {
-		return s
-	}
-	cut := maxErrorText
-	for cut > 0 && s[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return s[:cut]
 }
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }

@@ -1,4 +1,4 @@
-package fetch
+package response
 
 import (
 	"net/http"
@@ -19,22 +19,22 @@ const (
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
-	// maxKept bounds the Set-Cookie fields of a chain that count, in bytes: while it
-	// is followed they are in memory and in checkpoints.
-	maxKept = 8 << 10
+	// MaxCookieBytes bounds the Set-Cookie fields that a chain keeps, in bytes: they lie in
+	// memory and in checkpoints while the chain is followed.
+	MaxCookieBytes = 8 << 10
 )
 
-// cookies are those of one chain of redirects (RFC 6265): sites set one and ask
+// Cookies are those of one chain of redirects (RFC 6265): sites set one and ask
 // for the same or another URL with it. The chain begins without any and they are
 // forgotten at its end, so no URL is fetched as somebody who was elsewhere before.
 // The zero value has none.
-type cookies struct {
+type Cookies struct {
 	jar  *cookiejar.Jar
 	kept int // bytes of fields
 }
 
-// take keeps what an answer to rawURL sets, and returns the fields that do.
-func (c *cookies) take(rawURL string, h wire.Header) (lines []string) {
+// Take keeps what an answer to rawURL sets, and returns the fields that do.
+func (c *Cookies) Take(rawURL string, h wire.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
 		if len(lines) == maxCookies {
 			break
@@ -42,7 +42,7 @@ func (c *cookies) take(rawURL string, h wire.Header) (lines []string) {
 		if len(line) > maxCookie {
 			continue
 		}
-		if _, err := http.ParseSetCookie(line); err == nil && c.kept+len(line) <= maxKept {
+		if _, err := http.ParseSetCookie(line); err == nil && c.kept+len(line) <= MaxCookieBytes {
 			c.kept += len(line)
 			lines = append(lines, strings.Clone(line))
 		}
@@ -51,8 +51,8 @@ func (c *cookies) take(rawURL string, h wire.Header) (lines []string) {
 	return lines
 }
 
-// resume takes over what a hop that was recorded set.
-func (c *cookies) resume(h manifest.Hop) {
+// Resume takes over what a hop that was recorded set.
+func (c *Cookies) Resume(h manifest.Hop) {
 	for _, line := range h.Set {
 		c.kept += len(line)
 	}
@@ -60,7 +60,7 @@ func (c *cookies) resume(h manifest.Hop) {
 }
 
 // set keeps what Set-Cookie fields of an answer to rawURL say.
-func (c *cookies) set(rawURL string, lines []string) {
+func (c *Cookies) set(rawURL string, lines []string) {
 	var set []*http.Cookie
 	for _, line := range lines {
 		if cookie, err := http.ParseSetCookie(line); err == nil {
@@ -80,8 +80,8 @@ func (c *cookies) set(rawURL string, lines []string) {
 	c.jar.SetCookies(cookieURL(rawURL), set)
 }
 
-// field is the Cookie field of a request for rawURL, "" for none.
-func (c *cookies) field(rawURL string) string {
+// Field is the Cookie field of a request for rawURL, "" for none.
+func (c *Cookies) Field(rawURL string) string {
 	if c.jar == nil {
 		return ""
 	}

@@ -1,0 +1,66 @@
+package response
+
+import (
+	"fmt"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// Failure is what the columns error and error_detail say: a phrase that many URLs
+// share, and what is this one's own.
+type Failure struct{ Phrase, Detail string }
+
+// Failed is a failure with a formatted detail.
+func Failed(phrase, format string, args ...any) Failure {
+	return Failure{phrase, fmt.Sprintf(format, args...)}
+}
+
+func (f Failure) String() string {
+	if f.Detail == "" {
+		return f.Phrase
+	}
+	return f.Phrase + ": " + f.Detail
+}
+
+// DigestValue is a digest without its label, as cc-index has it.
+func DigestValue(d string) string { return warc.Digest(d).Value() }
+
+// Truncation is why a body ends early, in the words of content_truncated.
+func Truncation(x *wire.Exchange) string {
+	switch x.BodyTruncated {
+	case wire.TruncLength, wire.TruncTime, wire.TruncDisconnect:
+		return string(x.BodyTruncated)
+	}
+	return ""
+}
+
+// maxValidator bounds an ETag or a Last-Modified that is kept, in bytes; a longer
+// one would have to be sent back.
+const maxValidator = 512
+
+func Validators(x *wire.Exchange) (etag, modified string) {
+	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
+		etag = strings.Clone(wire.Text(v))
+	}
+	if v := x.Header.Get("Last-Modified"); len(v) <= maxValidator {
+		modified = strings.Clone(wire.Text(v))
+	}
+	return etag, modified
+}
+
+// maxErrorText bounds the words of a failure in a row, in bytes.
+const maxErrorText = 500
+
+func Bounded(s string) string {
+	s = wire.Text(s)
+	if len(s) <= maxErrorText {
+		return s
+	}
+	cut := maxErrorText
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut]
+}

@@ -1,0 +1,94 @@
+package response
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+func TestCookieRules(t *testing.T) {
+	set := wire.Header{
+		{Name: "Set-Cookie", Value: "a=1"}, {Name: "set-cookie", Value: "b=2; Path=/x"}, {Name: "Set-Cookie", Value: "c=3; Domain=example.co.uk"},
+		{Name: "Set-Cookie", Value: "d=4; Domain=co.uk"}, {Name: "Set-Cookie", Value: "e=5; Secure"}, {Name: "Set-Cookie", Value: "f=6; Max-Age=0"},
+		{Name: "Set-Cookie", Value: "no cookie"}, {Name: "Set-Cookie", Value: "g=7; Domain=other.co.uk"}, {Name: "Set-Cookie", Value: "=8"},
+	}
+	for _, tt := range []struct{ url, want string }{
+		{"https://www.example.co.uk/x/100%", "b=2; a=1; c=3; e=5"},
+		{"https://www.example.co.uk/y", "a=1; c=3; e=5"},
+		{"http://www.example.co.uk/", "a=1; c=3"},
+		{"http://www.example.co.uk:8080/?q=/x", "a=1; c=3"},
+		{"https://example.co.uk/x", "c=3"},
+		{"https://other.co.uk/", ""},
+		{"https://notexample.co.uk/", ""},
+	} {
+		var c Cookies
+		c.Take("https://www.example.co.uk/start", set)
+		if got := c.Field(tt.url); got != tt.want {
+			t.Errorf("%s gets %q, want %q", tt.url, got, tt.want)
+		}
+	}
+	var many Cookies
+	for n := range 100 {
+		h := wire.Header{}
+		for i := range 100 {
+			h = append(h, wire.Field{Name: "Set-Cookie", Value: fmt.Sprintf("n%d-%d=%s", n, i, strings.Repeat("x", 200))})
+		}
+		many.Take("http://a.com/", h)
+	}
+	if got := many.Field("http://a.com/"); len(got) > maxCookieField || len(got) < maxCookieField/2 {
+		t.Errorf("a Cookie field of %d bytes", len(got))
+	}
+}
+
+// FuzzCookies holds what is sent back to being one bounded line, never sent to another
+// site, and to what the same chain would send again.
+func FuzzCookies(f *testing.F) {
+	for _, s := range []string{"a=1", "a=1; Path=/x; Secure; HttpOnly\nb=\"2\"", "c=3; Domain=.example.org; Max-Age=9", "\x00=\xff", "=; Expires=never", "d=a b,c\\;"} {
+		f.Add(s, "/x/y?z")
+	}
+	f.Fuzz(func(t *testing.T, lines, path string) {
+		var h wire.Header
+		for line := range strings.SplitSeq(lines, "\n") {
+			h = append(h, wire.Field{Name: "Set-Cookie", Value: line})
+		}
+		var c Cookies
+		c.Take("https://www.example.org/start", h)
+		own := "https://www.example.org/" + strings.TrimPrefix(path, "/")
+		field := c.Field(own)
+		if len(field) > maxCookieField || strings.ContainsAny(field, "\r\n\x00") || field != c.Field(own) {
+			t.Errorf("field %q", field)
+		}
+		for _, other := range []string{"https://www.example.com/", "https://org/", "https://example.org.evil.example/", "https://wwwexample.org/"} {
+			if got := c.Field(other); got != "" {
+				t.Errorf("%s gets %q", other, got)
+			}
+		}
+	})
+}
+
+// TestCookiesOfAChainAreBounded also holds a resumed chain to the cookies it had.
+func TestCookiesOfAChainAreBounded(t *testing.T) {
+	var c, resumed Cookies
+	var head wire.Header
+	for i := range maxCookies {
+		head = append(head, wire.Field{Name: "Set-Cookie", Value: string(rune('a'+i%26)) + strings.Repeat("x", i) + "=" + strings.Repeat("&", 3<<10)})
+	}
+	hop := manifest.Hop{URL: "http://a.com/", Set: c.Take("http://a.com/", head)}
+	hop.Set = append(hop.Set, c.Take("http://www.a.com/", head)...)
+	size := 0
+	for _, line := range hop.Set {
+		size += len(line)
+	}
+	if size == 0 || size > MaxCookieBytes {
+		t.Errorf("%d bytes of Set-Cookie are kept", size)
+	}
+	resumed.Resume(hop)
+	if d := cmp.Diff(c.Field("http://a.com/"), resumed.Field("http://a.com/")); d != "" || resumed.kept != size {
+		t.Errorf("after a resume, %d bytes: %s", resumed.kept, d)
+	}
+}

@@ -1,0 +1,79 @@
+package response
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// IsRedirect reports whether an answer asks for another URL: by its status, or by a
+// choice of several with one that it prefers (RFC 9110, 15.4.1).
+func IsRedirect(x *wire.Exchange) bool {
+	switch x.Status {
+	case 301, 302, 303, 307, 308:
+		return true
+	case http.StatusMultipleChoices:
+		return strings.TrimSpace(x.Header.Get("Location")) != ""
+	}
+	return false
+}
+
+// NoDocument is why a status is neither a document nor where to find one.
+func NoDocument(status int) Failure {
+	switch {
+	case status == http.StatusNotModified:
+		return Failure{Phrase: "HTTP status 304, and nothing was said to be known"}
+	case status == http.StatusMultipleChoices:
+		return Failure{Phrase: "HTTP status 300 without a Location that it prefers"}
+	case status == http.StatusUseProxy:
+		return Failure{Phrase: "HTTP status 305 asks for a proxy that the server names, which nobody should use"}
+	}
+	return Failed("HTTP status that leads nowhere", "%d", status)
+}
+
+// NoTarget is the failure of a redirect without a target.
+func NoTarget(err error) Failure {
+	if errors.Is(err, ErrNoLocation) {
+		return Failure{Phrase: ErrNoLocation.Error()}
+	}
+	return Failure{"redirect to no URL", err.Error()}
+}
+
+var ErrNoLocation = errors.New("redirect without a Location")
+
+// Location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
+func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
+	for loc := range x.Header.Values("Location") {
+		if strings.TrimSpace(loc) != "" {
+			return canon.Spelled(locationText(loc), base)
+		}
+	}
+	return urlkey.Key{}, "", ErrNoLocation
+}
+
+// locationText makes a Location text: octets that are no UTF-8 are meant as they
+// stand, so they are percent-encoded one by one, as browsers do.
+func locationText(loc string) string {
+	if utf8.ValidString(loc) {
+		return loc
+	}
+	var b strings.Builder
+	for i := range len(loc) {
+		if c := loc[i]; c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// CloneKey makes a key independent of the memory that its URL was cut from.
+func CloneKey(k urlkey.Key) urlkey.Key {
+	return urlkey.Key{URL: strings.Clone(k.URL), SURT: strings.Clone(k.SURT), Host: strings.Clone(k.Host), Domain: strings.Clone(k.Domain)}
+}
