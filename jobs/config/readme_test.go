@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// readmeConfig is the config that README.md documents.
+// readmeConfig is the config that jobs/README.md documents.
 func readmeConfig(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func readmeConfig(t *testing.T) string {
 	_, text2, ok2 := strings.Cut(text2, "```yaml\n")
 	block, _, ok3 := strings.Cut(text2, "```\n")
 	if !ok || !ok2 || !ok3 {
-		t.Fatal("README.md has no YAML under Config")
+		t.Fatal("jobs/README.md has no YAML under Config")
 	}
 	return block
 }
@@ -35,10 +35,10 @@ func TestReadmeShowsEveryDefault(t *testing.T) {
 	every := got.Politeness.PerAddressDelay
 	got.Politeness.PerAddressDelay = nil // that it is unset says more than its default
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("Default (-), README.md (+):\n%s", d)
+		t.Errorf("Default (-), jobs/README.md (+):\n%s", d)
 	}
 	if every == nil || time.Duration(*every) != 200*time.Millisecond {
-		t.Errorf("README.md says per_address_delay: %v", every)
+		t.Errorf("jobs/README.md says per_address_delay: %v", every)
 	}
 }
 
