@@ -29,7 +29,7 @@ type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int
 	memory  int64
-	layout  *rowLayout
+	codec   *Codec[T]
 	rows    []T
 	held    int64 // estimated bytes of rows
 	total   int64
@@ -39,14 +39,14 @@ type Sorter[T any] struct {
 // NewSorter makes a sorter that spills to dir once its rows take about memory
 // bytes; zero means DefaultSortMemory.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
-	layout, err := layoutOf(reflect.TypeFor[T]())
+	codec, err := NewCodec[T]()
 	if err != nil {
 		return nil, err
 	}
 	if memory <= 0 {
 		memory = DefaultSortMemory
 	}
-	return &Sorter[T]{dir: dir, compare: compare, memory: memory, layout: layout}, nil
+	return &Sorter[T]{dir: dir, compare: compare, memory: memory, codec: codec}, nil
 }
 
 // Add adds a row, which it copies.
@@ -54,7 +54,7 @@ func (s *Sorter[T]) Add(row *T) error {
 	s.rows = append(s.rows, *row)
 	s.total++
 	// The 4 bytes are the row's place in the sort index.
-	s.held += int64(s.layout.size + 4 + s.layout.textBytes(reflect.ValueOf(row).Elem()))
+	s.held += int64(s.codec.layout.size + 4 + s.codec.layout.textBytes(reflect.ValueOf(row).Elem()))
 	if s.held < s.memory {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
 		if err != nil {
 			return nil, err
 		}
-		buf = s.layout.encode(buf[:0], reflect.ValueOf(&row).Elem())
+		buf = s.codec.Append(buf[:0], &row)
 		head = binary.AppendUvarint(head[:0], uint64(len(buf)))
 		if _, err := z.Write(head); err != nil {
 			return nil, err
@@ -195,7 +195,7 @@ func (s *Sorter[T]) open(f *os.File) (Stream[T], error) {
 		return nil, fmt.Errorf("open spill file: %w", err)
 	}
 	z := s2.NewReader(io.NewSectionReader(f, 0, info.Size()), s2.ReaderMaxBlockSize(256<<10))
-	return &spilledRun[T]{in: bufio.NewReaderSize(z, 32<<10), layout: s.layout}, nil
+	return &spilledRun[T]{in: bufio.NewReaderSize(z, 32<<10), codec: s.codec}, nil
 }
 
 // memoryRun is a sorted run in memory.
@@ -219,9 +219,9 @@ func (m *memoryRun[T]) Read(batch []T) (int, error) {
 
 // spilledRun is a sorted run in a file.
 type spilledRun[T any] struct {
-	in     *bufio.Reader
-	layout *rowLayout
-	buf    []byte
+	in    *bufio.Reader
+	codec *Codec[T]
+	buf   []byte
 }
 
 // Read implements Stream.
@@ -232,16 +232,14 @@ func (r *spilledRun[T]) Read(batch []T) (int, error) {
 			return i, io.EOF
 		}
 		if err == nil && n > maxSpillRow {
-			err = errSpill
+			err = ErrScratch
 		}
 		if err == nil {
 			r.buf = slices.Grow(r.buf[:0], int(n))[:n]
 			_, err = io.ReadFull(r.in, r.buf)
 		}
 		if err == nil {
-			clear(batch[i : i+1])
-			// One string holds all text of the row.
-			err = r.layout.decode(string(r.buf), reflect.ValueOf(&batch[i]).Elem())
+			err = r.codec.Decode(string(r.buf), &batch[i]) // one string holds all text of the row
 		}
 		if err != nil {
 			return i, fmt.Errorf("read spill file: %w", err)
