@@ -24,6 +24,16 @@ func NewCodec[T any]() (*Codec[T], error) {
 	return &Codec[T]{layout}, err
 }
 
+// MustCodec is NewCodec for a type that is known to consist of column types: it panics
+// on another.
+func MustCodec[T any]() *Codec[T] {
+	c, err := NewCodec[T]()
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
 // Append appends the encoded row to buf.
 func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, reflect.ValueOf(row).Elem())

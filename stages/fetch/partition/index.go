@@ -36,6 +36,9 @@ type Index struct {
 	spellings *spellings // of URLs that are not planned
 }
 
+// codec encodes the records of the scratch files.
+var codec = table.MustCodec[schema.PlannedURL]()
+
 // urlRow finds a row by the hash of its URL.
 type urlRow struct {
 	hash uint64
@@ -111,7 +114,7 @@ func One(scratch string, row *schema.PlannedURL) (*Index, error) {
 }
 
 func (p *Index) add(w io.Writer, place map[string]int, row *schema.PlannedURL) error {
-	rec := appendPlanned(nil, row)
+	rec := codec.Append(nil, row)
 	if _, err := w.Write(rec); err != nil {
 		return fmt.Errorf("write planned rows to scratch: %w", err)
 	}
@@ -144,12 +147,12 @@ func (p *Index) sort() {
 func (p *Index) Len() int { return len(p.offsets) - 1 }
 
 // Row reads a row.
-func (p *Index) Row(n int64) (schema.PlannedURL, error) {
+func (p *Index) Row(n int64) (row schema.PlannedURL, err error) {
 	rec := make([]byte, p.offsets[n+1]-p.offsets[n])
 	if _, err := p.file.ReadAt(rec, p.offsets[n]); err != nil {
-		return schema.PlannedURL{}, fmt.Errorf("read planned row %d from scratch: %w", n, err)
+		return row, fmt.Errorf("read planned row %d from scratch: %w", n, err)
 	}
-	return decodePlanned(rec)
+	return row, codec.Decode(string(rec), &row)
 }
 
 // Has reports whether a URL is planned in this partition.

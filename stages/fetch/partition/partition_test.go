@@ -20,16 +20,16 @@ import (
 func TestPlannedRowsSurviveScratch(t *testing.T) {
 	want := schema.PlannedURL{URL: "u", SURT: "s", Host: "h", Domain: "d", Priority: -7, Depth: 3, ContentDigest: "c", ETag: `"é"`, LastModified: "", Fetches: 9,
 		ContentAt: -1, WARCFilename: "w", WARCRecordOff: 1 << 30, WARCRecordLen: 2, Spellings: []string{"é", ""}}
-	b := appendPlanned(nil, &want)
-	got, err := decodePlanned(b)
-	if err != nil {
+	b := codec.Append(nil, &want)
+	var got schema.PlannedURL
+	if err := codec.Decode(string(b), &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for i := range b {
-		if _, err := decodePlanned(b[:i]); err == nil {
+		if err := codec.Decode(string(b[:i]), &got); err == nil {
 			t.Errorf("%d of %d bytes were taken", i, len(b))
 		}
 	}

@@ -67,7 +67,7 @@ func loadSpellings(ctx context.Context, b store.Bucket, f *manifest.File, scratc
 		if last = row; rows%spellingsBlock == 0 {
 			s.blocks = append(s.blocks, off)
 		}
-		rec = appendPlanned(rec[:0], &row)
+		rec = codec.Append(rec[:0], &row)
 		head = binary.AppendUvarint(head[:0], uint64(len(rec)))
 		for _, part := range [][]byte{head, rec} {
 			if _, err := w.Write(part); err != nil {
@@ -129,14 +129,14 @@ func (s *spellings) read(block int, visit func(*schema.PlannedURL) bool) error {
 	for in := bytes.NewReader(buf); in.Len() > 0; {
 		n, err := binary.ReadUvarint(in)
 		if err != nil || n > uint64(in.Len()) {
-			return errScratch
+			return table.ErrScratch
 		}
 		rec := make([]byte, n)
 		if _, err := io.ReadFull(in, rec); err != nil {
 			return err
 		}
-		row, err := decodePlanned(rec)
-		if err != nil || !visit(&row) {
+		var row schema.PlannedURL
+		if err := codec.Decode(string(rec), &row); err != nil || !visit(&row) {
 			return err
 		}
 	}
