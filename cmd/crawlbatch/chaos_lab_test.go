@@ -140,7 +140,7 @@ func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	c.addr = c.serve(r.listen)
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
-	if err := writeSeeds(p.web, seeds, true); err != nil {
+	if err := p.web.WriteSeeds(t.Context(), seeds, true); err != nil {
 		t.Fatal(err)
 	}
 	write(t, conf, p.config)

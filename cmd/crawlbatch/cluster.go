@@ -87,22 +87,8 @@ func (o *runOptions) checkExecutor() error {
 	return usagef("--executor %q: it may be local or kubernetes", o.executor)
 }
 
-// passedOn are the variables that say where S3 is; they hold no secrets. Pods get
-// them unless kubernetes.env sets them.
-var passedOn = []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
-
-func podEnv() map[string]string {
-	env := map[string]string{}
-	for _, name := range passedOn {
-		if v := os.Getenv(name); v != "" {
-			env[name] = v
-		}
-	}
-	return env
-}
-
 func (o *runOptions) kubernetesExecutor(client kubernetes.Interface, b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.Logger) *k8s.Executor {
-	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: podEnv(), Clock: clock, Log: log, Version: version, Again: o.again()}
+	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.again()}
 }
 
 // runDetached submits a Job that runs this command in the cluster.
@@ -124,7 +110,7 @@ func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *confi
 	if _, err := manifest.Create(ctx, b, key, settings); err != nil {
 		return err
 	}
-	r := &k8s.Renderer{Config: cfg, Store: o.store, Settings: key, Env: podEnv()}
+	r := &k8s.Renderer{Config: cfg, Store: o.store, Settings: key, Env: k8s.StoreEnv()}
 	job := r.DriverJob(o.month, o.rounds)
 	running, err := k8s.Submit(ctx, client, r, job, stages.SystemClock{}, o.log)
 	if err != nil {

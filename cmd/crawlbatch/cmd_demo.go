@@ -127,7 +127,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		}
 		defer remove()
 		seeds := filepath.Join(dir, "urls.txt")
-		if err := writeSeeds(web, seeds, true); err != nil {
+		if err := web.WriteSeeds(ctx, seeds, true); err != nil {
 			return err
 		}
 		if err := addLists(web, seeds); err != nil {

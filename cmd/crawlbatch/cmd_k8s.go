@@ -73,7 +73,7 @@ func runRender(ctx context.Context, o renderOptions) error {
 	if err != nil {
 		return err
 	}
-	r := &k8s.Renderer{Config: cfg, Plan: p, Store: o.store, Settings: key, Env: podEnv()}
+	r := &k8s.Renderer{Config: cfg, Plan: p, Store: o.store, Settings: key, Env: k8s.StoreEnv()}
 	if err := printYAML(o.out, r.ServiceAccount()); err != nil {
 		return err
 	}

@@ -156,12 +156,8 @@ func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*c
 	if err != nil {
 		return nil, err
 	}
-	later, err := config.LoadOver(frozen, o.config, os.LookupEnv)
+	later, err := o.configOver(frozen)
 	if err != nil {
-		return nil, err
-	}
-	o.overlay(later)
-	if err := later.Validate(); err != nil {
 		return nil, err
 	}
 	return frozen.Reparsed(later)

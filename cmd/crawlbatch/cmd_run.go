@@ -140,9 +140,11 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	if shown.Live() {
 		log = o.logFrom(slog.LevelWarn) // of tasks, whose course is redrawn in place
 	}
+	updates := o.politenessOf(b, o.month, clock)
+	o.reloadOnHangup(ctx, cfg, updates)
 	try := worker.Runner{
 		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: log, Progress: measured.Progress(shown), Watcher: shown,
-		Reloads: o.reloadOnHangup(ctx, b, o.month, cfg), Archive: o.openArchive,
+		Reloads: &updates.Tasks, Archive: o.openArchive,
 	}
 	d := &jobs.Driver{
 		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: dir, Lookup: os.LookupEnv, Flags: o.again(),

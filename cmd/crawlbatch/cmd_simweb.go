@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +80,7 @@ func runSimweb(ctx context.Context, o simwebOptions) error {
 	}
 	defer ln.Close()
 	if o.seeds != "" {
-		if err := o.giveSeeds(ctx, web); err != nil {
+		if err := web.WriteSeeds(ctx, o.seeds, o.force); err != nil {
 			return usageError{err}
 		}
 		if ctx.Err() != nil {
@@ -104,65 +98,4 @@ func bracket(host string) string {
 		return "[" + host + "]"
 	}
 	return host
-}
-
-// giveSeeds writes the seeds into a file, or into the pipe or device of that name.
-func (o *simwebOptions) giveSeeds(ctx context.Context, web *simweb.Web) error {
-	if info, err := os.Stat(o.seeds); err != nil || info.Mode().IsRegular() {
-		return writeSeeds(web, o.seeds, o.force)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- streamSeeds(web, o.seeds) }() // a pipe that nobody reads blocks
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-// streamSeeds writes the seeds until the end, or until the reader has enough.
-func streamSeeds(web *simweb.Web, name string) error {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f)
-	for u := range web.Seeds() {
-		if _, err = fmt.Fprintln(w, u); err != nil {
-			break
-		}
-	}
-	if err = errors.Join(err, w.Flush(), f.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return fmt.Errorf("write seeds: %w", err)
-	}
-	return nil
-}
-
-// writeSeeds writes the seeds so that the file shows whole or not at all: whoever waits for
-// it may read it at once. A file that holds the same already is as good.
-func writeSeeds(web *simweb.Web, name string, force bool) error {
-	var seeds bytes.Buffer
-	for u := range web.Seeds() {
-		fmt.Fprintln(&seeds, u)
-	}
-	present, err := os.ReadFile(name)
-	switch {
-	case err == nil && bytes.Equal(present, seeds.Bytes()):
-		return nil
-	case err == nil && !force:
-		return fmt.Errorf("--seeds %q exists and holds something else: name another file, or replace it with --force", name)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".seeds-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(seeds.Bytes())
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return fmt.Errorf("write seeds: %w", err)
-	}
-	return os.Rename(f.Name(), name)
 }

@@ -55,10 +55,10 @@ func TestSeedsGoIntoAPipe(t *testing.T) {
 		fmt.Fprintln(&want, u)
 	}
 	for name, take := range map[string]int64{"all": int64(want.Len()), "the head": 10} {
-		o := simwebOptions{seeds: fifo(t)}
+		seeds := fifo(t)
 		got := make(chan []byte, 1)
 		go func() {
-			f, err := os.Open(o.seeds)
+			f, err := os.Open(seeds)
 			if err != nil {
 				got <- nil
 				return
@@ -67,13 +67,13 @@ func TestSeedsGoIntoAPipe(t *testing.T) {
 			text, _ := io.ReadAll(io.LimitReader(f, take))
 			got <- text
 		}()
-		if err := inTime(t, func() error { return o.giveSeeds(t.Context(), web) }); err != nil {
+		if err := inTime(t, func() error { return web.WriteSeeds(t.Context(), seeds, false) }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if text := <-got; !bytes.Equal(text, want.Bytes()[:take]) {
 			t.Errorf("%s: the reader got %d bytes, want %d", name, len(text), take)
 		}
-		if info, err := os.Stat(o.seeds); err != nil || info.Mode().IsRegular() {
+		if info, err := os.Stat(seeds); err != nil || info.Mode().IsRegular() {
 			t.Errorf("%s: the pipe was replaced: %v", name, err)
 		}
 	}

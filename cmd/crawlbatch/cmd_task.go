@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
@@ -49,11 +45,11 @@ JOB_COMPLETION_INDEX the one of them to run.`,
 				}
 				o.index = os.Getenv("JOB_COMPLETION_INDEX")
 			}
-			if err := crashesTo(o.termination); err != nil {
-				return err
+			if err := k8s.WriteCrashesTo(o.termination); err != nil {
+				return usagef("--termination-log: %v", err)
 			}
 			err := runTask(cmd.Context(), o)
-			return errors.Join(err, lastWords(o.termination, err))
+			return errors.Join(err, k8s.WriteTermination(o.termination, err))
 		},
 	}
 	cmd.Flags().StringVar(&o.task.Crawl, "month", "", "crawl, as 2026-11")
@@ -65,52 +61,6 @@ JOB_COMPLETION_INDEX the one of them to run.`,
 	cmd.Flags().StringVar(&o.termination, "termination-log", "", "file to write one line to of why the task failed")
 	addMetricsFlags(cmd, &o.metrics)
 	return cmd
-}
-
-// maxLastWords bounds the line: Kubernetes keeps 4 KiB.
-const maxLastWords = 4000
-
-// lastWords writes one line of why a task failed to the file that Kubernetes shows
-// as a pod's termination message.
-func lastWords(file string, err error) error {
-	if file == "" || err == nil {
-		return nil
-	}
-	line := oneLine(err)
-	if len(line) > maxLastWords {
-		line = strings.ToValidUTF8(line[:maxLastWords], "")
-	}
-	return os.WriteFile(file, []byte(line+"\n"), 0o644)
-}
-
-// crashesTo has the runtime write to the same file of what it crashes, if it does.
-func crashesTo(file string) error {
-	if file == "" {
-		return nil
-	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return usagef("--termination-log: %v", err)
-	}
-	defer f.Close() // the runtime keeps a descriptor of its own
-	return debug.SetCrashOutput(f, debug.CrashOptions{})
-}
-
-// choose sets the partition that --tasks and the completion index stand for.
-func (o *taskOptions) choose(ctx context.Context, b store.Bucket) error {
-	if o.tasks == "" {
-		return nil
-	}
-	list, err := k8s.LoadTasks(ctx, b, o.tasks, o.task.Stage, o.task.Crawl, o.task.Round)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(o.index)
-	if err != nil || n < 0 || n >= len(list.Partitions) {
-		return usagef("JOB_COMPLETION_INDEX is %q: --tasks %s lists %d tasks, so it may be 0 to %d", o.index, o.tasks, len(list.Partitions), len(list.Partitions)-1)
-	}
-	o.task.Partition = list.Partitions[n]
-	return nil
 }
 
 func runTask(ctx context.Context, o taskOptions) error {
@@ -135,22 +85,27 @@ func runTask(ctx context.Context, o taskOptions) error {
 			return err
 		}
 	}
-	if err := o.choose(ctx, b); err != nil {
-		return err
+	if o.tasks != "" {
+		if o.task.Partition, err = k8s.PartitionAt(ctx, b, o.tasks, o.index, o.task); err != nil {
+			return err
+		}
 	}
 	dir, remove, err := scratch.New()
 	if err != nil {
 		return err
 	}
 	defer remove()
+	clock := stages.SystemClock{}
+	updates := o.politenessOf(b, o.task.Crawl, clock)
+	o.reloadOnHangup(ctx, cfg, updates)
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: stages.SystemClock{}, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
-		Reloads: o.reloadOnHangup(ctx, b, o.task.Crawl, cfg), Machine: os.Getenv(k8s.PodName), Archive: o.openArchive,
+		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
+		Reloads: &updates.Tasks, Machine: os.Getenv(k8s.PodName), Archive: o.openArchive,
 	}
 	if o.politeness != "" {
 		following, stop := context.WithCancel(ctx)
 		defer stop()
-		go o.followPoliteness(following, b, o.task.Crawl, o.politeness, try.Clock, try.Reloads)
+		go updates.Follow(following, o.politeness)
 	}
 	if err := try.Run(ctx, o.task); err != nil {
 		return err

@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/show"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 type viewsOptions struct {
@@ -131,7 +129,13 @@ func runViews(ctx context.Context, o viewsOptions) error {
 		script.Head = append(script.Head, note)
 	}
 	if o.split != "" {
-		return o.writeStatements(script)
+		if err := script.Split(o.split, o.force); errors.Is(err, catalog.ErrNotEmpty) {
+			return usagef("--split %w, or replace its statements with --force", err)
+		} else if err != nil {
+			return usageError{err}
+		}
+		fmt.Fprintf(o.err, "crawlbatch: wrote %d statements into %s: run them in the order of their names\n", len(script.Statements), o.split)
+		return nil
 	}
 	return script.Write(o.out)
 }
@@ -181,14 +185,17 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 	if o.dialect == "athena" {
 		return catalog.Athena(o.store, catalog.AthenaOptions{Database: o.database, Projection: o.projection}, sealed)
 	}
-	location, err := o.reachedAt()
-	if err != nil {
-		return nil, err
+	location := o.location
+	if location == "" {
+		var err error
+		if location, err = catalog.Location(o.store, o.dialect == "spark"); err != nil {
+			return nil, usageError{err}
+		}
 	}
 	if o.dialect == "trino" {
 		return catalog.Trino(location, o.database, sealed), nil
 	}
-	older, err := olderParts(ctx, b, sealed)
+	older, err := roundstate.OlderParts(ctx, b, sealed)
 	if err != nil {
 		return nil, err
 	}
@@ -196,85 +203,4 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", show.Count(int64(len(older)), "round"))
 	}
 	return catalog.Spark(location, sealed, older), nil
-}
-
-// reachedAt is the URL under which Trino or Spark finds the store.
-func (o *viewsOptions) reachedAt() (string, error) {
-	if o.location != "" {
-		return o.location, nil
-	}
-	if rest, ok := strings.CutPrefix(o.store, "s3://"); ok {
-		if o.dialect == "spark" {
-			return "s3a://" + rest, nil
-		}
-		return o.store, nil
-	}
-	dir, err := filepath.Abs(o.store)
-	if err != nil {
-		return "", usageError{err}
-	}
-	if o.dialect == "spark" {
-		return "file://" + dir, nil
-	}
-	return "local://" + dir, nil
-}
-
-// publishedBy says which stage writes a dataset's parts.
-var publishedBy = map[string]stages.Stage{
-	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
-	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,
-}
-
-// olderParts names the datasets whose parts are of format 1, in each round that has some.
-func olderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) ([]catalog.Older, error) {
-	var older []catalog.Older
-	for _, s := range sealed {
-		formats, err := roundstate.FrozenFormats(ctx, b, s)
-		if err != nil {
-			return nil, err
-		}
-		o := catalog.Older{Crawl: s.Crawl, Round: s.Round}
-		for _, d := range catalog.Datasets() {
-			if formats[publishedBy[d.Name]] < 2 {
-				o.Datasets = append(o.Datasets, d.Name)
-			}
-		}
-		if len(o.Datasets) > 0 {
-			older = append(older, o)
-		}
-	}
-	return older, nil
-}
-
-// statementFile matches the names that --split gives.
-var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
-
-// writeStatements writes each statement into a file of its own, numbered in order and
-// without a semicolon: clients that take one statement a call refuse one.
-func (o *viewsOptions) writeStatements(script *catalog.Script) error {
-	if err := os.MkdirAll(o.split, 0o777); err != nil {
-		return usageError{err}
-	}
-	present, err := os.ReadDir(o.split)
-	if err != nil {
-		return usageError{err}
-	}
-	if len(present) > 0 && !o.force {
-		return usagef("--split %q is not empty: name a new directory, or replace its statements with --force", o.split)
-	}
-	for _, entry := range present {
-		if statementFile.MatchString(entry.Name()) {
-			if err := os.Remove(filepath.Join(o.split, entry.Name())); err != nil {
-				return usageError{err}
-			}
-		}
-	}
-	for i, st := range script.Statements {
-		name := filepath.Join(o.split, fmt.Sprintf("%03d-%s.sql", i+1, st.Name))
-		if err := os.WriteFile(name, []byte(script.Comment()+st.SQL+"\n"), 0o666); err != nil {
-			return usageError{err}
-		}
-	}
-	fmt.Fprintf(o.err, "crawlbatch: wrote %d statements into %s: run them in the order of their names\n", len(script.Statements), o.split)
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // sealedStore makes a store of crawls, each with a number of sealed rounds whose stages
@@ -43,7 +44,7 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 				s.Files = append(s.Files, manifest.File{Dataset: d.Name, Key: layout.Table(d.Name, crawl, round, 0)})
 			}
 			put(layout.Sealed(crawl, round), s)
-			for _, stage := range publishedBy {
+			for _, stage := range roundstate.WrittenBy {
 				put(layout.Inputs(crawl, round, string(stage)), &manifest.Inputs{Stage: string(stage)})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
@@ -119,7 +120,7 @@ func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 	if out := stdout.String(); !strings.Contains(out, "stopped") {
 		t.Errorf("no URL ended as stopped:\n%s", out)
 	}
-	if !strings.Contains(stderr.String(), oldHolds) {
+	if !strings.Contains(stderr.String(), worker.StillInForce) {
 		t.Errorf("nothing was said of the file that is wrong:\n%s", stderr.String())
 	}
 }

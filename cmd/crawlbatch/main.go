@@ -27,6 +27,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -91,7 +92,7 @@ func exitCode(err error) int {
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
-		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, k8s.ErrCluster):
+		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex):
 		return exitUsage
 	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return exitInterrupted // nothing is lost: go on when the store is back, or there is room

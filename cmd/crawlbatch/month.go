@@ -1,14 +1,12 @@
 package main
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/k8s"
 )
 
 // month checks the --month flag of a command that makes a crawl.
@@ -49,32 +47,9 @@ func resolveMonth(cmd *cobra.Command) error {
 	if !ok {
 		return nil
 	}
-	m, err := monthOfJob(name)
-	if err != nil {
-		return err
+	m := k8s.MonthOfJob(name)
+	if m == "" {
+		return usagef("--month %s: the Job's name tells no month: end it with one, as in crawl-2026-11", f.Value)
 	}
 	return cmd.Flags().Set("month", m)
-}
-
-var (
-	namedMonth = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2}(?:r[1-9]\d*)?)$`)
-	dueMinute  = regexp.MustCompile(`-(\d{8})$`)
-)
-
-// monthOfJob is the month that a Job's name ends with, as in crawl-2026-11. A CronJob
-// names its Jobs by the minute they were due, counted from 1970: for those it is the
-// month of that minute, UTC. So a Job that is late, and a pod that is started again
-// when the month is over, crawl the month that was meant, which no clock could tell.
-func monthOfJob(name string) (string, error) {
-	if m := namedMonth.FindStringSubmatch(name); m != nil {
-		return m[1], crawlName(m[1])
-	}
-	if m := dueMinute.FindStringSubmatch(name); m != nil {
-		minutes, err := strconv.ParseInt(m[1], 10, 64)
-		due := time.Unix(minutes*60, 0).UTC()
-		if err == nil && due.Year() >= 2020 {
-			return due.Format("2006-01"), nil
-		}
-	}
-	return "", usagef("--month %s%s: the Job's name tells no month: end it with one, as in crawl-2026-11", jobPrefix, name)
 }

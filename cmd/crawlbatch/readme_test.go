@@ -230,7 +230,7 @@ func servesReadersWeb(t *testing.T, dir string) string {
 	served := make(chan error, 1)
 	go func() { served <- simweb.NewServer(web, nil).Serve(ctx, ln) }()
 	t.Cleanup(func() { stop(); <-served })
-	if err := writeSeeds(web, filepath.Join(dir, "urls.txt"), false); err != nil {
+	if err := web.WriteSeeds(t.Context(), filepath.Join(dir, "urls.txt"), false); err != nil {
 		t.Fatal(err)
 	}
 	return ln.Addr().String()

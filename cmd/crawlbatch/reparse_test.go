@@ -103,7 +103,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	}()
 	dir := t.TempDir()
 	seeds, conf, in := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "store")
-	if err := writeSeeds(web, seeds, true); err != nil {
+	if err := web.WriteSeeds(t.Context(), seeds, true); err != nil {
 		t.Fatal(err)
 	}
 	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "max_body: 20KiB", "max_body: 6KiB", 1), "partition_urls: 10", "partition_urls: 200", 1))

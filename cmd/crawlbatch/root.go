@@ -265,12 +265,7 @@ func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, 
 	if revision > 0 {
 		base.Politeness = newest
 	}
-	later, err := config.LoadOver(base, c.config, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	c.overlay(later)
-	return later, later.Validate()
+	return c.configOver(base)
 }
 
 // loadSettings reads the config that a driver put into the store for its pods.

@@ -115,7 +115,7 @@ func crawl(t *testing.T, web *simweb.Web, addr, store string, partitionURLs int)
 	t.Helper()
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
-	if err := writeSeeds(web, seeds, true); err != nil {
+	if err := web.WriteSeeds(t.Context(), seeds, true); err != nil {
 		t.Fatal(err)
 	}
 	write(t, conf, fmt.Sprintf(truthConfig, truthDelay, partitionURLs))

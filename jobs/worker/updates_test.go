@@ -1,4 +1,4 @@
-package main
+package worker
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/jobs/worker"
 )
 
 // rounds is a clock whose sleeps wait until the test lets another round begin.
@@ -52,15 +52,19 @@ func (b *failingSwaps) Swap(ctx context.Context, key string, body []byte, old st
 }
 
 func TestAPolitenessFileIsFollowed(t *testing.T) {
-	b := &failingSwaps{Bucket: emptyStore(t)}
+	dir, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &failingSwaps{Bucket: dir}
 	file := filepath.Join(t.TempDir(), "politeness.yaml")
 	clock := &rounds{slept: make(chan time.Duration), next: make(chan struct{})}
 	var log bytes.Buffer
-	c := &common{log: slog.New(slog.NewTextHandler(&log, nil))}
+	u := &PolitenessUpdates{Bucket: b, Crawl: "2026-11", Clock: clock, Log: slog.New(slog.NewTextHandler(&log, nil))}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		c.followPoliteness(ctx, b, "2026-11", file, clock, &worker.Reloads{})
+		u.Follow(ctx, file)
 		close(ended)
 	}()
 	first := true
@@ -106,7 +110,7 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 		if err != nil || revision != step.revision || revision > 0 && p.Delay.Std() != step.delay {
 			t.Errorf("%s: revision %d, delay %s, %v", step.name, revision, p.Delay.Std(), err)
 		}
-		if n := strings.Count(log.String(), oldHolds); n != step.errors {
+		if n := strings.Count(log.String(), StillInForce); n != step.errors {
 			t.Errorf("%s: %d errors logged, want %d", step.name, n, step.errors)
 		}
 	}

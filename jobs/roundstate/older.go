@@ -1,0 +1,37 @@
+package roundstate
+
+import (
+	"context"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// WrittenBy is the stage that writes a dataset's parts, by the dataset's name.
+var WrittenBy = map[string]stages.Stage{
+	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
+	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,
+}
+
+// OlderParts names the datasets with parts of format 1, for each round that has some.
+func OlderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) ([]catalog.Older, error) {
+	var older []catalog.Older
+	for _, s := range sealed {
+		formats, err := FrozenFormats(ctx, b, s)
+		if err != nil {
+			return nil, err
+		}
+		o := catalog.Older{Crawl: s.Crawl, Round: s.Round}
+		for _, d := range catalog.Datasets() {
+			if formats[WrittenBy[d.Name]] < 2 {
+				o.Datasets = append(o.Datasets, d.Name)
+			}
+		}
+		if len(o.Datasets) > 0 {
+			older = append(older, o)
+		}
+	}
+	return older, nil
+}

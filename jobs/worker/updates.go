@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+)
+
+// PolitenessUpdates publishes new politeness while a crawl runs.
+type PolitenessUpdates struct {
+	Bucket  store.Bucket
+	Crawl   string
+	Version string // of this program, for the store
+	Clock   stages.Clock
+	Log     *slog.Logger
+	Tasks   Reloads // subscribed by the fetch tasks of this process
+}
+
+// Publish makes the politeness of c, which was read from file, the crawl's newest revision
+// and hands it to the running tasks.
+func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
+	// The store comes first: a successor of a task must not be less polite than the task.
+	publishing, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, u.Version)
+	if err != nil {
+		return err
+	}
+	u.Tasks.Publish(fetch.Revision{Number: revision, Config: Politeness(c)})
+	u.Log.Info("politeness was read anew", "file", file, "revision", revision)
+	return nil
+}
+
+// StillInForce is the log message about a file that changes nothing.
+const StillInForce = "the old politeness holds"
+
+// Refused logs why the politeness of file is not published; nil: nothing.
+func (u *PolitenessUpdates) Refused(file string, err error) {
+	if err != nil {
+		u.Log.Error(StillInForce, "file", file, "error", strings.Join(strings.Fields(err.Error()), " "))
+	}
+}
+
+// followEvery is the time between two looks at a mounted file. A kubelet takes up to a minute
+// to update a mounted ConfigMap.
+const followEvery = 3 * time.Second
+
+// Follow publishes the politeness in file now and whenever the file changes, until ctx ends.
+// A missing file changes nothing. An invalid one is logged once, and the old politeness stays
+// in force. If the store does not answer, Follow tries again.
+func (u *PolitenessUpdates) Follow(ctx context.Context, file string) {
+	var done []byte // the content that was published or refused
+	logged := ""    // the error logged last
+	for {
+		body, err := os.ReadFile(file)
+		if err == nil && !bytes.Equal(body, done) {
+			var c *config.Config
+			if c, err = config.ReadPoliteness(file, body, os.LookupEnv); err == nil {
+				err = u.Publish(ctx, file, c)
+			}
+			if err == nil || errors.Is(err, config.ErrInvalid) {
+				done = body
+			}
+			if err == nil {
+				logged = ""
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
+			u.Refused(file, err)
+		}
+		if u.Clock.Sleep(ctx, followEvery) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// What a process learns from the Job or pod that it runs in, and tells it.
+
+var (
+	monthAtEnd  = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2}(?:r[1-9]\d*)?)$`)
+	minuteAtEnd = regexp.MustCompile(`-(\d{8})$`)
+)
+
+// MonthOfJob is the month that the name of a Job ends with, as in crawl-2026-11; "" if there is
+// none. A CronJob ends its Jobs' names with the minute they are due, counted from 1970: then
+// it is the month of that minute in UTC. So a late Job, and a pod that restarts in the next
+// month, crawl the month that was due.
+func MonthOfJob(name string) string {
+	if m := monthAtEnd.FindStringSubmatch(name); m != nil && layout.ValidCrawl(m[1]) {
+		return m[1]
+	}
+	if m := minuteAtEnd.FindStringSubmatch(name); m != nil {
+		minutes, err := strconv.ParseInt(m[1], 10, 64)
+		due := time.Unix(minutes*60, 0).UTC()
+		if err == nil && due.Year() >= 2020 {
+			return due.Format("2006-01")
+		}
+	}
+	return ""
+}
+
+// ErrIndex: the completion index of a pod is none of its task list.
+var ErrIndex = errors.New("is no index of the task list")
+
+// PartitionAt is the partition at a pod's completion index in the task list under key. It
+// fails with ErrIndex if the list has no such index.
+func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stages.Task) (int, error) {
+	list, err := LoadTasks(ctx, b, key, t.Stage, t.Crawl, t.Round)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(index)
+	if err != nil || n < 0 || n >= len(list.Partitions) {
+		return 0, fmt.Errorf("JOB_COMPLETION_INDEX %q %w %s: it may be 0 to %d", index, ErrIndex, key, len(list.Partitions)-1)
+	}
+	return list.Partitions[n], nil
+}
+
+// maxTermination bounds the termination message, in bytes: Kubernetes keeps 4 KiB.
+const maxTermination = 4000
+
+// WriteTermination writes err on one line to the file that Kubernetes shows as a pod's
+// termination message. It does nothing without a file or an error.
+func WriteTermination(file string, err error) error {
+	if file == "" || err == nil {
+		return nil
+	}
+	line := strings.Join(strings.Fields(err.Error()), " ")
+	if len(line) > maxTermination {
+		line = strings.ToValidUTF8(line[:maxTermination], "")
+	}
+	return os.WriteFile(file, []byte(line+"\n"), 0o644)
+}
+
+// WriteCrashesTo has the Go runtime write a crash to the file of the termination message.
+func WriteCrashesTo(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // the runtime keeps a descriptor of its own
+	return debug.SetCrashOutput(f, debug.CrashOptions{})
+}
+
+// StoreEnv is the environment that tells pods where S3 is. It holds no secrets, and
+// kubernetes.env overrides it.
+func StoreEnv() map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"} {
+		if v := os.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
+}

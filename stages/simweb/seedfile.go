@@ -1,0 +1,74 @@
+package simweb
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// WriteSeeds writes the seeds, one a line, to a file, or into the pipe or device of that
+// name. A file appears whole or not at all. It replaces a file that holds something else only
+// if replace is set. A pipe without a reader blocks until ctx ends, which is no error.
+func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
+	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
+		return w.writeSeedFile(name, replace)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- w.streamSeeds(name) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// streamSeeds writes the seeds until the end, or until the reader closes the pipe.
+func (w *Web) streamSeeds(name string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	for u := range w.Seeds() {
+		if _, err = fmt.Fprintln(out, u); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, out.Flush(), f.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("write seeds: %w", err)
+	}
+	return nil
+}
+
+func (w *Web) writeSeedFile(name string, replace bool) error {
+	var seeds bytes.Buffer
+	for u := range w.Seeds() {
+		fmt.Fprintln(&seeds, u)
+	}
+	present, err := os.ReadFile(name)
+	switch {
+	case err == nil && bytes.Equal(present, seeds.Bytes()):
+		return nil
+	case err == nil && !replace:
+		return fmt.Errorf("--seeds %q exists and holds something else: name another file, or replace it with --force", name)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".seeds-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(seeds.Bytes())
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return fmt.Errorf("write seeds: %w", err)
+	}
+	return os.Rename(f.Name(), name)
+}
