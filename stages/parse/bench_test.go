@@ -9,10 +9,14 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/charset"
+	"crawlbatch.io/crawlbatch/stages/parse/html"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 	"github.com/abadojack/whatlanggo"
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/charset"
+	xhtml "golang.org/x/net/html"
+	xcharset "golang.org/x/net/html/charset"
 )
 
 // newParser returns a parser with the default configuration.
@@ -31,7 +35,7 @@ func newParser(tb testing.TB) *Parser {
 
 // benchPages are the real pages, or the project's own where those are absent.
 func benchPages(tb testing.TB) (pages []document.Document, bytes int64) {
-	for _, p := range samplePages(tb) {
+	for _, p := range parsetest.Documents(tb) {
 		pages = append(pages, p)
 		bytes += int64(len(p.Body))
 	}
@@ -50,14 +54,14 @@ func cpu(tb testing.TB) time.Duration {
 // treeOf and tokensOf are what the stage is measured by: x/net/html's tree of a page,
 // and its tokenizer alone.
 func treeOf(tb testing.TB, d *document.Document) {
-	if _, err := html.Parse(bytes.NewReader(d.Body)); err != nil {
+	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
 	}
 }
 
 func tokensOf(tb testing.TB, d *document.Document) {
-	z := html.NewTokenizer(bytes.NewReader(d.Body))
-	for z.Next() != html.ErrorToken {
+	z := xhtml.NewTokenizer(bytes.NewReader(d.Body))
+	for z.Next() != xhtml.ErrorToken {
 	}
 	if z.Err() != io.EOF {
 		tb.Fatal(z.Err())
@@ -103,8 +107,8 @@ func BenchmarkParseParts(b *testing.B) {
 	p, linkless := newParser(b), newParser(b)
 	linkless.cfg.MaxLinks = 1
 	pages, _ := benchPages(b)
-	var h htmlPass
-	var decoding, lexing, pass, mainText, language, all, withoutLinks time.Duration
+	var h html.Reader
+	var decoding, lexing, pass, mainText, language, whole, withoutLinks time.Duration
 	rounds := 0
 	for b.Loop() {
 		rounds++
@@ -116,21 +120,21 @@ func BenchmarkParseParts(b *testing.B) {
 				*part += now.Sub(at)
 				at = now
 			}
-			doc, _ := decode(d.Body, d.ContentType)
+			doc, _ := charset.Decode(d.Body, d.ContentType)
 			took(&decoding)
-			for z := (lexer{src: doc}); z.next() != endOfFile; {
+			for z := (lexer.Lexer{Src: doc}); z.Next() != lexer.EndOfFile; {
 			}
 			took(&lexing)
-			h.reset(p.cfg.MaxText, p.cfg.MaxLinks)
-			h.run(doc)
+			h.Reset(html.Config{MaxText: p.cfg.MaxText, MaxLinks: p.cfg.MaxLinks})
+			all := h.Read(doc, false)
 			took(&pass)
-			h.out.Full(h.out.All())
-			main := h.out.Main()
+			h.Outline().Full(all)
+			main := h.Outline().Main()
 			took(&mainText)
 			text.Language("", main)
 			took(&language)
 			p.Parse(d)
-			took(&all)
+			took(&whole)
 			linkless.Parse(d)
 			took(&withoutLinks)
 		}
@@ -138,15 +142,15 @@ func BenchmarkParseParts(b *testing.B) {
 	report := func(d time.Duration, part string) {
 		b.ReportMetric(float64(d.Microseconds())/float64(rounds*len(pages)), "µs-"+part)
 	}
-	links := all - withoutLinks
+	links := whole - withoutLinks
 	report(decoding, "decode")
 	report(lexing, "lexer")
 	report(pass-lexing, "elements")
 	report(mainText, "main-text")
 	report(language, "language")
 	report(links, "links")
-	report(all-decoding-pass-mainText-language-links, "words-rows")
-	report(all, "all")
+	report(whole-decoding-pass-mainText-language-links, "words-rows")
+	report(whole, "all")
 }
 
 // BenchmarkParseQuality is no time but how good the stage is: F1 of the main content
@@ -156,24 +160,24 @@ func BenchmarkParseParts(b *testing.B) {
 // x/net/html/charset tell of the same.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
-		if pages := loadPages(b); pages != nil {
+		if pages := parsetest.Real(b); pages != nil {
 			_, _, f1, _ := mainScore(b, newParser(b), pages)
 			b.ReportMetric(f1, "F1-main")
 			b.ReportMetric(0.93, "F1-main-at-least")
 		}
 		pages, short := detectLanguages(b, text.Detect)
-		b.ReportMetric(100*pages.share(), "%language")
-		b.ReportMetric(100*short.share(), "%language-short")
+		b.ReportMetric(100*pages.Share(), "%language")
+		b.ReportMetric(100*short.Share(), "%language-short")
 		pages, short = detectLanguages(b, func(s string) string { return text.Declared(whatlanggo.Detect(s).Lang.Iso6393()) })
-		b.ReportMetric(100*pages.share(), "%language-whatlanggo")
-		b.ReportMetric(100*short.share(), "%language-short-whatlanggo")
-		b.ReportMetric(100*guessCharsets(b, decode).share(), "%charset")
-		floor := guessCharsets(b, func(body []byte, contentType string) ([]byte, string) {
-			e, name, _ := charset.DetermineEncoding(body, contentType)
+		b.ReportMetric(100*pages.Share(), "%language-whatlanggo")
+		b.ReportMetric(100*short.Share(), "%language-short-whatlanggo")
+		b.ReportMetric(100*parsetest.GuessCharsets(b, charset.Decode).Share(), "%charset")
+		floor := parsetest.GuessCharsets(b, func(body []byte, contentType string) ([]byte, string) {
+			e, name, _ := xcharset.DetermineEncoding(body, contentType)
 			out, _ := e.NewDecoder().Bytes(body) // no decoder of the standard's fails
 			return out, name
 		})
-		b.ReportMetric(100*floor.share(), "%charset-x/net")
+		b.ReportMetric(100*floor.Share(), "%charset-x/net")
 	}
 	b.ReportMetric(0, "ns/op")
 }

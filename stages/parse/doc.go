@@ -12,9 +12,9 @@
 // attributes, bytes that are no text. Equal documents give equal rows. Results share
 // no memory with the body.
 //
-// HTML is read in one pass over its tokens (htmlPass); what each other media type is
-// read by, the registry in handlers.go says. Package text chooses the main content and
-// counts words and terms; it is pure algorithm.
+// It is a facade: package sniff tells the media type, the registry in handler.go has a
+// reader for each, charset decodes, html reads pages (over lexer and jsonld), pagehint
+// names pages without content, and text chooses the main content and counts words.
 //
 // With Config.MainText another program chooses the main content (package trafilatura);
 // where that fails, package text does.

@@ -12,6 +12,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/charset"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/sniff"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -47,11 +50,11 @@ func (gzipHandler) wants(prefix []byte) bool {
 		n, _ := io.ReadFull(z, inner) // what was fetched of it is cut short
 		prefix = inner[:n]
 	}
-	switch t := Sniff("", prefix); t {
+	switch t := sniff.Type("", prefix); t {
 	case "text/xml", "application/xml", "application/rss+xml", "application/atom+xml":
 		return true
 	case "text/plain":
-		return urlList(prefix)
+		return sniff.IsURLList(prefix)
 	}
 	return false
 }
@@ -90,7 +93,7 @@ func readEntries(j *job) {
 			}
 			room := j.p.cfg.MaxText - lines.Len() - 1
 			if full = len(line) > room; room > 0 {
-				lines.WriteString(cut(line, room))
+				lines.WriteString(fold.Cut(line, room))
 				lines.WriteByte('\n')
 			}
 		}
@@ -103,25 +106,23 @@ func readEntries(j *job) {
 	r.Cut = r.Cut || sum.Cut
 	r.Kind = Sitemap
 	if sum.Charset != "" {
-		r.Page.Charset = displayName(sum.Charset)
+		r.Page.Charset = charset.Name(sum.Charset)
 	}
 	switch sum.Kind {
 	case sitemap.RSS, sitemap.Atom, sitemap.JSON:
 		r.Kind = Feed
-		m := &j.s.html.meta
-		m.title, m.description, m.author = foldString(sum.Title, maxTitle), foldString(sum.Description, maxDescription), foldString(sum.Author, maxShort)
-		m.modified.ms = sum.Updated
+		j.s.html.Feed(sum.Title, sum.Description, sum.Author, sum.Updated)
 		r.Text.Full = strings.TrimSuffix(lines.String(), "\n")
 		declared, source := text.Declared(sum.Lang), "feed"
 		if declared == "" {
-			declared, source = m.declaredLanguage()
+			declared, source = j.s.html.DeclaredLanguage()
 		}
 		r.inLanguage(text.Language(declared, r.Text.Full), declared, source)
 		for _, l := range sum.Links {
 			rows.feedLink(&l)
 		}
 	}
-	j.s.finishMeta(j.p, r, "")
+	j.finish()
 	rows.addTo(r)
 }
 
@@ -130,8 +131,7 @@ func readEntries(j *job) {
 type entryRows struct {
 	canon              *urlkey.Canonicalizer
 	doc, surt          string
-	nofollow           bool // the response's header says so
-	entries, extras    int  // rows that there may still be
+	entries, extras    int // rows that there may still be
 	rows               []schema.Link
 	bad, over          int
 	weights            []float64 // what Weight points into, so that a row costs no allocation
@@ -145,7 +145,7 @@ const entryLen = 150
 func newEntryRows(j *job) *entryRows {
 	n := max(j.p.cfg.MaxLinks, sitemap.MaxEntries)
 	return &entryRows{
-		rows: make([]schema.Link, 0, min(n, len(j.body)/entryLen)), canon: j.p.cfg.Canonicalizer, doc: j.r.Page.URL, surt: j.r.Page.SURT, nofollow: j.s.html.meta.robots.NoFollow, entries: n, extras: n,
+		rows: make([]schema.Link, 0, min(n, len(j.body)/entryLen)), canon: j.p.cfg.Canonicalizer, doc: j.r.Page.URL, surt: j.r.Page.SURT, entries: n, extras: n,
 	}
 }
 
@@ -169,13 +169,13 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 		t.over++
 		return nil
 	}
-	target := spell(t.canon, ref, base)
-	if target.url == "" {
+	target, spelling, err := t.canon.SpelledURL(ref, base)
+	if err != nil {
 		t.bad++
 		return nil
 	}
 	*room--
-	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target.url, Kind: kind, Nofollow: t.nofollow, Spelling: target.spelling})
+	t.rows = append(t.rows, schema.Link{SourceSURT: t.surt, Source: t.doc, Target: target, Kind: kind, Spelling: spelling})
 	return &t.rows[len(t.rows)-1]
 }
 
@@ -187,7 +187,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 		kind = schema.KindSitemapIndex
 	}
 	if l := t.add(kind, e.Loc, base, &t.entries); l != nil {
-		l.Anchor = foldString(e.Title, maxAnchor)
+		l.Anchor = fold.String(e.Title, fold.MaxAnchor)
 		l.LastMod, l.ChangeFreq = e.LastMod, e.ChangeFreq
 		if e.Priority >= 0 {
 			if len(t.weights) == cap(t.weights) {
@@ -199,7 +199,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 	}
 	for _, a := range e.Alternates {
 		if l := t.add(schema.KindHreflang, a.Href, base, &t.extras); l != nil {
-			l.Rel, l.Hreflang = "alternate", languageTag([]byte(a.Lang))
+			l.Rel, l.Hreflang = "alternate", text.LanguageTag([]byte(a.Lang))
 		}
 	}
 	t.refs(schema.KindImg, "", e.Images, base)
@@ -215,7 +215,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 func (t *entryRows) refs(kind schema.LinkKind, rel string, refs []sitemap.Ref, base string) {
 	for i := range refs {
 		if l := t.add(kind, refs[i].Loc, base, &t.extras); l != nil {
-			l.Rel, l.Anchor = rel, foldString(refs[i].Text, maxAnchor)
+			l.Rel, l.Anchor = rel, fold.String(refs[i].Text, fold.MaxAnchor)
 		}
 	}
 }
@@ -228,14 +228,14 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 		kind = schema.KindFeed
 	}
 	if l := t.add(kind, f.Href, t.base(f.Base), &t.extras); l != nil {
-		l.Rel = cut(strings.ToLower(foldString(f.Rel, maxRel)), maxRel)
+		l.Rel = fold.Cut(strings.ToLower(fold.String(f.Rel, fold.MaxRel)), fold.MaxRel)
 	}
 }
 
 // addTo puts the rows behind those of the response's header.
 func (t *entryRows) addTo(r *Result) {
 	for i := range t.rows {
-		t.rows[i].Ordinal = int32(len(r.Links) + i)
+		t.rows[i].Ordinal, t.rows[i].Nofollow = int32(len(r.Links)+i), r.Nofollow
 	}
 	if r.Links = append(r.Links, t.rows...); len(r.Links) == len(t.rows) {
 		r.Links = t.rows

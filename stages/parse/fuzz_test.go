@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html/charset"
 )
 
 // fuzzHandler feeds documents of a type to a parser.
@@ -38,7 +37,7 @@ func FuzzHTML(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	for _, s := range lexerCases {
+	for _, s := range parsetest.Markup {
 		f.Add([]byte(s))
 	}
 	fuzzHandler(f, "text/html; charset=utf-8")
@@ -50,34 +49,4 @@ func FuzzPlain(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	fuzzHandler(f, "text/plain")
-}
-
-// FuzzDecode holds what decode promises of any bytes and any declaration.
-func FuzzDecode(f *testing.F) {
-	for _, c := range corpus(f) {
-		f.Add("text/html", mute(c.body)[:min(len(c.body)-2, 2000)])
-		f.Add("text/html; charset="+c.charset, c.body[:min(len(c.body), 500)])
-	}
-	f.Add("text/html; charset=replacement", []byte("x"))
-	f.Add("charset=;charset='utf-16", []byte("<meta charset=utf-7><meta http-equiv=content-type content='charset charset = \"koi8-r'>"))
-	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		before := bytes.Clone(body)
-		doc, name := decode(body, contentType)
-		if !bytes.Equal(before, body) {
-			t.Error("decode changed the body")
-		}
-		if !utf8.Valid(doc) || len(doc) > 3*len(body)+3 {
-			t.Errorf("%d bytes of %s became %d, UTF-8 %t", len(body), name, len(doc), utf8.Valid(doc))
-		}
-		if e, _ := charset.Lookup(name); e == nil {
-			t.Errorf("%q is no encoding", name)
-		}
-		again, same := decode(body, contentType)
-		if same != name || !bytes.Equal(again, doc) {
-			t.Errorf("decoded twice, as %s and %s", name, same)
-		}
-		if utf8.Valid(body) && name == "UTF-8" && !bytes.Equal(doc, bytes.TrimPrefix(body, utf8BOM)) {
-			t.Error("UTF-8 was changed")
-		}
-	})
 }

@@ -1,11 +1,11 @@
 package parse
 
 import (
-	"bytes"
 	"fmt"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/stages/parse/sniff"
 )
 
 // handler reads documents of some media types into rows.
@@ -101,21 +101,14 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 // with prefix is a sitemap or an index of them, not compressed: it may be as long as
 // sitemaps.org allows.
 func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
-	switch mediaType {
-	case "application/xml", "text/xml":
-		head := bytes.ToLower(prefix[:min(len(prefix), document.SniffLen)])
-		return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
-	case "text/plain":
-		return urlList(prefix)
-	}
-	return false
+	return sniff.IsSitemap(mediaType, prefix)
 }
 
 // Refuses reports whether a Content-Type field alone tells that a document is not to
 // be stored: it names a type that no sniffing changes, and no document of it is wanted.
 func (p *Parser) Refuses(contentType string) bool {
 	t := mediatype.Essence(contentType)
-	return t != "" && !sniffed(t) && !p.Wants(t, nil)
+	return t != "" && !sniff.Sniffed(t) && !p.Wants(t, nil)
 }
 
 // unreadHandler is for what is recorded with its type and not read: every type without a
@@ -136,5 +129,5 @@ func (unreadHandler) handle(j *job) { readOther(j) }
 // readOther takes what the header says; the body is not read.
 func readOther(j *job) {
 	j.r.Kind = Other
-	j.s.finishMeta(j.p, j.r, "")
+	j.finish()
 }

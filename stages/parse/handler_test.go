@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -24,7 +25,7 @@ func (pdfHandler) wants([]byte) bool { return true }
 func (pdfHandler) handle(j *job) {
 	j.r.Kind = "pdf"
 	j.r.Text.Full = string(j.body[:8])
-	j.s.finishMeta(j.p, j.r, "")
+	j.finish()
 }
 
 func TestANewFormatIsAHandlerAndALine(t *testing.T) {
@@ -236,10 +237,7 @@ func TestASitemapIsReadToItsOwnBound(t *testing.T) {
 
 // TestRealSitemaps reads the files of the test data as a server would send them.
 func TestRealSitemaps(t *testing.T) {
-	const dir = "../../../shared/data/sitemaps"
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("needs ../shared/data/sitemaps beside the repository")
-	}
+	dir := parsetest.Shared(t, "sitemaps")
 	p := newParser(t)
 	for name, want := range map[string]string{
 		"sitemap.index.xml":              "sitemap: 15 sitemapindex",
@@ -272,7 +270,7 @@ func TestRealSitemaps(t *testing.T) {
 		if got := fmt.Sprintf("%s: %s", r.Kind, strings.Join(parts, ", ")); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		if prefix := body[:min(len(body), document.SniffLen)]; !p.Wants(Sniff("application/octet-stream", prefix), prefix) {
+		if prefix := body[:min(len(body), document.SniffLen)]; !p.Wants(p.Sniff("application/octet-stream", prefix), prefix) {
 			t.Errorf("%s is not wanted", name)
 		}
 	}
@@ -304,7 +302,7 @@ func FuzzHandlers(f *testing.F) {
 				t.Errorf("link %d: %s", i, said(l))
 			}
 		}
-		p.Wants(Sniff(contentType, body), body[:min(len(body), document.SniffLen)])
+		p.Wants(p.Sniff(contentType, body), body[:min(len(body), document.SniffLen)])
 		if diff := cmp.Diff(r, p.Parse(d)); diff != "" {
 			t.Errorf("parsed twice (-first +second):\n%s", diff)
 		}

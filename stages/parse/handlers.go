@@ -1,8 +1,9 @@
 package parse
 
 import (
-	"crawlbatch.io/crawlbatch/formats/document"
-	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/charset"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/pagehint"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -13,47 +14,48 @@ func (htmlHandler) types() []string { return []string{"text/html", "application/
 
 func (htmlHandler) wants([]byte) bool { return true }
 
-func (htmlHandler) handle(j *job) { readHTML(j.p, j.s, j.d, j.body, j.r) }
-
-// readHTML reads HTML and XHTML.
-func readHTML(p *Parser, s *state, d *document.Document, body []byte, r *Result) {
+func (htmlHandler) handle(j *job) {
+	r, h := j.r, &j.s.html
 	r.Kind = HTML
-	doc, charset := decode(body, d.ContentType)
+	doc, charset := charset.Decode(j.body, j.d.ContentType)
 	r.Page.Charset = charset
-	h := &s.html
-	h.xml = r.Page.MimeDetected == "application/xhtml+xml"
-	h.run(doc)
-	if target, ok := parseRefresh(h.meta.refresh); ok {
-		h.links.addRefresh(target, false)
-	}
-	all := h.out.All()
-	r.Text.Full = h.out.Full(all)
-	r.Text.Main = p.mainText(h, doc)
+	all := h.Read(doc, r.Page.MimeDetected == "application/xhtml+xml")
+	out := h.Outline()
+	r.Text.Full = out.Full(all)
+	r.Text.Main = j.p.mainText(out, doc)
 	if r.Text.Main == r.Text.Full {
 		r.Text.Main = r.Text.Full // the same memory
 	}
-	r.Cut = r.Cut || h.out.Cut()
-	s.finishText(p, r)
-	s.signals(r, doc)
-	s.finishMeta(p, r, all)
-	if r.Page.PageHint == "" && parkedElsewhere(r) {
-		r.Page.PageHint = schema.HintParked
+	r.Cut = r.Cut || out.Cut()
+	j.s.finishText(j.p, r)
+	j.finish()
+	if v, ok := out.LinkDensity(); ok {
+		r.Page.LinkDensity = share(v)
 	}
+	if len(doc) > 0 {
+		r.Page.TextRatio = share(float64(len(r.Text.Full)) / float64(len(doc)))
+	}
+	r.Page.PageHint = pagehint.Of(&r.Parsed, out.Heading())
+}
+
+// finish writes what the document says of itself, and its links.
+func (j *job) finish() {
+	j.r.Notes = j.s.html.Fill(&j.r.Parsed, j.p.cfg.Canonicalizer, j.d.Fetched, j.r.Kind == Sitemap || j.r.Kind == Feed)
 }
 
 // mainText chooses the main content of a document that has been read.
-func (p *Parser) mainText(h *htmlPass, doc []byte) string {
+func (p *Parser) mainText(out *text.Outline, doc []byte) string {
 	if p.cfg.MainText != nil {
 		if lines, err := p.cfg.MainText(doc); err == nil {
-			return cut(lines, p.cfg.MaxText)
+			return fold.Cut(lines, p.cfg.MaxText)
 		}
 	}
-	return h.out.Main()
+	return out.Main()
 }
 
 // finishText computes what follows from the text.
 func (s *state) finishText(p *Parser, r *Result) {
-	declared, source := s.html.meta.declaredLanguage()
+	declared, source := s.html.DeclaredLanguage()
 	sample := r.Text.Main
 	if len(sample) < 200 {
 		sample = r.Text.Full
@@ -64,4 +66,16 @@ func (s *state) finishText(p *Parser, r *Result) {
 	r.Page.TextDigest = text.Digest(s.normal.Bytes)
 	r.Page.SimHash = int64(s.hasher.Of(string(s.normal.Bytes)))
 	s.counts(p, r)
+}
+
+// inLanguage notes the language of the document, and what says so.
+func (r *Result) inLanguage(lang, declared, source string) {
+	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
+	switch lang {
+	case "":
+	case declared:
+		r.Page.LanguageSource = source
+	default:
+		r.Page.LanguageSource = "text"
+	}
 }

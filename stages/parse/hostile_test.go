@@ -10,6 +10,8 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 )
@@ -37,8 +39,8 @@ func check(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	}
 	for i := range r.Links {
 		l := &r.Links[i]
-		if int(l.Ordinal) != i || len(l.Anchor) > maxAnchor || len(l.Rel) > maxRel || !utf8.ValidString(l.Anchor) || !utf8.ValidString(l.Rel) ||
-			!strings.HasPrefix(l.Target, "http") || len(l.Hreflang) > maxLanguageTag || len(r.Links) > max(p.cfg.MaxLinks, 2*sitemap.MaxEntries) {
+		if int(l.Ordinal) != i || len(l.Anchor) > fold.MaxAnchor || len(l.Rel) > fold.MaxRel || !utf8.ValidString(l.Anchor) || !utf8.ValidString(l.Rel) ||
+			!strings.HasPrefix(l.Target, "http") || len(l.Hreflang) > text.MaxLanguageTag || len(r.Links) > max(p.cfg.MaxLinks, 2*sitemap.MaxEntries) {
 			t.Errorf("link %d: %+v", i, *l)
 		}
 	}

@@ -1,15 +1,11 @@
 package parse
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
 // ldPage is a page of JSON-LD scripts.
@@ -153,7 +149,7 @@ func TestHostileJSONLDStaysWithinBounds(t *testing.T) {
 			r := parsePage(t, ldPage(tt.script), nil)
 			n := 0
 			if r.Page.JSONLD != "" {
-				n = len(checkJSONLD(t, r.Page.JSONLD))
+				n = len(parsetest.JSONLD(t, r.Page.JSONLD))
 			}
 			if n != tt.objects {
 				t.Errorf("%d objects, want %d: %.200s", n, tt.objects, r.Page.JSONLD)
@@ -166,143 +162,8 @@ func TestHostileJSONLDStaysWithinBounds(t *testing.T) {
 			fmt.Fprintf(&b, `{"@type":"Article","headline":"%d %s","name":%q}`, i, many("h", 490), many("n", 500))
 		}
 		r := parsePage(t, ldPage(b.String()), nil)
-		if n := len(checkJSONLD(t, r.Page.JSONLD)); n != 15 {
+		if n := len(parsetest.JSONLD(t, r.Page.JSONLD)); n != 15 {
 			t.Errorf("%d objects in %d bytes", n, len(r.Page.JSONLD))
 		}
 	})
-}
-
-// ldSays are the objects of valid JSON that json_ld is about, read with encoding/json:
-// headline and name of each that has one.
-func ldSays(v any, nested bool, says map[string]bool) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			ldSays(e, nested, says)
-		}
-	case map[string]any:
-		text := func(key string) string {
-			s, _ := v[key].(string)
-			return foldString(html.UnescapeString(s), maxShort)
-		}
-		if h, n := text("headline"), text("name"); (h != "" || n != "") && v["@type"] != "Question" {
-			says[h+"|"+n] = true
-		}
-		ldSays(v["@graph"], false, says)
-		for _, k := range []string{"mainEntity", "mainEntityOfPage", "breadcrumb"} {
-			ldSays(v[k], true, says)
-		}
-	}
-}
-
-func TestJSONLDOfRealPagesIsWhatEncodingJSONReads(t *testing.T) {
-	scripts, objects := 0, 0
-	for _, page := range realPages(t) {
-		doc, _ := decode(page.body, "text/html")
-		root, err := html.Parse(bytes.NewReader(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range root.Descendants() {
-			if n.DataAtom != atom.Script || n.FirstChild == nil || attrOfNode(n, "type") != "application/ld+json" {
-				continue
-			}
-			var v any
-			if json.Unmarshal([]byte(n.FirstChild.Data), &v) != nil {
-				continue
-			}
-			want, got := map[string]bool{}, map[string]bool{}
-			ldSays(v, false, want)
-			var l jsonLD
-			l.read([]byte(n.FirstChild.Data))
-			if column := l.appendJSON(func(ref string) string { return "https://example.com/" }); column != "" {
-				for _, o := range checkJSONLD(t, column) {
-					if o.Headline != "" || o.Name != "" {
-						got[o.Headline+"|"+o.Name] = true
-					}
-				}
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: encoding/json (-), json_ld (+):\n%s", page.id, diff)
-			}
-			scripts++
-			objects += len(got)
-		}
-	}
-	if scripts < 90 || objects < 100 {
-		t.Errorf("compared %d scripts with %d objects only", scripts, objects)
-	}
-}
-
-func attrOfNode(n *html.Node, key string) string {
-	for _, a := range n.Attr {
-		if a.Key == key {
-			return a.Val
-		}
-	}
-	return ""
-}
-
-// FuzzJSONLD holds the promises of json_ld, and that of valid JSON the scanner finds
-// the end where encoding/json finds it.
-func FuzzJSONLD(f *testing.F) {
-	for _, s := range []string{`{"@type":"Article","headline":"H","author":[{"name":"A"}]}`, `[{"@graph":[{"@type":"BreadcrumbList","itemListElement":[{"position":1,"item":{"@id":"/","name":"n"}}]}]}]`,
-		`<!-- //<![CDATA[` + "\n" + `{"a":"b" "c",} //]]>`, `{'type':'x',name:"\ud83d\u00e9\q"}`, `{"x":[1e-5,true,"\\",{}],"datePublished":"2024-01-02"}`, `{"a":"b"c","d":[}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, script []byte) {
-		if json.Valid(script) {
-			z := &jsonScanner{src: script}
-			if z.skip(); len(bytes.TrimRight(script[z.pos:], " \t\r\n")) > 0 {
-				t.Errorf("skip stops at %d of %q", z.pos, script)
-			}
-		}
-		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // as decode leaves documents
-		var l jsonLD
-		l.read(script)
-		if len(l.nodes) > maxLDNodes || l.kept > maxLDKept {
-			t.Errorf("%d nodes of %d bytes", len(l.nodes), l.kept)
-		}
-		column := l.appendJSON(func(string) string { return "https://example.com/" })
-		if len(column) > maxLDRow+1 {
-			t.Errorf("json_ld of %d bytes", len(column))
-		}
-		if column != "" {
-			checkJSONLD(t, column)
-		}
-		l.reset()
-		l.read(script)
-		if again := l.appendJSON(func(string) string { return "https://example.com/" }); again != column {
-			t.Errorf("read twice:\n%s\n%s", column, again)
-		}
-	})
-}
-
-// BenchmarkJSONLD is what JSON-LD costs of a page: its scripts alone, from bytes to the column.
-func BenchmarkJSONLD(b *testing.B) {
-	docs, n := benchPages(b)
-	var pages [][][]byte
-	for i := range docs {
-		var scripts [][]byte
-		z := html.NewTokenizer(bytes.NewReader(docs[i].Body))
-		for z.Next() != html.ErrorToken {
-			if t := z.Token(); t.DataAtom == atom.Script && t.Type == html.StartTagToken && strings.Contains(t.String(), "ld+json") {
-				z.Next()
-				scripts = append(scripts, bytes.Clone(z.Raw()))
-			}
-		}
-		pages = append(pages, scripts)
-	}
-	b.SetBytes(n)
-	b.ReportAllocs()
-	var l jsonLD
-	for b.Loop() {
-		for _, scripts := range pages {
-			l.reset()
-			for _, s := range scripts {
-				l.read(s)
-			}
-			l.appendJSON(func(ref string) string { return ref })
-		}
-	}
 }

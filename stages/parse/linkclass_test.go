@@ -91,20 +91,6 @@ func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
 	}
 }
 
-func TestReferencesOfOtherSchemes(t *testing.T) {
-	for ref, want := range map[string]bool{
-		"javascript:void(0)": true, "JavaScript:x": true, "java\tscript:x": true, "\x01javascript:x": true, "mailto:a@b": true, "tel:+1": true,
-		"data:,x": true, "about:blank": true, "blob:https://example.com/x": true, "ftp://example.com/": true, "httpsx://a": true, "http+x:a": true,
-		"localhost:80": true, "x:": true,
-		"": false, "http:a": false, "HTTPS://example.com": false, "ht\ntp://a": false, "/a:b": false, "a/b:c": false, "?a:b": false, "#a:b": false,
-		"//h:80/": false, "1a:b": false, ":x": false, "é:x": false, "javascript": false,
-	} {
-		if got := hasOtherScheme([]byte(ref)); got != want {
-			t.Errorf("%q: %v", ref, got)
-		}
-	}
-}
-
 func TestACanonicalURLIsDeclaredInTheHead(t *testing.T) {
 	const link = `<link rel=canonical href=/c>`
 	for page, want := range map[string]bool{

@@ -1,7 +1,6 @@
 package parse
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,14 +9,16 @@ import (
 	"unicode/utf8"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
 // bounds are how long the columns may be that documents write, bytes.
 var bounds = map[string]int{
-	"title": maxTitle, "description": maxDescription, "keywords": maxDescription, "author": maxShort, "generator": maxShort,
-	"og_title": maxTitle, "og_description": maxDescription, "og_type": 64, "og_site_name": maxShort, "og_locale": 64,
-	"twitter_card": 64, "twitter_title": maxTitle, "twitter_description": maxDescription, "twitter_site": 16, "twitter_creator": 16,
-	"json_ld": maxLDRow,
+	"title": fold.MaxTitle, "description": fold.MaxDescription, "keywords": fold.MaxDescription, "author": fold.MaxShort, "generator": fold.MaxShort,
+	"og_title": fold.MaxTitle, "og_description": fold.MaxDescription, "og_type": 64, "og_site_name": fold.MaxShort, "og_locale": 64,
+	"twitter_card": 64, "twitter_title": fold.MaxTitle, "twitter_description": fold.MaxDescription, "twitter_site": 16, "twitter_creator": 16,
+	"json_ld": 16 << 10,
 }
 
 // urls are the columns that hold canonical URLs.
@@ -49,47 +50,8 @@ func checkMeta(t *testing.T, r *Result) {
 			p.PublishedAt, p.PublishedSource, p.ModifiedAt, p.ModifiedSource, p.Language, p.LanguageSource)
 	}
 	if r.Page.JSONLD != "" {
-		checkJSONLD(t, r.Page.JSONLD)
+		parsetest.JSONLD(t, r.Page.JSONLD)
 	}
-}
-
-// ldObject is an object of json_ld as its description promises it.
-type ldObject struct {
-	Type       []string `json:"type"`
-	Headline   string   `json:"headline"`
-	Name       string   `json:"name"`
-	Published  string   `json:"datePublished"`
-	Modified   string   `json:"dateModified"`
-	Author     []string `json:"author"`
-	Breadcrumb []struct {
-		Name string `json:"name"`
-		URL  string `json:"url"`
-	} `json:"breadcrumb"`
-}
-
-// checkJSONLD reads json_ld with another reader and holds its bounds.
-func checkJSONLD(t *testing.T, column string) []ldObject {
-	t.Helper()
-	var objects []ldObject
-	d := json.NewDecoder(strings.NewReader(column))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&objects); err != nil || d.More() {
-		t.Fatalf("json_ld is not what it says: %v: %.300q", err, column)
-	}
-	if len(objects) == 0 || len(objects) > maxLDObjects {
-		t.Errorf("json_ld with %d objects", len(objects))
-	}
-	for _, o := range objects {
-		if len(o.Type) > maxLDItems || len(o.Author) > maxLDItems || len(o.Breadcrumb) > maxLDItems || len(o.Headline) > maxShort || len(o.Name) > maxShort {
-			t.Errorf("json_ld beyond its bounds: %+v", o)
-		}
-		for _, c := range o.Breadcrumb {
-			if c.URL != "" && !strings.HasPrefix(c.URL, "http") {
-				t.Errorf("json_ld has a breadcrumb of %q", c.URL)
-			}
-		}
-	}
-	return objects
 }
 
 // pageColumns are the named columns of a page's row as a map; "" for those that are null.
@@ -265,29 +227,6 @@ func TestDatesByTheOrderOfTheirSources(t *testing.T) {
 	}
 }
 
-func TestDateOfAPath(t *testing.T) {
-	for path, want := range map[string]string{
-		"/2024/07/01/title": "2024-07-01", "/news/2024/07/01/title/": "2024-07-01", "/2024-07-01-title.html": "2024-07-01", "/blog/2024-07-01-title/x": "2024-07-01",
-		"/2024/07/01/": "", "/2024/07/01": "", "/2024/07/title": "", "/2024-07-01": "", "/2024/7/1/title": "", "/12024/07/01/title": "", "/": "", "": "",
-	} {
-		if got := dateOfPath(path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
-	}
-}
-
-func TestLanguageTags(t *testing.T) {
-	for in, want := range map[string]string{
-		"de": "de", "EN-us": "en-US", "pt_BR": "pt-BR", "zh-hant-tw": "zh-Hant-TW", "X-Default": "x-default", "es-419": "es-419", " fr ": "fr", "sl-rozaj-biske": "sl-rozaj-biske",
-		"de-de-1996": "de-DE-1996", "en-a-bbb-x-ab-cdef": "en-a-bbb-x-ab-cdef", "de-19": "de-19",
-		"": "", "-": "", "de-": "", "-de": "", "d": "", "de--at": "", "de at": "", "français": "", "19-de": "", "abcdefghi": "", strings.Repeat("ab-", 12) + "c": "",
-	} {
-		if got := languageTag([]byte(in)); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestAccountsByTheirPages(t *testing.T) {
 	for content, want := range map[string]string{
 		"https://x.com/golang": "@golang", "https://twitter.com/golang/": "@golang", "//mobile.twitter.com/#!/golang": "@golang", "http://WWW.X.com/golang?s=20": "@golang",
@@ -309,7 +248,7 @@ func TestALongRelIsCutBetweenWords(t *testing.T) {
 		{many + "nofollow", strings.TrimSpace(many), true},
 		{many + "no nofollower", strings.TrimSpace(many) + " no", false},
 		{many + "nofollower", strings.TrimSpace(many), false},
-		{strings.Repeat("x", maxRel+1) + " UGC", strings.Repeat("x", maxRel), true},
+		{strings.Repeat("x", fold.MaxRel+1) + " UGC", strings.Repeat("x", fold.MaxRel), true},
 		{strings.Repeat("é ", 1000) + "sponsored", strings.TrimSpace(strings.Repeat("é ", 43)), true},
 	} {
 		l := parsePage(t, `<a href=/x rel="`+tt.rel+`">x</a>`, nil).Links[0]

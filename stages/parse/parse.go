@@ -10,6 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/html"
+	"crawlbatch.io/crawlbatch/stages/parse/sniff"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -89,13 +91,9 @@ const (
 // Result is what a document says. It shares no memory with the document's body.
 type Result struct {
 	document.Parsed
-	Kind     Kind
-	Refresh  string // canonical target of a Refresh field or meta refresh, "" if there is none
-	Nofollow bool   // the page asks that none of its links be followed
-
-	BadLinks  int  // links without a canonical target: another scheme, no URL
-	OverLinks int  // links beyond Config.MaxLinks
-	Cut       bool // the body, the text or a sitemap was longer than is kept
+	html.Notes
+	Kind Kind
+	Cut  bool // the body, the text or a sitemap was longer than is kept
 }
 
 // Parser parses documents. It is safe for concurrent use.
@@ -122,11 +120,13 @@ func New(cfg Config) (*Parser, error) {
 }
 
 // Sniff is the package's Sniff, for those who hold a Parser as an interface.
-func (p *Parser) Sniff(contentType string, prefix []byte) string { return Sniff(contentType, prefix) }
+func (p *Parser) Sniff(contentType string, prefix []byte) string {
+	return sniff.Type(contentType, prefix)
+}
 
 // state is the memory of one parse, reused.
 type state struct {
-	html   htmlPass
+	html   html.Reader
 	hasher simhash.Hasher
 	terms  text.Terms
 	normal text.Normal
@@ -149,7 +149,7 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	r.Text.SURT, r.Text.URL = key.SURT, key.URL
 
 	body := d.Body
-	detected := Sniff(d.ContentType, body[:min(len(body), p.cfg.MaxBody)])
+	detected := sniff.Type(d.ContentType, body[:min(len(body), p.cfg.MaxBody)])
 	most := p.cfg.MaxBody
 	if p.IsSitemap(detected, body[:min(len(body), document.SniffLen)]) {
 		most = max(most, p.cfg.MaxSitemap)
@@ -160,47 +160,12 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	r.Page.MimeDetected = detected
 
 	s := p.pool.Get().(*state)
-	s.html.meta.agent = p.cfg.Agent
-	s.html.reset(p.cfg.MaxText, p.cfg.MaxLinks)
-	s.header(d, p.cfg.Agent)
+	s.html.Reset(html.Config{Agent: p.cfg.Agent, MaxText: p.cfg.MaxText, MaxLinks: p.cfg.MaxLinks})
+	s.html.Header(d.Header)
 	p.registry.of(detected).handle(&job{p: p, s: s, d: d, body: body, r: r})
 	r.Page.DocumentKind = string(r.Kind)
-	r.Page.Indexable = s.html.meta.robots.Indexable(d.Fetched)
-	if len(s.normal.Bytes) <= maxKept && s.html.small() {
+	if len(s.normal.Bytes) <= maxKept && s.html.Small(maxKept) {
 		p.pool.Put(s)
 	}
 	return r
-}
-
-// header takes what a response's header says of the document.
-func (s *state) header(d *document.Document, agent string) {
-	if d.Header == nil {
-		return
-	}
-	for _, v := range d.Header("X-Robots-Tag") {
-		s.html.meta.robots.Field(v, agent)
-	}
-	for _, v := range d.Header("Content-Signal") {
-		s.html.meta.signals.Add(v)
-	}
-	for _, v := range d.Header("TDM-Reservation") {
-		s.html.meta.tdm.Reservation(v)
-	}
-	for _, v := range d.Header("TDM-Policy") {
-		s.html.meta.tdm.PolicyAt(v)
-	}
-	for _, v := range d.Header("Link") {
-		s.html.links.addHeader(v)
-	}
-	for _, v := range d.Header("Refresh") {
-		if target, ok := parseRefresh(v); ok {
-			s.html.links.addRefresh(target, true)
-			break
-		}
-	}
-	for _, v := range d.Header("Content-Language") {
-		if s.html.meta.headerLang == "" {
-			s.html.meta.headerLang = cut(v, 64)
-		}
-	}
 }

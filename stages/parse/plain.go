@@ -3,6 +3,8 @@ package parse
 import (
 	"bytes"
 
+	"crawlbatch.io/crawlbatch/stages/parse/charset"
+	"crawlbatch.io/crawlbatch/stages/parse/sniff"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
@@ -17,41 +19,23 @@ func (plainHandler) types() []string { return []string{"text/*"} }
 func (plainHandler) wants([]byte) bool { return true }
 
 func (plainHandler) handle(j *job) {
-	if urlList(j.body) {
+	if sniff.IsURLList(j.body) {
 		readEntries(j)
 		return
 	}
 	r := j.r
 	r.Kind = Plain
-	doc, charset := decode(j.body, j.d.ContentType)
+	doc, charset := charset.Decode(j.body, j.d.ContentType)
 	r.Page.Charset = charset
 	if bytes.IndexByte(doc, 0) >= 0 {
 		doc = bytes.ReplaceAll(doc, []byte{0}, nil)
 	}
-	out := &j.s.html.out
+	out := j.s.html.Outline()
 	out.Lines(doc)
 	out.Break(text.TagNone)
 	r.Text.Full = out.Full(out.All())
 	r.Text.Main = r.Text.Full
 	r.Cut = r.Cut || out.Cut()
 	j.s.finishText(j.p, r)
-	j.s.finishMeta(j.p, r, "")
-}
-
-// urlList reports whether a text begins with lines that are URLs, and only those but
-// for comments, as robots.txt has them.
-func urlList(body []byte) bool {
-	head := bytes.TrimPrefix(body[:min(len(body), 2048)], utf8BOM)
-	n := 0
-	for line := range bytes.Lines(head) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		if !bytes.HasPrefix(line, []byte("http://")) && !bytes.HasPrefix(line, []byte("https://")) || bytes.IndexByte(line, ' ') >= 0 {
-			return false
-		}
-		n++
-	}
-	return n > 0
+	j.finish()
 }

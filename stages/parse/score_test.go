@@ -1,85 +1,14 @@
 package parse
 
 import (
-	"compress/gzip"
-	"encoding/json"
-	"io"
-	"os"
-	"path/filepath"
 	"regexp"
-	"sort"
 	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 	"crawlbatch.io/crawlbatch/stages/parse/trafilatura"
 )
-
-// pagesDir holds real pages with their main text; see its README.
-const pagesDir = "../../../shared/data/pages"
-
-type realPage struct {
-	id, url, main string
-	body          []byte
-}
-
-// samplePages are the real pages as documents, or the golden pages where those are absent.
-func samplePages(tb testing.TB) (docs []document.Document) {
-	tb.Helper()
-	for _, p := range loadPages(tb) {
-		docs = append(docs, document.Document{URL: p.url, ContentType: "text/html", Body: p.body})
-	}
-	if docs == nil {
-		for _, g := range goldenPages(tb) {
-			docs = append(docs, g.doc)
-		}
-	}
-	return docs
-}
-
-// realPages loads the real pages, or skips the test where there are none.
-func realPages(tb testing.TB) []realPage {
-	tb.Helper()
-	pages := loadPages(tb)
-	if pages == nil {
-		tb.Skip("needs ../shared/data/pages beside the repository")
-	}
-	return pages
-}
-
-func loadPages(tb testing.TB) []realPage {
-	tb.Helper()
-	raw, err := os.ReadFile(filepath.Join(pagesDir, "ground-truth.json"))
-	if err != nil {
-		return nil
-	}
-	var truth map[string]struct {
-		Main string `json:"main_text"`
-		URL  string `json:"url"`
-	}
-	if err := json.Unmarshal(raw, &truth); err != nil {
-		tb.Fatal(err)
-	}
-	var pages []realPage
-	for id, p := range truth {
-		f, err := os.Open(filepath.Join(pagesDir, id+".html.gz"))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		gz, err := gzip.NewReader(f)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		body, err := io.ReadAll(gz)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		f.Close()
-		pages = append(pages, realPage{id, p.URL, p.Main, body})
-	}
-	sort.Slice(pages, func(i, j int) bool { return pages[i].id < pages[j].id })
-	return pages
-}
 
 var wordRE = regexp.MustCompile(`[\pL\pN_]+`)
 
@@ -160,11 +89,11 @@ func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
 
 // mainScore is precision and recall of the main content of the real pages, and how
 // many there are.
-func mainScore(tb testing.TB, parser *Parser, pages []realPage) (precision, recall, f1 float64, n int) {
+func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision, recall, f1 float64, n int) {
 	var p, r, np, nr float64
 	for _, page := range pages {
-		got := parser.Parse(&document.Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
-		pp, rr, hasP, hasR := score(page.main, got.Text.Main)
+		got := parser.Parse(&document.Document{URL: page.URL, ContentType: "text/html; charset=utf-8", Body: page.Body})
+		pp, rr, hasP, hasR := score(page.Main, got.Text.Main)
 		if hasP {
 			p, np = p+pp, np+1
 		}
@@ -172,7 +101,7 @@ func mainScore(tb testing.TB, parser *Parser, pages []realPage) (precision, reca
 			r, nr = r+rr, nr+1
 		}
 		if testing.Verbose() && pp*rr < 0.85 {
-			tb.Logf("precision %.3f recall %.3f %s %s", pp, rr, page.id, page.url)
+			tb.Logf("precision %.3f recall %.3f %s %s", pp, rr, page.Name, page.URL)
 		}
 	}
 	p, r = p/np, r/nr
@@ -182,7 +111,8 @@ func mainScore(tb testing.TB, parser *Parser, pages []realPage) (precision, reca
 // scoreOf wants a parser to reach an F1 on the real pages.
 func scoreOf(t *testing.T, parser *Parser, least float64) {
 	t.Helper()
-	p, r, f1, n := mainScore(t, parser, realPages(t))
+	parsetest.Shared(t, "pages")
+	p, r, f1, n := mainScore(t, parser, parsetest.Real(t))
 	t.Logf("main content: F1 %.4f, precision %.4f, recall %.4f on %d pages", f1, p, r, n)
 	if f1 < least {
 		t.Errorf("F1 %.4f, want at least %.2f", f1, least)

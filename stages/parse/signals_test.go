@@ -1,13 +1,13 @@
 package parse
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
 // titled is a page with a title, a headline and paragraphs.
@@ -80,42 +80,19 @@ func TestPageHints(t *testing.T) {
 	}
 }
 
-func TestPhrasesAreInTheNormalForm(t *testing.T) {
-	lists := [][]string{notFoundSentences, domainOffers, notFoundPrefixes}
-	for _, set := range []map[string]bool{notFound, domainOfferTitles, defaultPages, walls, constructions} {
-		lists = append(lists, slices.Collect(maps.Keys(set)))
-	}
-	for _, list := range lists {
-		for _, p := range list {
-			if got := normalOf(p); got != p {
-				t.Errorf("%q is %q in the normal form", p, got)
-			}
-		}
-	}
-	for p := range notFound {
-		if !isNotFound(p) || !isNotFound("404 - "+p) || !isNotFound(p+" | example") {
-			t.Errorf("%q is not found in titles", p)
-		}
-	}
-	for p := range walls {
-		if !isWall(p) {
-			t.Errorf("%q", p)
-		}
-	}
-}
-
 func TestRealPagesHaveNoHints(t *testing.T) {
 	parser := newParser(t)
-	for _, page := range realPages(t) {
-		r := parser.Parse(&document.Document{URL: page.url, ContentType: "text/html; charset=utf-8", Body: page.body})
+	parsetest.Shared(t, "pages")
+	for _, page := range parsetest.Real(t) {
+		r := parser.Parse(&document.Document{URL: page.URL, ContentType: "text/html; charset=utf-8", Body: page.Body})
 		if r.Page.PageHint != "" {
-			t.Errorf("%s %s: %s", page.id, page.url, r.Page.PageHint)
+			t.Errorf("%s %s: %s", page.Name, page.URL, r.Page.PageHint)
 		}
 		if r.Page.LinkDensity == nil || r.Page.TextRatio == nil || *r.Page.LinkDensity > 0.98 || *r.Page.TextRatio <= 0 || *r.Page.TextRatio > 0.9 {
-			t.Errorf("%s: link density %v, text ratio %v", page.id, *r.Page.LinkDensity, *r.Page.TextRatio)
+			t.Errorf("%s: link density %v, text ratio %v", page.Name, *r.Page.LinkDensity, *r.Page.TextRatio)
 		}
 		if r.Page.Language == "eng" && r.Page.WordCount > 400 && (r.Page.StopWordRatio == nil || *r.Page.StopWordRatio < .1 || *r.Page.StopWordRatio > .65) {
-			t.Errorf("%s: stop word ratio %v of %d English words", page.id, *r.Page.StopWordRatio, r.Page.WordCount)
+			t.Errorf("%s: stop word ratio %v of %d English words", page.Name, *r.Page.StopWordRatio, r.Page.WordCount)
 		}
 	}
 }
@@ -139,8 +116,9 @@ func TestADeclaredLanguageThatTheTextIsNotIn(t *testing.T) {
 
 func TestPagesOfTheCorpusHaveNoHints(t *testing.T) {
 	parser := newParser(t)
-	for _, c := range corpus(t) {
-		r := parser.Parse(corpusDocument(&c, c.text(t), "text/html; charset=utf-8"))
+	for _, c := range parsetest.Corpus(t) {
+		c.Body = c.Text(t)
+		r := parser.Parse(c.Document("text/html; charset=utf-8"))
 		if r.Page.PageHint != "" {
 			t.Errorf("%s: %s", r.Page.Title, r.Page.PageHint)
 		}

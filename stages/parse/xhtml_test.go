@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/document"
-	"golang.org/x/net/html/atom"
 )
 
 func TestSelfClosedTagsOfXHTML(t *testing.T) {
@@ -20,7 +19,7 @@ func TestSelfClosedTagsOfXHTML(t *testing.T) {
 		{"line breaks and rules", `a<br/>b<hr/>c`, "", "a\nb\nc", "a\nb\nc"},
 		{"paragraphs and anchors", `<p/><p><a href="/x"/>a<span hidden="hidden"/> b</p>`, "", "a b", "a"},
 		{"a value that ends so", `<p hidden=x/>a</p>b`, "", "b", "b"},
-		{"deeper than elements are kept", strings.Repeat("<div>", maxOpen+5) + `<p hidden="x"/>a`, "", "a", "a"},
+		{"deeper than elements are kept", strings.Repeat("<div>", 512+5) + `<p hidden="x"/>a`, "", "a", "a"},
 		{"a picture, to HTML too", `<svg/>a<math display="block"/>b<svg><title/><style/><g/><a href="/x"/></svg>c`, "", "abc", "abc"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -31,15 +30,5 @@ func TestSelfClosedTagsOfXHTML(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestTagsThatEndWithASlash(t *testing.T) {
-	for in, want := range map[string]bool{"<p/>": true, "<p />": true, "<a b='c'/>": true, "<a b=c />": true, "<a b/>": true, "<p>": false,
-		"<a b=c/>": false, "<a b='c/'>": false, "<a / b>": false, "<a b=/>": false, "<a b='/'>": false, "</p/>": true} {
-		z := lexer{src: []byte(in)}
-		if z.next(); z.empty != want {
-			t.Errorf("%s (%s): %v", in, atom.P, z.empty)
-		}
 	}
 }

@@ -1,0 +1,213 @@
+// Package charset finds the character encoding of a document, declared or not, and
+// decodes it to UTF-8.
+package charset
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// maxDecoded is how many bytes of UTF-8 are made of a body in another encoding; the
+// rest is dropped. It is far beyond the text that is kept of a page.
+const maxDecoded = 64 << 20
+
+// Decode returns body as UTF-8, and the name of its character set as cc-index writes
+// it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body, and
+// returns body itself where it is valid UTF-8.
+func Decode(body []byte, contentType string) ([]byte, string) {
+	u := undecoded{body: body}
+	e, name := u.encoding(contentType)
+	if name == "utf-8" {
+		body = bytes.TrimPrefix(body, fold.BOM)
+		if u.utf8() {
+			return body, "UTF-8"
+		}
+		e = unicode.UTF8 // its decoder puts U+FFFD for what is malformed
+	}
+	return bytes.TrimPrefix(transcode(e, body), fold.BOM), Name(name)
+}
+
+// transcode is what a decoder makes of body, at most maxDecoded bytes of it.
+func transcode(e encoding.Encoding, body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
+	decoder := e.NewDecoder().Transformer
+	out := make([]byte, 0, min(len(body)+len(body)/8+64, maxDecoded))
+	for done := 0; ; {
+		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
+		out, done = out[:len(out)+n], done+read
+		if err != transform.ErrShortDst || cap(out) == maxDecoded {
+			break // all is read, or enough: no decoder of the standard's fails
+		}
+		// The rest grows about as much as what was read.
+		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
+		out = slices.Grow(out, min(more, maxDecoded-len(out)))
+		out = out[:len(out):min(cap(out), maxDecoded)]
+	}
+	if !utf8.Valid(out) { // a character that is cut at the end
+		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
+	}
+	return out
+}
+
+// Name writes a name of the Encoding Standard as IANA registers it.
+func Name(name string) string {
+	switch {
+	case name == "shift_jis":
+		return "Shift_JIS"
+	case name == "big5":
+		return "Big5"
+	case name == "ibm866":
+		return "IBM866"
+	case strings.HasPrefix(name, "windows-"), strings.HasPrefix(name, "x-"), name == "macintosh", name == "replacement":
+		return name
+	}
+	return strings.ToUpper(name)
+}
+
+// undecoded are bytes of which the encoding is looked for.
+type undecoded struct {
+	body           []byte
+	checked, valid bool // whether the body is UTF-8
+}
+
+// utf8 reports whether the body is well-formed UTF-8; it looks once.
+func (u *undecoded) utf8() bool {
+	if !u.checked {
+		u.checked, u.valid = true, utf8.Valid(u.body)
+	}
+	return u.valid
+}
+
+// encoding is the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
+// Content-Type, meta element or XML declaration, then what the bytes look like.
+//
+// Beyond the standard, a declaration that the bytes contradict counts for nothing: one
+// of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), one
+// of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers mean)
+// over bytes that are all well-formed UTF-8, one of another encoding of one or two bytes
+// a character over such bytes where they are too many for an accident, and one of UTF-16
+// in the header over bytes without the zeros of its ASCII characters, or with those of
+// the other byte order.
+func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
+	switch body := u.body; {
+	case bytes.HasPrefix(body, fold.BOM):
+		return unicode.UTF8, "utf-8"
+	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
+		return charset.Lookup("utf-16be")
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
+		return charset.Lookup("utf-16le")
+	}
+	e, name := charset.Lookup(mediatype.Charset(contentType))
+	if e != nil && !u.contradicts(name) {
+		return e, name
+	}
+	if label := prescan(u.body); label != "" {
+		// A meta element that can be read is not in UTF-16, nor in what only scripts ask for.
+		e, name = charset.Lookup(label)
+		if strings.HasPrefix(name, "utf-16") {
+			e, name = unicode.UTF8, "utf-8"
+		} else if name == "x-user-defined" {
+			e, name = charset.Lookup("windows-1252")
+		}
+		if e != nil && !u.contradicts(name) {
+			return e, name
+		}
+	}
+	return charset.Lookup(u.guess())
+}
+
+// contradicts reports whether the bytes cannot be in a declared encoding.
+func (u *undecoded) contradicts(name string) bool {
+	switch name {
+	case "utf-8":
+		if u.utf8() {
+			return false
+		}
+		well, ill := countUTF8(u.fromFirst())
+		return ill >= 8 && ill > well
+	case "windows-1252":
+		return u.utf8() && !ascii(u.body)
+	case "utf-16le", "utf-16be":
+		head := u.body[:min(len(u.body), guessed)]
+		if seen := guessUTF16(head); seen != "" {
+			return seen != name
+		}
+		return bytes.Count(head, []byte{0})*zeroShare < len(head)
+	case "x-user-defined", "replacement": // nobody means those by mistake
+		return false
+	}
+	if !u.utf8() {
+		return false
+	}
+	well, _ := countUTF8(u.fromFirst())
+	return well >= proof
+}
+
+// proof is how many characters of several bytes, and nothing malformed, are no accident
+// in an encoding of one or two bytes a character.
+const proof = 16
+
+// zeroShare: one byte in so many, at least, is zero in UTF-16; spaces, digits and markup have one each.
+const zeroShare = 64
+
+// fromFirst is the body from before the first byte on that is not ASCII, as much of it
+// as is looked at.
+func (u *undecoded) fromFirst() []byte {
+	i := 0
+	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {
+		i += 256
+	}
+	for i < len(u.body) && u.body[i] < utf8.RuneSelf {
+		i++
+	}
+	i = max(0, i-1)
+	return u.body[i:min(len(u.body), i+guessed)]
+}
+
+// ascii reports whether p is ASCII.
+func ascii(p []byte) bool {
+	for len(p) >= 8 {
+		if (p[0]|p[1]|p[2]|p[3]|p[4]|p[5]|p[6]|p[7])&0x80 != 0 {
+			return false
+		}
+		p = p[8:]
+	}
+	for _, c := range p {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// countUTF8 counts the characters of several bytes, and the bytes that belong to none.
+func countUTF8(p []byte) (well, ill int) {
+	for i := 0; i < len(p); {
+		if p[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(p[i:])
+		switch {
+		case n > 1:
+			well++
+		case r == utf8.RuneError && !utf8.FullRune(p[i:]):
+			return well, ill // cut by the end
+		default:
+			ill++
+		}
+		i += n
+	}
+	return well, ill
+}

@@ -1,0 +1,340 @@
+package charset
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+	"golang.org/x/net/html/charset"
+)
+
+// guessed is how much of a document is looked at to guess its encoding, bytes.
+const guessed = 64 << 10
+
+// guess names the encoding that the bytes of a document without a declaration look
+// like: UTF-8 where they are that, UTF-16 by its zeros, ISO-2022-JP by its escapes, the
+// encodings of East Asia by the frequent characters that its pairs of bytes are, and
+// those of one byte by how well its letters fit a language. It is windows-1252 where
+// nothing fits better.
+func (u *undecoded) guess() string {
+	head := u.body[:min(len(u.body), guessed)]
+	if name := guessUTF16(head); name != "" {
+		return name
+	}
+	if isISO2022JP(head) {
+		return "iso-2022-jp"
+	}
+	if u.utf8() {
+		return "utf-8"
+	}
+	sample := u.fromFirst()
+	if well, ill := countUTF8(sample); well > 8*ill {
+		return "utf-8" // with a few bytes of something else
+	}
+	if name := guessPairs(sample); name != "" {
+		return name
+	}
+	return guessLetters(sample)
+}
+
+// guessUTF16 tells UTF-16 without a mark by the zeros of its ASCII characters, of which
+// markup has many.
+func guessUTF16(p []byte) string {
+	var zeros [2]int
+	for i, c := range p {
+		if c == 0 {
+			zeros[i&1]++
+		}
+	}
+	units := len(p) / 2
+	switch {
+	case units < 8:
+	case zeros[1] > units/4 && zeros[0] <= zeros[1]/16:
+		return "utf-16le"
+	case zeros[0] > units/4 && zeros[1] <= zeros[0]/16:
+		return "utf-16be"
+	}
+	return ""
+}
+
+// isISO2022JP reports whether bytes that are all ASCII shift to JIS X 0208 and back.
+func isISO2022JP(p []byte) bool {
+	if bytes.IndexByte(p, 0x1B) < 0 || !ascii(p) {
+		return false
+	}
+	for _, in := range [...]string{"\x1B$B", "\x1B$@"} {
+		if i := bytes.Index(p, []byte(in)); i >= 0 {
+			rest := p[i+len(in):]
+			end := bytes.IndexByte(rest, 0x1B)
+			return end > 0 && end%2 == 0 && len(rest) > end+2 && rest[end+1] == '(' && (rest[end+2] == 'B' || rest[end+2] == 'J')
+		}
+	}
+	return false
+}
+
+// paired is an encoding of East Asia whose characters are pairs of bytes.
+type paired struct {
+	name string
+	// pair tells whether two bytes are a character, and whether it is of those that
+	// make up nearly all of a text.
+	pair func(a, b byte) (valid, frequent bool)
+	// alone are single bytes with the high bit.
+	alone func(a byte) bool
+}
+
+func within(c, from, to byte) bool { return c >= from && c <= to }
+
+func noneAlone(byte) bool { return false }
+
+// pairedEncodings are tried in this order: a text in the Korean one is a frequent one
+// in the Chinese one as well, while the reverse takes luck.
+var pairedEncodings = []paired{
+	{"euc-jp", func(a, b byte) (bool, bool) { // kana, JIS level 1
+		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
+	}, noneAlone},
+	{"shift_jis", func(a, b byte) (bool, bool) {
+		return (within(a, 0x81, 0x9F) || within(a, 0xE0, 0xFC)) && within(b, 0x40, 0xFC) && b != 0x7F, within(a, 0x81, 0x83) || within(a, 0x88, 0x97)
+	}, func(a byte) bool { return within(a, 0xA1, 0xDF) }},
+	{"euc-kr", func(a, b byte) (bool, bool) { // the syllables of KS X 1001
+		return within(a, 0x81, 0xFE) && (b >= 0xA1 && b < 0xFF || within(b|0x20, 'a', 'z') || within(b, 0x81, 0xA0)),
+			within(a, 0xB0, 0xC8) && b >= 0xA1 || a == 0xA1 && b >= 0xA1
+	}, noneAlone},
+	{"gbk", func(a, b byte) (bool, bool) { // GB 2312 level 1
+		return within(a, 0x81, 0xFE) && within(b, 0x40, 0xFE) && b != 0x7F, (within(a, 0xB0, 0xD7) || a == 0xA1 || a == 0xA3) && b >= 0xA1
+	}, noneAlone},
+	{"big5", func(a, b byte) (bool, bool) { // Big5 level 1
+		return within(a, 0x81, 0xFE) && (within(b, 0x40, 0x7E) || within(b, 0xA1, 0xFE)), within(a, 0xA4, 0xC6) || a == 0xA1
+	}, noneAlone},
+}
+
+// guessPairs names an encoding of pairs of bytes, "" if none fits well. Bytes below
+// 0x40 are no part of one (but for GB 18030's rarest) and bring it back into step.
+func guessPairs(p []byte) string {
+	best, bestScore := "", 0
+	for i := range pairedEncodings {
+		e := &pairedEncodings[i]
+		var pairs, frequent, bad, single, kana int
+		for i := 0; i < len(p); i++ {
+			a := p[i]
+			if a < utf8.RuneSelf {
+				continue
+			}
+			if i+1 < len(p) {
+				if valid, common := e.pair(a, p[i+1]); valid {
+					pairs++
+					if common {
+						frequent++
+					}
+					if a == 0xA4 || a == 0x82 && p[i+1] >= 0x9F {
+						kana++
+					}
+					i++
+					continue
+				}
+			}
+			if e.alone(a) {
+				single++
+			} else if i+1 < len(p) || a == 0xFF {
+				bad++
+			}
+		}
+		if pairs < 2 || bad > pairs/64 || single > pairs/2 {
+			continue
+		}
+		if (e.name == "euc-jp" || e.name == "shift_jis") && kana < pairs/16 {
+			continue
+		}
+		// In per mille; beginnings of the table win what is about as good.
+		if score := 1000 * frequent / (pairs + single); score > bestScore+20 {
+			best, bestScore = e.name, score
+		}
+	}
+	if bestScore < 800 {
+		return ""
+	}
+	return best
+}
+
+// fit is an encoding of one byte a character, and the languages that are written in it.
+type fit struct {
+	encoding  string
+	prior     int // how unlikely it is before anything is read, in bits
+	languages string
+}
+
+// fits is in the order in which what is the same is taken.
+var fits = []fit{
+	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
+	{"windows-1251", 2, "rus ukr bul srp"},
+	{"windows-1250", 2, "ces slk pol hun hrv ron"},
+	{"windows-1253", 2, "ell"},
+	{"windows-1254", 2, "tur"},
+	{"windows-1255", 2, "heb"},
+	{"windows-1256", 2, "ara fas"},
+	{"windows-1257", 2, "lit lav est"},
+	{"windows-874", 2, "tha"},
+	{"iso-8859-15", 4, "fra fin est"},
+	{"iso-8859-2", 3, "ces slk pol hun hrv ron"},
+	{"iso-8859-7", 3, "ell"},
+	{"koi8-r", 3, "rus bul"},
+	{"koi8-u", 4, "ukr"},
+	{"iso-8859-5", 4, "rus ukr bul srp"},
+	{"iso-8859-8", 4, "heb"},
+	{"iso-8859-6", 4, "ara"},
+	{"iso-8859-13", 4, "lit lav"},
+	{"iso-8859-4", 6, "lit lav"},
+	{"ibm866", 6, "rus bul"},
+	{"x-mac-cyrillic", 6, "rus ukr bul"},
+	{"macintosh", 8, "fra deu spa por ita nld swe dan"},
+}
+
+// letterOrder has the letters beyond ASCII of a language, the most frequent first.
+var letterOrder = map[string]string{
+	"fra": "éèàêçôîûùâëïœ«»", "deu": "üäößé", "spa": "óíáéñúü¿¡", "por": "ãçáéíõóêúâôàü", "ita": "èàùòìé", "nld": "ëéïèöüê",
+	"swe": "äåöé", "dan": "øåæéö", "fin": "äöå", "cat": "óàèéíçòïúü·", "isl": "íáðéöþóúýæ", "est": "äõüöšž",
+	"rus": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё", "ukr": "оаинвіетрслкдупмяьзбгчйшхцюжїєщфґ", "bul": "аиотенрсвлкдпъмзугбячйцщшюжхфь",
+	"srp": "аоиенртсјувкдмплгзбчшцжћхфњљђџ", "ces": "íáéěýžřčšůúťďňó", "slk": "áíýčéúžšľťôďňóäŕĺ", "pol": "łęóążśćźń",
+	"hun": "éáöőüíóúű", "hrv": "čšžćđ", "ron": "ăîțşțâţș", "ell": "αοιετσνηρπκμλςυόάγωίδέήχθύφώβξζψϊϋΐΰ",
+	"tur": "ıüşğçöâî", "heb": "יוהלאמרתבשנעםדחקפגטזסכןצךףץ", "ara": "البيمرتنوةدعسفهكحقجأشصطخضإزثذىظغآئءؤ",
+	"fas": "ایردنهمتوشسبکزلفگخقجعپحآطصچغضذثظژئء", "lit": "ėšųžįąūčę", "lav": "āīšēūžļķņģč",
+	"tha": "านรกอเง่วมยลดสต้ทบปห์ีใคะพชัไิแจผถืุซณูขศธโฟญภษฐฏฒฉฎฆฬฝฑฤๆ็๋๊ึ",
+}
+
+// place is where in a word a character stands.
+type place uint8
+
+const (
+	begins      place = iota // a word
+	beginsLatin              // a word that goes on in ASCII
+	alone                    // no letter is beside it
+	inner                    // after another that is beyond ASCII
+	innerLatin               // after an ASCII letter
+	places
+)
+
+// What a character costs by what it is, in eighths of a bit.
+const (
+	costUpper    = 12  // a capital rather than a small letter, at a word's beginning
+	costInner    = 40  // a capital within a word
+	costMixed    = 80  // a letter of another script beside an ASCII letter
+	costStranger = 104 // a letter that the language does not have
+	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
+	costSymbol   = 96  // any other sign
+	costJoined   = 56  // a sign that follows a letter
+	costAlone    = 32  // a Latin letter that is a word of its own, as few are; a capital twice
+	costRare     = 64  // a sign of arithmetic, currency or law
+	costNothing  = 240 // a control, or no character at all
+)
+
+// byteCosts are the costs of the high bytes in an encoding for a language.
+type byteCosts struct {
+	encoding string
+	prior    int
+	cost     [places][128]uint8
+}
+
+// letterCosts is computed once: an entry an encoding and language.
+var letterCosts = sync.OnceValue(func() (all []byteCosts) {
+	for _, f := range fits {
+		e, _ := charset.Lookup(f.encoding)
+		for lang := range strings.FieldsSeq(f.languages) {
+			c := byteCosts{encoding: f.encoding, prior: 8 * f.prior}
+			order := []rune(letterOrder[lang])
+			for i := range 128 {
+				out, _ := e.NewDecoder().Bytes([]byte{byte(0x80 + i)})
+				r, _ := utf8.DecodeRune(out)
+				for at := range places {
+					c.cost[at][i] = uint8(min(costOf(r, at, order), 255))
+				}
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+})
+
+// costOf is what a character costs in a language of which the letters are given.
+func costOf(r rune, at place, order []rune) (cost int) {
+	switch {
+	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
+		return costNothing
+	case !unicode.IsLetter(r) && !unicode.IsMark(r):
+		switch cost = costSymbol; {
+		case strings.ContainsRune("\u00A0«»“”„‘’‚–—…•·°©®№€™،؟", r):
+			cost = costSign
+		case strings.ContainsRune("£§±½¼¾×÷²³µ¢¥ªº¿¡†", r):
+			cost = costRare
+		}
+		if at == alone {
+			cost -= costSign / 2
+		}
+		if at == inner || at == innerLatin {
+			cost += costJoined
+		}
+		return cost
+	}
+	cost = costStranger
+	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
+		// The frequency falls by about the same share from rank to rank, and the
+		// rarest letter is a hundred times as rare as the first.
+		cost = 16 + 56*rank/max(len(order), 8)
+	}
+	if unicode.IsUpper(r) {
+		if at == inner || at == innerLatin {
+			cost += costInner
+		} else {
+			cost += costUpper
+		}
+	}
+	if at == alone && unicode.Is(unicode.Latin, r) {
+		if cost += costAlone; unicode.IsUpper(r) {
+			cost += costAlone
+		}
+	}
+	if (at == beginsLatin || at == innerLatin) && !unicode.Is(unicode.Latin, r) {
+		cost += costMixed
+	}
+	return cost
+}
+
+// guessLetters names the encoding in which, for one of its languages, the characters
+// beyond ASCII are the least unlikely.
+func guessLetters(p []byte) string {
+	var count [places][128]int
+	for i, c := range p {
+		if c < utf8.RuneSelf {
+			continue
+		}
+		at := alone
+		switch {
+		case i > 0 && lexer.IsLetter(p[i-1]):
+			at = innerLatin
+		case i > 0 && p[i-1] >= utf8.RuneSelf && p[i-1] != 0xA0:
+			at = inner
+		case i+1 < len(p) && lexer.IsLetter(p[i+1]):
+			at = beginsLatin
+		case i+1 < len(p) && p[i+1] >= utf8.RuneSelf && p[i+1] != 0xA0:
+			at = begins
+		}
+		count[at][c-0x80]++
+	}
+	best, least := "windows-1252", -1
+	costs := letterCosts()
+	for i := range costs {
+		c := &costs[i]
+		sum := c.prior
+		for at := range places {
+			for b, n := range count[at] {
+				sum += n * int(c.cost[at][b])
+			}
+		}
+		if least < 0 || sum < least {
+			best, least = c.encoding, sum
+		}
+	}
+	return best
+}

@@ -1,0 +1,127 @@
+package html
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+)
+
+// Header takes what a response's header says of the document.
+func (h *Reader) Header(get func(name string) []string) {
+	if get == nil {
+		return
+	}
+	for _, v := range get("X-Robots-Tag") {
+		h.meta.robots.Field(v, h.meta.agent)
+	}
+	for _, v := range get("Content-Signal") {
+		h.meta.signals.Add(v)
+	}
+	for _, v := range get("TDM-Reservation") {
+		h.meta.tdm.Reservation(v)
+	}
+	for _, v := range get("TDM-Policy") {
+		h.meta.tdm.PolicyAt(v)
+	}
+	for _, v := range get("Link") {
+		h.links.addHeader(v)
+	}
+	for _, v := range get("Refresh") {
+		if target, ok := parseRefresh(v); ok {
+			h.links.addRefresh(target, true)
+			break
+		}
+	}
+	for _, v := range get("Content-Language") {
+		if h.meta.headerLang == "" {
+			h.meta.headerLang = fold.Cut(v, 64)
+		}
+	}
+}
+
+// Feed takes what a feed says of itself; updated is in milliseconds, 0 for unknown.
+func (h *Reader) Feed(title, description, author string, updated int64) {
+	m := &h.meta
+	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
+	m.modified.ms = updated
+}
+
+// Notes are what is told of a document beside its rows.
+type Notes struct {
+	Refresh   string // canonical target of a Refresh field or meta refresh, "" if there is none
+	Nofollow  bool   // the page asks that none of its links be followed
+	BadLinks  int    // links without a canonical target: another scheme, no URL
+	OverLinks int    // links beyond Config.MaxLinks
+}
+
+// Fill writes what the page says of itself, and its links. p has the URL's columns;
+// where it is a list of other pages (a sitemap, a feed) the URL's date is none of it.
+func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
+	m, l, pg := &h.meta, &h.links, &p.Page
+	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
+	pg.Robots, n.Nofollow, p.NoArchive = m.robots.String(), m.robots.NoFollow, m.robots.NoArchive
+	pg.Indexable = m.robots.Indexable(fetched)
+	if t := m.robots.UnavailableAfter; !t.IsZero() {
+		pg.Unavailable = t.UnixMilli()
+	}
+	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
+	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL), seen: l.seen}
+	p.Links, n.BadLinks = l.rows(res, pg.URL, pg.SURT, h.all, m.robots.NoFollow)
+	n.OverLinks = l.over
+	pg.Outlinks = int32(len(p.Links) + l.over)
+	pg.CanonicalURL, pg.RefreshURL, n.Refresh = l.canonical, l.refresh, l.refresh
+	pg.Favicon = l.favicon(res)
+
+	m.cards(pg, res)
+	m.ldDates()
+	if !list {
+		m.published.set(dateOfPath(pg.Path), byURL)
+	}
+	pg.PublishedAt, pg.PublishedSource = m.published.ms, m.published.source()
+	pg.ModifiedAt, pg.ModifiedSource = m.modified.ms, m.modified.source()
+	pg.Author = m.pickAuthor(h.byline.text(h.all), l.relAuthor)
+	pg.JSONLD = m.ld.Column(func(ref string) string { return res.target([]byte(ref), false).url })
+	h.all = ""
+	return n
+}
+
+// cards writes what the page asks others to show of it.
+func (m *meta) cards(pg *schema.Page, res *resolver) {
+	og, tw := &m.og, &m.twitter
+	pg.OGTitle, pg.OGDescription, pg.OGType = og.title, og.description, strings.ToLower(og.kind)
+	pg.OGSiteName, pg.OGLocale = og.siteName, og.locale
+	pg.OGImage, pg.OGURL = res.first(og.image, og.secureImage), res.first(og.url)
+	pg.TwitterCard, pg.TwitterTitle, pg.TwitterDescription = strings.ToLower(tw.kind), tw.title, tw.description
+	pg.TwitterSite, pg.TwitterCreator, pg.TwitterImage = tw.site, tw.creator, res.first(tw.image)
+}
+
+// first is the canonical URL of the first reference that has one.
+func (r *resolver) first(refs ...string) string {
+	for _, ref := range refs {
+		if ref != "" {
+			if t := r.target([]byte(ref), false).url; t != "" {
+				return t
+			}
+		}
+	}
+	return ""
+}
+
+// DeclaredLanguage is the language that the document declares (ISO-639-3), and what
+// declares it: the html element, then Content-Language, then a meta element. The first
+// that names a language counts.
+func (h *Reader) DeclaredLanguage() (code, source string) {
+	m := &h.meta
+	for _, d := range [...]struct{ tag, source string }{{m.lang, "html"}, {m.headerLang, "header"}, {m.metaLang, "meta"}} {
+		if code = text.Declared(d.tag); code != "" {
+			return code, d.source
+		}
+	}
+	return "", ""
+}

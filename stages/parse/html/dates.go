@@ -1,0 +1,92 @@
+package html
+
+import (
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/sitemap"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+)
+
+// dated is a date that a page states, and what says it.
+type dated struct {
+	ms   int64
+	rank uint8
+}
+
+// Ranks of the sources of dates: how far each is to be trusted, the best first. A
+// response's Last-Modified is none of them: it dates the file, which is made anew with
+// each answer by most servers, and has a column of its own.
+const (
+	byFeed     uint8 = iota // a feed's own: nothing else speaks of it
+	byArticle               // Open Graph: article:published_time
+	byJSONLD                // JSON-LD: datePublished
+	byItemprop              // microdata: itemprop=datePublished
+	byMeta                  // other meta elements: dc.date, pubdate …
+	byCreated               // JSON-LD: dateCreated or uploadDate, which may be that of a video on the page
+	byTime                  // a time element that says so
+	byURL                   // the path of the URL: /2026/11/21/
+)
+
+// dateSources are the names of the ranks, as published_source has them.
+var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD: "json_ld", byItemprop: "microdata",
+	byMeta: "meta", byCreated: "json_ld", byTime: "time", byURL: "url"}
+
+// source names what says the date, "" if there is none.
+func (d dated) source() string {
+	if d.ms == 0 {
+		return ""
+	}
+	return dateSources[d.rank]
+}
+
+// set keeps the date of the best source, the first of equals. What is no date is
+// passed over.
+func (d *dated) set(value string, rank uint8) {
+	if value == "" || d.rank != 0 && d.rank <= rank {
+		return
+	}
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // the epoch is a date that nobody meant
+		*d = dated{t.UnixMilli(), rank}
+	}
+}
+
+// setBytes is set for a value that is part of the document.
+func (d *dated) setBytes(value []byte, rank uint8) {
+	if len(value) != 0 && (d.rank == 0 || d.rank > rank) {
+		d.set(fold.Bytes(fold.Prefix(value, 256), 64), rank)
+	}
+}
+
+// ldDates takes the dates that JSON-LD states.
+func (m *meta) ldDates() {
+	for d := range m.ld.Dates {
+		m.published.set(d.Published, byJSONLD)
+		m.modified.set(d.Modified, byJSONLD)
+		m.published.set(d.Created, byCreated)
+	}
+}
+
+// dateOfPath is the date in a URL's path, as 2026-11-21: that of a page below a
+// folder /2026/11/21/, or below one whose name starts with 2026-11-21. A folder of a
+// day or a month is itself no document of that date.
+func dateOfPath(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if len(s) == 4 && i+3 < len(segments) && digits(s, 4) && digits(segments[i+1], 2) && digits(segments[i+2], 2) && segments[i+3] != "" {
+			return s + "-" + segments[i+1] + "-" + segments[i+2]
+		}
+		if len(s) > 11 && digits(s[:4], 4) && s[4] == '-' && digits(s[5:7], 2) && s[7] == '-' && digits(s[8:10], 2) && s[10] == '-' {
+			return s[:10]
+		}
+	}
+	return ""
+}
+
+func digits(s string, n int) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) == n
+}

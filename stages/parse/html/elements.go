@@ -1,0 +1,61 @@
+package html
+
+import "golang.org/x/net/html/atom"
+
+// element is what the token pass knows of an element.
+type element struct {
+	id    uint8 // place in the count of open elements; 0: not kept on the stack
+	flags uint16
+}
+
+// Flags of elements.
+const (
+	block    uint16 = 1 << iota // breaks the text before and after
+	closesP                     // its start tag ends an open p
+	void                        // has no end tag
+	boundary                    // end tags within do not reach beyond it (HTML, 13.2.4.2, "in scope")
+	listEdge                    // an implied end of li, dt, dd does not reach beyond it
+	tabular                     // part of a table
+	opaque                      // what it holds is not text of the document
+	heading
+)
+
+// maxIDs is more than the elements that have a place in the count; TestElementsFit.
+const maxIDs = 96
+
+// elements lists what is kept on the stack of open elements, and the void ones.
+// What is missing (b, i, em, unknown names …) neither breaks text nor ends anything.
+var elements = func() map[atom.Atom]element {
+	m := make(map[atom.Atom]element, 128)
+	id := uint8(0)
+	add := func(flags uint16, names ...atom.Atom) {
+		for _, a := range names {
+			e := element{flags: flags}
+			if flags&void == 0 {
+				id++
+				e.id = id
+			}
+			m[a] = e
+		}
+	}
+	add(block|closesP|listEdge, atom.Blockquote, atom.Center, atom.Details, atom.Dialog, atom.Dir, atom.Dl, atom.Fieldset,
+		atom.Figure, atom.Hgroup, atom.Menu, atom.Ol, atom.Ul, atom.Section, atom.Summary, atom.Figcaption, atom.Form, atom.Listing,
+		atom.Pre)
+	add(block|closesP, atom.Div, atom.Address, atom.Li, atom.Dt, atom.Dd)
+	add(block|closesP, atom.P)
+	add(block|closesP|listEdge, atom.Article, atom.Main, atom.Nav, atom.Header, atom.Footer, atom.Aside)
+	add(block|closesP|heading, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6)
+	add(block|closesP|boundary|listEdge, atom.Table)
+	add(block|tabular|boundary|listEdge, atom.Td, atom.Th, atom.Caption)
+	add(block|tabular|listEdge, atom.Tr, atom.Tbody, atom.Thead, atom.Tfoot)
+	add(block|boundary|listEdge, atom.Body, atom.Html, atom.Marquee)
+	add(boundary|listEdge|opaque, atom.Template, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
+	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
+	add(listEdge, atom.Button, atom.Select)
+	// Inline, kept since what they hold may be hidden.
+	add(0, atom.Span, atom.Label, atom.Font)
+	add(void, atom.Area, atom.Base, atom.Col, atom.Embed, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param,
+		atom.Source, atom.Track, atom.Wbr, atom.Frame, atom.Keygen, atom.Bgsound)
+	add(void|block, atom.Br, atom.Hr)
+	return m
+}()

@@ -1,0 +1,61 @@
+package html
+
+import (
+	"bytes"
+
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+	"golang.org/x/net/html/atom"
+)
+
+// hintOfAttrs is what class, id, role and style say.
+func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
+	var hint text.Hint
+	t := &h.lex.Attrs
+	if t.Has(lexer.AttrClass) {
+		hint |= text.OfName(t.Get(lexer.AttrClass))
+	}
+	if t.Has(lexer.AttrID) {
+		hint |= text.OfName(t.Get(lexer.AttrID))
+	}
+	if t.Has(lexer.AttrRole) {
+		hint |= text.OfRole(t.Get(lexer.AttrRole))
+	}
+	if t.Has(lexer.AttrHidden) || t.Has(lexer.AttrStyle) && hidesByStyle(t.Get(lexer.AttrStyle)) {
+		hint |= text.Hidden
+	}
+	if a == atom.Body || a == atom.Html {
+		hint &= text.InMain // their classes say what the page is, not what they hold
+	}
+	return hint
+}
+
+// hidesByStyle knows display:none and visibility:hidden.
+func hidesByStyle(style []byte) bool {
+	for len(style) > 0 {
+		rule := style
+		if i := bytes.IndexByte(style, ';'); i >= 0 {
+			rule, style = style[:i], style[i+1:]
+		} else {
+			style = nil
+		}
+		i := bytes.IndexByte(rule, ':')
+		if i < 0 {
+			continue
+		}
+		name, value := bytes.TrimSpace(rule[:i]), bytes.TrimSpace(rule[i+1:])
+		if j := bytes.IndexAny(value, " !"); j >= 0 {
+			value = value[:j]
+		}
+		if bytes.EqualFold(name, styleDisplay) && bytes.EqualFold(value, styleNone) ||
+			bytes.EqualFold(name, styleVisibility) && bytes.EqualFold(value, styleHidden) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	styleDisplay, styleNone      = []byte("display"), []byte("none")
+	styleVisibility, styleHidden = []byte("visibility"), []byte("hidden")
+)

@@ -1,0 +1,417 @@
+// Package html reads an HTML document, and the response header that came with it, in
+// one pass into the columns, the links and the text outline of a page.
+package html
+
+import (
+	"bytes"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+	"golang.org/x/net/html/atom"
+)
+
+// maxOpen bounds the stack of open elements; deeper elements are read as though
+// they were not there, their content counts. Browsers stop at 512 as well.
+const maxOpen = 512
+
+// openElement is an entry of the stack.
+type openElement struct {
+	atom   atom.Atom
+	flags  uint16
+	id     uint8
+	elem   bool // whether the outline has an element for it
+	breaks bool // inline, but its text is not as the text around it
+	hides  bool // inline and hidden: the line goes on after it
+	part   part // of the page, for what stands within
+	skip   bool // what stands within is no text of the document
+}
+
+// part is a part of the page, as links.position names it.
+type part uint8
+
+const (
+	partNone part = iota
+	partMain
+	partNav
+	partHeader
+	partFooter
+	partAside
+)
+
+var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
+
+// Reader reads an HTML document in one pass over its tokens.
+//
+// It builds no tree: x/net/html's tree builder refuses more than 512 open elements
+// and can be made to clone formatting elements without bound, and what a page says
+// needs neither. The stack holds structural elements only, with the implied end
+// tags of HTML, 13.2.6; formatting elements never break text, so the adoption
+// agency has nothing to adopt. Time and memory are linear in the document.
+type Reader struct {
+	out       text.Outline
+	links     linkList
+	meta      meta
+	byline    byline
+	lex       lexer.Lexer
+	unescaped []byte // text with its references resolved
+	all       string // the outline's text, once it is read
+	stack     []openElement
+	count     [maxIDs]int32 // open elements by id
+	top       openElement   // what an empty stack stands for, and the innermost state
+
+	pushed    bool      // the last start tag's element is on the stack
+	xml       bool      // the document is XHTML: "/>" ends any element
+	collect   collector // what becomes of the text of the open raw text element
+	linkDepth int       // open elements when the open a element began
+}
+
+// collector says where the text of the open raw text element goes.
+type collector uint8
+
+const (
+	toText collector = iota
+	toNowhere
+	toTitle
+	toJSON
+)
+
+// Config is what a Reader goes by.
+type Config struct {
+	Agent    string // our product token, lower case: directives may be for us alone
+	MaxText  int    // bytes of text that are kept
+	MaxLinks int    // links that are kept
+}
+
+// Reset makes the reader ready for the next document.
+func (h *Reader) Reset(cfg Config) {
+	h.out.Reset(cfg.MaxText)
+	h.byline = byline{}
+	h.links.reset(cfg.MaxLinks)
+	h.meta.reset(cfg.Agent)
+	h.stack = h.stack[:0]
+	h.count = [maxIDs]int32{}
+	h.top = openElement{}
+	h.collect = toText
+	h.xml = false
+	h.all = ""
+}
+
+// Small reports whether the memory that the reader has grown to, and does not give back,
+// is within a bound of bytes of text.
+func (h *Reader) Small(max int) bool {
+	return h.out.Len() <= max && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= max && cap(h.unescaped) <= max
+}
+
+// Outline is the text of the document, by its elements.
+func (h *Reader) Outline() *text.Outline { return &h.out }
+
+// Read reads an HTML document, which is UTF-8, and returns all its text. xml tells that
+// it is XHTML.
+func (h *Reader) Read(doc []byte, xml bool) (all string) {
+	h.xml = xml
+	h.run(doc)
+	if target, ok := parseRefresh(h.meta.refresh); ok {
+		h.links.addRefresh(target, false)
+	}
+	h.all = h.out.All()
+	return h.all
+}
+
+// run reads the document, which is UTF-8.
+func (h *Reader) run(doc []byte) {
+	h.lex = lexer.Lexer{Src: doc}
+	z := &h.lex
+	for {
+		switch z.Next() {
+		case lexer.EndOfFile:
+			h.links.close(&h.out)
+			h.byline.end(0, &h.out)
+			h.out.Break(text.TagNone)
+			h.lex = lexer.Lexer{}
+			return
+		case lexer.Text:
+			h.text(z)
+			continue
+		case lexer.StartTag:
+			foreign := z.CDATA || z.Name == atom.Svg || z.Name == atom.Math
+			h.startTag(z.Name)
+			if z.Name == atom.Noscript {
+				z.Raw = 0 // scripts are not run here, so what stands within is markup
+			}
+			if z.Empty && (h.xml || foreign) {
+				h.endEmpty(z.Name)
+			}
+		case lexer.EndTag:
+			h.endTag(z.Name)
+		}
+		z.CDATA = h.top.atom == atom.Svg || h.top.atom == atom.Math
+	}
+}
+
+// endEmpty ends the element of a start tag that ends in "/>", where that means that it
+// has no content.
+func (h *Reader) endEmpty(a atom.Atom) {
+	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
+		return // void, or HTML within svg, whose slash counts for nothing
+	}
+	h.lex.Raw, h.collect = 0, toText
+	switch {
+	case a == atom.A:
+		h.links.close(&h.out)
+	case h.pushed:
+		h.pop()
+	}
+}
+
+func (h *Reader) text(z *lexer.Lexer) {
+	if h.collect == toNowhere || h.top.skip && h.collect == toText {
+		return
+	}
+	p := z.Text
+	if z.Refs && bytes.IndexByte(p, '&') >= 0 {
+		h.unescaped = lexer.Unescape(slices.Grow(h.unescaped[:0], len(p)), p, false)
+		p = h.unescaped
+	}
+	switch {
+	case h.collect == toTitle:
+		if h.meta.title == "" {
+			h.meta.title = fold.Bytes(p, fold.MaxTitle)
+		}
+	case h.collect == toJSON:
+		h.meta.ld.Read(p)
+	case h.count[idPre] > 0 || h.count[idListing] > 0:
+		h.out.Lines(p)
+	default:
+		h.out.Text(p)
+	}
+}
+
+var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, elements[atom.P].id
+
+func (h *Reader) startTag(a atom.Atom) {
+	h.collect, h.pushed = toText, false
+	if h.count[idTemplate] > 0 { // a template's content is no part of the document
+		h.lex.Attrs.Clear()
+	}
+	switch a {
+	case atom.Script:
+		h.collect = toNowhere
+		if isJSONLD(h.lex.Attrs.Get(lexer.AttrType)) {
+			h.collect = toJSON
+		}
+		h.links.add(schema.KindScript, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
+		return
+	case atom.Style, atom.Noembed, atom.Noframes:
+		h.collect = toNowhere
+		return
+	case atom.Textarea:
+		h.collect = toNowhere
+		return
+	case atom.Iframe:
+		h.collect = toNowhere
+		h.embed(schema.KindIframe)
+		return
+	case atom.Title:
+		h.collect = toNowhere
+		if h.count[idSVG] == 0 && h.count[idTemplate] == 0 {
+			h.collect = toTitle
+		}
+		return
+	case atom.A:
+		h.links.close(&h.out)
+		h.links.open(&h.lex.Attrs, &h.out, h.top.part)
+		h.linkDepth = len(h.stack)
+		return
+	case atom.Image: // of SVG; elsewhere another name for img (HTML, 13.2.6.4.7)
+		if h.count[idSVG] == 0 {
+			h.links.addImage(&h.lex.Attrs, h.top.part)
+		} else if h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrHref), h.top.part) == nil {
+			h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrXlinkHref), h.top.part)
+		}
+		return
+	case atom.Meta:
+		h.meta.tag(&h.lex.Attrs)
+		return
+	case atom.Time:
+		h.meta.timeTag(&h.lex.Attrs)
+		return
+	}
+	e, known := elements[a]
+	if !known {
+		return
+	}
+	if e.flags&void != 0 {
+		h.voidTag(a, e)
+		return
+	}
+	h.implyEnds(a, e)
+	h.pushed = h.push(a, e)
+}
+
+var (
+	idTemplate = elements[atom.Template].id
+	idSVG      = elements[atom.Svg].id
+	jsonLDType = []byte("application/ld+json")
+)
+
+// isJSONLD knows the type of a script that is JSON-LD, whatever parameters it has.
+func isJSONLD(t []byte) bool {
+	t, _, _ = bytes.Cut(t, semicolon)
+	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
+}
+
+// embed adds where an element's content comes from, and what a script will put there.
+func (h *Reader) embed(kind schema.LinkKind) {
+	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
+	h.links.add(kind, src, h.top.part)
+	if !bytes.Equal(src, later) {
+		h.links.add(kind, later, h.top.part)
+	}
+}
+
+var (
+	semicolon  = []byte{';'}
+	dataScheme = []byte("data:")
+	inputImage = []byte("image")
+)
+
+// voidTag takes an element that has no content.
+func (h *Reader) voidTag(a atom.Atom, e element) {
+	if e.flags&block != 0 {
+		h.out.Break(h.tagNow())
+		return
+	}
+	switch a {
+	case atom.Area:
+		h.links.addTag(schema.KindArea, lexer.AttrHref, &h.lex.Attrs, h.top.part)
+	case atom.Base:
+		h.links.setBase(h.lex.Attrs.Get(lexer.AttrHref))
+	case atom.Img:
+		h.links.addImage(&h.lex.Attrs, h.top.part)
+	case atom.Input:
+		if h.lex.Attrs.Has(lexer.AttrSrc) && bytes.EqualFold(h.lex.Attrs.Get(lexer.AttrType), inputImage) {
+			h.links.addImage(&h.lex.Attrs, h.top.part)
+		}
+	case atom.Link:
+		h.links.addLink(&h.lex.Attrs, h.top.part, h.outermost())
+	case atom.Source:
+		if h.lex.Attrs.Has(lexer.AttrSrcset) || h.lex.Attrs.Has(lexer.AttrDataSrcset) {
+			h.links.addVariants(&h.lex.Attrs, h.top.part)
+		} else {
+			h.embed(schema.KindMedia)
+		}
+	case atom.Embed, atom.Track:
+		h.links.add(schema.KindMedia, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
+	case atom.Frame:
+		h.links.add(schema.KindFrame, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
+	}
+}
+
+// outermost reports whether what stands here is in the head, or where the rest of a head
+// goes that something ended early: right in the body. HTML has canonical links in heads
+// only (4.6.7), and what stands within a body's elements may be what users wrote. Search
+// engines ignore all of the body's; some three in a hundred pages have their own there,
+// since a browser moved it or a plugin put an image or text before it.
+func (h *Reader) outermost() bool {
+	for i := range h.stack {
+		switch h.stack[i].atom {
+		case atom.Html, atom.Head, atom.Body, atom.Noscript:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// partOf is the part of the page that an element starts, or goes on with.
+func (h *Reader) partOf(a atom.Atom) part {
+	in := h.top.part
+	switch a {
+	case atom.Nav:
+		return partNav
+	case atom.Aside:
+		return partAside
+	case atom.Main, atom.Article:
+		if in == partNone {
+			return partMain
+		}
+	case atom.Header:
+		if in == partNone {
+			return partHeader
+		}
+	case atom.Footer:
+		if in == partNone {
+			return partFooter
+		}
+	default:
+		if in != partNone || !h.lex.Attrs.Has(lexer.AttrRole) {
+			return in
+		}
+		switch string(h.lex.Attrs.Get(lexer.AttrRole)) {
+		case "navigation":
+			return partNav
+		case "main":
+			return partMain
+		case "banner":
+			return partHeader
+		case "contentinfo":
+			return partFooter
+		case "complementary":
+			return partAside
+		}
+	}
+	return in
+}
+
+func (h *Reader) endTag(a atom.Atom) {
+	h.collect = toText
+	switch a {
+	case atom.A:
+		h.links.close(&h.out)
+		return
+	case atom.Br, atom.P:
+		h.out.Break(h.tagNow())
+	}
+	e, known := elements[a]
+	if !known || e.flags&void != 0 {
+		return
+	}
+	switch {
+	case e.flags&tabular != 0:
+		h.endWithinTable(a)
+	case e.flags&heading != 0:
+		h.endHeading()
+	case a == atom.Body || a == atom.Html:
+		// What follows them still belongs to the body.
+	default:
+		h.endWithin(a, boundary)
+	}
+}
+
+// tagNow is the tag of the text that follows in the innermost element.
+func (h *Reader) tagNow() text.Tag { return tagOf(h.top.atom) }
+
+func tagOf(a atom.Atom) text.Tag {
+	switch a {
+	case atom.P:
+		return text.TagParagraph
+	case atom.Li, atom.Dt, atom.Dd:
+		return text.TagItem
+	case atom.H1:
+		return text.TagHeading1
+	case atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		return text.TagHeading
+	case atom.Figcaption, atom.Caption:
+		return text.TagCaption
+	case atom.Td, atom.Th:
+		return text.TagCell
+	case atom.Pre, atom.Listing:
+		return text.TagPre
+	case atom.Blockquote:
+		return text.TagQuote
+	}
+	return text.TagNone
+}

@@ -1,0 +1,157 @@
+package html
+
+import (
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+)
+
+// resolver makes canonical targets of references.
+type resolver struct {
+	canon     *urlkey.Canonicalizer
+	doc, base string
+	seen      map[string]spelt
+}
+
+// spelt is what a reference names: the canonical URL, "" if there is none, and the
+// reference's spelling of it, "" if that is the same.
+type spelt struct{ url, spelling string }
+
+// baseURL is what references are relative to: the document's URL, or what its base
+// element says if that is an http URL.
+func (l *linkList) baseURL(docURL string) string {
+	if l.base == (span{}) {
+		return docURL
+	}
+	b, err := urlkey.WHATWG(string(l.str(l.base)), docURL)
+	if err != nil || !strings.HasPrefix(b, "http:") && !strings.HasPrefix(b, "https:") {
+		return docURL
+	}
+	return b
+}
+
+// target resolves a reference; it names nothing if it has another scheme, or is no
+// URL. A reference of the header is relative to the document itself.
+func (r *resolver) target(ref []byte, header bool) spelt {
+	if header && r.doc != r.base {
+		return spell(r.canon, string(ref), r.doc)
+	}
+	if t, ok := r.seen[string(ref)]; ok {
+		return t
+	}
+	raw := string(ref)
+	t := spell(r.canon, raw, r.base)
+	r.seen[raw] = t
+	return t
+}
+
+func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
+	var err error
+	if t.url, t.spelling, err = canon.SpelledURL(ref, base); err != nil {
+		return spelt{}
+	}
+	return t
+}
+
+// rows returns the links as rows, at most l.max; the others are counted in l.over. all
+// is the outline's text. bad is how many links have no canonical target.
+func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
+	if len(l.raw) == 0 {
+		return nil, l.bad
+	}
+	bad = l.bad
+	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
+	left := allowed(l.met, l.max)
+	inHeader := "" // the Link field's canonical gives way to the page's own
+	for i := range l.raw {
+		raw := &l.raw[i]
+		if left[raw.class] == 0 && raw.class > classRefresh {
+			l.over++
+			continue
+		}
+		at := r.target(l.str(raw.href), raw.header)
+		target := at.url
+		if target == "" {
+			bad++
+			continue
+		}
+		switch {
+		case raw.kind == schema.KindRefresh && l.refresh == "":
+			l.refresh = target
+		case raw.kind == schema.KindCanonical && raw.header && inHeader == "":
+			inHeader = target
+		case raw.kind == schema.KindCanonical && !raw.header && l.canonical == "":
+			l.canonical = target
+		}
+		if left[raw.class] == 0 {
+			l.over++
+			continue
+		}
+		left[raw.class]--
+		anchor := ""
+		if raw.to > raw.from {
+			anchor = fold.String(all[raw.from:min(int(raw.to), len(all))], fold.MaxAnchor)
+		}
+		if anchor == "" && raw.alt != (span{}) {
+			anchor = fold.Bytes(l.str(raw.alt), fold.MaxAnchor)
+		}
+		rel := intern(l.str(raw.rel))
+		if l.relAuthor == "" && raw.kind == schema.KindA && anchor != "" && len(anchor) <= maxByline && hasWord(rel, "author") {
+			l.relAuthor = anchor
+		}
+		rows = append(rows, schema.Link{
+			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: rel, Kind: raw.kind,
+			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Hreflang: text.LanguageTag(l.str(raw.hreflang)),
+			Ordinal: int32(len(rows)), Spelling: at.spelling,
+		})
+	}
+	if l.canonical == "" {
+		l.canonical = inHeader
+	}
+	return rows, bad
+}
+
+// hasWord reports whether words that single spaces part hold one.
+func hasWord(words, word string) bool {
+	if len(words) < len(word) {
+		return false
+	}
+	for w := range strings.SplitSeq(words, " ") {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// intern returns p as a string, without allocating for what most links say.
+func intern(p []byte) string {
+	switch string(p) {
+	case "":
+		return ""
+	case "nofollow":
+		return "nofollow"
+	case "noopener":
+		return "noopener"
+	case "noopener noreferrer":
+		return "noopener noreferrer"
+	case "stylesheet":
+		return "stylesheet"
+	case "tag":
+		return "tag"
+	case "category tag":
+		return "category tag"
+	case "bookmark":
+		return "bookmark"
+	case "alternate":
+		return "alternate"
+	case "canonical":
+		return "canonical"
+	case "external":
+		return "external"
+	}
+	return string(p)
+}

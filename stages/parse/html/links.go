@@ -1,0 +1,324 @@
+package html
+
+import (
+	"bytes"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+)
+
+// maxHref is how long a reference may be that is looked at, bytes. A canonical URL
+// is shorter still; a data: URL may have megabytes.
+const maxHref = 16 << 10
+
+// span is a range of a linkList's bytes.
+type span struct{ start, end uint32 }
+
+// rawLink is a link as the page holds it. It is resolved when the page is read,
+// since a base element counts for the links before it too.
+type rawLink struct {
+	kind      schema.LinkKind
+	href, rel span
+	alt       span   // the anchor text where the link has no text of its own
+	hreflang  span   // as it stands
+	from, to  uint32 // the anchor text, as a range of the outline's text
+	class     class
+	part      part
+	nofollow  bool
+	header    bool // of the response's header: relative to the document, not to its base element
+}
+
+// linkList collects the links of a page in document order.
+type linkList struct {
+	raw    []rawLink
+	bytes  []byte // what spans mean
+	base   span
+	icons  icons
+	max    int
+	met    [classes]int     // links in raw by class
+	over   int              // links beyond max
+	bad    int              // references that can have no target: too long, of another scheme
+	opened int              // index of the open a element, or -1
+	seen   map[string]spelt // what a reference names
+
+	canonical string // what rows found: the page's canonical URL,
+	refresh   string // where it refreshes to,
+	relAuthor string // and the text of the first link with rel=author
+}
+
+func (l *linkList) reset(max int) {
+	l.raw, l.bytes = l.raw[:0], l.bytes[:0]
+	l.base, l.max, l.over, l.opened, l.met = span{}, max, 0, -1, [classes]int{}
+	l.canonical, l.refresh, l.relAuthor, l.bad = "", "", "", 0
+	l.icons.reset()
+	if l.seen == nil {
+		l.seen = make(map[string]spelt)
+	}
+	clear(l.seen)
+}
+
+func (l *linkList) keep(p []byte) span {
+	s := uint32(len(l.bytes))
+	l.bytes = append(l.bytes, p...)
+	return span{s, uint32(len(l.bytes))}
+}
+
+func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
+
+// put adds a link; it returns nil if the link is not kept.
+func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
+	href = bytes.TrimFunc(href, fold.IsSpace)
+	if len(href) > maxHref || hasOtherScheme(href) {
+		l.bad++ // takes no other link's room
+		return nil
+	}
+	c := classOf(kind)
+	if l.met[c] >= c.most(l.max) {
+		l.over++
+		return nil
+	}
+	l.met[c]++
+	l.raw = append(l.raw, rawLink{kind: kind, href: l.keep(href), class: c, part: in})
+	return &l.raw[len(l.raw)-1]
+}
+
+// hasOtherScheme reports whether a reference is an absolute URL of a scheme other than
+// http and https, as the URL Standard has it: javascript:, mailto:, tel:, data: …
+func hasOtherScheme(href []byte) bool {
+	for len(href) > 0 && href[0] <= ' ' {
+		href = href[1:]
+	}
+	if len(href) == 0 || !lexer.IsLetter(href[0]) {
+		return false
+	}
+	var scheme [8]byte
+	n := 0
+	for _, c := range href {
+		switch {
+		case c == ':':
+			s := string(scheme[:min(n, len(scheme))])
+			return s != "http" && s != "https"
+		case c == '\t' || c == '\n' || c == '\r':
+			continue // no part of a URL
+		case lexer.IsLetter(c):
+			c |= 0x20
+		case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
+		default:
+			return false
+		}
+		if n < len(scheme) {
+			scheme[n] = c
+		}
+		n++
+	}
+	return false
+}
+
+// add adds a link to something that the page embeds. An empty reference is none, and
+// what stands in the page itself (data:) is not linked to; then it returns nil.
+func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
+	if len(href) == 0 || bytes.HasPrefix(href, dataScheme) {
+		return nil
+	}
+	return l.put(kind, href, in)
+}
+
+// addTag adds a hyperlink: an empty reference names the page itself.
+func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in part) *rawLink {
+	if !t.Has(a) {
+		return nil
+	}
+	r := l.put(kind, t.Get(a), in)
+	if r == nil {
+		return nil
+	}
+	r.rel, r.nofollow = l.keepRel(t.Get(lexer.AttrRel))
+	if alt := t.Get(lexer.AttrAlt); len(alt) > 0 {
+		r.alt = l.keep(fold.Prefix(alt, fold.MaxAnchor))
+	} else if title := t.Get(lexer.AttrTitle); len(title) > 0 {
+		r.alt = l.keep(fold.Prefix(title, fold.MaxAnchor))
+	}
+	if lang := t.Get(lexer.AttrHreflang); len(lang) > 0 && len(lang) <= text.MaxLanguageTag {
+		r.hreflang = l.keep(lang)
+	}
+	return r
+}
+
+// keepRel keeps a rel attribute, lower case and folded: the words of it that maxRel
+// has room for, or of a first one that is longer its beginning. All words are looked
+// at for one that forbids to follow the link.
+func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
+	if len(rel) == 0 {
+		return span{}, false
+	}
+	s.start = uint32(len(l.bytes))
+	full := false
+	for w := range bytes.FieldsFuncSeq(rel, fold.IsSpace) {
+		w = fold.Lower(fold.Prefix(w, fold.MaxRel+1))
+		switch string(w) {
+		case "nofollow", "ugc", "sponsored":
+			nofollow = true
+		}
+		kept := len(l.bytes) - int(s.start)
+		if full = full || kept > 0 && kept+1+len(w) > fold.MaxRel; full {
+			continue
+		}
+		if kept > 0 {
+			l.bytes = append(l.bytes, ' ')
+		}
+		l.bytes = append(l.bytes, fold.Prefix(w, fold.MaxRel)...)
+	}
+	s.end = uint32(len(l.bytes))
+	return s, nofollow
+}
+
+// open starts an a element; its anchor text is what the outline gets until close.
+func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
+	a := lexer.AttrHref
+	if !t.Has(a) {
+		a = lexer.AttrXlinkHref
+	}
+	if r := l.addTag(schema.KindA, a, t, in); r != nil {
+		l.opened = len(l.raw) - 1
+		r.from = uint32(out.Len())
+	}
+	out.SetLink(t.Has(a))
+}
+
+// close ends the open a element, if there is one.
+func (l *linkList) close(out *text.Outline) {
+	out.SetLink(false)
+	if l.opened >= 0 {
+		l.raw[l.opened].to = uint32(out.Len())
+		l.opened = -1
+	}
+}
+
+// addImage adds an image, what a script will put in its place, and their variants;
+// within a link without text its alternative text is the anchor.
+func (l *linkList) addImage(t *lexer.Attrs, in part) {
+	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
+	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
+		l.raw[l.opened].alt = l.keep(alt)
+	}
+	src, later := t.Get(lexer.AttrSrc), t.Get(lexer.AttrDataSrc)
+	if bytes.Equal(src, later) {
+		later = nil
+	}
+	for _, ref := range [...][]byte{src, later} {
+		if r := l.add(schema.KindImg, ref, in); r != nil && len(alt) > 0 {
+			r.alt = l.keep(alt)
+		}
+	}
+	l.addVariants(t, in)
+}
+
+// addVariants adds an image's variants, and those that a script will put in their place.
+func (l *linkList) addVariants(t *lexer.Attrs, in part) {
+	set, later := t.Get(lexer.AttrSrcset), t.Get(lexer.AttrDataSrcset)
+	l.addSrcset(set, in)
+	if !bytes.Equal(set, later) {
+		l.addSrcset(later, in)
+	}
+}
+
+// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs hold no
+// white space and do not end in a comma.
+func (l *linkList) addSrcset(set []byte, in part) {
+	for len(set) > 0 {
+		set = bytes.TrimLeft(set, " \t\n\f\r,")
+		i := bytes.IndexAny(set, " \t\n\f\r")
+		if i < 0 {
+			i = len(set)
+		}
+		ref := set[:i]
+		set = set[i:]
+		if n := len(ref); n > 0 && ref[n-1] == ',' {
+			l.add(schema.KindImg, bytes.TrimRight(ref, ","), in)
+			continue
+		}
+		l.add(schema.KindImg, ref, in)
+		// Descriptors go on to the next comma that no parenthesis holds.
+		depth := 0
+		for i = 0; i < len(set) && (set[i] != ',' || depth > 0); i++ {
+			switch set[i] {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+		}
+		set = set[i:]
+	}
+}
+
+// addLink adds a link element: what kind it is, its rel says. own says whether it is the
+// page that declares a canonical URL; see Reader.outermost.
+func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
+	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
+		return
+	}
+	kind := schema.KindLink
+	alternate := false
+	for w := range bytes.FieldsFuncSeq(t.Get(lexer.AttrRel), fold.IsSpace) {
+		switch w = fold.Lower(w); string(w) {
+		case "canonical":
+			if own {
+				kind = schema.KindCanonical
+			}
+		case "alternate":
+			alternate = true
+		case "feed": // hAtom's, before there were types
+			if kind == schema.KindLink {
+				kind = schema.KindFeed
+			}
+		default:
+			if rank, ok := iconRank(w); ok {
+				l.addIcon(rank, t.Get(lexer.AttrHref))
+			}
+		}
+	}
+	if alternate && kind == schema.KindLink {
+		kind = alternateKind(t.Get(lexer.AttrType), len(t.Get(lexer.AttrHreflang)) > 0)
+	}
+	l.addTag(kind, lexer.AttrHref, t, in)
+	l.addSrcset(t.Get(lexer.AttrSrcset), in)
+}
+
+// alternateKind is what another representation of a page is.
+func alternateKind(mediaType []byte, inLanguage bool) schema.LinkKind {
+	switch {
+	case isFeedType(mediaType):
+		return schema.KindFeed
+	case inLanguage:
+		return schema.KindHreflang
+	}
+	return schema.KindLink
+}
+
+func isFeedType(t []byte) bool {
+	t, _, _ = bytes.Cut(t, semicolon)
+	switch string(fold.Lower(bytes.TrimSpace(t))) {
+	case "application/rss+xml", "application/x-rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml":
+		return true
+	}
+	return false
+}
+
+// addForm adds a form that is sent by GET: what it leads to can be linked to.
+func (l *linkList) addForm(t *lexer.Attrs, in part) {
+	if m := t.Get(lexer.AttrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
+		l.add(schema.KindForm, t.Get(lexer.AttrAction), in)
+	}
+}
+
+var methodGet = []byte("get")
+
+// setBase takes the first base element that has a reference.
+func (l *linkList) setBase(href []byte) {
+	if l.base == (span{}) && len(href) > 0 && len(href) <= maxHref {
+		l.base = l.keep(bytes.TrimFunc(href, fold.IsSpace))
+	}
+}

@@ -1,0 +1,300 @@
+package html
+
+import (
+	"bytes"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/directives"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/jsonld"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+)
+
+// meta is what a page says of itself in its head, and in a few places of its body.
+type meta struct {
+	agent string // our product token, lower case: directives may be for us alone
+
+	title, description, keywords, newsKeywords, generator string
+	author                                                string // meta author, several with nameBreak between them
+	otherAuthor, otherAuthorBy                            string // of the first of the other meta elements that name authors, likewise, and its name
+	itempropAuthor                                        string // of a meta element
+	og                                                    card   // Open Graph
+	twitter                                               card   // Twitter
+	lang                                                  string // html lang
+	metaLang                                              string // http-equiv content-language and the like
+	headerLang                                            string // Content-Language field
+	refresh                                               string // content of a meta refresh
+	published, modified                                   dated
+	ld                                                    jsonld.Data
+	robots                                                directives.Robots
+	signals                                               directives.Signals
+	tdm                                                   directives.TDM
+}
+
+// card is what a page asks others to show of it. Where a field is of one sort of card
+// only, the other's stays empty.
+type card struct {
+	kind, title, description, image, secureImage string
+	url, siteName, locale                        string // Open Graph
+	site, creator                                string // Twitter
+}
+
+func (m *meta) reset(agent string) {
+	m.robots.Reset()
+	m.ld.Reset()
+	*m = meta{agent: agent, robots: m.robots, ld: m.ld}
+}
+
+func first(s *string, value []byte, max int) {
+	if *s == "" && len(value) > 0 {
+		*s = fold.Bytes(value, max)
+	}
+}
+
+// htmlLang takes the language of the html element.
+func (m *meta) htmlLang(t *lexer.Attrs) {
+	first(&m.lang, t.Get(lexer.AttrLang), 64)
+	first(&m.lang, t.Get(lexer.AttrXMLLang), 64)
+}
+
+// tag takes a meta element.
+func (m *meta) tag(t *lexer.Attrs) {
+	content := t.Get(lexer.AttrContent)
+	if len(content) == 0 {
+		return
+	}
+	for _, a := range [...]lexer.Attr{lexer.AttrName, lexer.AttrProperty} {
+		if name := t.Get(a); len(name) > 0 && len(name) <= 64 {
+			m.named(fold.Lower(name), content)
+		}
+	}
+	if t.Has(lexer.AttrItemprop) {
+		m.itemprop(t.Get(lexer.AttrItemprop), content)
+		if string(t.Get(lexer.AttrItemprop)) == "author" {
+			first(&m.itempropAuthor, content, fold.MaxShort)
+		}
+	}
+	if equiv := t.Get(lexer.AttrHTTPEquiv); len(equiv) > 0 {
+		switch string(fold.Lower(equiv)) {
+		case "content-language":
+			first(&m.metaLang, content, 64)
+		case "refresh":
+			first(&m.refresh, content, maxHref)
+		case "last-modified":
+			m.modified.setBytes(content, byMeta)
+		}
+	}
+}
+
+// named takes a meta element by its name or property, which is lower case.
+func (m *meta) named(name, content []byte) {
+	switch string(name) {
+	case "description":
+		first(&m.description, content, fold.MaxDescription)
+	case "keywords":
+		first(&m.keywords, content, fold.MaxDescription)
+	case "news_keywords":
+		first(&m.newsKeywords, content, fold.MaxDescription)
+	case "generator":
+		first(&m.generator, content, fold.MaxShort)
+	case "author":
+		appendName(&m.author, content)
+	case "article:author", "og:article:author":
+		m.otherAuthors("article:author", content)
+	case "article:author_name", "citation_author", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author", "byl", "article_author":
+		m.otherAuthors(string(name), content)
+	case "og:title":
+		first(&m.og.title, content, fold.MaxTitle)
+	case "og:description":
+		first(&m.og.description, content, fold.MaxDescription)
+	case "og:image", "og:image:url":
+		first(&m.og.image, content, maxHref)
+	case "og:image:secure_url":
+		first(&m.og.secureImage, content, maxHref)
+	case "og:type":
+		first(&m.og.kind, content, 64)
+	case "og:url":
+		first(&m.og.url, content, maxHref)
+	case "og:site_name":
+		first(&m.og.siteName, content, fold.MaxShort)
+	case "og:locale":
+		first(&m.og.locale, content, 64)
+	case "twitter:card":
+		first(&m.twitter.kind, content, 64)
+	case "twitter:title":
+		first(&m.twitter.title, content, fold.MaxTitle)
+	case "twitter:description":
+		first(&m.twitter.description, content, fold.MaxDescription)
+	case "twitter:image", "twitter:image:src":
+		first(&m.twitter.image, content, maxHref)
+	case "twitter:site":
+		setAccount(&m.twitter.site, content)
+	case "twitter:creator":
+		setAccount(&m.twitter.creator, content)
+	case "language", "dc.language", "dcterms.language":
+		first(&m.metaLang, content, 64)
+	case "article:published_time", "og:article:published_time":
+		m.published.setBytes(content, byArticle)
+	case "article:modified_time", "og:article:modified_time", "og:updated_time":
+		m.modified.setBytes(content, byArticle)
+	case "dc.date", "dc.date.issued", "dc.date.created", "dcterms.date", "dcterms.created", "dcterms.issued", "date", "pubdate",
+		"pub_date", "publishdate", "publish-date", "publish_date", "datepublished", "publication_date", "parsely-pub-date",
+		"sailthru.date", "article.published", "article_date_original", "cxenseparse:recs:publishtime",
+		"citation_publication_date", "citation_date", "originalpublicationdate":
+		m.published.setBytes(content, byMeta)
+	case "dc.date.modified", "dcterms.modified", "last-modified", "lastmod", "datemodified", "article.updated",
+		"article_date_updated", "revised":
+		m.modified.setBytes(content, byMeta)
+	case "robots":
+		m.robots.Meta(string(content))
+	case "tdm-reservation":
+		m.tdm.Reservation(string(content[:min(len(content), fold.MaxShort)]))
+	case "tdm-policy":
+		m.tdm.PolicyAt(string(content[:min(len(content), maxHref)]))
+	default:
+		if m.agent != "" && string(name) == m.agent {
+			m.robots.Meta(string(content))
+		}
+	}
+}
+
+// setAccount takes the name of a Twitter account, with its @ or without, or the URL of
+// its page, at twitter.com or x.com, and writes it as @example. Such names have at
+// most 15 letters, digits and underscores.
+func setAccount(s *string, content []byte) {
+	if *s != "" {
+		return
+	}
+	name := strings.TrimRight(fold.Bytes(content, 128), "/")
+	if i := strings.IndexByte(name, '/'); i >= 0 {
+		if i = strings.Index(name, "//"); i >= 0 {
+			name = name[i+2:]
+		}
+		host, path, _ := strings.Cut(name, "/")
+		host = strings.ToLower(host)
+		host = strings.TrimPrefix(strings.TrimPrefix(host, "www."), "mobile.")
+		if host != "twitter.com" && host != "x.com" {
+			return
+		}
+		name, _, _ = strings.Cut(strings.TrimPrefix(path, "#!/"), "/") // the prefix they had once
+		switch strings.ToLower(name) {
+		case "hashtag", "home", "i", "intent", "search", "share":
+			return // no account's
+		}
+	}
+	name, _, _ = strings.Cut(strings.TrimLeft(name, "@ "), "?")
+	for i := range len(name) {
+		if c := name[i]; !lexer.IsLetter(c) && (c < '0' || c > '9') && c != '_' || i >= 15 {
+			return
+		}
+	}
+	if name != "" {
+		*s = "@" + name
+	}
+}
+
+// otherAuthors takes a meta element other than author that names one. Several
+// elements of one name name several; those of the first name that gives any count.
+func (m *meta) otherAuthors(name string, content []byte) {
+	if m.otherAuthor == "" || m.otherAuthorBy == name {
+		appendName(&m.otherAuthor, content)
+		m.otherAuthorBy = name
+	}
+}
+
+// nameBreak stands between the names of a list while it is made: a name may hold a
+// comma, but no line break.
+const nameBreak = "\n"
+
+// appendName adds a name to a list of names, if it is one and not there yet.
+func appendName(list *string, content []byte) {
+	name := cleanName(fold.Bytes(content, fold.MaxShort))
+	switch {
+	case name == "":
+	case *list == "":
+		*list = name
+	case len(*list)+strings.Count(*list, nameBreak)+len(name)+len(", ") <= fold.MaxShort && !hasName(*list, name):
+		*list += nameBreak + name
+	}
+}
+
+func hasName(list, name string) bool {
+	for n := range strings.SplitSeq(list, nameBreak) {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// itemprop takes a property of microdata that has its value in an attribute.
+func (m *meta) itemprop(prop, value []byte) {
+	switch string(prop) {
+	case "datePublished":
+		m.published.setBytes(value, byItemprop)
+	case "dateModified":
+		m.modified.setBytes(value, byItemprop)
+	}
+}
+
+// timeTag takes a time element. It is the page's date if it says so: by microdata, by
+// the attribute pubdate, or by a class that microformats and publishing systems agree on.
+func (m *meta) timeTag(t *lexer.Attrs) {
+	when := t.Get(lexer.AttrDatetime)
+	if len(when) == 0 {
+		return
+	}
+	if t.Has(lexer.AttrItemprop) {
+		m.itemprop(t.Get(lexer.AttrItemprop), when)
+	}
+	if t.Has(lexer.AttrPubdate) {
+		m.published.setBytes(when, byTime)
+	}
+	if !t.Has(lexer.AttrClass) {
+		return
+	}
+	var published, modified bool
+	for w := range bytes.FieldsFuncSeq(t.Get(lexer.AttrClass)[:min(len(t.Get(lexer.AttrClass)), fold.MaxShort)], fold.IsSpace) {
+		switch string(w) {
+		case "published", "dt-published", "entry-date":
+			published = true
+		case "updated", "dt-updated":
+			modified = true
+		}
+	}
+	if published {
+		m.published.setBytes(when, byTime)
+	} else if modified {
+		m.modified.setBytes(when, byTime)
+	}
+}
+
+// parseRefresh takes a Refresh field, or a meta refresh, apart (HTML, 4.2.5.3):
+// "5; url=next.html". A refresh without a URL names the page itself.
+func parseRefresh(s string) (target string, ok bool) {
+	s = strings.TrimLeft(s, " \t\n\f\r")
+	digits := strings.TrimLeft(s, "0123456789")
+	if len(digits) == len(s) && !strings.HasPrefix(s, ".") {
+		return "", false
+	}
+	digits = strings.TrimLeft(digits, "0123456789.")
+	s = strings.TrimLeft(digits, " \t\n\f\r;,")
+	if len(s) == len(digits) {
+		return "", false // nothing parts the seconds from what follows
+	}
+	if len(s) >= 3 && strings.EqualFold(s[:3], "url") {
+		if rest := strings.TrimLeft(s[3:], " \t\n\f\r"); strings.HasPrefix(rest, "=") {
+			s = strings.TrimLeft(rest[1:], " \t\n\f\r")
+		}
+	}
+	if s == "" {
+		return "", false
+	}
+	if q := s[0]; q == '"' || q == '\'' {
+		s = s[1:]
+		if i := strings.IndexByte(s, q); i >= 0 {
+			s = s[:i]
+		}
+	}
+	return s, s != ""
+}

@@ -1,0 +1,182 @@
+package html
+
+import (
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+	"crawlbatch.io/crawlbatch/stages/parse/text"
+	"golang.org/x/net/html/atom"
+)
+
+// implyEnds ends the elements that a start tag ends (HTML, 13.2.6.4.7 and the table modes).
+func (h *Reader) implyEnds(a atom.Atom, e element) {
+	if e.flags&closesP != 0 && h.count[idP] > 0 {
+		h.endWithin(atom.P, boundary)
+	}
+	switch a {
+	case atom.Li:
+		h.endWithin(atom.Li, listEdge)
+	case atom.Dt, atom.Dd:
+		h.endWithin(atom.Dt, listEdge)
+		h.endWithin(atom.Dd, listEdge)
+	case atom.Option, atom.Optgroup:
+		h.endWithin(atom.Option, listEdge)
+	case atom.Td, atom.Th:
+		h.endCells()
+	case atom.Tr:
+		h.endCells()
+		h.endWithinTable(atom.Tr)
+	case atom.Tbody, atom.Thead, atom.Tfoot:
+		h.endCells()
+		h.endWithinTable(atom.Tr)
+		h.endWithinTable(atom.Tbody)
+		h.endWithinTable(atom.Thead)
+		h.endWithinTable(atom.Tfoot)
+	}
+	if e.flags&heading != 0 && h.top.flags&heading != 0 {
+		h.pop()
+	}
+}
+
+func (h *Reader) endCells() {
+	h.endWithinTable(atom.Td)
+	h.endWithinTable(atom.Th)
+	h.endWithinTable(atom.Caption)
+}
+
+// push opens an element that is kept on the stack; false if there is no room for it.
+func (h *Reader) push(a atom.Atom, e element) bool {
+	switch a {
+	case atom.Form:
+		h.links.addForm(&h.lex.Attrs, h.top.part)
+	case atom.Object:
+		h.links.add(schema.KindMedia, h.lex.Attrs.Get(lexer.AttrData), h.top.part)
+	case atom.Video, atom.Audio:
+		h.embed(schema.KindMedia)
+		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrPoster), h.top.part)
+	case atom.Body, atom.Table, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
+		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // obsolete, and shown (HTML, 15.3)
+	case atom.Html:
+		h.meta.htmlLang(&h.lex.Attrs)
+	}
+	if e.flags&block != 0 {
+		h.out.Break(tagOf(a))
+	}
+	if len(h.stack) >= maxOpen {
+		return false
+	}
+	if h.lex.Attrs.Has(lexer.AttrItemprop) {
+		h.byline.begin(h.lex.Attrs.Get(lexer.AttrItemprop), len(h.stack), &h.out)
+	}
+	hint := text.OfElement(a)
+	if h.lex.Attrs.Any() {
+		hint |= h.hintOfAttrs(a)
+	}
+	o := openElement{atom: a, flags: e.flags, id: e.id, part: h.partOf(a), skip: h.top.skip || e.flags&opaque != 0}
+	if a == atom.Noscript || a == atom.Head {
+		hint |= text.Hidden
+	}
+	if e.flags&block != 0 {
+		o.elem = true
+	} else if e.flags&opaque == 0 {
+		// Inline: it matters only that its text is hidden, a control's or a caption.
+		hint &= text.Hidden | text.Control | text.Caption
+		o.elem = hint&^h.out.Hint() != 0
+		o.hides = o.elem && hint&text.Hidden != 0
+		if o.breaks = o.elem; o.breaks {
+			if o.hides {
+				h.out.Suspend() // the line goes on after it
+			} else {
+				h.out.Break(h.tagNow())
+			}
+		}
+	}
+	if o.elem {
+		h.out.Open(a, hint)
+	}
+	h.stack = append(h.stack, o)
+	h.count[e.id]++
+	h.top = o
+	return true
+}
+
+// endWithin ends the innermost open element named a, and all within it, unless an
+// element with the flag edge lies between.
+func (h *Reader) endWithin(a atom.Atom, edge uint16) {
+	if h.count[elements[a].id] == 0 {
+		return
+	}
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		o := &h.stack[i]
+		if o.atom == a {
+			h.popTo(i)
+			return
+		}
+		if o.flags&edge != 0 || a == atom.Span && o.flags&block != 0 {
+			return
+		}
+	}
+}
+
+func (h *Reader) endWithinTable(a atom.Atom) {
+	if h.count[elements[a].id] == 0 {
+		return
+	}
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		switch h.stack[i].atom {
+		case a:
+			h.popTo(i)
+			return
+		case atom.Table, atom.Template:
+			return
+		}
+	}
+}
+
+func (h *Reader) endHeading() {
+	for i := len(h.stack) - 1; i >= 0; i-- {
+		if h.stack[i].flags&heading != 0 {
+			h.popTo(i)
+			return
+		}
+		if h.stack[i].flags&boundary != 0 {
+			return
+		}
+	}
+}
+
+func (h *Reader) popTo(n int) {
+	for len(h.stack) > n {
+		h.pop()
+	}
+}
+
+func (h *Reader) pop() {
+	n := len(h.stack) - 1
+	o := h.stack[n]
+	h.stack = h.stack[:n]
+	h.count[o.id]--
+	h.byline.end(n, &h.out)
+	if n > 0 {
+		h.top = h.stack[n-1]
+	} else {
+		h.top = openElement{}
+	}
+	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
+		h.links.close(&h.out) // an a element does not reach out of a cell, an object … (13.2.4.3, markers)
+	}
+	if o.flags&block != 0 {
+		h.out.Break(text.TagNone)
+	}
+	if o.elem {
+		if o.flags&block == 0 && o.breaks {
+			h.out.Break(text.TagNone)
+		}
+		h.out.Close()
+	}
+	switch {
+	case o.hides:
+		h.out.Resume(h.tagNow())
+	case o.flags&block != 0 || o.breaks:
+		h.out.Break(h.tagNow())
+	}
+}

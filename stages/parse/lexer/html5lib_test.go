@@ -1,0 +1,140 @@
+package lexer
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html/atom"
+)
+
+// tokenizerTest is a case of html5lib's tokenizer tests.
+type tokenizerTest struct {
+	Description   string
+	Input         string
+	Output        []json.RawMessage
+	InitialStates []string
+	LastStartTag  string
+	DoubleEscaped bool
+}
+
+// contexts are the elements whose text begins in a state of the tokenizer.
+var contexts = map[string]atom.Atom{"Data state": 0, "PLAINTEXT state": atom.Plaintext, "RCDATA state": atom.Title, "RAWTEXT state": atom.Style,
+	"Script data state": atom.Script}
+
+var escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
+
+// unescaped undoes the second escaping of some tests.
+func unescaped(s string) string {
+	return escapes.ReplaceAllStringFunc(s, func(m string) string {
+		n, _ := strconv.ParseUint(m[2:], 16, 16)
+		return string(rune(n))
+	})
+}
+
+// expected is what a test says the tokens are, in the form of lexed: comments and
+// doctypes left out, as are attributes that nobody looks at.
+func (test *tokenizerTest) expected(t *testing.T) (out []string) {
+	t.Helper()
+	for _, raw := range test.Output {
+		var token []json.RawMessage
+		if err := json.Unmarshal(raw, &token); err != nil {
+			continue // "ParseError"
+		}
+		text := func(i int) (s string) {
+			if err := json.Unmarshal(token[i], &s); err != nil {
+				t.Fatal(err)
+			}
+			if test.DoubleEscaped {
+				s = unescaped(s)
+			}
+			return s
+		}
+		switch text(0) {
+		case "Character":
+			out = addText(out, even(text(1)))
+		case "EndTag":
+			out = append(out, "</"+atom.Lookup([]byte(text(1))).String())
+		case "StartTag":
+			s := "<" + atom.Lookup([]byte(text(1))).String()
+			var vals map[string]string
+			if err := json.Unmarshal(token[2], &vals); err != nil {
+				t.Fatal(err)
+			}
+			for a := Attr(0); a < attrCount; a++ {
+				for key, v := range vals {
+					if test.DoubleEscaped {
+						v = unescaped(v)
+					}
+					if attrOf([]byte(key)) == a {
+						s += fmt.Sprintf(" %d=%s", a, even(v))
+					}
+				}
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// TestTokenizerTestsOfHTML5Lib runs html5lib's tokenizer tests, in each state in which
+// a document's text can begin, through the lexer and x/net/html's tokenizer: both must
+// find the same, and so the lexer finds what the test expects wherever x/net/html does.
+func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(parsetest.Shared(t, "html5lib"), "tokenizer", "*.test"))
+	passed, all := 0, 0
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var suite struct{ Tests []tokenizerTest }
+		if err := json.Unmarshal(raw, &suite); err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		for _, test := range suite.Tests {
+			if test.DoubleEscaped {
+				test.Input = unescaped(test.Input)
+			}
+			want := test.expected(t)
+			if test.InitialStates == nil {
+				test.InitialStates = []string{"Data state"}
+			}
+			for _, state := range test.InitialStates {
+				context, ok := contexts[state]
+				if !ok {
+					continue // a CDATA section: see the lexer's own tests
+				}
+				if test.LastStartTag != "" {
+					context = atom.Lookup([]byte(test.LastStartTag))
+				}
+				doc := test.Input
+				if context != 0 {
+					doc = "<" + context.String() + ">" + doc
+				}
+				x, ours := theirs([]byte(doc)), lexed([]byte(doc))
+				if context != 0 {
+					x, ours = x[1:], ours[1:]
+				}
+				all++
+				if slices.Equal(x, want) {
+					passed++
+				}
+				if d := cmp.Diff(x, ours); d != "" {
+					t.Errorf("%s: %s: %q in the %s (-x/net/html +lexer):\n%s", filepath.Base(f), test.Description, test.Input, state, d)
+				}
+			}
+		}
+	}
+	t.Logf("x/net/html, and so the lexer, passes %d of %d", passed, all)
+	if passed < 6900 {
+		t.Errorf("passed %d of %d tests", passed, all)
+	}
+}

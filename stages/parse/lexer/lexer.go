@@ -1,0 +1,344 @@
+// Package lexer cuts an HTML document in memory into tokens, as the HTML Standard's
+// tokenizer does (13.2.5), and resolves character references.
+package lexer
+
+import (
+	"bytes"
+
+	"golang.org/x/net/html/atom"
+)
+
+// Kind is what a lexer found.
+type Kind uint8
+
+const (
+	EndOfFile Kind = iota
+	Text
+	StartTag
+	EndTag
+)
+
+// Lexer cuts an HTML document into tokens (HTML, 13.2.5). It finds what x/net/html's
+// tokenizer finds, which a fuzz test holds it to, at a fraction of the cost: the
+// document lies in memory, so that text and values are ranges of it, and of
+// attributes only those that the pass looks at are kept. Comments and doctypes are
+// passed over. It never changes the document.
+type Lexer struct {
+	Src   []byte
+	pos   int
+	Raw   atom.Atom // raw text element whose end tag is awaited; 0: none
+	CDATA bool      // within svg or math: CDATA sections are text
+
+	Name  atom.Atom // of a tag; 0: a name that nobody knows
+	Empty bool      // whether the tag ends in "/>": to XML, and within svg and math, an element without content
+	Attrs Attrs     // of a start tag
+	Text  []byte    // of text, as it stands
+	Refs  bool      // whether text may hold character references
+}
+
+// Next reads a token.
+func (z *Lexer) Next() Kind {
+	if z.Raw != 0 {
+		end := z.rawEnd()
+		z.Refs = z.Raw == atom.Title || z.Raw == atom.Textarea
+		z.Raw = 0
+		if end > z.pos {
+			z.Text, z.pos = z.Src[z.pos:end], end
+			return Text
+		}
+	}
+	for start := z.pos; ; {
+		i := bytes.IndexByte(z.Src[z.pos:], '<')
+		if i < 0 || z.pos+i+1 >= len(z.Src) {
+			z.pos = len(z.Src)
+			return z.data(start, z.pos)
+		}
+		at := z.pos + i
+		c := z.Src[at+1]
+		if !IsLetter(c) && c != '/' && c != '!' && c != '?' {
+			z.pos = at + 1 // a less-than sign is text
+			continue
+		}
+		if at > start {
+			z.pos = at
+			return z.data(start, at)
+		}
+		switch {
+		case IsLetter(c):
+			z.pos = at + 1
+			return z.tag(StartTag)
+		case c == '/' && at+2 >= len(z.Src):
+			z.pos = len(z.Src)
+			return z.data(start, z.pos)
+		case c == '/' && IsLetter(z.Src[at+2]):
+			z.pos = at + 2
+			return z.tag(EndTag)
+		case c == '!':
+			z.pos = at + 2
+			if z.declaration() {
+				return Text
+			}
+		default:
+			z.pos = at + 1
+			z.skipPast('>')
+		}
+		start = z.pos
+	}
+}
+
+func IsLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// isGap reports whether c is white space within a tag.
+func isGap(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+// EndsName reports whether c ends a tag's name.
+func EndsName(c byte) bool { return isGap(c) || c == '/' || c == '>' }
+
+func (z *Lexer) data(start, end int) Kind {
+	if start == end {
+		return EndOfFile
+	}
+	z.Text, z.Refs = z.Src[start:end], true
+	return Text
+}
+
+func (z *Lexer) skipPast(c byte) {
+	if i := bytes.IndexByte(z.Src[z.pos:], c); i >= 0 {
+		z.pos += i + 1
+	} else {
+		z.pos = len(z.Src)
+	}
+}
+
+var (
+	cdataOpen  = []byte("[CDATA[")
+	cdataClose = []byte("]]>")
+)
+
+// declaration passes over what begins with "<!", or takes a CDATA section's text.
+func (z *Lexer) declaration() bool {
+	rest := z.Src[z.pos:]
+	switch {
+	case len(rest) >= 2 && rest[0] == '-' && rest[1] == '-':
+		z.pos += 2
+		z.comment()
+	case z.CDATA && bytes.HasPrefix(rest, cdataOpen):
+		rest = rest[len(cdataOpen):]
+		z.pos += len(cdataOpen)
+		end, next := len(rest), len(rest)
+		if i := bytes.Index(rest, cdataClose); i >= 0 {
+			end, next = i, i+len(cdataClose)
+		}
+		z.pos += next
+		z.Text, z.Refs = rest[:end], false
+		return true
+	default:
+		z.skipPast('>')
+	}
+	return false
+}
+
+// comment passes over a comment's data and its end: "-->", "--!>", or a ">" right at
+// its beginning that only dashes precede.
+func (z *Lexer) comment() {
+	from := z.pos
+	for {
+		i := bytes.IndexByte(z.Src[z.pos:], '>')
+		if i < 0 {
+			z.pos = len(z.Src)
+			return
+		}
+		first := z.pos == from
+		z.pos += i + 1
+		d := z.Src[from : z.pos-1]
+		if bytes.HasSuffix(d, []byte("--")) || bytes.HasSuffix(d, []byte("--!")) || first && len(bytes.Trim(d, "-")) == 0 {
+			return
+		}
+	}
+}
+
+// tag reads a tag from its name on. A tag that the end of the file cuts is none.
+func (z *Lexer) tag(kind Kind) Kind {
+	var low [32]byte
+	n, i := 0, z.pos
+	for ; i < len(z.Src) && !EndsName(z.Src[i]); i++ {
+		c := z.Src[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if n < len(low) {
+			low[n] = c
+		}
+		n++
+	}
+	z.Name = 0
+	if n <= len(low) {
+		z.Name = atom.Lookup(low[:n])
+	}
+	z.pos = i
+	z.Attrs.seen = 0
+	unquoted := false // whether the last byte read is of a value
+	for left := maxAttrs; ; left-- {
+		z.skipGaps()
+		if z.pos >= len(z.Src) {
+			return EndOfFile
+		}
+		if z.Src[z.pos] == '>' {
+			z.Empty = z.Src[z.pos-1] == '/' && !unquoted
+			z.pos++
+			break
+		}
+		key, value := z.attribute()
+		unquoted = len(value) > 0 && z.Src[z.pos-1] == '/'
+		if kind == StartTag && left > 0 {
+			z.Attrs.put(key, value)
+		}
+	}
+	if kind == StartTag {
+		switch z.Name {
+		case atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript, atom.Plaintext, atom.Script, atom.Style, atom.Textarea,
+			atom.Title, atom.Xmp:
+			z.Raw = z.Name
+		}
+	}
+	return kind
+}
+
+func (z *Lexer) skipGaps() {
+	for z.pos < len(z.Src) && isGap(z.Src[z.pos]) {
+		z.pos++
+	}
+}
+
+// attribute reads a name and what follows it.
+func (z *Lexer) attribute() (key, value []byte) {
+	start := z.pos
+	for z.pos < len(z.Src) {
+		c := z.Src[z.pos]
+		if c == '=' && z.pos > start || EndsName(c) {
+			break
+		}
+		z.pos++
+	}
+	key = z.Src[start:z.pos]
+	z.skipGaps()
+	if z.pos >= len(z.Src) {
+		return key, nil
+	}
+	switch z.Src[z.pos] {
+	case '/':
+		z.pos++
+		return key, z.Src[z.pos:z.pos]
+	case '=':
+		z.pos++
+	default:
+		return key, z.Src[z.pos:z.pos]
+	}
+	z.skipGaps()
+	if z.pos >= len(z.Src) {
+		return key, nil
+	}
+	switch q := z.Src[z.pos]; q {
+	case '>':
+		return key, z.Src[z.pos:z.pos]
+	case '"', '\'':
+		z.pos++
+		start = z.pos
+		z.skipPast(q)
+		return key, z.Src[start:max(start, z.pos-1)]
+	}
+	start = z.pos
+	for z.pos < len(z.Src) && !isGap(z.Src[z.pos]) && z.Src[z.pos] != '>' {
+		z.pos++
+	}
+	return key, z.Src[start:z.pos]
+}
+
+// closes reports whether an end tag of the raw text element begins at i.
+func (z *Lexer) closes(i int) bool {
+	name := z.Raw.String()
+	end := i + 2 + len(name)
+	return end < len(z.Src) && z.Src[i+1] == '/' && EndsName(z.Src[end]) && foldEqual(z.Src[i+2:end], name)
+}
+
+func foldEqual(p []byte, lower string) bool {
+	for i := range p {
+		if c := p[i]; c != lower[i] && c != lower[i]-('a'-'A') {
+			return false
+		}
+	}
+	return true
+}
+
+// rawEnd is where the text of the open raw text element ends.
+func (z *Lexer) rawEnd() int {
+	switch z.Raw {
+	case atom.Plaintext:
+		return len(z.Src)
+	case atom.Script:
+		return z.scriptEnd()
+	}
+	for i := z.pos; ; i += 2 {
+		j := bytes.Index(z.Src[i:], endOpen)
+		if j < 0 {
+			return len(z.Src)
+		}
+		if i += j; z.closes(i) {
+			return i
+		}
+	}
+}
+
+var (
+	endOpen     = []byte("</")
+	commentOpen = []byte("!--")
+)
+
+// scriptEnd is where a script ends (13.2.5.15 to 31): within what looks like a
+// comment, a <script> hides the </script> that follows it.
+func (z *Lexer) scriptEnd() int {
+	hidden, dashes := false, 0
+	inside := false // within "<!--"
+	for i := z.pos; i < len(z.Src); i++ {
+		if !inside {
+			j := bytes.IndexByte(z.Src[i:], '<')
+			if j < 0 {
+				break
+			}
+			if i += j; z.closes(i) {
+				return i
+			}
+			if bytes.HasPrefix(z.Src[i+1:], commentOpen) {
+				i += len(commentOpen)
+				inside, hidden, dashes = true, false, 2
+			}
+			continue
+		}
+		switch c := z.Src[i]; c {
+		case '-':
+			dashes++
+			continue
+		case '>':
+			if dashes >= 2 {
+				inside = false
+			}
+		case '<':
+			switch {
+			case z.closes(i):
+				if !hidden {
+					return i
+				}
+				hidden = false
+				i += len("</script")
+			case hidden || i+1 >= len(z.Src) || z.Src[i+1] == '/':
+			case !IsLetter(z.Src[i+1]):
+				inside = false // as x/net/html has it
+			case i+7 < len(z.Src) && EndsName(z.Src[i+7]) && foldEqual(z.Src[i+1:i+7], "script"):
+				hidden = true
+				i += len("<script")
+			}
+		}
+		dashes = 0
+	}
+	return len(z.Src)
+}

@@ -1,0 +1,129 @@
+package lexer
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// even makes texts comparable: x/net/html normalises line ends and some NULs.
+func even(s string) string {
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(s)
+}
+
+// lexed lists the tokens of the lexer, theirs those of x/net/html: texts that follow
+// one another joined, attributes that nobody looks at left out.
+func lexed(doc []byte) (out []string) {
+	z := Lexer{Src: doc}
+	for {
+		switch z.Next() {
+		case EndOfFile:
+			return out
+		case Text:
+			p := z.Text
+			if z.Refs {
+				p = Unescape(nil, p, false)
+			}
+			out = addText(out, even(string(p)))
+		case StartTag:
+			s := "<" + z.Name.String()
+			for a := Attr(0); a < attrCount; a++ {
+				if z.Attrs.Has(a) {
+					s += fmt.Sprintf(" %d=%s", a, even(string(z.Attrs.val[a])))
+				}
+			}
+			out = append(out, s)
+			if z.Name == atom.Noscript {
+				z.Raw = 0
+			}
+		case EndTag:
+			out = append(out, "</"+z.Name.String())
+		}
+	}
+}
+
+func addText(out []string, s string) []string {
+	if n := len(out); n > 0 && strings.HasPrefix(out[n-1], "\"") {
+		out[n-1] += s
+		return out
+	}
+	return append(out, "\""+s)
+}
+
+func theirs(doc []byte) (out []string) {
+	z := html.NewTokenizer(bytes.NewReader(doc))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return out
+		case html.TextToken:
+			out = addText(out, even(string(z.Text())))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, more := z.TagName()
+			a := atom.Lookup(name)
+			vals := map[Attr]string{}
+			for n := 0; more; n++ {
+				var key, val []byte
+				key, val, more = z.TagAttr()
+				if at := attrOf(key); at != attrNone {
+					if _, ok := vals[at]; !ok {
+						vals[at] = string(val)
+					}
+				}
+			}
+			s := "<" + a.String()
+			for at := Attr(0); at < attrCount; at++ {
+				if v, ok := vals[at]; ok {
+					s += fmt.Sprintf(" %d=%s", at, even(v))
+				}
+			}
+			out = append(out, s)
+			if a == atom.Noscript {
+				z.NextIsNotRawText()
+			}
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			out = append(out, "</"+atom.Lookup(name).String())
+		}
+	}
+}
+
+func TestLexerFindsWhatXNetHTMLFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	for _, in := range parsetest.Markup {
+		if d := cmp.Diff(theirs([]byte(in)), lexed([]byte(in))); d != "" {
+			t.Errorf("%q (-x/net/html +lexer):\n%s", in, d)
+		}
+	}
+	for _, d := range parsetest.Documents(t) {
+		doc := bytes.ToValidUTF8(d.Body, []byte("\uFFFD"))
+		if want, got := theirs(doc), lexed(doc); !slices.Equal(want, got) {
+			t.Errorf("%s (-x/net/html +lexer):\n%s", d.URL, cmp.Diff(want, got))
+		}
+	}
+}
+
+func FuzzLexer(f *testing.F) {
+	for _, in := range parsetest.Markup {
+		f.Add([]byte(in))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		doc = bytes.ToValidUTF8(doc, nil)
+		before := bytes.Clone(doc)
+		if d := cmp.Diff(theirs(doc), lexed(doc)); d != "" {
+			t.Errorf("%q (-x/net/html +lexer):\n%s", doc, d)
+		}
+		if !bytes.Equal(doc, before) {
+			t.Error("the lexer changed the document")
+		}
+	})
+}

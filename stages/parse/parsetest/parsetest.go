@@ -1,0 +1,277 @@
+// Package parsetest has the pages that the tests of stage parse read: real pages where
+// the data lies beside the repository, else the repository's own corpus.
+package parsetest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+)
+
+// Page is a page and what is true of it, whatever it says itself.
+type Page struct {
+	Name, URL string
+	Language  string // ISO-639-3; "" where only Main is known
+	Charset   string // as IANA registers it; likewise
+	Main      string // main text; "" where it is not known
+	Body      []byte
+}
+
+// Document is the page as it was fetched.
+func (p *Page) Document(contentType string) *document.Document {
+	return &document.Document{URL: p.URL, ContentType: contentType, Body: p.Body}
+}
+
+// Text is the page in UTF-8, decoded by what is true of it.
+func (p *Page) Text(tb testing.TB) []byte {
+	tb.Helper()
+	e, _ := Encoding(tb, p.Charset)
+	out, err := e.NewDecoder().Bytes(p.Body)
+	if err != nil {
+		tb.Fatal(p.Name, err)
+	}
+	return bytes.TrimPrefix(out, []byte("\xEF\xBB\xBF"))
+}
+
+// Repository is a path below the root of the repository.
+func Repository(tb testing.TB, path ...string) string {
+	tb.Helper()
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(append([]string{dir}, path...)...)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	tb.Fatal("the test does not run within the repository", err)
+	return ""
+}
+
+// Shared is a path of the test data beside the repository; the test is skipped if it is absent.
+func Shared(tb testing.TB, path ...string) string {
+	tb.Helper()
+	dir := Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
+	if _, err := os.Stat(dir); err != nil {
+		tb.Skipf("needs ../shared/data/%s beside the repository", strings.Join(path, "/"))
+	}
+	return dir
+}
+
+// CorpusDir is the folder of the repository's own pages of many languages and charsets;
+// see its README.
+func CorpusDir(tb testing.TB) string { return Repository(tb, "testdata", "pages") }
+
+// Corpus loads the repository's own pages, in the order of the manifest.
+func Corpus(tb testing.TB) (pages []Page) {
+	tb.Helper()
+	dir := CorpusDir(tb)
+	raw, err := os.ReadFile(filepath.Join(dir, "manifest.tsv"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if f[0] == "page" {
+			continue
+		}
+		name := strings.TrimSuffix(f[0], ".html.gz")
+		pages = append(pages, Page{Name: name, URL: "https://example.com/doc/" + name + ".html", Language: f[1], Charset: f[2], Body: unzip(tb, filepath.Join(dir, f[0]))})
+	}
+	return pages
+}
+
+// Real loads the real pages with their main text, sorted by name; nil where they are absent.
+func Real(tb testing.TB) (pages []Page) {
+	tb.Helper()
+	dir := Repository(tb, "..", "shared", "data", "pages")
+	raw, err := os.ReadFile(filepath.Join(dir, "ground-truth.json"))
+	if err != nil {
+		return nil
+	}
+	var truth map[string]struct {
+		Main string `json:"main_text"`
+		URL  string `json:"url"`
+	}
+	if err := json.Unmarshal(raw, &truth); err != nil {
+		tb.Fatal(err)
+	}
+	for id, p := range truth {
+		pages = append(pages, Page{Name: id, URL: p.URL, Main: p.Main, Body: unzip(tb, filepath.Join(dir, id+".html.gz"))})
+	}
+	slices.SortFunc(pages, func(a, b Page) int { return strings.Compare(a.Name, b.Name) })
+	return pages
+}
+
+// Pages are the real pages, or the corpus where those are absent; real tells which.
+func Pages(tb testing.TB) (pages []Page, real bool) {
+	tb.Helper()
+	if pages = Real(tb); pages != nil {
+		return pages, true
+	}
+	return Corpus(tb), false
+}
+
+// Documents are Pages as they were fetched.
+func Documents(tb testing.TB) (docs []document.Document) {
+	tb.Helper()
+	pages, _ := Pages(tb)
+	for i := range pages {
+		docs = append(docs, *pages[i].Document("text/html"))
+	}
+	return docs
+}
+
+func unzip(tb testing.TB, path string) []byte {
+	tb.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		tb.Fatal(path, err)
+	}
+	body, err := io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(path, err)
+	}
+	return body
+}
+
+// Encoding returns the encoding of the Encoding Standard that a charset's label stands
+// for, and its name.
+func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
+	tb.Helper()
+	e, name := charset.Lookup(label)
+	if e == nil {
+		tb.Fatalf("no encoding has the label %q", label)
+	}
+	return e, name
+}
+
+var declarations = regexp.MustCompile(`(?i)((?:charset|encoding)\s*=\s*["']?)[A-Za-z0-9_-]+|(\blang\s*=\s*["'])[A-Za-z-]+`)
+
+// Mute returns a page that does not say its charset or its language, of the same
+// length; of one in UTF-16 only the mark is taken.
+func Mute(body []byte) []byte {
+	if bytes.HasPrefix(body, []byte{0xFF, 0xFE}) || bytes.HasPrefix(body, []byte{0xFE, 0xFF}) {
+		return body[2:]
+	}
+	return declarations.ReplaceAllFunc(body, func(m []byte) []byte {
+		out := bytes.Clone(m)
+		for i := bytes.IndexByte(m, '=') + 1; i < len(out); i++ {
+			if c := out[i]; c != '"' && c != '\'' && c != ' ' {
+				out[i] = '-'
+			}
+		}
+		return out
+	})
+}
+
+// Attr is the value of a node's attribute, "" if it has none.
+func Attr(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// Object is an object of the column json_ld.
+type Object struct {
+	Type       []string `json:"type"`
+	Headline   string   `json:"headline"`
+	Name       string   `json:"name"`
+	Published  string   `json:"datePublished"`
+	Modified   string   `json:"dateModified"`
+	Author     []string `json:"author"`
+	Breadcrumb []struct {
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	} `json:"breadcrumb"`
+}
+
+// JSONLD reads the column json_ld with another reader and holds its bounds.
+func JSONLD(t *testing.T, column string) []Object {
+	t.Helper()
+	var objects []Object
+	d := json.NewDecoder(strings.NewReader(column))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&objects); err != nil || d.More() {
+		t.Fatalf("json_ld is not what it says: %v: %.300q", err, column)
+	}
+	if len(objects) == 0 || len(objects) > 16 {
+		t.Errorf("json_ld with %d objects", len(objects))
+	}
+	for _, o := range objects {
+		if len(o.Type) > 16 || len(o.Author) > 16 || len(o.Breadcrumb) > 16 || len(o.Headline) > 512 || len(o.Name) > 512 {
+			t.Errorf("json_ld beyond its bounds: %+v", o)
+		}
+		for _, c := range o.Breadcrumb {
+			if c.URL != "" && !strings.HasPrefix(c.URL, "http") {
+				t.Errorf("json_ld has a breadcrumb of %q", c.URL)
+			}
+		}
+	}
+	return objects
+}
+
+// Accuracy is how many guesses are right.
+type Accuracy struct{ Right, All int }
+
+// Count counts a guess.
+func (a *Accuracy) Count(right bool) {
+	a.All++
+	if right {
+		a.Right++
+	}
+}
+
+// Share is how many guesses are right, 0 to 1.
+func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.All) }
+
+// GuessCharsets decodes every page of the corpus as though it declared nothing, and
+// counts those that become what they should. Those in UTF-8, which is its own proof,
+// are left out.
+func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses Accuracy) {
+	for _, c := range Corpus(tb) {
+		if c.Charset == "UTF-8" {
+			continue
+		}
+		c.Body = Mute(c.Body)
+		got, name := decode(c.Body, "text/html")
+		ok := bytes.Equal(got, c.Text(tb))
+		if guesses.Count(ok); !ok && testing.Verbose() {
+			tb.Logf("%s: guessed %s", c.Name, name)
+		}
+	}
+	return guesses
+}
+
+// Markup are beginnings and ends of tags, comments and references that are easy to misread.
+var Markup = []string{
+	"a<b>c</b >d</>e< f<3 </3>g<", "a</", "<a", "<a href", "<a href=", "<a href='x", "<p/><br / >", "<A HREF=X hReF=y>", "<a =b href = c>", "<a href=/x/>",
+	"<a href=\"a&amp;b&copy=1&copy;&copyx&notit;&#65;&#x42&lt&fjlig;&semi;&nbsp\">", "&amp;&copy=1&copyx&notit;&#65;&#x42z&#0;&#x80;&unknown;&", "<!-->a<!--->b<!-- c --!>d<!-- e -- > f -->g<!--!>h-->i",
+	"<!doctype html>x<!foo>y<?xml v?>z", "<title>a&lt;b</titl></title >c", "<script>a</script>b", "<script><!-- <script> </script> --> </script>x",
+	"<script><!-- <script></script></script>x", "<script><!--<5 <script></script>y</script>", "<script><!-- --!></script>x", "<script><!-->x</script>y",
+	"<script><!-- <scriptx </script>z", "<style></style/>x</style>", "<textarea></textareaX>&amp;</textarea>", "<plaintext></plaintext>&amp;", "<noscript><p>x</noscript>y",
+	"<iframe><p></iframe>", "<xmp>&lt;</XMP>x", "<a title=a\x00b href='x\r\ny'>", "<script/>x</script>", "<a/href=x/src=y>", "<img src=a\"b'c>",
+	"<script></SCRIPT>x", "<!---->a", "<!-- a -->b<!--", "<!--a--!", "<![CDATA[x]]>", "<script><!--</script>x-->",
+}

@@ -1,0 +1,341 @@
+// Package sniff finds the media type of a document from its Content-Type field and its
+// first bytes (WHATWG MIME Sniffing).
+package sniff
+
+import (
+	"bytes"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/stages/parse/fold"
+	"crawlbatch.io/crawlbatch/stages/parse/lexer"
+)
+
+// Type returns the media type of a document, without parameters, from its
+// Content-Type field ("" if it has none) and its first bytes, as WHATWG MIME Sniffing
+// does (section 7): a declared type holds unless it is missing, unknown, or one of
+// those that servers give to everything.
+//
+// Beyond the standard it tells feeds, sitemaps and XHTML apart by their root element,
+// takes what is declared as text but has a format's mark, or as a picture but is a page,
+// for what it is, knows some more formats, and treats application/octet-stream as
+// unknown. X-Content-Type-Options: nosniff is not asked for: it keeps browsers from
+// running what was not declared as a script, while here nothing runs, the declared type
+// is stored beside this one, and servers send it with every response, wrong or right.
+func Type(contentType string, prefix []byte) string {
+	if len(prefix) > document.SniffLen {
+		prefix = prefix[:document.SniffLen]
+	}
+	essence := mediatype.Essence(contentType)
+	switch essence {
+	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown":
+		return unknown(prefix)
+	case "text/plain":
+		return plainOrNot(contentType, prefix)
+	case "text/html":
+		switch t := rootType(prefix); t {
+		case "", "text/html", "application/xhtml+xml":
+		case "text/xml": // the root is out of sight, or an HTML element other than html
+		default:
+			return t
+		}
+		if t := magic(prefix); t != "" {
+			return t
+		}
+		return essence
+	case "text/xml", "application/xml":
+		if t := rootType(prefix); t != "" {
+			return t
+		}
+		return essence
+	case "application/json", "text/json":
+		if isJSONFeed(prefix) {
+			return "application/feed+json"
+		}
+		return essence
+	}
+	if strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/") {
+		if t := magic(prefix); t != "" {
+			return t
+		}
+		if looksLikeHTML(prefix) {
+			return "text/html" // an error page under a picture's name
+		}
+	}
+	return essence
+}
+
+// Sniffed reports whether Sniff looks at the bytes of a document that is declared to be
+// of a type.
+func Sniffed(essence string) bool {
+	switch essence {
+	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown",
+		"text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
+		return true
+	}
+	return strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/")
+}
+
+// isJSONFeed reports whether JSON names the version of JSON Feed, which comes first.
+func isJSONFeed(prefix []byte) bool {
+	head := bytes.TrimLeft(bytes.TrimPrefix(prefix, fold.BOM), " \t\r\n")
+	return len(head) > 0 && head[0] == '{' &&
+		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
+}
+
+// plainOrNot tells text from binary where a server says text/plain (7.2): older
+// servers say so of whatever they do not know.
+func plainOrNot(contentType string, prefix []byte) string {
+	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
+		return "text/plain"
+	}
+	if t := signed(prefix); t != "" {
+		return t
+	}
+	if strings.HasPrefix(strings.ToLower(mediatype.Charset(contentType)), "utf-16") {
+		return "text/plain"
+	}
+	return "application/octet-stream"
+}
+
+var pdfMark = []byte("%PDF-")
+
+// unknown sniffs what nobody has named (7.1).
+func unknown(prefix []byte) string {
+	if t := rootType(prefix); t != "" {
+		return t
+	}
+	switch {
+	case looksLikeHTML(prefix):
+		return "text/html"
+	case hasBOM(prefix):
+		return "text/plain"
+	}
+	if t := signed(prefix); t != "" {
+		return t
+	}
+	if binaryData(prefix) {
+		return "application/octet-stream"
+	}
+	return "text/plain"
+}
+
+// magic is the type of a format that a document which is said to be another has the
+// mark of, "" if none.
+func magic(prefix []byte) string {
+	if hasBOM(prefix) {
+		return ""
+	}
+	return signed(prefix)
+}
+
+func hasBOM(p []byte) bool {
+	return bytes.HasPrefix(p, fold.BOM) || bytes.HasPrefix(p, []byte{0xFE, 0xFF}) || bytes.HasPrefix(p, []byte{0xFF, 0xFE})
+}
+
+// binaryData reports whether p has a byte that text does not have (3, "binary data byte").
+func binaryData(p []byte) bool {
+	for _, c := range p {
+		if c <= 8 || c == 0x0B || c >= 0x0E && c <= 0x1A || c >= 0x1C && c <= 0x1F {
+			return true
+		}
+	}
+	return false
+}
+
+// scriptable are the tags that a document which nobody has named begins with if it is
+// HTML (7.1), in lower case; "!--" needs nothing after it.
+var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
+
+// looksLikeHTML reports whether a document begins as HTML does (7.1).
+func looksLikeHTML(p []byte) bool {
+	p = bytes.TrimLeft(p, " \t\r\n\f")
+	if len(p) < 2 || p[0] != '<' {
+		return false
+	}
+	p = p[1:]
+	if bytes.HasPrefix(p, []byte("!--")) {
+		return true
+	}
+	for _, tag := range scriptable {
+		if n := len(tag); len(p) > n && (p[n] == ' ' || p[n] == '>') && strings.EqualFold(string(p[:n]), tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// rootType is the type that an XML document's root element tells, "" if it is not XML
+// or the root tells nothing. Of a sitemap the root may come late, after a warning of
+// the program that makes it.
+func rootType(p []byte) string {
+	if t := firstRoot(p); t != "" {
+		return t
+	}
+	if lateSitemap(p) {
+		return "application/xml"
+	}
+	return ""
+}
+
+// lateSitemap reports whether a sitemap begins after something else: a warning in text
+// and the few elements that programs write warnings with. Pages about sitemaps have
+// examples of them, so that there must be a declaration, a namespace or an entry, and no
+// other element nor a fence of Markdown before it.
+func lateSitemap(p []byte) bool {
+	at := rootAt(p, "<urlset")
+	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {
+		at = i
+	}
+	if at < 0 {
+		return false
+	}
+	junk, rest := p[:at], p[at:]
+	if bytes.Contains(junk, []byte("```")) {
+		return false
+	}
+	declared := bytes.Contains(junk, []byte("<?xml"))
+	for {
+		i := bytes.IndexByte(junk, '<')
+		if i < 0 {
+			break
+		}
+		junk = bytes.TrimPrefix(junk[i+1:], []byte("/"))
+		if len(junk) == 0 || !lexer.IsLetter(junk[0]) {
+			continue
+		}
+		n := bytes.IndexAny(junk, " \t\r\n\f/>")
+		if n < 0 {
+			return false
+		}
+		switch string(bytes.ToLower(junk[:min(n, 8)])) {
+		case "br", "b", "a", "font":
+		default:
+			return false
+		}
+	}
+	return declared || bytes.Contains(rest, []byte("sitemaps.org/")) || bytes.Contains(rest, []byte("google.com/schemas/sitemap")) ||
+		bytes.Contains(rest, []byte("<loc"))
+}
+
+// rootAt is where p has a tag that begins as open does, a whole name; -1 if nowhere.
+func rootAt(p []byte, open string) int {
+	for from := 0; ; {
+		i := bytes.Index(p[from:], []byte(open))
+		if i < 0 {
+			return -1
+		}
+		from += i + len(open)
+		if from < len(p) && lexer.EndsName(p[from]) {
+			return from - len(open)
+		}
+	}
+}
+
+func firstRoot(p []byte) string {
+	p = bytes.TrimPrefix(p, fold.BOM)
+	xml, html := false, false
+	for {
+		p = bytes.TrimLeft(p, " \t\r\n\f")
+		end := ""
+		switch {
+		case bytes.HasPrefix(p, []byte("<?")):
+			xml = xml || bytes.HasPrefix(p, []byte("<?xml"))
+			end = "?>"
+		case bytes.HasPrefix(p, []byte("<!--")):
+			end = "-->"
+		case bytes.HasPrefix(p, []byte("<!")):
+			html = html || bytes.EqualFold(p[:min(len(p), len(htmlDoctype))], htmlDoctype)
+			end = ">"
+		case bytes.HasPrefix(p, []byte("<")):
+			t := byRoot(p[1:], xml)
+			if html && (t == "" || t == "text/xml") {
+				t = "text/html" // the root element may be left out
+			}
+			return t
+		default:
+			return ""
+		}
+		i := bytes.Index(p, []byte(end))
+		switch {
+		case i >= 0:
+		case html && end == "-->":
+			return "text/html"
+		case xml:
+			return "text/xml"
+		default:
+			return ""
+		}
+		p = p[i+len(end):]
+	}
+}
+
+var htmlDoctype = []byte("<!doctype html")
+
+func byRoot(tag []byte, xml bool) string {
+	i := bytes.IndexAny(tag, " \t\r\n\f/>")
+	if i < 0 {
+		i = len(tag)
+	}
+	name := strings.ToLower(string(tag[:min(i, 64)]))
+	if j := strings.LastIndexByte(name, ':'); j >= 0 {
+		name = name[j+1:]
+	}
+	switch name {
+	case "rss", "rdf":
+		if name == "rdf" && !bytes.Contains(tag, []byte("purl.org/rss")) && !bytes.Contains(tag, []byte("channel")) {
+			return "application/rdf+xml"
+		}
+		return "application/rss+xml"
+	case "feed":
+		return "application/atom+xml"
+	case "urlset", "sitemapindex":
+		return "application/xml"
+	case "html":
+		if xml && bytes.Contains(tag, []byte("http://www.w3.org/1999/xhtml")) {
+			return "application/xhtml+xml"
+		}
+		return "text/html"
+	case "svg":
+		if !xml {
+			return ""
+		}
+		return "image/svg+xml"
+	}
+	if xml {
+		return "text/xml"
+	}
+	return ""
+}
+
+// IsSitemap reports whether a document of a media type that Type gave for these first
+// bytes is a sitemap or an index of them, not compressed.
+func IsSitemap(mediaType string, prefix []byte) bool {
+	switch mediaType {
+	case "application/xml", "text/xml":
+		head := bytes.ToLower(prefix[:min(len(prefix), document.SniffLen)])
+		return bytes.Contains(head, []byte("urlset")) || bytes.Contains(head, []byte("sitemapindex"))
+	case "text/plain":
+		return IsURLList(prefix)
+	}
+	return false
+}
+
+// IsURLList reports whether a text begins with lines that are URLs, and only those but
+// for comments, as robots.txt has them.
+func IsURLList(body []byte) bool {
+	head := bytes.TrimPrefix(body[:min(len(body), 2048)], fold.BOM)
+	n := 0
+	for line := range bytes.Lines(head) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		if !bytes.HasPrefix(line, []byte("http://")) && !bytes.HasPrefix(line, []byte("https://")) || bytes.IndexByte(line, ' ') >= 0 {
+			return false
+		}
+		n++
+	}
+	return n > 0
+}
