@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
 
 // common are the flags that every command knows.
@@ -224,7 +224,7 @@ func (c *common) loadConfig() (*config.Config, error) {
 	}
 	// Not in Validate: a crawl that froze a bad one still has a status.
 	for _, rule := range cfg.Fetch.ConnectTo {
-		if _, err := wire.ParseConnectTo(rule); err != nil {
+		if _, err := dial.ParseConnectTo(rule); err != nil {
 			if len(c.connectTo) == 0 {
 				return nil, usagef("%s: fetch.connect_to: %v, as curl's", c.config, err)
 			}

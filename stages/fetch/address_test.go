@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
 // However an address that is not public is written, it is refused, or it is no URL.
@@ -60,8 +61,8 @@ func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 
 type lookup func(host string) netip.Addr
 
-func (f lookup) Lookup(_ context.Context, host string) (wire.Answer, error) {
-	return wire.Answer{Addrs: []netip.Addr{f(host)}}, nil
+func (f lookup) Lookup(_ context.Context, host string) (dns.Answer, error) {
+	return dns.Answer{Addrs: []netip.Addr{f(host)}}, nil
 }
 
 // Each hop of a redirect, and that of a robots.txt, is looked at like a first request.

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // get spends a turn on the URL that a visit is at.
@@ -35,7 +36,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	if len(v.met) > 0 {
 		a.purpose = schema.ForRedirect
 		if field := v.cookies.Field(v.key.URL); field != "" {
-			a.header = wire.Header{{Name: "Cookie", Value: field}}
+			a.header = http1.Header{{Name: "Cookie", Value: field}}
 		}
 	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
@@ -95,13 +96,13 @@ func (c *crawl) afterAbort(s *sent) time.Time {
 const noRoomPause = 30 * time.Second
 
 // conditions are the header fields that ask whether a document has changed.
-func conditions(p *schema.PlannedURL) wire.Header {
-	var h wire.Header
+func conditions(p *schema.PlannedURL) http1.Header {
+	var h http1.Header
 	if p.ETag != "" {
-		h = append(h, wire.Field{Name: "If-None-Match", Value: p.ETag})
+		h = append(h, http1.Field{Name: "If-None-Match", Value: p.ETag})
 	}
 	if p.LastModified != "" {
-		h = append(h, wire.Field{Name: "If-Modified-Since", Value: p.LastModified})
+		h = append(h, http1.Field{Name: "If-Modified-Since", Value: p.LastModified})
 	}
 	return h
 }

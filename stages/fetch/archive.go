@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
 
 // maxPooled bounds the buffers that are kept for the next record, in bytes.
@@ -112,7 +113,7 @@ func (c *crawl) compress(buf *bytes.Buffer, s *sent, cp *capture, earlier *paylo
 		IPAddress: x.Addr.Addr(), Truncated: warc.Truncation(x.Truncated), IdentifiedType: cp.MimeDetected,
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
-	if x.Route == wire.RouteProxy {
+	if x.Route == dial.RouteProxy {
 		response.IPAddress = netip.Addr{} // the proxy's is not the server's
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {

@@ -24,6 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
 // sink is where a crawl's records go. Its methods may be called by several
@@ -85,9 +87,9 @@ func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.
 	if err != nil {
 		return nil, err
 	}
-	var rules []wire.ConnectTo
+	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
-		r, err := wire.ParseConnectTo(s)
+		r, err := dial.ParseConnectTo(s)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +101,7 @@ func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 	}
 	if len(cfg.Resolvers) > 0 {
-		if connections.Resolver, err = wire.NameServers(cfg.Resolvers...); err != nil {
+		if connections.Resolver, err = dns.NameServers(cfg.Resolvers...); err != nil {
 			return nil, fmt.Errorf("fetch.resolvers: %w", err)
 		}
 	}

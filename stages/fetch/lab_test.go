@@ -30,6 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
 // lab is a store with a plan of one partition and a web to fetch it from, all in
@@ -283,26 +284,26 @@ func (l pipeListener) Close() error   { close(l.closed); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // Lookup gives every host a public address of its own.
-func (w *web) Lookup(_ context.Context, host string) (wire.Answer, error) {
+func (w *web) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.down[host]; err != nil {
-		return wire.Answer{}, err
+		return dns.Answer{}, err
 	}
 	if a, ok := w.addrs[host]; ok {
-		return wire.Answer{Addrs: []netip.Addr{a}}, nil
+		return dns.Answer{Addrs: []netip.Addr{a}}, nil
 	}
 	if other, ok := w.shares[host]; ok {
 		host = other
 	}
 	for a, n := range w.names {
 		if n == host {
-			return wire.Answer{Addrs: []netip.Addr{a}}, nil
+			return dns.Answer{Addrs: []netip.Addr{a}}, nil
 		}
 	}
 	a := netip.AddrFrom4([4]byte{93, 184, 216, byte(1 + len(w.names))})
 	w.names[a] = host
-	return wire.Answer{Addrs: []netip.Addr{a}}, nil
+	return dns.Answer{Addrs: []netip.Addr{a}}, nil
 }
 
 // nameOf is the host that has an address.

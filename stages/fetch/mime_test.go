@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // A body that nobody wants is not waited for: its name decides, or its beginning.
@@ -141,9 +142,9 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 		{"", "", 200, false},
 		{"nonsense", "", 200, false},
 	} {
-		x := &wire.Exchange{Status: tt.status, Header: wire.Header{{Name: "Content-Type", Value: tt.contentType}}}
+		x := &wire.Exchange{Response: http1.Response{Status: tt.status, Header: http1.Header{{Name: "Content-Type", Value: tt.contentType}}}}
 		if tt.length != "" {
-			x.Header = append(x.Header, wire.Field{Name: "Content-Length", Value: tt.length})
+			x.Header = append(x.Header, http1.Field{Name: "Content-Length", Value: tt.length})
 		}
 		if got := response.RefusedByName(plainParser{}, x); got != tt.unwanted {
 			t.Errorf("%q of %q bytes with status %d: %t", tt.contentType, tt.length, tt.status, got)

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // origin is a scheme, name and port, with its robots.txt. Its fields are guarded
@@ -213,7 +214,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 // robotsAnswered takes the last answer to a robots.txt request.
 func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite.Item) {
 	err, why := s.err, failureOf(s.err)
-	if err == nil && (s.x.BodyTruncated == wire.TruncTime || s.x.BodyTruncated == wire.TruncDisconnect) {
+	if err == nil && (s.x.BodyTruncated == http1.TruncTime || s.x.BodyTruncated == http1.TruncDisconnect) {
 		err = errCutOff
 		why = response.Failed("it broke off", "%s: what it forbids further on is not known", s.x.BodyTruncated)
 	}

@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
@@ -129,15 +130,15 @@ func (m *mixture) odd(i int) string { // a Crawl-delay that means nothing, or ne
 }
 
 // Lookup gives each host an address of its own, but some.
-func (m *mixture) Lookup(_ context.Context, name string) (wire.Answer, error) {
+func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	i, ok := m.web.HostIndex(name)
 	if !ok || unnamed(i) {
-		return wire.Answer{}, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+		return dns.Answer{}, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 	}
 	if crowded(i) {
 		i = 4
 	}
-	return wire.Answer{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})}}, nil
+	return dns.Answer{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})}}, nil
 }
 
 // address is which hosts are one for the delay of an address.

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // stored is a document that a fetch task recorded, on its way through the parser.
@@ -144,7 +145,7 @@ func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wi
 	case response.DigestValue(x.PayloadDigest) != d.page.ContentDigest:
 		err = fmt.Errorf("%w: the payload at %d of %q has digest %s, it was recorded with %s",
 			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, response.DigestValue(x.PayloadDigest), d.page.ContentDigest)
-	case x.BodyTruncated == wire.TruncLength && !cutThen:
+	case x.BodyTruncated == http1.TruncLength && !cutThen:
 		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
 	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:

@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 const (
@@ -69,7 +70,7 @@ func (c *crawl) revisits(s *sent, cp *capture) (schema.Revisit, *payload) {
 // others: there is one, whole, behind a head, and it may be kept. What robots.txt said
 // is kept as evidence with each answer.
 func referable(x *wire.Exchange, cp *capture) bool {
-	return cp.subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == wire.Complete
+	return cp.subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
 // refersTo completes the row of a revisit.

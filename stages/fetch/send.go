@@ -15,6 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Why a request was not written, or not again. They end no URL.
@@ -33,7 +35,7 @@ type ask struct {
 	rule       string   // of robots.txt, that allows it
 	robots     *inForce // nil: it is robots.txt that is asked for
 	attempt    int32
-	header     wire.Header
+	header     http1.Header
 	known      *payload // that the URL had; header asks for another, if any
 	onHead     func(x *wire.Exchange) bool
 	onPrefix   func(x *wire.Exchange, prefix []byte) bool
@@ -155,7 +157,7 @@ func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string) (looked ti
 // pacedAddress is the address that a request is paced by: none for a target that
 // the config names, be it proxy or connect_to.
 func (c *crawl) pacedAddress(w wire.Write) netip.Addr {
-	if w.Route == wire.RouteDirect || w.Route == wire.RouteConnectTo && c.cfg.PaceConnectTo {
+	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && c.cfg.PaceConnectTo {
 		return w.Addr.Addr()
 	}
 	return netip.Addr{}

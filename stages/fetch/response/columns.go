@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Failure is what the columns error and error_detail say: a phrase that many URLs
@@ -30,7 +31,7 @@ func DigestValue(d string) string { return warc.Digest(d).Value() }
 // Truncation is why a body ends early, in the words of content_truncated.
 func Truncation(x *wire.Exchange) string {
 	switch x.BodyTruncated {
-	case wire.TruncLength, wire.TruncTime, wire.TruncDisconnect:
+	case http1.TruncLength, http1.TruncTime, http1.TruncDisconnect:
 		return string(x.BodyTruncated)
 	}
 	return ""
@@ -42,10 +43,10 @@ const maxValidator = 512
 
 func Validators(x *wire.Exchange) (etag, modified string) {
 	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
-		etag = strings.Clone(wire.Text(v))
+		etag = strings.Clone(http1.Text(v))
 	}
 	if v := x.Header.Get("Last-Modified"); len(v) <= maxValidator {
-		modified = strings.Clone(wire.Text(v))
+		modified = strings.Clone(http1.Text(v))
 	}
 	return etag, modified
 }
@@ -54,7 +55,7 @@ func Validators(x *wire.Exchange) (etag, modified string) {
 const maxErrorText = 500
 
 func Bounded(s string) string {
-	s = wire.Text(s)
+	s = http1.Text(s)
 	if len(s) <= maxErrorText {
 		return s
 	}

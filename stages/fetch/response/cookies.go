@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 const (
@@ -34,7 +34,7 @@ type Cookies struct {
 }
 
 // Take keeps what an answer to rawURL sets, and returns the fields that do.
-func (c *Cookies) Take(rawURL string, h wire.Header) (lines []string) {
+func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
 		if len(lines) == maxCookies {
 			break

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 func TestCookieRules(t *testing.T) {
-	set := wire.Header{
+	set := http1.Header{
 		{Name: "Set-Cookie", Value: "a=1"}, {Name: "set-cookie", Value: "b=2; Path=/x"}, {Name: "Set-Cookie", Value: "c=3; Domain=example.co.uk"},
 		{Name: "Set-Cookie", Value: "d=4; Domain=co.uk"}, {Name: "Set-Cookie", Value: "e=5; Secure"}, {Name: "Set-Cookie", Value: "f=6; Max-Age=0"},
 		{Name: "Set-Cookie", Value: "no cookie"}, {Name: "Set-Cookie", Value: "g=7; Domain=other.co.uk"}, {Name: "Set-Cookie", Value: "=8"},
@@ -34,9 +34,9 @@ func TestCookieRules(t *testing.T) {
 	}
 	var many Cookies
 	for n := range 100 {
-		h := wire.Header{}
+		h := http1.Header{}
 		for i := range 100 {
-			h = append(h, wire.Field{Name: "Set-Cookie", Value: fmt.Sprintf("n%d-%d=%s", n, i, strings.Repeat("x", 200))})
+			h = append(h, http1.Field{Name: "Set-Cookie", Value: fmt.Sprintf("n%d-%d=%s", n, i, strings.Repeat("x", 200))})
 		}
 		many.Take("http://a.com/", h)
 	}
@@ -52,9 +52,9 @@ func FuzzCookies(f *testing.F) {
 		f.Add(s, "/x/y?z")
 	}
 	f.Fuzz(func(t *testing.T, lines, path string) {
-		var h wire.Header
+		var h http1.Header
 		for line := range strings.SplitSeq(lines, "\n") {
-			h = append(h, wire.Field{Name: "Set-Cookie", Value: line})
+			h = append(h, http1.Field{Name: "Set-Cookie", Value: line})
 		}
 		var c Cookies
 		c.Take("https://www.example.org/start", h)
@@ -74,9 +74,9 @@ func FuzzCookies(f *testing.F) {
 // TestCookiesOfAChainAreBounded also holds a resumed chain to the cookies it had.
 func TestCookiesOfAChainAreBounded(t *testing.T) {
 	var c, resumed Cookies
-	var head wire.Header
+	var head http1.Header
 	for i := range maxCookies {
-		head = append(head, wire.Field{Name: "Set-Cookie", Value: string(rune('a'+i%26)) + strings.Repeat("x", i) + "=" + strings.Repeat("&", 3<<10)})
+		head = append(head, http1.Field{Name: "Set-Cookie", Value: string(rune('a'+i%26)) + strings.Repeat("x", i) + "=" + strings.Repeat("&", 3<<10)})
 	}
 	hop := manifest.Hop{URL: "http://a.com/", Set: c.Take("http://a.com/", head)}
 	hop.Set = append(hop.Set, c.Take("http://www.a.com/", head)...)

@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // Document is the document that a response holds.
@@ -14,7 +15,7 @@ func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *doc
 		URL: url, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Depth: depth, Fetched: fetched,
 		Header: func(name string) (values []string) {
 			for value := range x.Header.Values(name) {
-				values = append(values, wire.Text(value))
+				values = append(values, http1.Text(value))
 			}
 			return values
 		},

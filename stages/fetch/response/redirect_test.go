@@ -7,6 +7,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // oddLocations are what servers write into Location, and where browsers go.
@@ -54,9 +55,9 @@ var oddLocations = []struct {
 }
 
 func locationHeader(values []string) *wire.Exchange {
-	x := &wire.Exchange{Status: 302}
+	x := &wire.Exchange{Response: http1.Response{Status: 302}}
 	for _, v := range values {
-		x.Header = append(x.Header, wire.Field{Name: "location", Value: v})
+		x.Header = append(x.Header, http1.Field{Name: "location", Value: v})
 	}
 	return x
 }

@@ -8,17 +8,19 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// BenchmarkDo fetches a page of the mean size of real ones over loopback, plain
+// BenchmarkDo fetches a wiretest.Page of the mean size of real ones over loopback, plain
 // and gzip-encoded, beside net/http doing the same; the server's own time is in
 // both.
 func BenchmarkDo(b *testing.B) {
-	text := strings.Repeat(longPage, 9)[:186_000]
+	text := strings.Repeat(wiretest.LongPage, 9)[:186_000]
 	for _, enc := range []string{"identity", "gzip"} {
 		payload := text
 		if enc == "gzip" {
-			payload = encode(b, "gzip", text)
+			payload = wiretest.Encode("gzip", text)
 		}
 		for _, framing := range []string{"length", "chunks"} {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -14,6 +14,10 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -23,13 +27,13 @@ func TestExchangeTellsWhatHappened(t *testing.T) {
 	var seen atomic.Value
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, _ int) {
 		seen.Store(readRequest(r))
-		c.Write([]byte("HTTP/1.1 200 Fine\r\nX-A: 1\r\nx-a: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(page, 9)))
+		c.Write([]byte("HTTP/1.1 200 Fine\r\nX-A: 1\r\nx-a: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(wiretest.Page, 9)))
 	})
 	c := clientTo(t, addr, nil)
 	var write Write
 	x, err := c.Do(context.Background(), &Request{
 		URL:     "http://user:secret@Host.Test:8080/a b?q=ü#frag",
-		Header:  Header{{"If-None-Match", "\"x\"\r\nX-Evil: 1"}, {"Accept", "text/html"}},
+		Header:  http1.Header{{Name: "If-None-Match", Value: "\"x\"\r\nX-Evil: 1"}, {Name: "Accept", Value: "text/html"}},
 		OnWrite: func(w Write) error { write = w; return nil },
 	})
 	if err != nil {
@@ -44,20 +48,20 @@ func TestExchangeTellsWhatHappened(t *testing.T) {
 	if d := cmp.Diff(want, string(x.RawRequest)); d != "" {
 		t.Errorf("RawRequest (-want +got)\n%s", d)
 	}
-	if d := cmp.Diff(Header{{"X-A", "1"}, {"x-a", "2"}, {"Transfer-Encoding", "chunked"}}, x.Header); d != "" {
+	if d := cmp.Diff(http1.Header{{Name: "X-A", Value: "1"}, {Name: "x-a", Value: "2"}, {Name: "Transfer-Encoding", Value: "chunked"}}, x.Header); d != "" {
 		t.Errorf("Header (-want +got)\n%s", d)
 	}
-	if x.Protocol != "HTTP/1.1" || x.Status != 200 || x.StatusText != "Fine" || string(x.Body) != page || string(x.Payload) != page {
+	if x.Protocol != "HTTP/1.1" || x.Status != 200 || x.StatusText != "Fine" || string(x.Body) != wiretest.Page || string(x.Payload) != wiretest.Page {
 		t.Errorf("got %s %d %q, body %q", x.Protocol, x.Status, x.StatusText, x.Body)
 	}
 	// printf … | openssl sha1 -binary | base32
-	if want := digest([]byte(page)); x.PayloadDigest != want || !strings.HasPrefix(want, "sha1:") || len(want) != 37 {
+	if want := digest([]byte(wiretest.Page)); x.PayloadDigest != want || !strings.HasPrefix(want, "sha1:") || len(want) != 37 {
 		t.Errorf("digest %q, want %q", x.PayloadDigest, want)
 	}
-	if x.BytesIn != x.RawLen() || x.BytesOut != int64(len(want)) {
-		t.Errorf("bytes in %d, out %d; want %d and %d", x.BytesIn, x.BytesOut, x.RawLen(), len(want))
+	if x.BytesIn != int64(len(raw(t, x))) || x.BytesOut != int64(len(want)) {
+		t.Errorf("bytes in %d, out %d; want %d and %d", x.BytesIn, x.BytesOut, int64(len(raw(t, x))), len(want))
 	}
-	if write.Addr != addr || x.Addr != addr || write.Route != RouteConnectTo || !write.At.Equal(x.Start) || write.Retry || write.Reused {
+	if write.Addr != addr || x.Addr != addr || write.Route != dial.RouteConnectTo || !write.At.Equal(x.Start) || write.Retry || write.Reused {
 		t.Errorf("write %+v, exchange at %v from %v", write, x.Addr, x.Start)
 	}
 	if x.Timing.Total <= 0 || x.Timing.FirstByte <= 0 || x.Timing.Total < x.Timing.FirstByte || x.Timing.TLS != 0 {
@@ -81,17 +85,17 @@ func TestConnectionIsKeptWhenBothAgree(t *testing.T) {
 		method    string
 		kept      bool
 	}{
-		{"length", okHead + page, "GET", true},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(page, 8), "GET", true},
+		{"length", okHead + wiretest.Page, "GET", true},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(wiretest.Page, 8), "GET", true},
 		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", "GET", true},
 		{"not modified", "HTTP/1.1 304 Not Modified\r\nContent-Length: 37\r\n\r\n", "GET", true},
 		{"HEAD", okHead, "HEAD", true},
-		{"HTTP/1.0 keep-alive", "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 37\r\n\r\n" + page, "GET", true},
-		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 37\r\n\r\n" + page, "GET", false},
-		{"close", "HTTP/1.1 200 OK\r\nConnection: x, CLOSE\r\nContent-Length: 37\r\n\r\n" + page, "GET", false},
-		{"one second", "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1, max=5\r\nContent-Length: 37\r\n\r\n" + page, "GET", false},
-		{"more than was said", okHead + page + "HTTP/1.1 200 Smuggled\r\n\r\n", "GET", false},
-		{"both framings", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(page, 8), "GET", false},
+		{"HTTP/1.0 keep-alive", "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, "GET", true},
+		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, "GET", false},
+		{"close", "HTTP/1.1 200 OK\r\nConnection: x, CLOSE\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, "GET", false},
+		{"one second", "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1, max=5\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, "GET", false},
+		{"more than was said", okHead + wiretest.Page + "HTTP/1.1 200 Smuggled\r\n\r\n", "GET", false},
+		{"both framings", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(wiretest.Page, 8), "GET", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +131,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 			gone := make(chan struct{})
 			addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {
 				readRequest(r)
-				c.Write([]byte(okHead + page))
+				c.Write([]byte(okHead + wiretest.Page))
 				if nth > 0 {
 					readRequest(r)
 					return
@@ -155,7 +159,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 			if len(writes) != 2 || !writes[0].Reused || writes[0].Retry || writes[1].Reused || !writes[1].Retry {
 				t.Errorf("writes %+v", writes)
 			}
-			if x.Reused || string(x.Body) != page {
+			if x.Reused || string(x.Body) != wiretest.Page {
 				t.Errorf("reused %v, body %q", x.Reused, x.Body)
 			}
 		})
@@ -167,7 +171,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 	closed := make(chan struct{})
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {
 		readRequest(r)
-		c.Write([]byte(okHead + page))
+		c.Write([]byte(okHead + wiretest.Page))
 		if nth == 0 {
 			c.Close()
 			close(closed)
@@ -181,10 +185,8 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 	}
 	<-closed
 	// The FIN is on its way over loopback; alive sees it as soon as it is there.
-	for c.idle.len() > 0 {
-		if k := c.idle.take("http://host.test:80"); k != nil {
-			c.idle.put(k, time.Minute)
-		}
+	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
+		c.idle.Put(k, time.Minute)
 	}
 	writes := 0
 	x, err := c.Do(context.Background(), &Request{URL: "http://host.test/", OnWrite: func(Write) error { writes++; return nil }})
@@ -254,7 +256,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 		t.Errorf("reset at accept: %v", err)
 	}
 	c = clientTo(t, refused, nil)
-	for _, r := range []*Request{{URL: "http://h/", Method: "POST"}, {URL: "http://h/", Header: Header{{"A b", ""}}}} {
+	for _, r := range []*Request{{URL: "http://h/", Method: "POST"}, {URL: "http://h/", Header: http1.Header{{Name: "A b"}}}} {
 		if _, err := c.Do(context.Background(), r); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -262,7 +264,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 }
 
 func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
-	addr := rawServer(t, answer(okHead+page))
+	addr := rawServer(t, answer(okHead+wiretest.Page))
 	here := fmt.Sprintf("http://%s/", addr)
 	resolver := fakeResolver{"rebound.test": {Addrs: []netip.Addr{addr.Addr()}}}
 
@@ -292,16 +294,16 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	}
 	defer open.Close()
 	for _, url := range []string{here, number, named} {
-		if x, err := get(t, open, url); err != nil || string(x.Body) != page {
+		if x, err := get(t, open, url); err != nil || string(x.Body) != wiretest.Page {
 			t.Errorf("%s with private networks allowed: %v", url, err)
 		}
 	}
 
-	if x, err := get(t, clientTo(t, addr, nil), "http://anything.test:25/"); err != nil || x.Route != RouteConnectTo {
+	if x, err := get(t, clientTo(t, addr, nil), "http://anything.test:25/"); err != nil || x.Route != dial.RouteConnectTo {
 		t.Errorf("by connect-to: %v", err)
 	}
 	// A rule that only changes the port names no address.
-	portOnly, err := New(Config{Resolver: resolver, ConnectTo: []ConnectTo{{Host: "rebound.test", ToPort: addr.Port()}}})
+	portOnly, err := New(Config{Resolver: resolver, ConnectTo: []dial.ConnectTo{{Host: "rebound.test", ToPort: addr.Port()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,11 +317,11 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 // one when it is dialled; only one answer is ever used.
 func TestRebindingGainsNothing(t *testing.T) {
 	calls := 0
-	resolver := resolverFunc(func(context.Context, string) (Answer, error) {
+	resolver := resolverFunc(func(context.Context, string) (dns.Answer, error) {
 		if calls++; calls == 1 {
-			return Answer{Addrs: []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("127.0.0.1")}}, nil
+			return dns.Answer{Addrs: []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("127.0.0.1")}}, nil
 		}
-		return Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, nil
+		return dns.Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, nil
 	})
 	var dialled []netip.AddrPort
 	c, err := New(Config{Resolver: resolver, Dial: func(_ context.Context, a netip.AddrPort) (net.Conn, error) {
@@ -351,11 +353,11 @@ func TestOnWriteErrorStopsTheRequest(t *testing.T) {
 }
 
 func TestFiltersStopTheBody(t *testing.T) {
-	body := noise(100_000)
-	addr := rawServer(t, answer("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: "+fmt.Sprint(len(gz(body)))+"\r\n\r\n"+gz(body)))
+	body := wiretest.Noise(100_000)
+	addr := rawServer(t, answer("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: "+fmt.Sprint(len(wiretest.Encode("gzip", body)))+"\r\n\r\n"+wiretest.Encode("gzip", body)))
 	c := clientTo(t, addr, nil)
 	x, err := c.Do(context.Background(), &Request{URL: "http://host.test/", OnHead: func(x *Exchange) bool { return x.Header.Get("content-encoding") != "gzip" }})
-	if err != nil || !x.Filtered || len(x.Payload) != 0 || x.Truncated != TruncFiltered || x.KeptAlive {
+	if err != nil || !x.Filtered || len(x.Payload) != 0 || x.Truncated != http1.TruncFiltered || x.KeptAlive {
 		t.Errorf("by head: %v, filtered %v, truncated %q, %d bytes", err, x.Filtered, x.Truncated, len(x.Payload))
 	}
 	x.Release()
@@ -364,10 +366,10 @@ func TestFiltersStopTheBody(t *testing.T) {
 		prefix = string(b)
 		return false
 	}})
-	if err != nil || !x.Filtered || x.Body != nil || x.Truncated != TruncFiltered || len(x.Payload) >= len(body)/2 {
+	if err != nil || !x.Filtered || x.Body != nil || x.Truncated != http1.TruncFiltered || len(x.Payload) >= len(body)/2 {
 		t.Errorf("by prefix: %v, filtered %v, truncated %q, %d bytes", err, x.Filtered, x.Truncated, len(x.Payload))
 	}
-	if prefix != body[:prefixLen] {
+	if prefix != body[:http1.PrefixLen] {
 		t.Errorf("prefix of %d bytes: %.50q", len(prefix), prefix)
 	}
 	x.Release()
@@ -380,7 +382,7 @@ func TestFiltersStopTheBody(t *testing.T) {
 }
 
 func TestTheBeginningMayAllowALongerBody(t *testing.T) {
-	body := "<urlset>" + noise(300_000)
+	body := "<urlset>" + wiretest.Noise(300_000)
 	chunks := ""
 	for rest := body; rest != ""; {
 		n := min(len(rest), 7_000)
@@ -391,7 +393,7 @@ func TestTheBeginningMayAllowALongerBody(t *testing.T) {
 		"length": "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\n\r\n" + body,
 		"chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n",
 		"end":    "HTTP/1.1 200 OK\r\n\r\n" + body,
-		"gzip":   "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gz(body),
+		"gzip":   "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + wiretest.Encode("gzip", body),
 	} {
 		for _, allowed := range []int64{0, 50_000, 200_000, 1 << 20} {
 			c := clientTo(t, rawServer(t, answer(raw)), func(c *Config) { c.MaxBody = 100_000 })
@@ -404,7 +406,7 @@ func TestTheBeginningMayAllowALongerBody(t *testing.T) {
 					return allowed
 				}})
 			want := min(len(body), int(max(allowed, 100_000)))
-			if err != nil || string(x.Body) != body[:want] || (x.BodyTruncated == TruncLength) != (want < len(body)) {
+			if err != nil || string(x.Body) != body[:want] || (x.BodyTruncated == http1.TruncLength) != (want < len(body)) {
 				t.Errorf("%s, %d allowed: %d bytes, want %d, truncated %q, %v", name, allowed, len(x.Body), want, x.BodyTruncated, err)
 			}
 			x.Release()
@@ -423,9 +425,9 @@ func TestBodyIsCutAtTheLimit(t *testing.T) {
 		{"length, one more", "HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n" + over, true},
 		{"to the end, exact", "HTTP/1.1 200 OK\r\n\r\n" + exact, false},
 		{"to the end, one more", "HTTP/1.1 200 OK\r\n\r\n" + over, true},
-		{"chunks, exact", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(exact, 30000), false},
-		{"chunks, one more", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(over, 30000), true},
-		{"one chunk, one more", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(over, 200000), true},
+		{"chunks, exact", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(exact, 30000), false},
+		{"chunks, one more", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(over, 30000), true},
+		{"one chunk, one more", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wiretest.Chunks(over, 200000), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -434,9 +436,9 @@ func TestBodyIsCutAtTheLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Complete
+			want := http1.Complete
 			if tt.cut {
-				want = TruncLength
+				want = http1.TruncLength
 			}
 			if string(x.Payload) != exact || x.Truncated != want || x.BodyTruncated != want || tt.cut && x.KeptAlive {
 				t.Errorf("%d bytes, truncated %q, kept %v", len(x.Payload), x.Truncated, x.KeptAlive)
@@ -467,8 +469,9 @@ func TestEndlessBodies(t *testing.T) {
 				}
 			})
 			x, err := get(t, clientTo(t, addr, func(c *Config) { c.MaxBody = 4 << 20 }), "http://host.test/")
-			if err != nil || x.Truncated != TruncLength || len(x.Payload) > 4<<20 || len(x.framing.bytes) > maxFraming {
-				t.Errorf("%v, truncated %q, %d bytes and %d of framing", err, x.Truncated, len(x.Payload), len(x.framing.bytes))
+			framing := len(raw(t, x)) - len(x.RawHead) - len(x.Payload)
+			if err != nil || x.Truncated != http1.TruncLength || len(x.Payload) > 4<<20 || framing > 1<<20 {
+				t.Errorf("%v, truncated %q, %d bytes and %d of framing", err, x.Truncated, len(x.Payload), framing)
 			}
 			if x.BytesIn > 8<<20 {
 				t.Errorf("%d bytes were read", x.BytesIn)
@@ -481,7 +484,7 @@ func TestResetInTheBodyKeepsWhatCame(t *testing.T) {
 	sent := make(chan struct{})
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, _ int) {
 		readRequest(r)
-		c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + page))
+		c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + wiretest.Page))
 		<-sent
 		reset(c)
 	})
@@ -490,30 +493,27 @@ func TestResetInTheBodyKeepsWhatCame(t *testing.T) {
 		return true
 	}})
 	defer x.Release()
-	if err != nil || x.Truncated != TruncDisconnect || x.KeptAlive || !strings.HasPrefix(page, string(x.Body)) {
+	if err != nil || x.Truncated != http1.TruncDisconnect || x.KeptAlive || !strings.HasPrefix(wiretest.Page, string(x.Body)) {
 		t.Errorf("%v, truncated %q, body %q", err, x.Truncated, x.Body)
 	}
 }
 
-func TestHeaderLookUp(t *testing.T) {
-	h := Header{{"Set-Cookie", "a=1"}, {"ETag", ""}, {"set-cookie", "b=2"}}
-	var all []string
-	for v := range h.Values("SET-COOKIE") {
-		all = append(all, v)
+func TestPrefixIsDecoded(t *testing.T) {
+	text := wiretest.Noise(50_000)
+	addr := rawServer(t, answer("HTTP/1.1 200 OK\r\nContent-Encoding: br, gzip\r\n\r\n"+wiretest.Encode("gzip", wiretest.Encode("br", text))))
+	var got string
+	x, err := clientTo(t, addr, nil).Do(context.Background(), &Request{URL: "http://host.test/", OnPrefix: func(_ *Exchange, b []byte) bool {
+		got = string(b)
+		return true
+	}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"a=1", "b=2"}, all); d != "" {
-		t.Error(d)
+	defer x.Release()
+	if len(got) == 0 || !strings.HasPrefix(text, got) {
+		t.Errorf("prefix %.40q of %d bytes", got, len(got))
 	}
-	if v, ok := h.Lookup("etag"); v != "" || !ok {
-		t.Error("an empty value is taken for none")
-	}
-	if _, ok := h.Lookup("Age"); ok {
-		t.Error("an absent field was found")
-	}
-	if got := Text("caf\xe9"); got != "café" {
-		t.Errorf("Text of Latin-1 is %q", got)
-	}
-	if got := Text("café"); got != "café" {
-		t.Errorf("Text of UTF-8 is %q", got)
+	if string(x.Body) != text {
+		t.Errorf("body of %d bytes", len(x.Body))
 	}
 }

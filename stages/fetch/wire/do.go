@@ -9,12 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Do makes one request and reads its response to the end, or to a limit. The
-// Exchange is never nil; Release it. The error is nil or an *Error; a response
-// whose body breaks off is no error but Truncated. Do may be called by any
-// number of goroutines.
+// Do makes one request and reads its response to the end or to a limit. The
+// Exchange is never nil; Release it. The error is nil or an *Error. A body that
+// breaks off is not an error but Truncated. Any number of goroutines may call Do.
 func (c *Client) Do(ctx context.Context, req *Request) (*Exchange, error) {
 	begin := c.cfg.Now()
 	x := &Exchange{}
@@ -24,255 +28,248 @@ func (c *Client) Do(ctx context.Context, req *Request) (*Exchange, error) {
 }
 
 func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
-	t, err := parseTarget(req.URL)
+	t, err := http1.ParseTarget(req.URL)
 	if err != nil {
 		return &Error{Kind: ErrInvalid, Phase: PhaseRequest, Err: err}
 	}
 	if err := req.validate(); err != nil {
-		return &Error{Kind: ErrInvalid, Phase: PhaseRequest, Host: t.origin(), Err: err}
+		return &Error{Kind: ErrInvalid, Phase: PhaseRequest, Host: t.Origin(), Err: err}
 	}
 	timeout, maxBody := req.within(&c.cfg)
 	e := &exchanger{client: c, req: req, target: t, x: x, deadline: time.Now().Add(timeout), maxBody: maxBody}
-	k := c.idle.take(t.origin())
-	if k != nil {
-		k.reused = true
+	if k := c.idle.Take(t.Origin()); k != nil {
 		err = e.run(ctx, k)
 		if !errors.Is(err, errStale) {
 			return err
 		}
-		// The server closed the connection as the request was on its way, which
-		// it may do at any time (RFC 9112, 9.3.1); nothing was answered.
+		// The server closed the connection while the request was on its way, which
+		// it may do at any time (RFC 9112, 9.3.1). It sent no response.
 		e.retry = true
 	}
-	if k, err = e.connect(ctx); err != nil {
+	k, err := e.connect(ctx)
+	if err != nil {
 		return err
 	}
 	return e.run(ctx, k)
 }
 
-// errStale: a kept connection ended before it answered.
+// errStale means that a kept connection ended before a response.
 var errStale = errors.New("kept connection closed by the server")
 
-// exchanger is one call of Do under way.
+// exchanger is one call of Do.
 type exchanger struct {
 	client   *Client
 	req      *Request
-	target   target
+	target   http1.Target
 	x        *Exchange
-	deadline time.Time // of the whole, on the system's clock
-	maxBody  int64
-	retry    bool
+	deadline time.Time // of the exchange, on the system's clock
+	maxBody  int64     // bytes; Request.Allow may raise it
+	retry    bool      // a kept connection was stale
 }
 
-// connect makes a new connection within the time there is for it.
-func (e *exchanger) connect(ctx context.Context) (*conn, error) {
-	until := time.Now().Add(e.client.cfg.Timeouts.Connect)
-	if e.deadline.Before(until) {
-		until = e.deadline
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimedOut)
+// connect makes a new connection within the time that remains.
+func (e *exchanger) connect(ctx context.Context) (*dial.Conn, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, e.within(e.client.cfg.Timeouts.Connect), errTimedOut)
 	defer cancel()
-	return e.client.connect(ctx, e.target, e.x)
+	k, a, err := e.client.dialer.Connect(ctx, e.target)
+	x := e.x
+	x.Route, x.Timing.DNS, x.Timing.Connect, x.Timing.TLS = a.Route, a.DNS, a.Connect, a.TLS
+	if a.Addr.IsValid() {
+		x.Addr = a.Addr
+	}
+	if err != nil {
+		return nil, connectError(ctx, e.target, err)
+	}
+	return k, nil
 }
 
 // run writes the request on k, reads the response, and keeps or closes k.
-func (e *exchanger) run(ctx context.Context, k *conn) error {
+func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	x := e.x
-	x.Addr, x.Route, x.Reused = k.addr, k.route, k.reused
-	x.TLSVersion, x.TLSCipher = k.tlsVersion, k.tlsCipher
-	stop := context.AfterFunc(ctx, k.abort)
+	x.Peer = k.Peer
+	stop := context.AfterFunc(ctx, k.Abort)
 	keep, err := e.exchange(ctx, k)
-	k.source.rest()
 	if !stop() || !keep || err != nil {
 		k.Close()
 		return err
 	}
-	k.limit(time.Time{})
-	x.KeptAlive = e.client.idle.put(k, e.idleTime())
+	x.KeptAlive = e.client.idle.Put(k, e.idleTime())
 	if !x.KeptAlive {
 		k.Close()
 	}
 	return nil
 }
 
-// exchange is the exchange on k; keep tells that k may serve another.
-func (e *exchanger) exchange(ctx context.Context, k *conn) (keep bool, err error) {
-	c, x := e.client, e.x
+// exchange writes the request and reads the response on k. keep reports whether k
+// may serve another exchange.
+func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
-		return false, e.fail(k, ErrAborted, PhaseRequest, context.Cause(ctx))
+		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
 	}
-	wire := e.req.appendTo(getBuffer(1), e.target, c.cfg.UserAgent, k.absolute)
-	x.buffers = append(x.buffers, wire)
-	x.RawRequest = wire
-
-	x.Start = c.cfg.Now()
-	if e.req.OnWrite != nil {
-		if err := e.req.OnWrite(Write{At: x.Start, Addr: k.addr, Route: k.route, Reused: k.reused, Retry: e.retry}); err != nil {
-			x.Start = time.Time{}
-			return false, e.fail(k, ErrAborted, PhaseWrite, err)
-		}
+	werr, err := e.send(ctx, k)
+	if err != nil {
+		return false, err
 	}
-	k.limit(e.within(c.cfg.Timeouts.FirstByte))
-	read := k.source.n
-	defer func() { x.BytesIn += k.source.n - read }()
-	n, werr := e.write(k, wire)
-	x.BytesOut += int64(n)
-	if e.req.OnWritten != nil && werr == nil {
-		e.req.OnWritten(c.cfg.Now())
-	}
-	if werr != nil && (isTimeout(werr) || ctx.Err() != nil) {
-		return false, e.ioError(ctx, k, PhaseWrite, werr)
-	}
-	// A server may answer and close before it has read a request that it does
-	// not want: read what it said even if writing failed.
-	_, rerr := k.source.peek(1)
-	x.Timing.FirstByte = c.since(x.Start)
+	r := http1.NewReader(k, &e.x.Response)
+	defer func() {
+		e.x.BytesIn += r.BytesRead()
+		r.Release()
+	}()
+	// A server may respond and close before it has read a request that it does not
+	// want. Read its response even if writing failed.
+	rerr := r.Await()
 	if rerr != nil {
-		x.Timing.FirstByte = 0
-		if k.reused && ctx.Err() == nil && !isTimeout(rerr) {
+		if k.Reused && ctx.Err() == nil && !http1.IsTimeout(rerr) {
 			return false, errStale
 		}
 		if werr != nil {
 			rerr = werr
 		}
-		return false, e.ioError(ctx, k, PhaseFirstByte, rerr)
+		return false, e.ioError(ctx, PhaseFirstByte, rerr)
 	}
-	k.limit(e.deadline)
-	return e.receive(ctx, k)
+	e.x.Timing.FirstByte = max(e.client.cfg.Now().Sub(e.x.Start), 1)
+	k.Limit(e.deadline)
+	return e.receive(ctx, k, r)
 }
 
-// write writes the request, on a proxied connection with credentials that are
-// not kept with the exchange.
-func (e *exchanger) write(k *conn, b []byte) (int, error) {
-	if !k.absolute || e.client.proxy.authorization == "" {
-		return k.Write(b)
-	}
-	with := append(getBuffer(len(b)+256), b[:len(b)-2]...)
-	with = append(with, "Proxy-Authorization: "...)
-	with = append(with, e.client.proxy.authorization...)
-	with = append(with, "\r\n\r\n"...)
-	defer putBuffer(with)
-	return k.Write(with)
-}
-
-// receive reads the response whose first byte has come.
-func (e *exchanger) receive(ctx context.Context, k *conn) (keep bool, err error) {
+// send writes the request. err ends the exchange; with a failed write alone there
+// may still be a response.
+func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
-	x.hold = &holding{room: c.room}
-	d := decoder{maxBody: e.maxBody, maxRatio: c.cfg.MaxRatio}
-	m := &message{
-		source: k.source, x: x, method: e.req.method(), https: e.target.https,
-		maxHeader: c.cfg.MaxHeader, maxBody: e.maxBody,
-		deadline: e.deadline, grow: func(bytes int64) error { return e.grow(ctx, bytes) },
-		wait: func(d time.Duration) {
-			if wasCut, _ := x.hold.state(); wasCut {
-				return
-			}
-			if d == 0 {
-				k.limit(e.deadline)
-			} else {
-				k.limit(e.within(d))
-			}
-		},
+	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
+	buffers.Put(x.RawRequest)
+	x.RawRequest = head.AppendTo(buffers.Get(1))
+
+	x.Start = c.cfg.Now()
+	if e.req.OnWrite != nil {
+		if err := e.req.OnWrite(Write{At: x.Start, Addr: k.Addr, Route: k.Route, Reused: k.Reused, Retry: e.retry}); err != nil {
+			x.Start = time.Time{}
+			return nil, e.fail(ErrAborted, PhaseWrite, err)
+		}
+	}
+	k.Limit(e.within(c.cfg.Timeouts.FirstByte))
+	n, failed := k.WriteRequest(x.RawRequest)
+	x.BytesOut += int64(n)
+	if e.req.OnWritten != nil && failed == nil {
+		e.req.OnWritten(c.cfg.Now())
+	}
+	if failed != nil && (http1.IsTimeout(failed) || ctx.Err() != nil) {
+		return failed, e.ioError(ctx, PhaseWrite, failed)
+	}
+	return failed, nil
+}
+
+// receive reads the response, whose first byte has arrived, into the exchange.
+func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) (keep bool, err error) {
+	x := e.x
+	x.share = &share{memory: e.client.memory}
+	r.Method, r.HTTPS = e.req.method(), e.target.HTTPS
+	r.MaxHeader, r.MaxBody, r.Deadline = e.client.cfg.MaxHeader, e.maxBody, e.deadline
+	r.Grow = func(bytes int64) error { return e.grow(ctx, bytes) }
+	r.Wait = func(d time.Duration) {
+		switch wasCut, _ := x.share.state(); {
+		case wasCut:
+		case d == 0:
+			k.Limit(e.deadline)
+		default:
+			k.Limit(e.within(d))
+		}
 	}
 	if e.req.OnPrefix != nil {
-		m.onPrefix = func() bool {
-			c.decode <- struct{}{}
-			b, owned := d.prefix(x)
-			<-c.decode
-			first := b[:min(len(b), prefixLen)]
-			ok := e.req.OnPrefix(x, first)
-			if ok && e.req.Allow != nil {
-				m.maxBody = max(m.maxBody, e.req.Allow(x, first))
-				d.maxBody = m.maxBody
-			}
-			if owned {
-				putBuffer(b)
-			}
-			return ok
-		}
+		r.OnPrefix = func() bool { return e.testPrefix(r) }
 	}
-	err = m.readHead()
-	if x.RawHead != nil {
-		x.buffers = append(x.buffers, x.RawHead)
-	}
-	if err != nil {
-		return false, e.ioError(ctx, k, PhaseHead, err)
+	if err := r.ReadHead(); err != nil {
+		return false, e.ioError(ctx, PhaseHead, err)
 	}
 	if e.req.OnHead != nil && !e.req.OnHead(x) {
-		x.Filtered, m.definite = true, m.headEnded && m.bodyless()
-		if m.headEnded && !m.definite {
-			x.Truncated = TruncFiltered
-		}
+		r.SkipBody()
 	} else {
-		x.hold.reads(func() { k.limit(past) })
-		err = m.readBody()
-		x.hold.reads(nil)
+		x.share.reads(k.Interrupt)
+		err = r.ReadBody()
+		x.share.reads(nil)
 	}
-	for _, b := range [][]byte{x.Payload, x.framing.bytes} {
-		if b != nil {
-			x.buffers = append(x.buffers, b)
-		}
-	}
-	if ctx.Err() != nil {
-		return false, e.fail(k, ErrAborted, PhaseBody, context.Cause(ctx))
-	}
-	if errors.Is(err, ErrNoRoom) {
-		return false, e.fail(k, ErrAborted, PhaseBody, err)
-	}
-	switch wasCut, waited := x.hold.state(); {
-	case wasCut && !m.definite && x.Truncated == Complete:
-		x.Truncated = TruncTime // what looks like its end is ours
-	case !wasCut && waited > noWait && x.Truncated == TruncTime:
-		return false, e.fail(k, ErrAborted, PhaseBody, ErrNoRoom) // the peer had less than all the time
+	if failed := e.checkBody(ctx, r, err); failed != nil {
+		return false, failed
 	}
 	x.PayloadDigest = digest(x.Payload)
 	if x.Filtered {
-		x.Body, x.BodyTruncated = nil, x.Truncated
-	} else if derr := e.decode(ctx, d); derr != nil {
-		return false, e.fail(k, ErrAborted, PhaseBody, derr)
+		x.BodyTruncated = x.Truncated
+	} else if err := e.decode(ctx, coding.Limits{MaxBody: r.MaxBody, MaxRatio: e.client.cfg.MaxRatio}); err != nil {
+		return false, e.fail(ErrAborted, PhaseBody, err)
 	}
-	if m.definite && k.source.buffered() > 0 {
-		x.warn(WarnBodyUnexpected)
+	if r.Definite() && r.Unread() {
+		x.Warn(http1.WarnBodyUnexpected)
 	}
-	return err == nil && m.persistent(), nil
+	return err == nil && r.Persistent(), nil
 }
 
-// decode undoes the codings of the body, with as much memory first as it is likely
-// to need. An error says that there was none.
-func (e *exchanger) decode(ctx context.Context, d decoder) error {
-	x := e.x
-	undo := func(d decoder) bool {
-		e.client.decode <- struct{}{} // bounds the windows in memory; whoever has it waits for nobody
-		defer func() { <-e.client.decode }()
-		return d.body(x)
+// testPrefix asks the request's hooks about the beginning of the body.
+func (e *exchanger) testPrefix(r *http1.Reader) bool {
+	e.client.decode <- struct{}{}
+	b, pooled := coding.Prefix(&e.x.Response)
+	<-e.client.decode
+	if pooled {
+		defer buffers.Put(b)
 	}
-	held := int64(cap(x.Payload) + cap(x.framing.bytes))
+	first := b[:min(len(b), http1.PrefixLen)]
+	ok := e.req.OnPrefix(e.x, first)
+	if ok && e.req.Allow != nil {
+		r.MaxBody = max(r.MaxBody, e.req.Allow(e.x, first))
+	}
+	return ok
+}
+
+// checkBody decides whether the reason for which reading ended with err makes the
+// exchange fail. It marks bodies that were cut to free memory.
+func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
+	x := e.x
+	if ctx.Err() != nil {
+		return e.fail(ErrAborted, PhaseBody, context.Cause(ctx))
+	}
+	if errors.Is(err, ErrNoRoom) {
+		return e.fail(ErrAborted, PhaseBody, err)
+	}
+	switch wasCut, waited := x.share.state(); {
+	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
+		x.Truncated = http1.TruncTime // the client itself caused the apparent end
+	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
+		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the peer did not have all the time
+	}
+	return nil
+}
+
+// decode undoes the codings of the body. It first waits for the memory that the
+// body probably needs; the error means that there was none.
+func (e *exchanger) decode(ctx context.Context, l coding.Limits) error {
+	x := e.x
+	held := x.BodyMemory()
 	warnings := len(x.Warnings)
-	for tried := d.likely(x); ; tried = d.maxBody {
-		size, _ := bufferSize(int(tried))
-		if err := e.grow(ctx, held+int64(size)); err != nil {
+	for tried := coding.Likely(&x.Response, l.MaxBody); ; tried = l.MaxBody {
+		if err := e.grow(ctx, held+int64(buffers.Size(int(tried)))); err != nil {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
-		if cut := undo(decoder{maxBody: tried, maxRatio: d.maxRatio}); !cut || tried == d.maxBody {
+		e.client.decode <- struct{}{} // bounds the decoders in memory; its owner waits for nothing
+		cut := x.Decode(&x.Response, coding.Limits{MaxBody: tried, MaxRatio: l.MaxRatio})
+		<-e.client.decode
+		if !cut || tried == l.MaxBody {
 			break
 		}
 	}
 	if len(x.Codings) > 0 {
 		held += int64(cap(x.Body))
 	}
-	x.hold.shrink(held)
+	x.share.shrink(held)
 	return nil
 }
 
-// grow waits for the right to hold so many bytes of a response, as long as the
-// exchange has time.
+// grow waits, as long as the exchange has time, until the response may take that
+// many bytes in total.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
-	if bytes <= ownBytes {
+	if bytes <= http1.OwnMemory {
 		return nil
 	}
-	return e.client.room.grow(ctx, e.x.hold, bytes, e.deadline)
+	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
 // within is d from now, or the exchange's deadline if that is sooner.
@@ -283,52 +280,32 @@ func (e *exchanger) within(d time.Duration) time.Time {
 	return e.deadline
 }
 
-// ioError gives a failure after connecting, and before the head was complete,
-// its kind.
-func (e *exchanger) ioError(ctx context.Context, k *conn, phase Phase, err error) error {
-	var p protocolError
-	switch {
-	case ctx.Err() != nil:
-		return e.fail(k, ErrAborted, phase, context.Cause(ctx))
-	case errors.As(err, &p):
-		return e.fail(k, ErrProtocol, phase, err)
-	case isTimeout(err):
-		return e.fail(k, ErrTimeout, phase, nil)
-	case err == io.EOF:
-		return e.fail(k, ErrDisconnect, phase, nil)
+// ioError classifies a failure after connecting and before the end of the head.
+func (e *exchanger) ioError(ctx context.Context, phase Phase, err error) error {
+	if ctx.Err() != nil {
+		return e.fail(ErrAborted, phase, context.Cause(ctx))
 	}
-	return e.fail(k, ErrDisconnect, phase, err)
+	if _, ok := errors.AsType[http1.ProtocolError](err); ok {
+		return e.fail(ErrProtocol, phase, err)
+	}
+	if http1.IsTimeout(err) {
+		return e.fail(ErrTimeout, phase, nil)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return e.fail(ErrDisconnect, phase, err)
 }
 
-func (e *exchanger) fail(k *conn, kind error, phase Phase, err error) error {
-	return &Error{Kind: kind, Phase: phase, Host: e.target.origin(), Addr: k.addr, Err: err}
+func (e *exchanger) fail(kind error, phase Phase, err error) error {
+	return &Error{Kind: kind, Phase: phase, Host: e.target.Origin(), Addr: e.x.Addr, Err: err}
 }
 
-// persistent reports whether the connection may serve another exchange (RFC
-// 9112, 9.3): both ends know where this one ended, and neither said close.
-func (m *message) persistent() bool {
-	if !m.definite || m.source.buffered() > 0 || m.source.err != nil {
-		return false
-	}
-	keep := m.minor == 1
-	for _, name := range []string{"Connection", "Proxy-Connection"} {
-		for t := range m.x.Header.tokens(name) {
-			switch {
-			case strings.EqualFold(t, "close"):
-				return false
-			case strings.EqualFold(t, "keep-alive"):
-				keep = true
-			}
-		}
-	}
-	return keep && m.x.Protocol != "HTTP/0.9" && m.x.Protocol != "ICY"
-}
-
-// idleTime is how long the connection may be kept: a second less than the
-// server says, at most what is configured.
+// idleTime is how long the connection may be kept: a second less than the server
+// says, but not longer than configured.
 func (e *exchanger) idleTime() time.Duration {
 	d := e.client.cfg.IdleTimeout
-	for t := range e.x.Header.tokens("Keep-Alive") {
+	for t := range e.x.Header.Tokens("Keep-Alive") {
 		name, v, _ := strings.Cut(t, "=")
 		if n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 16); err == nil && strings.EqualFold(strings.TrimSpace(name), "timeout") {
 			d = min(d, max(time.Duration(n)*time.Second-time.Second, 0))
@@ -337,7 +314,7 @@ func (e *exchanger) idleTime() time.Duration {
 	return d
 }
 
-// digest is a SHA-1 as WARC writes it.
+// digest is the SHA-1 of b as WARC writes it.
 func digest(b []byte) string {
 	sum := sha1.Sum(b)
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])

@@ -1,18 +1,22 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // The kinds of failure. errors.Is(err, ErrX) tells them apart; *Error holds the
 // details and the cause.
 var (
-	// ErrDNS: the name has no address, or nobody could say.
+	// ErrDNS: the name has no address, or no name server answered.
 	ErrDNS = errors.New("dns error")
 	// ErrNXDomain is the ErrDNS of a name that certainly does not exist or has
 	// no address; without it an ErrDNS may be temporary.
@@ -26,14 +30,14 @@ var (
 	// ErrTimeout: a limit of Timeouts passed before a complete response head
 	// arrived; Error.Phase says in which phase.
 	ErrTimeout = errors.New("timeout")
-	// ErrProtocol: bytes arrived of which nothing can be made.
+	// ErrProtocol: the bytes that arrived are not an HTTP response.
 	ErrProtocol = errors.New("protocol error")
 	// ErrDisconnect: the connection ended before any byte of a response.
 	ErrDisconnect = errors.New("disconnected before a response")
 	// ErrAddressBlocked: the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
 	// ErrAborted: the context ended, OnWrite returned an error, which it wraps, or
-	// there was no memory for the body. It says nothing about the server.
+	// there was no memory for the body. The server is not to blame.
 	ErrAborted = errors.New("request aborted")
 	// ErrInvalid: the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")
@@ -44,11 +48,11 @@ type Phase string
 
 // The phases, in their order.
 const (
-	PhaseRequest   Phase = "request" // before anything was sent or asked
-	PhaseDNS       Phase = "dns"
-	PhaseConnect   Phase = "connect"
-	PhaseProxy     Phase = "proxy" // CONNECT
-	PhaseTLS       Phase = "tls"
+	PhaseRequest   Phase = "request" // before anything was sent or looked up
+	PhaseDNS       Phase = Phase(dial.StepDNS)
+	PhaseConnect   Phase = Phase(dial.StepConnect)
+	PhaseProxy     Phase = Phase(dial.StepProxy) // CONNECT
+	PhaseTLS       Phase = Phase(dial.StepTLS)
 	PhaseWrite     Phase = "write"
 	PhaseFirstByte Phase = "first_byte"
 	PhaseHead      Phase = "head"
@@ -59,12 +63,12 @@ const (
 type Error struct {
 	Kind  error          // one of the sentinels above
 	Phase Phase          // where it happened
-	Host  string         // scheme://host:port asked for; never with credentials
-	Addr  netip.AddrPort // the address concerned, if it came to that
+	Host  string         // scheme://host:port of the URL; never with credentials
+	Addr  netip.AddrPort // the address concerned, if there is one
 	Err   error          // the cause; may be nil
 }
 
-// Error reads as a path down to the cause.
+// Error returns a path down to the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", e.Phase, e.Host)
@@ -90,12 +94,44 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// Temporary reports whether the same request may succeed later. Names that do
-// not exist, refused addresses, bad certificates and invalid requests stay so.
+// Temporary reports whether the same request may succeed later. Names that do not
+// exist, refused addresses, bad certificates and invalid requests are permanent.
 func (e *Error) Temporary() bool {
 	switch {
 	case errors.Is(e.Kind, ErrNXDomain), e.Kind == ErrTLS, e.Kind == ErrAddressBlocked, e.Kind == ErrInvalid, e.Kind == ErrProtocol:
 		return false
 	}
 	return true
+}
+
+// errTimedOut is the cause of contexts that end because of Timeouts.
+var errTimedOut = errors.New("time limit passed")
+
+// connectError classifies an error of package dial. ctx is the context of the call.
+func connectError(ctx context.Context, t http1.Target, failed error) error {
+	var e Error
+	if at, ok := errors.AsType[*dial.Error](failed); ok {
+		e = Error{Phase: Phase(at.Step), Addr: at.Addr, Err: at.Err}
+	}
+	e.Host = t.Origin()
+	switch {
+	case errors.Is(e.Err, ErrAddressBlocked):
+		e.Kind = ErrAddressBlocked
+	case ctx.Err() != nil:
+		e.Kind, e.Err = ErrAborted, context.Cause(ctx)
+		if e.Err == errTimedOut {
+			e.Kind = ErrTimeout
+		}
+	case e.Phase == PhaseDNS && dns.IsNotFound(e.Err):
+		e.Kind = ErrNXDomain
+	case e.Phase == PhaseDNS:
+		e.Kind = ErrDNS
+	case http1.IsTimeout(e.Err): // the system's own limit on connecting
+		e.Kind = ErrTimeout
+	case e.Phase == PhaseTLS:
+		e.Kind = ErrTLS
+	default:
+		e.Kind = ErrConnect
+	}
+	return &e
 }

@@ -4,79 +4,79 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net/http"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits bound a response that is read again, as they did when it came.
+// Limits bound a replayed response as they did when it was fetched.
 type Limits struct {
 	MaxBody int64     // bytes of payload and of decoded body; 0: 5 MiB
-	Allow   Allowance // nil: MaxBody holds for all
+	Allow   Allowance // nil: MaxBody bounds all
 }
 
-// Replay reads the response of a GET again from the bytes that were kept of it, as
-// RawReader gives them and a WARC record holds them, with the tolerance with which
-// it was read from the wire. Status, Header, Payload, PayloadDigest and Body equal
-// those of the exchange that was kept, if the limits do; how the connection ended is
-// not in the bytes, so Truncated may differ. Release the exchange, which is never
-// nil. The error says why the bytes are no response.
+// Replay reads the response to a GET again from its archived bytes, as RawParts
+// returns them and a WARC record holds them, and as leniently as from the wire. With
+// the same limits, Status, Header, Payload, PayloadDigest and Body equal those of the
+// archived exchange. Truncated may differ: the bytes do not show how the connection
+// ended. Release the exchange, which is never nil. The error says why the bytes are
+// not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
-	m := replaying(bytes.NewReader(raw), https, l)
-	err := m.readHead()
+	p := newReplay(bytes.NewReader(raw), https, l)
+	err := p.ReadHead()
 	if err == nil {
-		_ = m.readBody() // it can only be short, as it was on the wire
+		_ = p.ReadBody() // it can only be cut, as it was on the wire
 	}
-	return m.x, m.replayed(err)
+	return p.finish(err)
 }
 
-// ReplayPayload is Replay of a response whose head was kept without its body, as a
-// revisit record has it, and of the payload that another record holds, which is
-// copied.
+// ReplayPayload replays a response whose head and payload were archived apart, as
+// in a revisit record and the record to which it refers. It copies the payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
-	// Where a head has no end, or there is none, the document tells.
-	m := replaying(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)
-	err := m.readHead()
+	// If the head has no end, the document shows where it ends.
+	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)
+	err := p.ReadHead()
 	if err == nil {
-		m.x.Payload = append(getBuffer(len(payload)), payload...)
-		m.testPrefix(true)
+		p.x.Payload = append(buffers.Get(len(payload)), payload...)
+		p.TestPrefix()
 	}
-	return m.x, m.replayed(err)
+	return p.finish(err)
 }
 
-// replaying is a message that is read again.
-func replaying(from io.Reader, https bool, l Limits) *message {
+// replay is one call of Replay or ReplayPayload.
+type replay struct {
+	*http1.Reader
+	x        *Exchange
+	maxRatio int64
+}
+
+func newReplay(from io.Reader, https bool, l Limits) *replay {
 	c := Config{MaxBody: l.MaxBody}
 	c.defaultLimits()
 	x := &Exchange{}
-	m := &message{
-		source: newSource(from), x: x, method: http.MethodGet, https: https, kept: true,
-		maxHeader: c.MaxHeader, maxBody: c.MaxBody, maxRatio: c.MaxRatio,
-	}
+	r := http1.NewReader(from, &x.Response)
+	r.HTTPS, r.Replayed, r.MaxHeader, r.MaxBody = https, true, c.MaxHeader, c.MaxBody
 	if l.Allow != nil {
-		m.onPrefix = func() bool {
-			b, owned := decoder{maxBody: m.maxBody, maxRatio: m.maxRatio}.prefix(x)
-			m.maxBody = max(m.maxBody, l.Allow(x, b[:min(len(b), prefixLen)]))
-			if owned {
-				putBuffer(b)
+		r.OnPrefix = func() bool {
+			b, pooled := coding.Prefix(&x.Response)
+			r.MaxBody = max(r.MaxBody, l.Allow(x, b[:min(len(b), http1.PrefixLen)]))
+			if pooled {
+				buffers.Put(b)
 			}
 			return true
 		}
 	}
-	return m
+	return &replay{r, x, c.MaxRatio}
 }
 
-// replayed ends a replay: the buffers are the exchange's, and the body is decoded.
-func (m *message) replayed(err error) error {
-	x := m.x
-	m.source.rest()
-	for _, b := range [][]byte{x.RawHead, x.Payload, x.framing.bytes} {
-		if b != nil {
-			x.buffers = append(x.buffers, b)
-		}
-	}
+// finish decodes the body. err is the error of reading the head.
+func (p *replay) finish(err error) (*Exchange, error) {
+	p.Release()
 	if err != nil {
-		return fmt.Errorf("no HTTP response: %w", err)
+		return p.x, fmt.Errorf("no HTTP response: %w", err)
 	}
-	x.PayloadDigest = digest(x.Payload)
-	decoder{maxBody: m.maxBody, maxRatio: m.maxRatio}.body(x)
-	return nil
+	p.x.PayloadDigest = digest(p.x.Payload)
+	p.x.Decode(&p.x.Response, coding.Limits{MaxBody: p.MaxBody, MaxRatio: p.maxRatio})
+	return p.x, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -14,7 +16,7 @@ import (
 func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 	type told struct {
 		Status                      int
-		Header                      Header
+		Header                      http1.Header
 		Payload, Body, Digest, Kept string
 	}
 	tell := func(x *Exchange) told {
@@ -55,7 +57,7 @@ func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 
 func TestReplayIsBounded(t *testing.T) {
 	x, err := Replay([]byte("HTTP/1.1 200 OK\r\n\r\n"+string(make([]byte, 5000))), true, Limits{MaxBody: 1000})
-	if err != nil || len(x.Payload) != 1000 || x.Truncated != TruncLength {
+	if err != nil || len(x.Payload) != 1000 || x.Truncated != http1.TruncLength {
 		t.Errorf("%d bytes, truncated %q, %v", len(x.Payload), x.Truncated, err)
 	}
 	x.Release()
@@ -63,7 +65,7 @@ func TestReplayIsBounded(t *testing.T) {
 
 func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	body := strings.Repeat("<loc>http://a.test/</loc>", 400)
-	zipped := encode(t, "gzip", body)
+	zipped := wiretest.Encode("gzip", body)
 	head := "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
 	for _, allowed := range []int64{0, 5000, 1 << 20} {
 		l := Limits{MaxBody: 2000, Allow: func(x *Exchange, prefix []byte) int64 {
@@ -77,7 +79,7 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 		coded, err2 := Replay([]byte(head+zipped), true, l)
 		apart, err3 := ReplayPayload([]byte(head), []byte(zipped), true, l)
 		for _, x := range []*Exchange{plain, coded, apart} {
-			if len(x.Body) != want || (x.BodyTruncated == TruncLength) != (want < len(body)) {
+			if len(x.Body) != want || (x.BodyTruncated == http1.TruncLength) != (want < len(body)) {
 				t.Errorf("%d allowed: a body of %d bytes, want %d, truncated %q", allowed, len(x.Body), want, x.BodyTruncated)
 			}
 			x.Release()

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
 // rawServer answers each request on each connection with whatever handle does;
@@ -84,7 +87,7 @@ func clientTo(t testing.TB, addr netip.AddrPort, change func(*Config)) *Client {
 	t.Helper()
 	cfg := Config{
 		UserAgent: "testbot/1.0 (+https://example.org/bot)",
-		ConnectTo: []ConnectTo{{Addr: addr.Addr().String(), ToPort: addr.Port()}},
+		ConnectTo: []dial.ConnectTo{{Addr: addr.Addr().String(), ToPort: addr.Port()}},
 	}
 	if change != nil {
 		change(&cfg)
@@ -108,23 +111,30 @@ func get(t testing.TB, c *Client, url string) (*Exchange, error) {
 	return x, err
 }
 
-// codes are the warnings without their details.
-func codes(warnings []string) []string {
-	var out []string
-	for _, w := range warnings {
-		code, _, _ := strings.Cut(w, ": ")
-		out = append(out, code)
-	}
-	return out
-}
-
 // raw is the response as received.
 func raw(t testing.TB, x *Exchange) string {
 	t.Helper()
 	var b strings.Builder
-	n, err := x.WriteRaw(&b)
-	if err != nil || n != x.RawLen() || int(n) != b.Len() {
-		t.Fatalf("WriteRaw = %d, %v with %d bytes written, RawLen %d", n, err, b.Len(), x.RawLen())
+	for part := range x.RawParts {
+		b.Write(part)
 	}
 	return b.String()
 }
+
+type resolverFunc func(context.Context, string) (dns.Answer, error)
+
+func (f resolverFunc) Lookup(ctx context.Context, host string) (dns.Answer, error) {
+	return f(ctx, host)
+}
+
+// fakeResolver knows the names it has and no others.
+type fakeResolver map[string]dns.Answer
+
+func (r fakeResolver) Lookup(_ context.Context, host string) (dns.Answer, error) {
+	if a, ok := r[host]; ok {
+		return a, nil
+	}
+	return dns.Answer{}, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+var someAddr = netip.MustParseAddr("93.184.216.34")

@@ -8,9 +8,14 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
 // pipeServer is the client's end of a connection in memory whose other end
@@ -73,8 +78,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		dns   func(context.Context) error
 		dial  func(context.Context) (net.Conn, error)
 		after time.Duration
-		phase Phase      // of the error; empty if there is none
-		trunc Truncation // if there is none
+		phase Phase            // of the error; empty if there is none
+		trunc http1.Truncation // if there is none
 		body  string
 	}{
 		{name: "DNS", url: "http://h.test/", dns: never, after: 10 * time.Second, phase: PhaseDNS},
@@ -84,24 +89,24 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		{name: "silence after the request", url: "http://h.test/", dial: answering(hold("")), after: 15 * time.Second, phase: PhaseFirstByte},
 		{name: "silence in the head", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\n")), after: 30 * time.Second, phase: PhaseHead},
 		{name: "slow drip of a head", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\nX: ")), after: 30 * time.Second, phase: PhaseHead},
-		{name: "silence in the body", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
-		{name: "silence in a chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc")), after: 30 * time.Second, trunc: TruncTime, body: "abc"},
-		{name: "slow drip of a body", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 42)},
-		{name: "silence after the last chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n")), after: settle, body: "abc"},
-		{name: "silence after a body whose length is a word", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: three\r\n\r\nabc")), after: quietBody, body: "abc"},
-		{name: "slow drip of a body whose length is a word", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\nContent-Length: lots\r\n\r\n")), after: 30 * time.Second, trunc: TruncTime, body: strings.Repeat("X", 42)},
-		{name: "silence after the shorter of two lengths", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\nabc")), after: settle, body: "abc"},
+		{name: "silence in the body", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")), after: 30 * time.Second, trunc: http1.TruncTime, body: "abc"},
+		{name: "silence in a chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc")), after: 30 * time.Second, trunc: http1.TruncTime, body: "abc"},
+		{name: "slow drip of a body", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\n\r\n")), after: 30 * time.Second, trunc: http1.TruncTime, body: strings.Repeat("X", 42)},
+		{name: "silence after the last chunk", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n")), after: time.Second, body: "abc"},
+		{name: "silence after a body whose length is a word", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: three\r\n\r\nabc")), after: 5 * time.Second, body: "abc"},
+		{name: "slow drip of a body whose length is a word", url: "http://h.test/", dial: answering(drip("HTTP/1.1 200 OK\r\nContent-Length: lots\r\n\r\n")), after: 30 * time.Second, trunc: http1.TruncTime, body: strings.Repeat("X", 42)},
+		{name: "silence after the shorter of two lengths", url: "http://h.test/", dial: answering(hold("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\nabc")), after: time.Second, body: "abc"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, err := New(Config{
 					Timeouts: limits,
-					Resolver: resolverFunc(func(ctx context.Context, _ string) (Answer, error) {
+					Resolver: resolverFunc(func(ctx context.Context, _ string) (dns.Answer, error) {
 						if tt.dns != nil {
-							return Answer{}, tt.dns(ctx)
+							return dns.Answer{}, tt.dns(ctx)
 						}
-						return Answer{Addrs: []netip.Addr{someAddr}}, nil
+						return dns.Answer{Addrs: []netip.Addr{someAddr}}, nil
 					}),
 					Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) { return tt.dial(ctx) },
 				})
@@ -171,18 +176,30 @@ func TestContextAborts(t *testing.T) {
 	}
 }
 
+// countedConn counts itself out when it is closed.
+type countedConn struct {
+	net.Conn
+	open *atomic.Int32
+}
+
+func (c *countedConn) Close() error {
+	c.open.Add(-1)
+	return c.Conn.Close()
+}
+
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := fakeResolver{}
 		for _, n := range []string{"a.test", "b.test", "c.test"} {
-			names[n] = Answer{Addrs: []netip.Addr{someAddr}}
+			names[n] = dns.Answer{Addrs: []netip.Addr{someAddr}}
 		}
-		dials := 0
+		dials, open := 0, atomic.Int32{}
 		c, err := New(Config{
 			Resolver: names, MaxIdle: 2, IdleTimeout: time.Minute,
 			Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 				dials++
-				return pipeServer(okHead + page), nil
+				open.Add(1)
+				return &countedConn{pipeServer(okHead + wiretest.Page), &open}, nil
 			},
 		})
 		if err != nil {
@@ -194,8 +211,8 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			if _, err := get(t, c, url); err != nil {
 				t.Fatal(err)
 			}
-			if dials != wantDials || c.idle.len() != wantIdle {
-				t.Errorf("after %s: %d dials, %d idle; want %d, %d", url, dials, c.idle.len(), wantDials, wantIdle)
+			if dials != wantDials || int(open.Load()) != wantIdle {
+				t.Errorf("after %s: %d dials, %d idle; want %d, %d", url, dials, open.Load(), wantDials, wantIdle)
 			}
 		}
 		step("http://a.test/", 1, 1)
@@ -206,7 +223,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		time.Sleep(time.Minute)
 		step("http://b.test/", 5, 1) // all have expired
 		c.Close()
-		if c.idle.len() != 0 {
+		if open.Load() != 0 {
 			t.Error("connections are kept after Close")
 		}
 		step("http://b.test/", 6, 0)

@@ -22,6 +22,9 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
 // certificate makes a self-signed one for name, valid around now or not.
@@ -84,7 +87,7 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cert, pool := certificate(t, "host.test", tt.from, tt.to)
-			addr := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+page, nil)
+			addr := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+wiretest.Page, nil)
 			c := clientTo(t, addr, func(c *Config) {
 				c.TLS = &tls.Config{RootCAs: pool}
 				if !tt.trusted {
@@ -93,7 +96,7 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 			})
 			x, err := get(t, c, "https://"+tt.host+"/")
 			if tt.reason == "" {
-				if err != nil || x.TLSVersion != "TLS 1.3" || x.TLSCipher == "" || x.Timing.TLS <= 0 || string(x.Body) != page {
+				if err != nil || x.TLSVersion != "TLS 1.3" || x.TLSCipher == "" || x.Timing.TLS <= 0 || string(x.Body) != wiretest.Page {
 					t.Errorf("%v over %s %s", err, x.TLSVersion, x.TLSCipher)
 				}
 				return
@@ -145,8 +148,8 @@ func TestTLSConnectionsAndSessionsAreReused(t *testing.T) {
 		raw   string
 		conns int32
 	}{
-		{okHead + page, 1},
-		{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 37\r\n\r\n" + page, 3},
+		{okHead + wiretest.Page, 1},
+		{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, 3},
 	} {
 		var conns, resumed atomic.Int32
 		cfg := &tls.Config{Certificates: []tls.Certificate{cert}, VerifyConnection: func(s tls.ConnectionState) error {
@@ -204,7 +207,7 @@ func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 					}
 					readRequest(r)
 					h.hold = true
-					io.WriteString(out, okHead+page)
+					io.WriteString(out, okHead+wiretest.Page)
 					if nth == 0 && !late {
 						io.WriteString(out, smuggled)
 					}
@@ -217,36 +220,29 @@ func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 					readRequest(r)
 				})
 				c := clientTo(t, addr, func(c *Config) { c.TLS = &tls.Config{RootCAs: pool} })
-				if x, err := get(t, c, scheme+"://host.test/"); err != nil || string(x.Body) != page {
+				if x, err := get(t, c, scheme+"://host.test/"); err != nil || string(x.Body) != wiretest.Page {
 					t.Fatal(err)
 				}
 				<-said
 				// Over loopback the bytes are there a moment after they were written.
-				origin := parsed(t, scheme+"://host.test/").origin()
-				for deadline := time.Now().Add(5 * time.Second); c.idle.len() > 0; {
-					if k := c.idle.take(origin); k != nil {
-						c.idle.put(k, time.Minute)
-					}
+				to, err := http1.ParseTarget(scheme + "://host.test/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				deadline := time.Now().Add(5 * time.Second)
+				for k := c.idle.Take(to.Origin()); k != nil; k = c.idle.Take(to.Origin()) {
+					c.idle.Put(k, time.Minute)
 					if time.Now().After(deadline) {
 						t.Fatal("the connection is still kept")
 					}
 				}
 				x, err := get(t, c, scheme+"://host.test/")
-				if err != nil || string(x.Body) != page || x.Reused {
+				if err != nil || string(x.Body) != wiretest.Page || x.Reused {
 					t.Errorf("%v: body %q, reused %t", err, x.Body, x.Reused)
 				}
 			})
 		}
 	}
-}
-
-func parsed(t *testing.T, url string) target {
-	t.Helper()
-	to, err := parseTarget(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return to
 }
 
 func TestHeadCutOverTLSIsAnError(t *testing.T) {
@@ -269,7 +265,7 @@ func proxyServer(t *testing.T, target netip.AddrPort, status string, asked chan<
 		req := readRequest(r)
 		asked <- req
 		if !strings.HasPrefix(req, "CONNECT ") {
-			io.WriteString(c, okHead+page)
+			io.WriteString(c, okHead+wiretest.Page)
 			return
 		}
 		io.WriteString(c, "HTTP/1.1 "+status+"\r\nX-Proxy: yes\r\n\r\n")
@@ -288,7 +284,7 @@ func proxyServer(t *testing.T, target netip.AddrPort, status string, asked chan<
 
 func TestProxy(t *testing.T) {
 	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
-	origin := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+page, nil)
+	origin := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+wiretest.Page, nil)
 	resolver := fakeResolver{
 		"host.test": {Addrs: []netip.Addr{someAddr}}, "inner.test": {Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
 	}
@@ -296,14 +292,14 @@ func TestProxy(t *testing.T) {
 	tests := []struct {
 		name, url, status string
 		private           bool
-		connectTo         []ConnectTo
+		connectTo         []dial.ConnectTo
 		line              string // of the request that the proxy gets
 		kind              error
 	}{
 		{name: "http in absolute form", url: "http://host.test:81/a?b", line: "GET http://host.test:81/a?b HTTP/1.1"},
 		{name: "https to the address that was checked", url: "https://host.test/", line: "CONNECT 93.184.216.34:443 HTTP/1.1"},
 		{name: "https by name if nothing is checked", url: "https://host.test/", private: true, line: "CONNECT host.test:443 HTTP/1.1"},
-		{name: "connect-to goes through a tunnel", url: "https://host.test/", connectTo: []ConnectTo{{Host: "host.test", Addr: "other.test", ToPort: 8443}}, line: "CONNECT other.test:8443 HTTP/1.1"},
+		{name: "connect-to goes through a tunnel", url: "https://host.test/", connectTo: []dial.ConnectTo{{Host: "host.test", Addr: "other.test", ToPort: 8443}}, line: "CONNECT other.test:8443 HTTP/1.1"},
 		{name: "refused", url: "https://host.test/", status: "403 Forbidden", line: "CONNECT 93.184.216.34:443 HTTP/1.1", kind: ErrConnect},
 		{name: "private name", url: "http://inner.test/", kind: ErrAddressBlocked},
 		{name: "private address", url: "https://169.254.169.254/", kind: ErrAddressBlocked},
@@ -330,7 +326,7 @@ func TestProxy(t *testing.T) {
 				if !errors.Is(err, tt.kind) {
 					t.Errorf("error %v, want %v", err, tt.kind)
 				}
-			} else if err != nil || string(x.Body) != page || x.Route != RouteProxy || x.Addr != addr {
+			} else if err != nil || string(x.Body) != wiretest.Page || x.Route != dial.RouteProxy || x.Addr != addr {
 				t.Errorf("%v, body %q by %s %s", err, x.Body, x.Route, x.Addr)
 			}
 			if tt.line == "" {

@@ -1,0 +1,71 @@
+// Package buffers pools the byte slices that hold requests and responses.
+//
+// Buffers come in sizes of 4, 6, 8, 12 … KiB up to 8 MiB. Larger ones are not
+// pooled.
+package buffers
+
+import (
+	"math/bits"
+	"sync"
+)
+
+const (
+	minBits = 12
+	maxBits = 23
+)
+
+var pools [2*(maxBits-minBits) + 1]sync.Pool
+
+// Size returns the capacity in bytes of the buffer that Get(n) returns.
+func Size(n int) int {
+	size, _ := class(n)
+	return size
+}
+
+// class returns the smallest buffer size for n bytes and the index of its pool,
+// -1 beyond 8 MiB.
+func class(n int) (size, pool int) {
+	b := max(bits.Len(uint(max(n, 1)-1)), minBits)
+	switch {
+	case b > maxBits:
+		return n, -1
+	case b > minBits && n <= 3<<(b-2):
+		return 3 << (b - 2), 2*(b-minBits) - 1
+	}
+	return 1 << b, 2 * (b - minBits)
+}
+
+// Get returns an empty slice with room for at least n bytes.
+func Get(n int) []byte {
+	size, pool := class(n)
+	if pool < 0 {
+		return make([]byte, 0, size)
+	}
+	if b, ok := pools[pool].Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, size)
+}
+
+// Put returns b to its pool. The caller must not use b afterwards. Slices of a
+// size that is not pooled, nil included, are ignored.
+func Put(b []byte) {
+	if cap(b) == 0 {
+		return
+	}
+	if size, pool := class(cap(b)); pool >= 0 && cap(b) == size {
+		b = b[:0]
+		pools[pool].Put(&b)
+	}
+}
+
+// Grow returns a buffer with the content of b and room for n bytes in total. It
+// returns b to its pool if the content had to move.
+func Grow(b []byte, n int) []byte {
+	if n <= cap(b) {
+		return b
+	}
+	g := append(Get(n), b...)
+	Put(b)
+	return g
+}

@@ -1,0 +1,320 @@
+// Package coding undoes the content codings of a response within limits.
+//
+// In: a Response as package http1 read it. Out: Decoded, the body with gzip,
+// deflate, br and zstd undone, and warnings on the Response. Codings are undone
+// one after the other, each output bounded, so that nested decompression bombs gain
+// nothing. Bytes from the web never cause a panic.
+//
+// It imports the decoders of github.com/klauspost/compress and
+// github.com/andybalholm/brotli, and packages http1 and buffers.
+package coding
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+)
+
+// The codes of Response.Warnings that decoding adds, each followed by the coding or
+// a detail.
+const (
+	WarnUnknown   = "coding-unknown"     // the body was left encoded
+	WarnFalse     = "coding-false"       // the body does not have this coding: left unchanged
+	WarnTruncated = "coding-truncated"   // the part that could be decoded was kept
+	WarnCorrupt   = "coding-corrupt"     // likewise
+	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
+	WarnTooMany   = "coding-too-many"    // more than five: the body was left encoded
+	WarnBomb      = "decompression-bomb" // the body was cut at Limits.MaxRatio
+)
+
+const (
+	// maxCodings bounds how many codings of one body are undone.
+	maxCodings = 5
+	// freeRatio is how many bytes a body may decode to regardless of its ratio.
+	freeRatio = 1 << 20
+	// minBody is the least memory in bytes that Likely estimates.
+	minBody = 64 << 10
+)
+
+// Limits bound a decoded body.
+type Limits struct {
+	MaxBody  int64 // bytes
+	MaxRatio int64 // decoded ÷ encoded bytes of bodies that decode to more than 1 MiB
+}
+
+// Decoded is a body with its codings undone.
+type Decoded struct {
+	// Body shares memory with the payload if there were no codings. It is valid
+	// until Release.
+	Body []byte
+	// Codings lists those that were undone, outermost first: "gzip", "br", …
+	Codings []string
+	// BodyTruncated tells why bytes of Body are missing: the payload's reason, or
+	// disconnect if the payload is complete and its encoding is cut or corrupt, or
+	// length if it decodes to more than the limits.
+	BodyTruncated http1.Truncation
+}
+
+// Release returns the buffer to its pool. A second call does nothing.
+func (d *Decoded) Release() {
+	if len(d.Codings) > 0 {
+		buffers.Put(d.Body)
+	}
+	d.Body = nil
+}
+
+// unknown stands for a coding that cannot be undone. Like browsers, this package
+// then undoes none of the others either.
+const unknown = ""
+
+// list returns the codings of a body in the order in which they were applied,
+// without chunked and identity, and the first unknown one as the server wrote it.
+func list(h http1.Header) (codings []string, odd string) {
+	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
+		for t := range h.Tokens(field) {
+			switch c := strings.ToLower(t); c {
+			case "identity", "none", "chunked":
+			case "gzip", "x-gzip":
+				codings = append(codings, "gzip")
+			case "deflate", "br", "zstd":
+				codings = append(codings, c)
+			default:
+				if odd == "" {
+					odd = t
+				}
+				codings = append(codings, unknown)
+			}
+		}
+	}
+	return codings, odd
+}
+
+// Decode undoes the codings of r's payload into d, whose previous content it
+// releases. It reports whether l.MaxBody cut the body; the caller may then call it
+// again with a larger limit.
+func (d *Decoded) Decode(r *http1.Response, l Limits) (cut bool) {
+	d.Release()
+	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
+	codings, odd := list(r.Header)
+	switch {
+	case len(codings) == 0 || len(r.Payload) == 0:
+		return false
+	case slices.Contains(codings, unknown):
+		r.Warnf(WarnUnknown, "%.40q", odd)
+		return false
+	case len(codings) > maxCodings:
+		r.Warnf(WarnTooMany, "%d", len(codings))
+		return false
+	}
+	limit := min(l.MaxBody, max(freeRatio, l.MaxRatio*int64(len(r.Payload))))
+	for _, coding := range slices.Backward(codings) {
+		out, v := decodeLayer(coding, d.Body, limit)
+		if v.state == stateFalse {
+			// The coding was named and not applied, or applied once and named twice.
+			r.Warn(WarnFalse + ": " + coding)
+			continue
+		}
+		d.Release() // an inner layer; the payload stays
+		d.Body, d.Codings = out, append(d.Codings, coding)
+		if v.trailing {
+			r.Warn(WarnTrailing + ": " + coding)
+		}
+		if v.state == stateCut {
+			if cut = true; limit < l.MaxBody {
+				r.Warnf(WarnBomb, "%d bytes decode to more than %d", len(r.Payload), limit)
+			}
+			d.BodyTruncated = http1.TruncLength
+		}
+		if code := v.state.warning(); code != "" && r.Truncated == http1.Complete {
+			if d.BodyTruncated == http1.Complete {
+				d.BodyTruncated = http1.TruncDisconnect
+			}
+			r.Warn(code + ": " + coding)
+		}
+	}
+	return cut
+}
+
+// Likely estimates the size in bytes of r's body once decoded, at most maxBody. It
+// is 0 if there are no codings.
+func Likely(r *http1.Response, maxBody int64) int64 {
+	codings, _ := list(r.Header)
+	if len(codings) == 0 || len(r.Payload) == 0 {
+		return 0
+	}
+	n := 5 * int64(len(r.Payload))
+	if len(codings) == 1 && codings[0] == "gzip" {
+		n = gzipLength(r.Payload)
+	}
+	return min(max(n, minBody), maxBody)
+}
+
+// Prefix returns the beginning of r's body, decoded as far as possible: at least
+// http1.PrefixLen bytes if the payload has them. If pooled, the caller returns the
+// slice to package buffers; otherwise it is part of the payload.
+func Prefix(r *http1.Response) (b []byte, pooled bool) {
+	codings, _ := list(r.Header)
+	b = r.Payload
+	if len(codings) == 0 || len(codings) > maxCodings || slices.Contains(codings, unknown) {
+		return b, false
+	}
+	b = b[:min(len(b), freeRatio)]
+	for _, coding := range slices.Backward(codings) {
+		out, v := decodeLayer(coding, b, 8*http1.PrefixLen)
+		if v.state == stateFalse {
+			continue
+		}
+		if pooled {
+			buffers.Put(b)
+		}
+		b, pooled = out, true
+	}
+	return b, pooled
+}
+
+// state is the result of decoding one layer.
+type state int
+
+const (
+	stateDone    state = iota
+	stateFalse         // the input does not have this coding; there is no output
+	stateCut           // the limit was reached
+	stateShort         // the input ended early; the output holds what came before
+	stateCorrupt       // the input has an error; likewise
+)
+
+// warning is the warning code of a layer that is damaged, or empty.
+func (s state) warning() string {
+	switch s {
+	case stateShort:
+		return WarnTruncated
+	case stateCorrupt:
+		return WarnCorrupt
+	}
+	return ""
+}
+
+type layerVerdict struct {
+	state    state
+	trailing bool // bytes after the encoded data were skipped
+}
+
+// decodeLayer undoes one coding. It returns at most limit bytes in a pooled buffer
+// of their own, and nil with stateFalse.
+func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
+	out := output{limit: limit}
+	defer func() {
+		// A body that makes a decoder panic must not end the task. That decoder
+		// does not return to its pool.
+		if recover() != nil {
+			b, v = out.b, layerVerdict{state: stateCorrupt}
+		}
+	}()
+	switch coding {
+	case "gzip":
+		v = out.gzip(in)
+	case "deflate":
+		v = out.deflate(in)
+	case "br":
+		v = out.brotli(in)
+	case "zstd":
+		v = out.zstd(in)
+	}
+	if v.state == stateFalse {
+		buffers.Put(out.b)
+		return nil, v
+	}
+	return out.b, v
+}
+
+// output collects decoded bytes up to a limit.
+type output struct {
+	b     []byte
+	limit int64
+}
+
+// errLimit means that there is more output than the limit allows.
+var errLimit = errors.New("limit reached")
+
+// expect reserves memory for about n bytes.
+func (o *output) expect(n int64) { o.b = buffers.Grow(o.b, int(min(max(n, 1), o.limit))) }
+
+// readFrom reads r to its end. It returns errLimit if that is beyond the limit.
+func (o *output) readFrom(r io.Reader) error {
+	idle := 0
+	for {
+		if int64(len(o.b)) == o.limit {
+			var one [1]byte
+			n, err := r.Read(one[:])
+			if n > 0 {
+				return errLimit
+			}
+			if err != nil {
+				return ended(err)
+			}
+		} else {
+			if len(o.b) == cap(o.b) {
+				o.b = buffers.Grow(o.b, int(min(o.limit, 2*int64(cap(o.b))+1)))
+			}
+			free := o.b[len(o.b):min(int64(cap(o.b)), o.limit)]
+			n, err := r.Read(free)
+			o.b = o.b[:len(o.b)+n]
+			if err != nil {
+				return ended(err)
+			}
+			if n > 0 {
+				idle = 0
+				continue
+			}
+		}
+		if idle++; idle > 1000 {
+			return io.ErrNoProgress
+		}
+	}
+}
+
+func ended(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// verdict classifies the error that ended a layer. Unless a magic number has
+// identified the coding (marked), input that looks like text was never encoded.
+func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
+	switch {
+	case err == nil:
+		return layerVerdict{}
+	case err == errLimit:
+		return layerVerdict{state: stateCut}
+	case !marked && looksPlain(in):
+		return layerVerdict{state: stateFalse}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return layerVerdict{state: stateShort}
+	default:
+		return layerVerdict{state: stateCorrupt}
+	}
+}
+
+// looksPlain reports whether b begins like text rather than compressed data.
+// Codings without a magic number cannot be recognised in another way.
+func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
+
+// gzipLength is the decoded length in bytes that the end of a gzip stream claims,
+// if it is plausible, otherwise an estimate.
+func gzipLength(in []byte) int64 {
+	guess := 4 * int64(len(in))
+	if len(in) < 18 {
+		return guess
+	}
+	if n := int64(binary.LittleEndian.Uint32(in[len(in)-4:])); n >= int64(len(in))/2 && n <= 4*guess {
+		return n + 1 // memory to see the end without growing
+	}
+	return guess
+}

@@ -1,0 +1,161 @@
+package coding
+
+import (
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
+	"github.com/google/go-cmp/cmp"
+)
+
+type decoded struct {
+	http1.Response
+	Decoded
+}
+
+func (d *decoded) Release() { d.Decoded.Release() }
+
+// decode decodes a payload whose Content-Encoding is field.
+func decode(payload, field string, l Limits) *decoded {
+	d := &decoded{Response: http1.Response{Payload: []byte(payload), Header: http1.Header{{Name: "Content-Encoding", Value: field}}}}
+	d.Decode(&d.Response, l)
+	return d
+}
+
+var usualLimits = Limits{MaxBody: 5 << 20, MaxRatio: 256}
+
+func TestCodingsAreUndone(t *testing.T) {
+	texts := map[string]string{"short": wiretest.Page, "long": wiretest.LongPage, "noise": wiretest.Noise(200_000), "one byte": "x"}
+	for name, text := range texts {
+		for _, tt := range []struct {
+			field  string
+			layers []string // as applied
+			want   []string // as undone
+		}{
+			{"gzip", []string{"gzip"}, []string{"gzip"}},
+			{"GZIP", []string{"gzip"}, []string{"gzip"}},
+			{"x-gzip", []string{"gzip"}, []string{"gzip"}},
+			{"deflate", []string{"deflate"}, []string{"deflate"}},
+			{"deflate", []string{"raw deflate"}, []string{"deflate"}},
+			{"deflate", []string{"gzip"}, []string{"deflate"}},
+			{"br", []string{"br"}, []string{"br"}},
+			{"zstd", []string{"zstd"}, []string{"zstd"}},
+			{"identity, br, gzip", []string{"br", "gzip"}, []string{"gzip", "br"}},
+			{"gzip, br, zstd, deflate, gzip", []string{"gzip", "br", "zstd", "deflate", "gzip"}, []string{"gzip", "deflate", "zstd", "br", "gzip"}},
+			{", gzip ,", []string{"gzip"}, []string{"gzip"}},
+		} {
+			payload := text
+			for _, l := range tt.layers {
+				payload = wiretest.Encode(l, payload)
+			}
+			x := decode(payload, tt.field, usualLimits)
+			if string(x.Body) != text || x.BodyTruncated != http1.Complete || len(x.Warnings) > 0 {
+				t.Errorf("%s, %v as %q: %d bytes, truncated %q, warnings %q", name, tt.layers, tt.field, len(x.Body), x.BodyTruncated, x.Warnings)
+			}
+			if d := cmp.Diff(tt.want, x.Codings); d != "" {
+				t.Errorf("%s, %v as %q: codings (-want +got)\n%s", name, tt.layers, tt.field, d)
+			}
+			if string(x.Payload) != payload {
+				t.Errorf("%s, %v: the payload was changed", name, tt.layers)
+			}
+			x.Release()
+		}
+	}
+}
+
+func TestCutEncodingsKeepWhatTheyHold(t *testing.T) {
+	text := wiretest.Noise(300_000)
+	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
+		whole := wiretest.Encode(coding, text)
+		x := decode(whole[:len(whole)*3/4], coding, usualLimits)
+		if len(x.Body) < len(text)/4 || !strings.HasPrefix(text, string(x.Body)) || x.BodyTruncated != http1.TruncDisconnect || x.Truncated != http1.Complete {
+			t.Errorf("%s: kept %d of %d bytes, truncated %q", coding, len(x.Body), len(text), x.BodyTruncated)
+		}
+		if d := cmp.Diff([]string{WarnTruncated}, wiretest.Codes(x.Warnings)); d != "" {
+			t.Errorf("%s: warnings (-want +got)\n%s", coding, d)
+		}
+		if x = decode(whole+"\x00garbage", coding, usualLimits); string(x.Body) != text || x.BodyTruncated != http1.Complete {
+			t.Errorf("%s with bytes after it: %d bytes, truncated %q", coding, len(x.Body), x.BodyTruncated)
+		}
+		if d := cmp.Diff([]string{WarnTrailing}, wiretest.Codes(x.Warnings)); d != "" {
+			t.Errorf("%s with bytes after it: warnings (-want +got)\n%s", coding, d)
+		}
+	}
+}
+
+func TestBombsAreCut(t *testing.T) {
+	zeros := strings.Repeat("\x00", 16<<20)
+	bomb := wiretest.Encode("gzip", zeros)
+	var members strings.Builder // that decode to nothing, over and over
+	empty := wiretest.Encode("gzip", "")
+	for members.Len() < 8<<20 {
+		members.WriteString(empty)
+	}
+	tests := []struct {
+		name, field, payload string
+		max                  int
+	}{
+		{"gzip", "gzip", bomb, 5 << 20},
+		{"deflate", "deflate", wiretest.Encode("deflate", zeros), 5 << 20},
+		{"br", "br", wiretest.Encode("br", zeros), freeRatio},
+		{"zstd", "zstd", wiretest.Encode("zstd", zeros), 2 << 20},
+		{"gzip in gzip", "gzip, gzip", wiretest.Encode("gzip", bomb), 5 << 20},
+		{"gzip in br", "gzip, br", wiretest.Encode("br", bomb), 5 << 20},
+		{"four deep", "gzip, gzip, gzip, gzip", wiretest.Encode("gzip", wiretest.Encode("gzip", wiretest.Encode("gzip", bomb))), freeRatio},
+		{"empty members in gzip", "gzip, gzip", wiretest.Encode("gzip", members.String()), 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := decode(tt.payload, tt.field, usualLimits)
+			defer x.Release()
+			if len(x.Body) > tt.max || x.BodyTruncated != http1.TruncLength {
+				t.Errorf("%d bytes became %d (at most %d), truncated %q, warnings %q", len(tt.payload), len(x.Body), tt.max, x.BodyTruncated, x.Warnings)
+			}
+		})
+	}
+}
+
+// Inflating stays within a limit that ratio alone sets.
+func TestRatioWarning(t *testing.T) {
+	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimits)
+	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {
+		t.Errorf("%d bytes, warnings %q", len(x.Body), x.Warnings)
+	}
+	x = decode(wiretest.Encode("br", strings.Repeat("a", freeRatio)), "br", usualLimits)
+	if len(x.Body) != freeRatio || x.BodyTruncated != http1.Complete {
+		t.Errorf("a body of just a MiB: %d bytes, truncated %q", len(x.Body), x.BodyTruncated)
+	}
+}
+
+// A zstd frame may ask for a window of terabytes.
+func TestZstdWindowIsBounded(t *testing.T) {
+	x := decode("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "zstd", usualLimits)
+	if len(x.Body) != 0 || x.BodyTruncated != http1.TruncDisconnect {
+		t.Errorf("%d bytes, truncated %q, warnings %q", len(x.Body), x.BodyTruncated, x.Warnings)
+	}
+}
+
+// FuzzDecode holds that any payload under any codings stays within the limits.
+func FuzzDecode(f *testing.F) {
+	for _, c := range []string{"gzip", "deflate", "raw deflate", "br", "zstd"} {
+		e := wiretest.Encode(c, wiretest.Page)
+		f.Add([]byte(e), strings.TrimPrefix(c, "raw "))
+		f.Add([]byte(e[:len(e)/2]), strings.TrimPrefix(c, "raw "))
+	}
+	f.Add([]byte(wiretest.Encode("gzip", wiretest.Encode("br", wiretest.Page))), "br, gzip")
+	f.Fuzz(func(t *testing.T, payload []byte, field string) {
+		if len(payload) > 64<<10 {
+			return
+		}
+		before := string(payload)
+		x := decode(before, field, Limits{MaxBody: 64 << 10, MaxRatio: 100})
+		if len(x.Body) > 64<<10 && len(x.Codings) > 0 || string(x.Payload) != before {
+			t.Errorf("%d bytes decoded to %d", len(payload), len(x.Body))
+		}
+		if len(x.Codings) == 0 && string(x.Body) != before {
+			t.Error("nothing was undone and the body is another")
+		}
+		x.Release()
+	})
+}

@@ -1,0 +1,106 @@
+package dial
+
+import (
+	"container/list"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+)
+
+// Route is the way that a connection takes.
+type Route string
+
+// The routes.
+const (
+	RouteDirect    Route = "direct"
+	RouteConnectTo Route = "connect_to" // a rule of Config.ConnectTo named the target
+	RouteProxy     Route = "proxy"      // Config.Proxy is the peer
+)
+
+// Peer describes the other end of a connection.
+type Peer struct {
+	Addr       netip.AddrPort // the server, or the proxy
+	Route      Route
+	TLSVersion string // "TLS 1.3", or empty
+	TLSCipher  string // "TLS_AES_128_GCM_SHA256", or empty
+	Reused     bool   // the connection has served an earlier exchange
+}
+
+// Conn is one connection. Its methods may be called concurrently.
+type Conn struct {
+	net.Conn
+	Peer
+
+	origin  string // http1.Target.Origin, the key in the pool
+	forward *proxy // the proxy that forwards the requests; nil if the server reads them itself
+
+	mu      sync.Mutex
+	aborted bool
+
+	element   *list.Element // in Pool.order
+	idleUntil time.Time
+}
+
+// past is a deadline that has passed on any clock.
+var past = time.Unix(1, 0)
+
+// Abort makes every read and write on c fail from now on.
+func (c *Conn) Abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aborted = true
+	c.Conn.SetDeadline(past)
+}
+
+// Limit sets the deadline of reads and writes, unless c was aborted. The zero time
+// means none.
+func (c *Conn) Limit(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.aborted {
+		c.Conn.SetDeadline(t)
+	}
+}
+
+// Interrupt makes present reads and writes on c fail, until the next Limit.
+func (c *Conn) Interrupt() { c.Limit(past) }
+
+// Absolute reports whether request lines need the whole URL: the peer is a proxy
+// that forwards the requests.
+func (c *Conn) Absolute() bool { return c.forward != nil }
+
+// WriteRequest writes a request head. It adds the proxy's credentials, which
+// callers never see.
+func (c *Conn) WriteRequest(head []byte) (int, error) {
+	if c.forward == nil || c.forward.authorization == "" {
+		return c.Write(head)
+	}
+	b := append(buffers.Get(len(head)+256), head[:len(head)-len("\r\n")]...)
+	b = c.forward.appendCredentials(b)
+	b = append(b, "\r\n"...)
+	defer buffers.Put(b)
+	return c.Write(b)
+}
+
+// alive reports whether an idle connection can serve a request: the peer has
+// neither closed it nor sent anything, which would count as the response to the
+// next request. It does not wait.
+func (c *Conn) alive() bool {
+	t, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return quiet(c.Conn)
+	}
+	// TLS may have read more from the socket than it has returned. It returns
+	// whole records even after the deadline, and there must be none.
+	t.SetReadDeadline(past)
+	var b [1]byte
+	n, err := t.Read(b[:])
+	t.SetReadDeadline(time.Time{})
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && quiet(t.NetConn())
+}

@@ -1,0 +1,336 @@
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+)
+
+const (
+	// attemptDelay is the head start of an address before the next one is dialled
+	// too (RFC 8305, 5 "Connection Attempt Delay").
+	attemptDelay = 250 * time.Millisecond
+	// maxAttempts bounds the addresses dialled for one connection.
+	maxAttempts = 6
+)
+
+// Config configures a Dialer. Guard, Names and Now are required.
+type Config struct {
+	Guard     *guard.Guard
+	ConnectTo []ConnectTo // the first match wins; its address is exempt from the guard
+	Proxy     string      // "http://[user:password@]host:port", or "" for none; exempt from the guard
+	TLS       *tls.Config // a copy is used; TLS 1.2 or later and the system's roots if nil
+	Names     *dns.Cache
+	// Dial opens a TCP connection to an address that passed the guard or is exempt.
+	// Default: a net.Dialer whose Control is the guard again.
+	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+	Now  func() time.Time
+}
+
+// Dialer makes connections. Many goroutines may use it.
+type Dialer struct {
+	Config
+	proxy *proxy // nil: none
+	tls   *tls.Config
+}
+
+// New returns a Dialer. The error is about cfg.Proxy.
+func New(cfg Config) (*Dialer, error) {
+	d := &Dialer{Config: cfg, tls: clientTLS(cfg.TLS)}
+	if cfg.Proxy != "" {
+		p, err := parseProxy(cfg.Proxy)
+		if err != nil {
+			return nil, fmt.Errorf("fetch.proxy: %w", err)
+		}
+		d.proxy = p
+	}
+	return d, nil
+}
+
+// clientTLS completes a TLS configuration: HTTP/1.1 by ALPN, sessions resumed.
+func clientTLS(base *tls.Config) *tls.Config {
+	cfg := &tls.Config{}
+	if base != nil {
+		cfg = base.Clone()
+	}
+	cfg.NextProtos = []string{"http/1.1"}
+	if cfg.MinVersion == 0 {
+		cfg.MinVersion = tls.VersionTLS12
+	}
+	if cfg.ClientSessionCache == nil {
+		cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1024)
+	}
+	return cfg
+}
+
+// Step is the part of connecting in which an error happened.
+type Step string
+
+// The steps, in their order.
+const (
+	StepDNS     Step = "dns"
+	StepConnect Step = "connect" // TCP, or the guard refused
+	StepProxy   Step = "proxy"   // CONNECT
+	StepTLS     Step = "tls"
+)
+
+// Error is a failure to connect.
+type Error struct {
+	Step Step
+	Addr netip.AddrPort // the address concerned, if there is one
+	Err  error          // the cause; wraps guard.ErrAddressBlocked if the guard refused
+}
+
+// Error is the step and the cause.
+func (e *Error) Error() string { return string(e.Step) + ": " + e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Location is where connections to a target go.
+type Location struct {
+	Addrs []netip.AddrPort // of the target's host, in the order to try; none if a proxy looks it up
+	Route Route
+	DNS   time.Duration // spent on look-ups; 0 if there were none
+
+	dial   []netip.AddrPort // Addrs, or the proxy's
+	exempt bool             // dial is not guarded
+	tunnel string           // the authority to CONNECT to, or ""
+}
+
+// Locate applies connect-to rules, DNS, guard and proxy, in this order. With an
+// error the Location has the Route and the time for DNS.
+func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
+	l := Location{Route: RouteDirect}
+	host, port, named := t.Host, t.Port, false
+	for _, rule := range d.ConnectTo {
+		if h, p, ok := rule.Match(host, port); ok {
+			host, port, named = h, p, rule.Addr != ""
+			l.Route = RouteConnectTo
+			break
+		}
+	}
+	l.exempt = named
+	if err := guard.CheckPort(port); err != nil && !named {
+		return l, &Error{Step: StepConnect, Err: err}
+	}
+	// A proxy looks up what is exempt.
+	exempt := named || d.proxy != nil && d.Guard.AllowsPrivate()
+	var err error
+	if d.proxy == nil || !exempt {
+		l.Addrs, err = d.resolve(ctx, &l, host, port)
+		if err == nil && !exempt {
+			l.Addrs, err = d.permitted(l.Addrs)
+		}
+	}
+	if err != nil || d.proxy == nil {
+		l.dial = l.Addrs
+		return l, err
+	}
+	if t.HTTPS || l.Route == RouteConnectTo {
+		l.tunnel = net.JoinHostPort(host, strconv.Itoa(int(port)))
+		if len(l.Addrs) > 0 {
+			l.tunnel = l.Addrs[0].String()
+		}
+	}
+	l.Route, l.exempt = RouteProxy, true
+	l.dial, err = d.resolve(ctx, &l, d.proxy.host, d.proxy.port)
+	return l, err
+}
+
+// permitted returns the addresses that pass the guard, or its error if none does.
+func (d *Dialer) permitted(all []netip.AddrPort) ([]netip.AddrPort, error) {
+	open := make([]netip.AddrPort, 0, len(all))
+	var refused error
+	for _, a := range all {
+		if err := d.Guard.Check(a); err != nil {
+			refused = err
+			continue
+		}
+		open = append(open, a)
+	}
+	if len(open) == 0 {
+		return nil, &Error{Step: StepConnect, Err: refused}
+	}
+	return open, nil
+}
+
+// resolve returns the addresses of host. They alternate between families and begin
+// with the resolver's first (RFC 8305, 4).
+func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uint16) ([]netip.AddrPort, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(a, port)}, nil
+	}
+	begin := d.Now()
+	addrs, err := d.Names.Lookup(ctx, host)
+	l.DNS += d.since(begin)
+	if err != nil {
+		return nil, &Error{Step: StepDNS, Err: err}
+	}
+	var first, other []netip.Addr
+	for _, a := range addrs {
+		if a.Is4() == addrs[0].Is4() {
+			first = append(first, a)
+		} else {
+			other = append(other, a)
+		}
+	}
+	out := make([]netip.AddrPort, 0, len(addrs))
+	for i := range max(len(first), len(other)) {
+		if i < len(first) {
+			out = append(out, netip.AddrPortFrom(first[i], port))
+		}
+		if i < len(other) {
+			out = append(out, netip.AddrPortFrom(other[i], port))
+		}
+	}
+	return out, nil
+}
+
+// since is the duration of a step that happened: never 0, which means that it did
+// not.
+func (d *Dialer) since(begin time.Time) time.Duration { return max(d.Now().Sub(begin), 1) }
+
+// Attempt tells how a call of Connect went, successful or not.
+type Attempt struct {
+	Addr              netip.AddrPort // the peer, or the first address that failed
+	Route             Route
+	DNS, Connect, TLS time.Duration // 1 ns or more; 0 for a step that did not happen
+}
+
+// Connect makes a new connection to t. The error is an *Error.
+func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, error) {
+	l, err := d.Locate(ctx, t)
+	a := Attempt{Route: l.Route, DNS: l.DNS}
+	if err != nil {
+		return nil, a, err
+	}
+	begin := d.Now()
+	nc, addr, err := d.race(ctx, l)
+	a.Connect, a.Addr = d.since(begin), addr
+	if err != nil {
+		return nil, a, &Error{StepConnect, addr, err}
+	}
+	c := &Conn{Conn: nc, origin: t.Origin(), Peer: Peer{Addr: addr, Route: l.Route}}
+	if l.tunnel != "" {
+		err = d.proxy.tunnel(ctx, nc, l.tunnel)
+		a.Connect = d.since(begin)
+		if err != nil {
+			nc.Close()
+			return nil, a, &Error{StepProxy, addr, err}
+		}
+	} else {
+		c.forward = d.proxy
+	}
+	if t.HTTPS {
+		begin = d.Now()
+		err = c.handshake(ctx, d.tls, t.Host)
+		a.TLS = d.since(begin)
+		if err != nil {
+			nc.Close()
+			return nil, a, &Error{StepTLS, addr, err}
+		}
+	}
+	return c, a, nil
+}
+
+// handshake puts c behind TLS.
+func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) error {
+	cfg = cfg.Clone()
+	cfg.ServerName = strings.TrimSuffix(host, ".")
+	tc := tls.Client(c.Conn, cfg)
+	if err := tc.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	state := tc.ConnectionState()
+	c.Conn, c.TLSVersion, c.TLSCipher = tc, tls.VersionName(state.Version), tls.CipherSuiteName(state.CipherSuite)
+	return nil
+}
+
+// race dials l's addresses, each attemptDelay after the one before or as soon as
+// that has failed, and returns the first connection (RFC 8305, 5). On failure it
+// returns the first address that failed and its error.
+func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort, error) {
+	addrs := l.dial[:min(len(l.dial), maxAttempts)]
+	if len(addrs) == 1 {
+		nc, err := d.dialOne(ctx, addrs[0], l.exempt)
+		return nc, addrs[0], err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		nc   net.Conn
+		addr netip.AddrPort
+		err  error
+	}
+	results := make(chan result)
+	var firstErr result
+	started, running := 0, 0
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for started < len(addrs) || running > 0 {
+		var next <-chan time.Time
+		if started < len(addrs) {
+			next = timer.C
+		}
+		select {
+		case <-next:
+			addr := addrs[started]
+			started++
+			running++
+			go func() {
+				nc, err := d.dialOne(ctx, addr, l.exempt)
+				select {
+				case results <- result{nc, addr, err}:
+				case <-ctx.Done():
+					if nc != nil {
+						nc.Close()
+					}
+				}
+			}()
+			timer.Reset(attemptDelay)
+		case r := <-results:
+			running--
+			if r.err == nil {
+				return r.nc, r.addr, nil
+			}
+			if firstErr.err == nil {
+				firstErr = r
+			}
+			timer.Reset(0)
+		case <-ctx.Done():
+			return nil, addrs[0], context.Cause(ctx)
+		}
+	}
+	return nil, firstErr.addr, firstErr.err
+}
+
+// dialOne opens one TCP connection. The guard has checked addr; it checks again as
+// the system connects, so that nothing can change in between.
+func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
+	if d.Dial != nil {
+		return d.Dial(ctx, addr)
+	}
+	dialer := net.Dialer{KeepAlive: -1} // idle connections are checked before use
+	if !exempt {
+		dialer.Control = d.Guard.Control
+	}
+	nc, err := dialer.DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+			err = op.Err // Error names the address already
+		}
+		return nil, err
+	}
+	return nc, nil
+}

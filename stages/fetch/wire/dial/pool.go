@@ -1,0 +1,121 @@
+package dial
+
+import (
+	"container/list"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Pool keeps idle connections. Take returns the newest one of an origin; Put closes
+// the oldest of all when there are too many. Many goroutines may use it.
+type Pool struct {
+	max, perHost int
+	now          func() time.Time
+
+	mu     sync.Mutex
+	closed bool
+	hosts  map[string][]*Conn // by origin; the last is the newest
+	order  *list.List         // *Conn, the front is the oldest
+}
+
+// NewPool returns a pool of at most max connections, perHost of them to one origin.
+func NewPool(max, perHost int, now func() time.Time) *Pool {
+	return &Pool{max: max, perHost: perHost, now: now, hosts: make(map[string][]*Conn), order: list.New()}
+}
+
+// Take removes and returns a live connection to origin, marked as reused, or nil.
+func (p *Pool) Take(origin string) *Conn {
+	for {
+		p.mu.Lock()
+		stale := p.expire()
+		var c *Conn
+		if cs := p.hosts[origin]; len(cs) > 0 {
+			c = cs[len(cs)-1]
+			p.remove(c)
+		}
+		p.mu.Unlock()
+		closeAll(stale)
+		if c == nil {
+			return nil
+		}
+		if p.now().Before(c.idleUntil) && c.alive() {
+			c.Reused = true
+			return c
+		}
+		c.Close()
+	}
+}
+
+// Put keeps c, without a deadline, for at most d. If the pool is closed it returns
+// false and the caller closes c.
+func (p *Pool) Put(c *Conn, d time.Duration) bool {
+	c.Limit(time.Time{})
+	c.idleUntil = p.now().Add(d)
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return false
+	}
+	stale := p.expire()
+	c.element = p.order.PushBack(c)
+	p.hosts[c.origin] = append(p.hosts[c.origin], c)
+	if cs := p.hosts[c.origin]; len(cs) > p.perHost {
+		stale = append(stale, cs[0])
+		p.remove(cs[0])
+	}
+	if p.order.Len() > p.max {
+		oldest := p.order.Front().Value.(*Conn)
+		stale = append(stale, oldest)
+		p.remove(oldest)
+	}
+	p.mu.Unlock()
+	closeAll(stale)
+	return true
+}
+
+// Close closes all idle connections; later ones are not kept.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	all := slices.Concat(slices.Collect(maps.Values(p.hosts))...)
+	p.order.Init()
+	clear(p.hosts)
+	p.mu.Unlock()
+	closeAll(all)
+}
+
+// expire removes expired connections, beginning with the oldest. One with a shorter
+// idle time may stay behind an older one until that expires; Take checks it again.
+// The caller holds mu, and closes the returned connections after unlocking it.
+func (p *Pool) expire() (stale []*Conn) {
+	now := p.now()
+	for e := p.order.Front(); e != nil; e = p.order.Front() {
+		c := e.Value.(*Conn)
+		if now.Before(c.idleUntil) {
+			return stale
+		}
+		p.remove(c)
+		stale = append(stale, c)
+	}
+	return stale
+}
+
+// remove deletes c from both indexes. The caller holds mu.
+func (p *Pool) remove(c *Conn) {
+	p.order.Remove(c.element)
+	c.element = nil
+	cs := slices.DeleteFunc(p.hosts[c.origin], func(k *Conn) bool { return k == c })
+	if len(cs) == 0 {
+		delete(p.hosts, c.origin)
+	} else {
+		p.hosts[c.origin] = cs
+	}
+}
+
+func closeAll(cs []*Conn) {
+	for _, c := range cs {
+		c.Close()
+	}
+}

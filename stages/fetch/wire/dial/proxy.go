@@ -1,0 +1,90 @@
+package dial
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+)
+
+// proxy is the peer of all connections.
+type proxy struct {
+	host          string
+	port          uint16
+	authorization string // the value of Proxy-Authorization, or ""; never stored or printed
+}
+
+// appendCredentials appends the Proxy-Authorization line, if there are credentials.
+func (p *proxy) appendCredentials(b []byte) []byte {
+	if p.authorization == "" {
+		return b
+	}
+	return append(b, "Proxy-Authorization: "+p.authorization+"\r\n"...)
+}
+
+// parseProxy parses "http://[user:password@]host:port".
+func parseProxy(s string) (*proxy, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		// Not quoted in full: it may hold a password.
+		return nil, errors.New("want http://[user:password@]host:port (http is the only scheme to reach a proxy by)")
+	}
+	p := &proxy{port: 80}
+	host := u.Hostname()
+	if a := u.Host; a[0] == '[' {
+		host = "[" + host + "]"
+	}
+	if p.host, err = http1.NormalHost(host); err != nil {
+		return nil, fmt.Errorf("host %.80q: %w", host, err)
+	}
+	if u.Port() != "" {
+		n, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("port %.20q is not a number up to 65535", u.Port())
+		}
+		p.port = uint16(n)
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		p.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
+	}
+	return p, nil
+}
+
+// maxConnectHead bounds a proxy's response to CONNECT in bytes.
+const maxConnectHead = 64 << 10
+
+// tunnel asks the proxy behind nc for a connection to authority (RFC 9110,
+// 9.3.6). It ends with ctx.
+func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error {
+	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(past) })
+	defer stop()
+	b := []byte("CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n")
+	if _, err := nc.Write(append(p.appendCredentials(b), "\r\n"...)); err != nil {
+		return err
+	}
+	var resp http1.Response
+	defer resp.Release()
+	r := http1.NewReader(nc, &resp)
+	defer r.Release()
+	r.Method, r.MaxHeader = "CONNECT", maxConnectHead
+	if err := r.ReadHead(); err != nil {
+		return fmt.Errorf("answer to CONNECT: %w", err)
+	}
+	if resp.Status < 200 || resp.Status > 299 {
+		status := strconv.Itoa(resp.Status)
+		if resp.StatusText != "" {
+			status += fmt.Sprintf(" %.60q", resp.StatusText)
+		}
+		return fmt.Errorf("proxy answered CONNECT with %s", status)
+	}
+	if r.Unread() {
+		return errors.New("proxy sent data after its answer to CONNECT")
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package dial
+
+import (
+	"net"
+	"syscall"
+)
+
+// quiet reports whether c has neither ended nor received unread bytes. Connections
+// that are not sockets count as quiet.
+func quiet(c net.Conn) bool {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	quiet := false
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		return true // do not wait for more
+	})
+	return err == nil && quiet
+}

@@ -1,0 +1,161 @@
+// Package dns looks up the addresses of hosts and caches the answers.
+//
+// In: a fully qualified host name. Out: an Answer, from the system's name servers
+// or given ones, or an error for which IsNotFound tells a name that does not exist
+// from a failure. The Cache honours TTLs within bounds and asks once for concurrent
+// callers.
+//
+// It imports the standard library and golang.org/x/net/dns/dnsmessage.
+package dns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Answer is the result of a look-up.
+type Answer struct {
+	Addrs []netip.Addr  // in the order to try, IPv4 ones not mapped
+	TTL   time.Duration // how long the answer holds, a negative one too; 0 if unknown
+}
+
+// Resolver looks up the addresses of a fully qualified host name given without
+// its final dot. IsNotFound recognises the error for a name that certainly has no
+// address; any other error counts as temporary. Many goroutines may call it at a
+// time.
+type Resolver interface {
+	Lookup(ctx context.Context, host string) (Answer, error)
+}
+
+// IsNotFound reports whether err says that a name certainly has no address.
+func IsNotFound(err error) bool {
+	e, ok := errors.AsType[*net.DNSError](err)
+	return ok && e.IsNotFound
+}
+
+// How long the Cache keeps answers, and how many.
+const (
+	minTTL      = 30 * time.Second // bounds an answer's own TTL
+	maxTTL      = time.Hour        // likewise
+	unknownTTL  = 5 * time.Minute  // for answers without a TTL
+	negativeTTL = 5 * time.Minute  // bounds the TTL of names that do not exist
+	failureTTL  = 5 * time.Second  // for look-ups that failed otherwise
+	maxEntries  = 1 << 16
+)
+
+// lookupTimeout bounds one look-up, even if callers would wait longer.
+const lookupTimeout = 20 * time.Second
+
+// Cache asks a Resolver once for all concurrent callers with the same name, and
+// remembers the answers, negative ones too. Many goroutines may use it.
+type Cache struct {
+	resolver Resolver
+	now      func() time.Time
+	capacity int // entries
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+type entry struct {
+	done    chan struct{} // closed when the rest is set
+	answer  Answer
+	err     error
+	expires time.Time
+}
+
+// NewCache returns an empty cache of r's answers. now is the clock for their TTLs.
+func NewCache(r Resolver, now func() time.Time) *Cache {
+	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
+}
+
+// Lookup returns the addresses of host, a lower-case name. The caller must not
+// change them. The error is the Resolver's or the cause of ctx's end.
+func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	host = strings.TrimSuffix(host, ".")
+	e := c.entry(ctx, host)
+	select {
+	case <-e.done:
+		if e.err != nil {
+			return nil, e.err
+		}
+		return e.answer.Addrs, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// entry returns the entry of host. It starts a look-up if there is no valid one.
+func (c *Cache) entry(ctx context.Context, host string) *entry {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[host]; ok && (!e.finished() || now.Before(e.expires)) {
+		return e
+	}
+	if len(c.entries) >= c.capacity {
+		c.evict(now)
+	}
+	e := &entry{done: make(chan struct{})}
+	c.entries[host] = e
+	// The look-up outlives the caller that started it: others may wait for it too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+	go func() {
+		defer cancel()
+		e.answer, e.err = c.resolver.Lookup(ctx, host)
+		if e.err == nil && len(e.answer.Addrs) == 0 {
+			e.err = &net.DNSError{Err: "no addresses", IsNotFound: true}
+		}
+		e.expires = c.now().Add(ttl(e.answer.TTL, e.err))
+		close(e.done)
+	}()
+	return e
+}
+
+func (e *entry) finished() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ttl returns how long an answer is kept whose own TTL is own, 0 if unknown.
+func ttl(own time.Duration, err error) time.Duration {
+	switch known := min(max(own, minTTL), maxTTL); {
+	case err == nil && own <= 0:
+		return unknownTTL
+	case err == nil:
+		return known
+	case !IsNotFound(err):
+		return failureTTL
+	case own <= 0:
+		return negativeTTL
+	default:
+		return min(known, negativeTTL)
+	}
+}
+
+// evict makes room for an entry: it removes expired entries, and finished ones if
+// that was not enough. The caller holds mu.
+func (c *Cache) evict(now time.Time) {
+	for host, e := range c.entries {
+		if e.finished() && !now.Before(e.expires) {
+			delete(c.entries, host)
+		}
+	}
+	for host, e := range c.entries {
+		if len(c.entries) < c.capacity {
+			return
+		}
+		if e.finished() {
+			delete(c.entries, host)
+		}
+	}
+}

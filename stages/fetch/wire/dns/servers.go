@@ -1,0 +1,61 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// serverPatience is how long a look-up waits for a name server before it asks the
+// next one.
+const serverPatience = 3 * time.Second
+
+// NameServers returns a Resolver that asks the given servers, "ADDRESS" or
+// "ADDRESS:PORT", instead of the system's. It asks each one only when those before
+// it gave no answer. The reply that a name does not exist is an answer.
+func NameServers(servers ...string) (Resolver, error) {
+	var all sequence
+	for _, s := range servers {
+		addr, err := netip.ParseAddrPort(s)
+		if err != nil {
+			a, aerr := netip.ParseAddr(s)
+			if aerr != nil {
+				return nil, fmt.Errorf("name server %.80q: want ADDRESS or ADDRESS:PORT, IPv6 ones with a port in brackets", s)
+			}
+			addr = netip.AddrPortFrom(a, 53)
+		}
+		all = append(all, newSystemResolver(addr.String()))
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no name server is given")
+	}
+	return all, nil
+}
+
+// sequence asks resolvers one after the other.
+type sequence []Resolver
+
+// Lookup implements Resolver. It returns the first resolver's error.
+func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
+	var first error
+	for i, r := range rs {
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if i < len(rs)-1 {
+			limited, cancel = context.WithTimeout(ctx, serverPatience)
+		}
+		a, err := r.Lookup(limited, host)
+		cancel()
+		if err == nil || IsNotFound(err) {
+			return a, err
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return Answer{}, first
+}

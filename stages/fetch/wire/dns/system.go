@@ -1,0 +1,199 @@
+package dns
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// SystemResolver asks the system's configured name servers and its hosts file. It
+// does not try search domains: a crawler's names are absolute, and must not find a
+// cluster's services. The TTL is that of the answer's records, or of the zone's SOA
+// if there are none (RFC 2308, 5).
+func SystemResolver() Resolver { return newSystemResolver("") }
+
+// newSystemResolver sends every query to server unless it is empty.
+func newSystemResolver(server string) *systemResolver {
+	r := &systemResolver{server: server}
+	r.net = net.Resolver{PreferGo: true, Dial: r.dial}
+	return r
+}
+
+type systemResolver struct {
+	server string
+	net    net.Resolver
+}
+
+// Lookup implements Resolver.
+func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error) {
+	var ttl ttlRecorder
+	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
+	if err != nil {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
+			// Go reports the last of two questions; the other got no answer.
+			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
+		}
+		return Answer{TTL: ttl.negative()}, err
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return Answer{Addrs: addrs, TTL: ttl.positive()}, nil
+}
+
+// dial opens the connections of Go's resolver. It records the TTLs that pass,
+// because Go's resolver does not return them.
+func (r *systemResolver) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if r.server != "" {
+		address = r.server
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ttl, ok := ctx.Value(ttlKey{}).(*ttlRecorder)
+	if !ok {
+		return c, nil
+	}
+	if udp, ok := c.(*net.UDPConn); ok {
+		// Go's resolver recognises packets by the interface net.PacketConn.
+		return &udpTap{UDPConn: udp, ttl: ttl}, nil
+	}
+	return &tcpTap{Conn: c, ttl: ttl}, nil
+}
+
+type udpTap struct {
+	*net.UDPConn
+	ttl *ttlRecorder
+}
+
+func (t *udpTap) Read(p []byte) (int, error) {
+	n, err := t.UDPConn.Read(p)
+	if n > 0 {
+		t.ttl.note(p[:n])
+	}
+	return n, err
+}
+
+// tcpTap records messages from a stream, each after its length in two bytes.
+type tcpTap struct {
+	net.Conn
+	ttl  *ttlRecorder
+	seen []byte // at most one message
+}
+
+func (t *tcpTap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.seen = append(t.seen, p[:n]...)
+	for len(t.seen) >= 2 {
+		size := 2 + int(binary.BigEndian.Uint16(t.seen))
+		if len(t.seen) < size {
+			break
+		}
+		t.ttl.note(t.seen[2:size])
+		t.seen = append(t.seen[:0], t.seen[size:]...)
+	}
+	return n, err
+}
+
+type ttlKey struct{}
+
+// ttlRecorder collects the lowest TTLs in the messages of one look-up. A and AAAA
+// records are queried concurrently.
+type ttlRecorder struct {
+	mu               sync.Mutex
+	answers, nothing uint32 // lowest TTLs in seconds; 0 if none was seen
+
+	heard       bool // any message
+	noName      bool // the name does not exist
+	noA, noAAAA bool // it exists, and has no such records
+}
+
+// certain reports whether the messages say that a name has no address at all.
+// Without messages, as for names of the hosts file, Go's error counts.
+func (r *ttlRecorder) certain() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.heard || r.noName || r.noA && r.noAAAA
+}
+
+func (r *ttlRecorder) positive() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.answers) * time.Second
+}
+
+func (r *ttlRecorder) negative() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.nothing) * time.Second
+}
+
+// note reads one DNS message. It ignores malformed ones: Go's resolver reports them.
+func (r *ttlRecorder) note(msg []byte) {
+	var p dnsmessage.Parser
+	head, err := p.Start(msg)
+	if err != nil || !head.Response {
+		return
+	}
+	asked, err := p.Question()
+	if err != nil || p.SkipAllQuestions() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = true
+	answered, found := false, false
+	for {
+		h, err := p.AnswerHeader()
+		if err != nil {
+			break
+		}
+		answered = true
+		found = found || h.Type == asked.Type
+		least(&r.answers, h.TTL)
+		if p.SkipAnswer() != nil {
+			return
+		}
+	}
+	switch {
+	case head.RCode == dnsmessage.RCodeNameError:
+		r.noName = true
+	case head.RCode != dnsmessage.RCodeSuccess || found:
+	case asked.Type == dnsmessage.TypeA:
+		r.noA = true
+	case asked.Type == dnsmessage.TypeAAAA:
+		r.noAAAA = true
+	}
+	for !answered {
+		h, err := p.AuthorityHeader()
+		if err != nil {
+			return
+		}
+		if h.Type != dnsmessage.TypeSOA {
+			if p.SkipAuthority() != nil {
+				return
+			}
+			continue
+		}
+		soa, err := p.SOAResource()
+		if err != nil {
+			return
+		}
+		least(&r.nothing, min(h.TTL, soa.MinTTL))
+	}
+}
+
+// least lowers *v to ttl. A TTL of 0 counts as one second, because 0 means unknown.
+func least(v *uint32, ttl uint32) {
+	ttl = max(ttl, 1)
+	if *v == 0 || ttl < *v {
+		*v = ttl
+	}
+}

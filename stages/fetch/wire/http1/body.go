@@ -1,0 +1,240 @@
+package http1
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+)
+
+const (
+	// settle is how long a body that may have ended can be silent before it counts
+	// as ended: after the shorter of two Content-Lengths, and after a last chunk
+	// whose trailer section does not arrive.
+	settle = time.Second
+	// quietBody is the same for a body that only the connection's end can end, if
+	// its Content-Length is invalid: such servers may keep the connection open.
+	quietBody = 5 * time.Second
+	// firstBody is the first capacity in bytes of a payload of unknown length.
+	firstBody = 64 << 10
+	// maxAnnounced is the most memory that a Content-Length alone reserves, in bytes.
+	maxAnnounced = 256 << 10
+)
+
+// bodyEnd is what ended a body.
+type bodyEnd int
+
+const (
+	endFramed   bodyEnd = iota // its framing: the connection may be used again
+	endClosed                  // the connection's end, as allowed or required
+	endLimit                   // MaxBody
+	endFiltered                // OnPrefix
+	endBroken                  // a failure: see the error
+	endSettled                 // silence after a possible end
+)
+
+// ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the
+// connection's or Grow's error; Payload holds what came before it.
+func (m *Reader) ReadBody() error {
+	r := m.r
+	if !m.headEnded || m.bodyless() {
+		m.definite = m.headEnded
+		return nil
+	}
+	length, atLeast, invalid := m.contentLength()
+	var end bodyEnd
+	var err error
+	switch {
+	case m.chunked():
+		if length >= 0 {
+			r.Warn(WarnLengthIgnored)
+		}
+		end, err = m.readChunks(length)
+		if length >= 0 && end == endFramed {
+			// Two framings allow response smuggling, so the connection is not
+			// reused.
+			end = endClosed
+		}
+	case length >= 0:
+		end, err = m.readLength(length, atLeast)
+	default:
+		end, err = m.readAll(invalid)
+	}
+	m.TestPrefix()
+	m.definite = end == endFramed
+	switch end {
+	case endLimit:
+		r.Truncated = TruncLength
+	case endFiltered:
+		r.Filtered, r.Truncated = true, TruncFiltered
+	case endBroken:
+		r.Truncated = TruncDisconnect
+		if IsTimeout(err) {
+			r.Truncated = TruncTime
+		} else if err != io.EOF && err != nil {
+			r.Warn(WarnConnection)
+		}
+	}
+	return err
+}
+
+// bodyless reports whether this response has no body, whatever its fields say.
+func (m *Reader) bodyless() bool {
+	s := m.r.Status
+	return m.Method == http.MethodHead || s < 200 || s == http.StatusNoContent || s == http.StatusNotModified
+}
+
+// chunked reports whether the body is chunked. It leaves other transfer codings
+// to package coding.
+func (m *Reader) chunked() bool {
+	chunked, others := false, false
+	for t := range m.r.Header.Tokens("Transfer-Encoding") {
+		if strings.EqualFold(t, "chunked") {
+			chunked = true
+		} else {
+			others = true
+		}
+	}
+	if others {
+		m.r.Warnf(WarnTransferEncoding, "%.60q", m.r.Header.Get("Transfer-Encoding"))
+	}
+	return chunked
+}
+
+// contentLength returns the largest and the smallest length given, or -1, and
+// whether an invalid one was ignored. A length that ends within documentMark counts
+// as invalid: such a body could not be told from a head that breaks off.
+func (m *Reader) contentLength() (most, least int64, invalid bool) {
+	most, least = -1, -1
+	for t := range m.r.Header.Tokens("Content-Length") {
+		n, err := strconv.ParseInt(t, 10, 64)
+		if err != nil || t[0] == '+' || t[0] == '-' || n < int64(m.documentMark) {
+			m.r.Warnf(WarnLengthInvalid, "%.40q", t)
+			invalid = true
+			continue
+		}
+		if most >= 0 && n != most {
+			m.r.Warnf(WarnLengthConflict, "%d and %d", most, n)
+		}
+		if most < 0 || n < least {
+			least = n
+		}
+		most = max(most, n)
+	}
+	return most, least, invalid
+}
+
+// readLength reads a body of n bytes. If least is less than n, the fields
+// contradict each other and the body may also end there or with the connection.
+func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
+	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
+	if least == n {
+		return m.readData(n)
+	}
+	if end, err := m.readData(least); end != endFramed {
+		return end, err
+	}
+	m.wait(settle)
+	end, err := m.readData(n - least)
+	m.wait(0)
+	switch {
+	case end == endBroken && err == io.EOF:
+		return endClosed, nil
+	case end == endBroken && IsTimeout(err) && int64(len(m.r.Payload)) == least:
+		return endSettled, nil
+	case end == endFramed:
+		return endClosed, nil // the connection is not reused
+	}
+	return end, err
+}
+
+// readAll reads to the connection's end or, if silence may end the body, until
+// nothing arrives for quietBody.
+func (m *Reader) readAll(silence bool) (bodyEnd, error) {
+	m.r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
+	if silence {
+		m.quiet = quietBody
+	}
+	end, err := m.readData(-1)
+	switch {
+	case end == endBroken && err == io.EOF:
+		return endClosed, nil
+	case end == endBroken && silence && IsTimeout(err) && time.Now().Before(m.Deadline):
+		return endSettled, nil
+	}
+	return end, err
+}
+
+// readData appends n bytes to the payload, or all if n is -1. It returns endFramed
+// when it has read them and endLimit when the payload is full before.
+func (m *Reader) readData(n int64) (bodyEnd, error) {
+	r := m.r
+	for n != 0 {
+		room := m.MaxBody - int64(len(r.Payload))
+		if room == 0 {
+			if n < 0 {
+				// One byte tells a body of exactly maxBody from a longer one.
+				if _, err := m.peek(1); err != nil {
+					return endBroken, err
+				}
+			}
+			return endLimit, nil
+		}
+		if n > 0 {
+			room = min(room, n)
+		}
+		if len(r.Payload) == cap(r.Payload) {
+			size := min(m.MaxBody, max(2*int64(cap(r.Payload)), firstBody))
+			if err := m.reserve(size); err != nil {
+				return endBroken, err
+			}
+			r.Payload = buffers.Grow(r.Payload, int(size))
+		}
+		if m.quiet > 0 {
+			m.wait(m.quiet)
+		}
+		free := r.Payload[len(r.Payload):cap(r.Payload)]
+		got, err := m.readInto(free[:min(int64(len(free)), room)])
+		r.Payload = r.Payload[:len(r.Payload)+got]
+		if n > 0 {
+			n -= int64(got)
+		}
+		if got > 0 && len(r.Payload) >= PrefixLen && !m.TestPrefix() {
+			return endFiltered, nil
+		}
+		if err != nil {
+			return endBroken, err
+		}
+	}
+	return endFramed, nil
+}
+
+// reserve asks Grow for the memory of that many payload bytes and of the framing.
+func (m *Reader) reserve(payload int64) error {
+	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
+	if total > OwnMemory && m.Grow != nil {
+		return m.Grow(total)
+	}
+	return nil
+}
+
+// TestPrefix calls OnPrefix the first time it is called. It reports whether to go on.
+func (m *Reader) TestPrefix() bool {
+	if m.prefixTested || m.OnPrefix == nil {
+		return true
+	}
+	m.prefixTested = true
+	m.r.Filtered = !m.OnPrefix()
+	return !m.r.Filtered
+}
+
+// IsTimeout reports whether err means that a connection's deadline passed.
+func IsTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}

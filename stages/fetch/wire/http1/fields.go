@@ -1,0 +1,202 @@
+package http1
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxFields bounds the header fields that are kept.
+	maxFields = 1024
+	// maxFolded is the length in bytes beyond which a value's continuation lines
+	// are dropped; joining them takes quadratic time.
+	maxFolded = 8 << 10
+)
+
+// parseHead parses a whole head. All strings of the response share its memory.
+func (m *Reader) parseHead(head string, kind headKind) error {
+	r := m.r
+	if kind == statusLine {
+		line, rest, complete := strings.Cut(head, "\n")
+		if err := m.parseStatusLine(strings.TrimRight(line, "\r"), complete); err != nil {
+			return err
+		}
+		head = rest
+	} else {
+		m.assumeHTTP09()
+	}
+	m.parseFields(head)
+	if r.Status/100 == 3 {
+		r.checkLocation()
+	}
+	if kind == headerLine {
+		// A server passed on the head of its CGI script unchanged.
+		if v, ok := r.Header.Lookup("Status"); ok && len(v) >= 3 {
+			if code, ok := statusCode(v[:3]); ok {
+				r.Status, r.StatusText = code, strings.TrimSpace(v[3:])
+			}
+		}
+	}
+	return nil
+}
+
+// parseStatusLine is as lenient as browsers: it accepts "HTTP/1.1 200: OK",
+// "HTTP/1.1 OK" and "http/2 200".
+func (m *Reader) parseStatusLine(line string, complete bool) error {
+	r := m.r
+	version, rest := line, ""
+	if i := strings.IndexAny(line, " \t"); i >= 0 {
+		version, rest = line[:i], line[i:]
+	}
+	switch strings.ToUpper(version) {
+	case "HTTP/1.1":
+		r.Protocol = "HTTP/1.1"
+	case "HTTP/1.0":
+		r.Protocol, m.minor = "HTTP/1.0", 0
+	case "ICY":
+		r.Protocol, m.minor = "ICY", 0
+	default:
+		r.Warnf(WarnVersion, "%.20q", version)
+		r.Protocol = Text(version[:min(len(version), 16)])
+	}
+	code := strings.TrimLeft(rest, " \t")
+	n := 0
+	for n < len(code) && '0' <= code[n] && code[n] <= '9' {
+		n++
+	}
+	switch {
+	case n == 0 && !complete:
+		return ErrStatusCut
+	case n == 0:
+		r.Warn(WarnStatusMissing)
+		r.Status, r.StatusText = 200, strings.TrimSpace(code)
+		return nil
+	case n < 3 && !complete:
+		return ErrStatusCut
+	}
+	var ok bool
+	if r.Status, ok = statusCode(code[:n]); !ok {
+		return ProtocolError{"status code out of range", fmt.Sprintf("%.20q is not between 100 and 999", code[:n])}
+	}
+	text := code[n:]
+	if len(rest) != len(code)+1 || text != "" && text[0] != ' ' {
+		r.Warnf(WarnStatusLine, "%.60q", line)
+		text = strings.TrimLeft(text, ":;,.- \t")
+	}
+	r.StatusText = strings.TrimSpace(strings.ReplaceAll(text, "\x00", ""))
+	return nil
+}
+
+// statusCode parses three digits of at least 100.
+func statusCode(s string) (int, bool) {
+	if len(s) != 3 {
+		return 0, false
+	}
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = 10*n + int(s[i]-'0')
+	}
+	return n, n >= 100
+}
+
+// parseFields parses header lines up to an empty one or the end. It drops a last
+// line without a line feed: it may have been cut.
+func (m *Reader) parseFields(head string) {
+	r := m.r
+	if n := strings.Count(head, "\n"); n > 0 {
+		r.Header = make(Header, 0, min(n, maxFields))
+	}
+	for {
+		line, rest, ok := strings.Cut(head, "\n")
+		if !ok {
+			return
+		}
+		head = rest
+		line = strings.TrimRight(line, "\r")
+		if line == "" {
+			return
+		}
+		line = r.cleanLine(line)
+		if line != "" && (line[0] == ' ' || line[0] == '\t') && len(r.Header) > 0 {
+			r.Warn(WarnHeaderFolded) // RFC 9112, 5.2: replace with spaces
+			last := &r.Header[len(r.Header)-1]
+			if len(last.Value) < maxFolded {
+				last.Value = strings.TrimSpace(last.Value + " " + strings.Trim(line, " \t"))
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			r.Warnf(WarnHeaderNoColon, "%.60q", line)
+			continue
+		}
+		if trimmed := strings.Trim(name, " \t"); trimmed != name {
+			r.Warn(WarnHeaderSpace)
+			name = trimmed
+		}
+		if name == "" {
+			r.Warnf(WarnHeaderEmptyName, "%.60q", line)
+			continue
+		}
+		if len(r.Header) == maxFields {
+			r.Warn(WarnHeaderCount)
+			return
+		}
+		r.Header = append(r.Header, Field{name, strings.Trim(value, " \t")})
+	}
+}
+
+// cleanLine removes control characters that could change the meaning of a value
+// in later software.
+func (r *Response) cleanLine(line string) string {
+	if strings.IndexByte(line, 0) >= 0 {
+		r.Warn(WarnHeaderNUL)
+		line = strings.ReplaceAll(line, "\x00", "")
+	}
+	if strings.IndexByte(line, '\r') >= 0 {
+		r.Warn(WarnHeaderCR)
+		line = strings.ReplaceAll(line, "\r", " ")
+	}
+	return line
+}
+
+// checkLocation warns of conflicting or malformed redirect targets (RFC 9110,
+// 10.2.2).
+func (r *Response) checkLocation() {
+	first := ""
+	for v := range r.Header.Values("Location") {
+		switch {
+		case v == "":
+		case first == "":
+			first = v
+		case v != first:
+			r.Warnf(WarnLocationConflict, "%.60q and %.60q", first, v)
+		}
+	}
+	if !isReference(first) {
+		r.Warnf(WarnLocation, "%.120q", first)
+	}
+}
+
+// isReference reports whether s has only characters of a URI reference (RFC 3986,
+// appendix A), ignoring the rules for brackets.
+func isReference(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0:
+			return false
+		case c == '%':
+			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}

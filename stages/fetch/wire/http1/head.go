@@ -1,0 +1,258 @@
+package http1
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+const (
+	// maxSlop is how many stray bytes before a status line are skipped. Browsers do
+	// so for servers that sent a longer body than they announced.
+	maxSlop = 4
+	// maxInterim bounds the 1xx responses before a final one.
+	maxInterim = 8
+	// maxEmptyLines bounds the line breaks before a response, in bytes.
+	maxEmptyLines = 64
+)
+
+// ProtocolError says why bytes cannot be read as a response.
+type ProtocolError struct {
+	Phrase string // from a small set, for grouping
+	Detail string // of this response; may be empty
+}
+
+func (e ProtocolError) Error() string {
+	if e.Detail == "" {
+		return e.Phrase
+	}
+	return e.Phrase + ": " + e.Detail
+}
+
+// ErrStatusCut means that the connection ended inside the status line.
+var ErrStatusCut = errors.New("connection closed inside the status line")
+
+func errHeadTooLong(n int) error {
+	return ProtocolError{"response head too long", fmt.Sprintf("longer than %d bytes", n)}
+}
+
+// ReadHead reads up to the end of the final response's head. It returns the
+// connection's error, a ProtocolError or ErrStatusCut.
+func (m *Reader) ReadHead() error {
+	budget := m.MaxHeader
+	for range maxInterim {
+		before := m.n - int64(m.buffered())
+		if err := m.readOneHead(budget); err != nil {
+			return err
+		}
+		switch s := m.r.Status; {
+		case s == 101:
+			return ProtocolError{"protocol switch that was not asked for", "101 Switching Protocols"}
+		case s > 199:
+			return nil
+		case !m.headEnded:
+			return io.ErrUnexpectedEOF
+		}
+		budget -= int(m.n - int64(m.buffered()) - before)
+		if budget <= 0 {
+			return errHeadTooLong(m.MaxHeader)
+		}
+		m.r.RawHead = m.r.RawHead[:0]
+	}
+	return ProtocolError{"too many interim responses", fmt.Sprintf("more than %d", maxInterim)}
+}
+
+// readOneHead reads one head, interim or final, of at most budget bytes.
+func (m *Reader) readOneHead(budget int) error {
+	r := m.r
+	r.Protocol, r.Status, r.StatusText, r.Header = "", 0, "", nil
+	m.minor, m.headEnded, m.documentMark = 1, true, 0
+	kind, err := m.recogniseHead()
+	if err != nil {
+		return err
+	}
+	if kind == noHead {
+		m.assumeHTTP09()
+		return nil
+	}
+	for first := true; ; first = false {
+		if !first {
+			if m.documentMark = m.documentBegins(); m.documentMark > 0 {
+				r.Warn(WarnHeadEndMissing)
+				break
+			}
+		}
+		if last, err := m.readHeadLine(budget); err != nil {
+			return err
+		} else if last {
+			break
+		}
+	}
+	return m.parseHead(string(r.RawHead), kind)
+}
+
+// readHeadLine appends one line to the raw head. It reports whether the line is
+// the last one: empty, or cut by the connection's end.
+func (m *Reader) readHeadLine(budget int) (last bool, err error) {
+	r := m.r
+	start := len(r.RawHead)
+	r.RawHead, err = m.appendLine(r.RawHead, budget-start)
+	switch {
+	case err == errLong:
+		return false, errHeadTooLong(m.MaxHeader)
+	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
+		// Browsers accept a cut head over http; over TLS it may be an attack. An
+		// archived head ends after a whole line if a document began there.
+		r.Warn(WarnHeadTruncated)
+		m.headEnded = false
+		r.Truncated = TruncDisconnect
+		return true, nil
+	case err == io.EOF:
+		return false, io.ErrUnexpectedEOF
+	case err != nil:
+		return false, err
+	}
+	line := bytes.TrimRight(r.RawHead[start:], "\r\n")
+	if len(line) > 0 && len(r.RawHead)-start == len(line)+1 {
+		r.Warn(WarnBareLF)
+	}
+	return len(line) == 0, nil
+}
+
+// assumeHTTP09 sets the status of a response without a status line.
+func (m *Reader) assumeHTTP09() {
+	m.r.Warn(WarnNoStatusLine)
+	m.r.Protocol, m.r.Status, m.minor = "HTTP/0.9", 200, 0
+}
+
+// headKind is how a response begins.
+type headKind int
+
+const (
+	statusLine headKind = iota
+	headerLine          // header fields without a status line before them
+	noHead              // a body at once: HTTP/0.9
+)
+
+// recogniseHead skips stray bytes before a response and classifies its
+// beginning. The error says that it is not HTTP.
+func (m *Reader) recogniseHead() (headKind, error) {
+	if err := m.skipEmptyLines(); err != nil {
+		return 0, err
+	}
+	// A refused TLS record or a banner may be shorter than this. Its end or the
+	// time limit ends the peek then.
+	b, err := m.peek(maxSlop + len("HTTP/"))
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	for i := range len(b) {
+		if hasPrefixFold(b[i:], "HTTP/") {
+			if i > 0 {
+				m.r.Warn(WarnLeadingBytes)
+				m.discard(i)
+			}
+			return statusLine, nil
+		}
+	}
+	if hasPrefixFold(b, "ICY ") {
+		m.r.Warn(WarnICY)
+		return statusLine, nil
+	}
+	if other := otherProtocol(b); other != "" {
+		return 0, ProtocolError{other, ""}
+	}
+	if b, err = m.peekLine(512); err != nil && err != io.EOF {
+		return 0, err
+	}
+	if name, _, ok := bytes.Cut(b, []byte(":")); ok && knownField(string(name)) {
+		return headerLine, nil
+	}
+	if IsText(b) {
+		return noHead, nil
+	}
+	return 0, ProtocolError{"no HTTP response", fmt.Sprintf("begins with %.20q", b)}
+}
+
+// skipEmptyLines skips line breaks before a response.
+func (m *Reader) skipEmptyLines() error {
+	for range maxEmptyLines + 1 {
+		b, err := m.peek(1)
+		if err != nil {
+			return err
+		}
+		if b[0] != '\r' && b[0] != '\n' {
+			return nil
+		}
+		m.discard(1)
+		m.r.Warn(WarnLeadingBytes)
+	}
+	return ProtocolError{"nothing but empty lines", ""}
+}
+
+// otherProtocol names the protocol that b begins if it is not HTTP/1.
+func otherProtocol(b []byte) string {
+	if len(b) >= 3 && b[0] >= 0x14 && b[0] <= 0x17 && b[1] == 3 {
+		return "a TLS record where a plain response was expected"
+	}
+	if len(b) >= 9 && b[0] == 0 && b[3] == 4 && b[4] <= 1 {
+		return "HTTP/2 frames where HTTP/1.1 was expected"
+	}
+	for _, p := range [...]struct{ prefix, name string }{
+		{"SSH-", "an SSH server"},
+		{"220 ", "an FTP or mail server"}, {"220-", "an FTP or mail server"}, {"421 ", "an FTP or mail server"}, {"554 ", "an FTP or mail server"},
+		{"+OK", "a mail server"}, {"* OK", "a mail server"},
+		{"RTSP/", "an RTSP server"},
+	} {
+		if bytes.HasPrefix(b, []byte(p.prefix)) {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// knownField tells header lines from text that happens to have a colon.
+func knownField(name string) bool {
+	switch name = strings.ToLower(strings.TrimSpace(name)); name {
+	case "status", "server", "date", "location", "content-type", "content-length", "content-encoding",
+		"transfer-encoding", "connection", "set-cookie", "cache-control", "pragma", "expires", "etag",
+		"last-modified", "vary", "accept-ranges", "keep-alive":
+		return true
+	}
+	return strings.HasPrefix(name, "x-") && !strings.ContainsAny(name, " \t")
+}
+
+// IsText reports whether b may be the beginning of a text document: it is not
+// empty and has no control characters but those of text.
+func IsText(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != 0x1b || c == 0x7f {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// documentBegins returns the length of the tag by which it recognises an HTML
+// document in place of the next header line, or 0.
+func (m *Reader) documentBegins() int {
+	b, err := m.peek(1)
+	if err != nil || b[0] != '<' {
+		return 0
+	}
+	b, _ = m.peekLine(len("<!doctype"))
+	for _, tag := range [...]string{"<!doctype", "<html"} {
+		if hasPrefixFold(b, tag) {
+			return len(tag)
+		}
+	}
+	return 0
+}
+
+// hasPrefixFold ignores ASCII case. It does not convert b: upper-casing bytes that
+// are not UTF-8 would move them.
+func hasPrefixFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
+}

@@ -1,0 +1,116 @@
+package http1
+
+import (
+	"fmt"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+)
+
+// Truncation is the reason why bytes are missing, in the words of WARC-Truncated
+// (WARC 1.1, 5.13). It is empty if none are.
+type Truncation string
+
+// The reasons.
+const (
+	Complete        Truncation = ""
+	TruncLength     Truncation = "length"      // longer than the limit
+	TruncTime       Truncation = "time"        // the time limit passed
+	TruncDisconnect Truncation = "disconnect"  // the connection or the framing broke off
+	TruncFiltered   Truncation = "unspecified" // the caller did not want the rest
+)
+
+// Response is one response as received. The byte slices are valid until Release;
+// strings, Header and Warnings stay.
+type Response struct {
+	// RawHead is the final response's head as received, its empty line
+	// included. Interim (1xx) responses are not kept. It is empty if the response
+	// had no head at all (HTTP/0.9).
+	RawHead []byte
+
+	Protocol   string // "HTTP/1.1" in the server's spelling; "HTTP/0.9" if there was no status line
+	Status     int    // 100–999; 0 if there was no response
+	StatusText string
+	Header     Header
+
+	// Payload is the body without chunk framing, before content decoding.
+	Payload []byte
+	// Truncated tells why bytes of Payload are missing.
+	Truncated Truncation
+	// Filtered marks that the caller rejected the body by its head or beginning.
+	Filtered bool
+	// Warnings tell what was malformed and how it was read, each as "code" or
+	// "code: detail", in the order found; see the Warn constants.
+	Warnings []string
+
+	framing framing
+}
+
+// framing is the chunk framing of a raw body. It is kept apart from the payload
+// so that both are in memory once: the raw body is, span after span, the framing
+// up to span.framing and then the payload up to span.payload; then the rest of
+// the framing and the rest of the payload.
+type framing struct {
+	bytes []byte
+	spans []span
+}
+
+// span marks the ends of a stretch of framing and of the chunk data after it.
+// 32 bits suffice for both bounds.
+type span struct{ framing, payload uint32 }
+
+// maxFraming bounds chunk-size lines, extensions and trailers of a body, in
+// bytes. Single-byte chunks have five bytes of framing each.
+const maxFraming = 1 << 20
+
+// mark ends a span at the present lengths.
+func (r *Response) mark() {
+	r.framing.spans = append(r.framing.spans, span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))})
+}
+
+// RawParts iterates over the response as received: consecutive parts of head and
+// body, chunk framing included, none of them empty. Parts are valid until Release.
+func (r *Response) RawParts(yield func([]byte) bool) {
+	if len(r.RawHead) > 0 && !yield(r.RawHead) {
+		return
+	}
+	var last span
+	end := span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))}
+	for _, s := range append(r.framing.spans, end) {
+		if b := r.framing.bytes[last.framing:s.framing]; len(b) > 0 && !yield(b) {
+			return
+		}
+		if b := r.Payload[last.payload:s.payload]; len(b) > 0 && !yield(b) {
+			return
+		}
+		last = s
+	}
+}
+
+// BodyMemory is the memory in bytes that payload and framing take.
+func (r *Response) BodyMemory() int64 { return int64(cap(r.Payload) + cap(r.framing.bytes)) }
+
+// Release returns the buffers to their pool and clears the byte slices. A second
+// call does nothing.
+func (r *Response) Release() {
+	for _, b := range [...][]byte{r.RawHead, r.Payload, r.framing.bytes} {
+		buffers.Put(b)
+	}
+	r.RawHead, r.Payload, r.framing = nil, nil, framing{}
+}
+
+// maxWarnings bounds the warnings of one response.
+const maxWarnings = 32
+
+// Warn records a warning once.
+func (r *Response) Warn(code string) {
+	if len(r.Warnings) < maxWarnings && !slices.Contains(r.Warnings, code) {
+		r.Warnings = append(r.Warnings, code)
+	}
+}
+
+// Warnf records a warning with a detail; the format must quote its arguments and
+// bound their length.
+func (r *Response) Warnf(code, format string, args ...any) {
+	r.Warn(code + ": " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,150 @@
+package http1
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
+)
+
+// sourceSize is the size of the read buffer in bytes: enough for a usual head
+// and the beginning of a body.
+const sourceSize = 16 << 10
+
+// errLong means that a line did not end within the bytes allowed for it.
+var errLong = errors.New("line too long")
+
+// source is a buffered reader that exposes its buffer, counts the bytes it read
+// and remembers the error that ended the stream.
+type source struct {
+	in         io.Reader
+	buf        []byte
+	start, end int   // buf[start:end] is unread
+	n          int64 // bytes read from in
+	err        error // that ended the stream
+}
+
+func (s *source) buffered() int { return s.end - s.start }
+
+// release returns the buffer to the pool; unread bytes in it are lost.
+func (s *source) release() {
+	buffers.Put(s.buf)
+	s.buf, s.start, s.end = nil, 0, 0
+}
+
+// fill reads at least one more byte into the buffer, which must not be full.
+func (s *source) fill() error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.buf == nil {
+		s.buf = buffers.Get(sourceSize)
+		s.buf = s.buf[:cap(s.buf)]
+	}
+	if s.start > 0 {
+		copy(s.buf, s.buf[s.start:s.end])
+		s.start, s.end = 0, s.end-s.start
+	}
+	n, err := s.read(s.buf[s.end:])
+	s.end += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// read reads at least one byte from the stream or returns an error. It keeps an
+// error that comes together with bytes for the next call.
+func (s *source) read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	for range 100 {
+		n, err := s.in.Read(p)
+		s.n += int64(n)
+		s.err = err
+		if n > 0 {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	s.err = io.ErrNoProgress
+	return 0, s.err
+}
+
+// peek returns up to n bytes (at most sourceSize) without consuming them. It
+// returns fewer only with the error that ended the stream.
+func (s *source) peek(n int) ([]byte, error) {
+	for s.buffered() < n {
+		if err := s.fill(); err != nil {
+			return s.buf[s.start:s.end], err
+		}
+	}
+	return s.buf[s.start : s.start+n], nil
+}
+
+// peekLine returns the bytes before the next line feed without consuming them,
+// but at most n, and fewer at the end of the stream.
+func (s *source) peekLine(n int) ([]byte, error) {
+	for {
+		b := s.buf[s.start:s.end]
+		b = b[:min(len(b), n)] // regardless of how much has arrived
+		if i := bytes.IndexByte(b, '\n'); i >= 0 {
+			return b[:i], nil
+		}
+		if len(b) == n {
+			return b, nil
+		}
+		if err := s.fill(); err != nil {
+			return s.buf[s.start:s.end], err
+		}
+	}
+}
+
+func (s *source) discard(n int) { s.start += n }
+
+// appendLine appends bytes to dst up to and including a line feed, at most limit
+// of them. With errLong dst has grown by limit bytes, with another error by the
+// bytes before that error.
+func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
+	for {
+		b := s.buf[s.start:s.end]
+		i := bytes.IndexByte(b, '\n')
+		n := i + 1
+		if i < 0 {
+			n = len(b)
+		}
+		if n > limit {
+			n, i = limit, -1
+		}
+		if len(dst)+n > cap(dst) {
+			dst = buffers.Grow(dst, max(len(dst)+n, 2*len(dst)))
+		}
+		dst = append(dst, b[:n]...)
+		s.start += n
+		limit -= n
+		switch {
+		case i >= 0:
+			return dst, nil
+		case limit == 0:
+			return dst, errLong
+		}
+		if err := s.fill(); err != nil {
+			return dst, err
+		}
+	}
+}
+
+// readInto reads available bytes into p: from the buffer first, otherwise
+// directly from the stream.
+func (s *source) readInto(p []byte) (int, error) {
+	if s.buffered() > 0 {
+		n := copy(p, s.buf[s.start:s.end])
+		s.start += n
+		return n, nil
+	}
+	return s.read(p)
+}

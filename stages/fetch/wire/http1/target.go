@@ -1,0 +1,212 @@
+package http1
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// maxURL bounds a request's URL in bytes; servers commonly accept 8 KiB.
+const maxURL = 64 << 10
+
+// Target is the destination of a request, taken from its URL.
+type Target struct {
+	HTTPS bool
+	Host  string // lower case; addresses normalised, IPv6 without brackets
+	Port  uint16
+	path  string // path and query, never empty, without bytes that end a request line
+}
+
+func (t Target) scheme() string {
+	if t.HTTPS {
+		return "https"
+	}
+	return "http"
+}
+
+// authority is host[:port] as the Host field has it: no default port.
+func (t Target) authority() string {
+	if t.Port == 80 && !t.HTTPS || t.Port == 443 && t.HTTPS {
+		if strings.Contains(t.Host, ":") {
+			return "[" + t.Host + "]"
+		}
+		return t.Host
+	}
+	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
+}
+
+// Origin is scheme://host:port. It names the target in errors and is the key of
+// kept connections.
+func (t Target) Origin() string {
+	return t.scheme() + "://" + net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
+}
+
+// ParseTarget parses an absolute http or https URL. It is lenient in path and
+// query, which only the server interprets, and strict in host and port.
+func ParseTarget(raw string) (t Target, err error) {
+	if len(raw) > maxURL {
+		return t, fmt.Errorf("URL of %d bytes, at most %d are sent", len(raw), maxURL)
+	}
+	scheme, rest, ok := strings.Cut(raw, "://")
+	switch {
+	case ok && strings.EqualFold(scheme, "http"):
+		t.Port = 80
+	case ok && strings.EqualFold(scheme, "https"):
+		t.HTTPS, t.Port = true, 443
+	default:
+		return t, fmt.Errorf("%.80q is not an absolute http or https URL", raw)
+	}
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, `/?#\`); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		authority = authority[i+1:] // credentials are not sent
+	}
+	host, port := authority, ""
+	if i := strings.LastIndexByte(authority, ':'); i >= 0 && i > strings.LastIndexByte(authority, ']') {
+		host, port = authority[:i], authority[i+1:]
+	}
+	if port != "" {
+		p, perr := strconv.ParseUint(port, 10, 16)
+		if perr != nil {
+			return t, fmt.Errorf("port %.20q is not a number up to 65535", port)
+		}
+		t.Port = uint16(p)
+	}
+	if t.Host, err = NormalHost(host); err != nil {
+		return t, fmt.Errorf("host %.80q: %w", host, err)
+	}
+	t.path = requestPath(path)
+	return t, nil
+}
+
+// NormalHost returns the one spelling of a host that is looked up, compared and
+// guarded. Numbers that a system's resolver might read as an IPv4 address
+// ("0x7f.1", "2130706433") become that address or an error (WHATWG URL, 3.5 "host
+// parser").
+func NormalHost(h string) (string, error) {
+	if inner, ok := strings.CutPrefix(h, "["); ok {
+		inner, closed := strings.CutSuffix(inner, "]")
+		a, err := netip.ParseAddr(inner)
+		if !closed || err != nil || !a.Is6() || a.Zone() != "" {
+			return "", errors.New("not an IPv6 address")
+		}
+		return a.String(), nil
+	}
+	if h == "" {
+		return "", errors.New("empty")
+	}
+	for i := range len(h) {
+		if c := h[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`#%/:<>?@[\]^|`, c) >= 0 {
+			return "", errors.New("character that no host has (names in other scripts are sent in Punycode)")
+		}
+	}
+	h = strings.ToLower(h)
+	if len(strings.TrimSuffix(h, ".")) > 253 {
+		return "", errors.New("longer than 253 characters")
+	}
+	if endsInNumber(h) {
+		return parseIPv4(h)
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(h, "."), ".") {
+		if label == "" || len(label) > 63 {
+			return "", errors.New("label that is empty or longer than 63 characters")
+		}
+	}
+	return h, nil
+}
+
+// endsInNumber is the WHATWG "ends in a number checker".
+func endsInNumber(h string) bool {
+	h = strings.TrimSuffix(h, ".")
+	last := h[strings.LastIndexByte(h, '.')+1:]
+	if last == "" {
+		return false
+	}
+	if strings.Trim(last, "0123456789") == "" {
+		return true
+	}
+	_, ok := parseIPv4Number(last)
+	return ok
+}
+
+// parseIPv4 parses one to four numbers, decimal, octal or hexadecimal. The last
+// number fills the remaining bytes (WHATWG URL, "IPv4 parser").
+func parseIPv4(h string) (string, error) {
+	bad := errors.New("ends in a number and is not an IPv4 address")
+	parts := strings.Split(strings.TrimSuffix(h, "."), ".")
+	if len(parts) > 4 {
+		return "", bad
+	}
+	var v uint64
+	for i, p := range parts {
+		n, ok := parseIPv4Number(p)
+		if !ok {
+			return "", bad
+		}
+		if i < len(parts)-1 {
+			if n > 255 {
+				return "", bad
+			}
+			v |= n << (8 * (3 - i))
+			continue
+		}
+		if n >= 1<<(8*(5-len(parts))) {
+			return "", bad
+		}
+		v |= n
+	}
+	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String(), nil
+}
+
+func parseIPv4Number(s string) (uint64, bool) {
+	base := 10
+	switch {
+	case s == "":
+		return 0, false
+	case len(s) >= 2 && s[0] == '0' && s[1] == 'x':
+		s, base = s[2:], 16
+		if s == "" {
+			return 0, true
+		}
+	case len(s) >= 2 && s[0] == '0':
+		s, base = s[1:], 8
+	}
+	if s[0] == '+' || s[0] == '-' || strings.Contains(s, "_") {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, base, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return 1 << 63, true // a number, and too large for any place
+	}
+	return n, err == nil
+}
+
+// requestPath turns path, query and fragment of a URL into a request target: it
+// drops the fragment and percent-encodes bytes that a request line cannot have.
+// Everything else is sent unchanged.
+func requestPath(p string) string {
+	if i := strings.IndexByte(p, '#'); i >= 0 {
+		p = p[:i]
+	}
+	if p == "" || p[0] == '?' {
+		p = "/" + p
+	}
+	outside := func(c rune) bool { return c <= ' ' || c >= 0x7f }
+	if strings.IndexFunc(p, outside) < 0 {
+		return p
+	}
+	var b strings.Builder
+	for i := range len(p) {
+		if outside(rune(p[i])) {
+			fmt.Fprintf(&b, "%%%02X", p[i])
+		} else {
+			b.WriteByte(p[i])
+		}
+	}
+	return b.String()
+}

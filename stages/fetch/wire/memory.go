@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// A body slower than slowest, in bytes a second since it first took memory, that
+	// has held memory for slowAfter is cut when others wait.
+	slowest   = 32 << 10
+	slowAfter = 5 * time.Second
+	// hurryAfter is how long an exchange waits before it looks for a slow body to cut.
+	hurryAfter = 2 * time.Second
+	// maxUnblamedWait is how long an exchange may have waited for memory while a
+	// time limit that passes still counts as the peer's slowness.
+	maxUnblamedWait = time.Second
+)
+
+// ErrNoRoom is an ErrAborted: other exchanges held the memory for as long as this
+// one had time.
+var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
+
+// memory is shared by all exchanges of a client for the part of their responses
+// beyond http1.OwnMemory. Each exchange takes it as its body grows. One that finds
+// none waits in a queue and stops reading; TCP then slows the peer down. To prevent
+// deadlock when all hold some and want more, the first in the queue may overdraw:
+// one exchange at a time gets all it wants, in addition to the total.
+type memory struct {
+	mu        sync.Mutex
+	free      int64  // bytes
+	overdrawn *share // the one that may overdraw, or nil
+	cutting   *share // the one that was cut and has not released its memory yet, or nil
+	queue     []*claim
+	shares    map[*share]struct{} // that hold memory
+}
+
+// share is one exchange's part of a memory. Only its exchange's goroutine changes
+// it, holding the memory's mutex.
+type share struct {
+	memory    *memory
+	bytes     int64
+	overdrawn bool
+	reached   int64         // the most it was granted, overdrawn bytes included
+	since     time.Time     // when it took its first byte
+	waiting   time.Time     // when it joined the queue; zero: it is not in the queue
+	waited    time.Duration // in the queue before that
+	cut       func()        // ends its reading; nil while it does not read
+	wasCut    bool
+}
+
+// claim is a share's place in the queue.
+type claim struct {
+	share   *share
+	bytes   int64         // in total
+	granted chan struct{} // closed when it is
+}
+
+func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
+
+// grow gives s that many bytes in total. It waits for them until the deadline.
+func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
+	m.mu.Lock()
+	if bytes <= s.bytes || s.overdrawn {
+		s.reached = max(s.reached, bytes)
+		m.mu.Unlock()
+		return nil
+	}
+	s.waiting = time.Now()
+	defer s.endWait()
+	w := &claim{share: s, bytes: bytes, granted: make(chan struct{})}
+	m.queue = append(m.queue, w)
+	m.serve()
+	m.mu.Unlock()
+	select {
+	case <-w.granted:
+		return nil
+	default:
+	}
+	ended := time.NewTimer(time.Until(deadline))
+	defer ended.Stop()
+	look := time.NewTicker(hurryAfter)
+	defer look.Stop()
+	for {
+		select {
+		case <-w.granted:
+			return nil
+		case <-look.C:
+			m.cutSlow(w)
+		case <-ended.C:
+			return m.leave(w, ErrNoRoom)
+		case <-ctx.Done():
+			return m.leave(w, context.Cause(ctx))
+		}
+	}
+}
+
+// serve grants the first claims in the queue as far as the memory suffices. The
+// caller holds the mutex.
+func (m *memory) serve() {
+	for len(m.queue) > 0 {
+		w := m.queue[0]
+		more := w.bytes - w.share.bytes
+		switch {
+		case more <= m.free:
+			m.free -= more
+			w.share.bytes = w.bytes
+		case m.overdrawn == nil:
+			m.overdrawn, w.share.overdrawn = w.share, true
+		default:
+			return
+		}
+		if _, ok := m.shares[w.share]; !ok {
+			m.shares[w.share] = struct{}{}
+			w.share.since = time.Now()
+		}
+		w.share.reached = max(w.share.reached, w.bytes)
+		close(w.granted)
+		m.queue = slices.Delete(m.queue, 0, 1)
+	}
+}
+
+// leave removes w from the queue and returns err, or nil if w was just granted.
+func (m *memory) leave(w *claim, err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.Index(m.queue, w)
+	if i < 0 {
+		return nil
+	}
+	m.queue = slices.Delete(m.queue, i, i+1)
+	m.serve() // w may have blocked smaller claims behind it
+	return err
+}
+
+// cutSlow cuts the slow body that holds the most memory. Only the first in the queue
+// does so, one body at a time, because one may release more than w needs.
+func (m *memory) cutSlow(w *claim) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cutting != nil || len(m.queue) == 0 || m.queue[0] != w {
+		return
+	}
+	var worst *share
+	for h := range m.shares {
+		age := time.Since(h.since) - h.waited
+		if h.cut == nil || !h.waiting.IsZero() || age < slowAfter || float64(h.reached) >= slowest*age.Seconds() {
+			continue
+		}
+		if worst == nil || h.reached > worst.reached || h.reached == worst.reached && h.since.Before(worst.since) {
+			worst = h
+		}
+	}
+	if worst != nil {
+		m.cutting, worst.wasCut = worst, true
+		worst.cut()
+		worst.cut = nil
+	}
+}
+
+// endWait ends s's time in the queue, which does not count as slowness of its peer.
+func (s *share) endWait() {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.waited += time.Since(s.waiting)
+	s.waiting = time.Time{}
+}
+
+// state reports whether s was cut, and how long it has waited in the queue.
+func (s *share) state() (wasCut bool, waited time.Duration) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return s.wasCut, s.waited
+}
+
+// reads sets the function that ends the reading of s; nil when it has ended.
+func (s *share) reads(cut func()) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.cut = cut
+}
+
+// shrink returns the memory beyond that many bytes.
+func (s *share) shrink(bytes int64) {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes < s.bytes {
+		m.free += s.bytes - bytes
+		s.bytes = bytes
+		m.serve()
+	}
+}
+
+// release returns all memory. A second call does nothing.
+func (s *share) release() {
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.free += s.bytes
+	s.bytes, s.cut = 0, nil
+	if s.overdrawn {
+		m.overdrawn, s.overdrawn = nil, false
+	}
+	if m.cutting == s {
+		m.cutting = nil
+	}
+	delete(m.shares, s)
+	m.serve()
+}
