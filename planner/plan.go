@@ -64,7 +64,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	for reason, n := range picked.counts {
 		counts[reason] += n
 	}
-	p := &Plan{manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, SourceLines: lines, Refused: sortedCounts(counts)}}
+	p := &Plan{manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, SourceLines: lines, Refused: manifest.SortedCounts(counts)}}
 	for _, s := range req.Sources {
 		p.manifest.Sources = append(p.manifest.Sources, s.Name())
 	}

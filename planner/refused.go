@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -125,14 +123,4 @@ func writeRefused(ctx context.Context, dir string, r *runs) (_ table.Local, err 
 		}
 	}
 	return w.Close()
-}
-
-// sortedCounts is a map of counts in the order in which manifests have them.
-func sortedCounts(m map[schema.SkipReason]int64) []manifest.Count {
-	out := make([]manifest.Count, 0, len(m))
-	for reason, n := range m {
-		out = append(out, manifest.Count{Name: string(reason), N: n})
-	}
-	slices.SortFunc(out, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
-	return out
 }

@@ -12,6 +12,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
@@ -216,12 +218,23 @@ func (r *Result) Count(name string) int64 {
 }
 
 // FilesOf returns the result's files of a dataset, in order.
-func (r *Result) FilesOf(dataset string) []File {
+func (r *Result) FilesOf(dataset string) []File { return filesOf(r.Files, dataset) }
+
+func filesOf(files []File, dataset string) []File {
 	var out []File
-	for _, f := range r.Files {
+	for _, f := range files {
 		if f.Dataset == dataset {
 			out = append(out, f)
 		}
+	}
+	return out
+}
+
+// SortedCounts lists counts by name, as documents have them.
+func SortedCounts[K ~string](counts map[K]int64) []Count {
+	out := make([]Count, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, Count{Name: string(name), N: counts[name]})
 	}
 	return out
 }
@@ -239,15 +252,7 @@ type Sealed struct {
 func (*Sealed) kind() string { return "sealed" }
 
 // FilesOf returns the files of a dataset, in key order.
-func (s *Sealed) FilesOf(dataset string) []File {
-	var out []File
-	for _, f := range s.Files {
-		if f.Dataset == dataset {
-			out = append(out, f)
-		}
-	}
-	return out
-}
+func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }
 
 // Active is active.json: one fetch stage a store at a time.
 type Active struct {

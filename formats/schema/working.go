@@ -114,6 +114,14 @@ type Edge struct {
 	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null where it is the same, and where the source is of another domain"`
 }
 
+// CompareURLs is the order of tables that are sorted by SURT key, then URL.
+func CompareURLs(surt, url, otherSURT, otherURL string) int {
+	if c := strings.Compare(surt, otherSURT); c != 0 {
+		return c
+	}
+	return strings.Compare(url, otherURL)
+}
+
 // CompareEdges is the order of link runs. A page may redirect to one target in several
 // spellings, all of ordinal 0.
 func CompareEdges(a, b *Edge) int {

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 
@@ -18,10 +19,10 @@ type Stream[T any] interface {
 // the context's error when that ends.
 func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		var zero T
 		batch := make([]T, readRows)
 		for {
 			if err := ctx.Err(); err != nil {
-				var zero T
 				yield(zero, err)
 				return
 			}
@@ -33,7 +34,6 @@ func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 			}
 			if err != nil {
 				if err != io.EOF {
-					var zero T
 					yield(zero, err)
 				}
 				return
@@ -42,7 +42,8 @@ func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	}
 }
 
-// Concat is the rows of several objects one after another, one open at a time.
+// Concat yields the rows of several objects one after another, with one open at a time.
+// A pair with an error is the last.
 func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -73,4 +74,78 @@ func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOp
 		}
 	}
 	return true
+}
+
+// MergeFiles yields the rows of several objects, each sorted by compare, as one sorted
+// sequence: see Merge. All of them are open at a time.
+func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var readers []*Reader[T]
+		var streams []Stream[T]
+		var err error
+		for _, key := range keys {
+			var r *Reader[T]
+			if r, err = Open[T](ctx, b, key, opts...); err != nil {
+				break
+			}
+			readers, streams = append(readers, r), append(streams, r)
+		}
+		more := true
+		if err == nil {
+			for row, merr := range Merge(ctx, compare, streams...) {
+				if err = merr; err != nil {
+					break
+				}
+				if more = yield(row, nil); !more {
+					break
+				}
+			}
+		}
+		for _, r := range readers {
+			err = errors.Join(err, r.Close())
+		}
+		if err != nil && more {
+			var zero T
+			yield(zero, err)
+		}
+	}
+}
+
+// convertRows is the batch that Convert reads.
+const convertRows = 32
+
+// Convert makes a stream of what convert returns for the rows of another; rows for which
+// it returns false are left out. The pointer that convert gets stays good.
+func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
+	return &converted[T, U]{in: in, convert: convert}
+}
+
+type converted[T, U any] struct {
+	in      Stream[T]
+	convert func(*T) (U, bool)
+	rows    []T // read and not yet converted
+	err     error
+}
+
+// Read implements Stream.
+func (c *converted[T, U]) Read(batch []U) (int, error) {
+	n := 0
+	for n < len(batch) {
+		if len(c.rows) == 0 {
+			if c.err != nil {
+				return n, c.err
+			}
+			c.rows = make([]T, convertRows) // a fresh batch each time, as what was converted may point into it
+			var m int
+			m, c.err = c.in.Read(c.rows)
+			c.rows = c.rows[:m]
+			continue
+		}
+		if u, ok := c.convert(&c.rows[0]); ok {
+			batch[n] = u
+			n++
+		}
+		c.rows = c.rows[1:]
+	}
+	return n, nil
 }

@@ -3,12 +3,9 @@ package verify
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
-	"path"
 	"slices"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -23,53 +20,13 @@ func (r *round) name() string { return fmt.Sprintf("%s.%d", r.crawl, r.number) }
 
 // partitionKeys lists a stage's objects of a dataset for the partitions of a bucket.
 func (r *round) partitionKeys(s stages.Stage, dataset string, bucket int) []string {
-	var keys []string
-	for _, p := range r.plan.Partitions {
-		if p.Bucket == bucket {
-			keys = append(keys, keysOf(r.results[s][p.Partition].FilesOf(dataset))...)
-		}
-	}
-	return keys
+	return stages.Keys(stages.OfBucket(r.plan, r.results[s], bucket), dataset)
 }
 
 // bucketKeys lists a stage's objects of a dataset for a bucket, whichever task
 // made them.
 func (r *round) bucketKeys(s stages.Stage, dataset string, bucket int) []string {
-	var keys []string
-	for _, result := range r.results[s] {
-		for _, f := range result.FilesOf(dataset) {
-			if path.Base(f.Key) == layout.Part(bucket)+".parquet" {
-				keys = append(keys, f.Key)
-			}
-		}
-	}
-	return keys
-}
-
-// pulled is a sequence of rows as a table.Stream. Close it.
-type pulled[T any] struct {
-	next func() (T, error, bool)
-	stop func()
-}
-
-func pull[T any](rows iter.Seq2[T, error]) *pulled[T] {
-	next, stop := iter.Pull2(rows)
-	return &pulled[T]{next, stop}
-}
-
-// Read implements table.Stream.
-func (p *pulled[T]) Read(batch []T) (int, error) {
-	for i := range batch {
-		row, err, ok := p.next()
-		if !ok {
-			return i, io.EOF
-		}
-		if err != nil {
-			return i, err
-		}
-		batch[i] = row
-	}
-	return len(batch), nil
+	return stages.PartKeys(r.results[s], dataset, bucket)
 }
 
 // merged yields the rows of sorted sequences in order.
@@ -77,8 +34,8 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	return func(yield func(T, error) bool) {
 		streams := make([]table.Stream[T], len(sequences))
 		for i, s := range sequences {
-			p := pull(s)
-			defer p.stop()
+			p := table.Pull(s)
+			defer p.Close()
 			streams[i] = p
 		}
 		for row, err := range table.Merge(ctx, compare, streams...) {

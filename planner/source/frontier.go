@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -36,29 +35,16 @@ func (f *frontier) Name() string { return FrontierName }
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		var readers []*table.Reader[schema.URLRecord]
-		var streams []table.Stream[schema.URLRecord]
-		fail := func(err error) { yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err)) }
-		defer func() {
-			for _, r := range readers {
-				_ = r.Close() // it was only read
-			}
-		}()
+		var keys []string
 		for _, round := range f.rounds {
 			for _, file := range round.FilesOf("urls") {
-				r, err := table.Open[schema.URLRecord](ctx, f.bucket, file.Key)
-				if err != nil {
-					fail(err)
-					return
-				}
-				readers = append(readers, r)
-				streams = append(streams, r)
+				keys = append(keys, file.Key)
 			}
 		}
 		var last schema.URLRecord
-		for row, err := range table.Merge(ctx, compareRecords, streams...) {
+		for row, err := range table.MergeFiles(ctx, f.bucket, keys, compareRecords) {
 			if err != nil {
-				fail(err)
+				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
 				return
 			}
 			// Of one URL the oldest row comes first: the streams are in that order.
@@ -74,7 +60,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 }
 
 func compareRecords(a, b *schema.URLRecord) int {
-	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {

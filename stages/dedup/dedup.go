@@ -1,13 +1,10 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"path/filepath"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -98,28 +95,6 @@ type numbered struct {
 	row
 }
 
-// numbering is the stream of a source's pages with their numbers.
-type numbering struct {
-	next func() (row, error, bool)
-	page uint32
-}
-
-// Read implements table.Stream.
-func (s *numbering) Read(batch []numbered) (int, error) {
-	for n := range batch {
-		r, err, ok := s.next()
-		if err != nil {
-			return n, err
-		}
-		if !ok {
-			return n, io.EOF
-		}
-		batch[n] = numbered{s.page, r}
-		s.page++
-	}
-	return len(batch), nil
-}
-
 // writeBucket writes the bucket's parts: the rows of its pages in clusters, and
 // its new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
@@ -179,12 +154,15 @@ func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter
 			if s.sealed || s.bucket != bucket {
 				continue
 			}
-			next, stop := iter.Pull2(s.rows(ctx, b))
-			defer stop()
-			streams = append(streams, &numbering{next: next, page: s.first})
+			rows, page := table.Pull(s.rows(ctx, b)), s.first
+			defer rows.Close()
+			streams = append(streams, table.Convert(rows, func(r *row) (numbered, bool) {
+				page++
+				return numbered{page - 1, *r}, true
+			}))
 		}
 		compare := func(a, b *numbered) int {
-			return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+			return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 		}
 		for m, err := range table.Merge(ctx, compare, streams...) {
 			if !yield(m, err) {

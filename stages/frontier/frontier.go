@@ -1,13 +1,10 @@
 package frontier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -132,10 +129,6 @@ func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress)
 
 // sorted are the counts as a result has them.
 func (d *decider) sorted(urls, skips int64) []manifest.Count {
-	out := []manifest.Count{{Name: "skips", N: skips}, {Name: "urls", N: urls}, {Name: "waiting", N: d.waiting}}
-	for name, n := range d.counts { // sorted below
-		out = append(out, manifest.Count{Name: name, N: n})
-	}
-	slices.SortFunc(out, func(a, b manifest.Count) int { return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.N, b.N)) })
-	return out
+	d.counts["skips"], d.counts["urls"], d.counts["waiting"] = skips, urls, d.waiting
+	return manifest.SortedCounts(d.counts)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -67,71 +66,6 @@ type target struct {
 	RedirectTarget string `parquet:"redirect_target,optional"`
 }
 
-// feed makes items of the rows of one input; conv says which rows count.
-type feed[T any] struct {
-	in    table.Stream[T]
-	conv  func(*T) (item, bool)
-	rows  []T
-	at, n int
-	err   error
-}
-
-const feedRows = 32
-
-// Read implements table.Stream.
-func (f *feed[T]) Read(batch []item) (int, error) {
-	n := 0
-	for n < len(batch) {
-		if f.at == f.n {
-			if f.err != nil {
-				return n, f.err
-			}
-			// A fresh batch each time: items point into it.
-			f.rows = make([]T, feedRows)
-			f.at = 0
-			f.n, f.err = f.in.Read(f.rows)
-			continue
-		}
-		if it, ok := f.conv(&f.rows[f.at]); ok {
-			batch[n] = it
-			n++
-		}
-		f.at++
-	}
-	return n, nil
-}
-
-// pulled is a sorter's rows as a stream. Close it.
-type pulled[T any] struct {
-	next func() (T, error, bool)
-	stop func()
-}
-
-func pull[T any](rows iter.Seq2[T, error]) *pulled[T] {
-	next, stop := iter.Pull2(rows)
-	return &pulled[T]{next, stop}
-}
-
-// Read implements table.Stream.
-func (p *pulled[T]) Read(batch []T) (int, error) {
-	for i := range batch {
-		row, err, ok := p.next()
-		if !ok {
-			return i, io.EOF
-		}
-		if err != nil {
-			return i, err
-		}
-		batch[i] = row
-	}
-	return len(batch), nil
-}
-
-func (p *pulled[T]) Close() error {
-	p.stop()
-	return nil
-}
-
 // inputs are the open inputs of a bucket.
 type inputs struct {
 	env     *stages.Env
@@ -162,7 +96,7 @@ func addFile[T any](ctx context.Context, i *inputs, key string, conv func(*T) (i
 		return err
 	}
 	i.closers = append(i.closers, r)
-	i.streams = append(i.streams, &feed[T]{in: r, conv: conv})
+	i.streams = append(i.streams, table.Convert(r, conv))
 	return nil
 }
 
@@ -176,9 +110,9 @@ func addSorted[T any](ctx context.Context, i *inputs, compare func(a, b *T) int,
 	if err := fill(s.Add); err != nil {
 		return err
 	}
-	p := pull(s.Sorted(ctx))
+	p := table.Pull(s.Sorted(ctx))
 	i.closers = append(i.closers, p)
-	i.streams = append(i.streams, &feed[T]{in: p, conv: conv})
+	i.streams = append(i.streams, table.Convert(p, conv))
 	return nil
 }
 
@@ -248,18 +182,7 @@ func overlap(a, n, b, m int) bool {
 
 // partitionKeys are merge's files of one kind for the partitions of the bucket.
 func (i *inputs) partitionKeys(dataset, subset string) []string {
-	var keys []string
-	for _, p := range i.in.Plan.Partitions {
-		if p.Bucket != i.bucket {
-			continue
-		}
-		for _, f := range i.in.Results[stages.Merge][p.Partition].FilesOf(dataset) {
-			if f.Subset == subset {
-				keys = append(keys, f.Key)
-			}
-		}
-	}
-	return keys
+	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
 // addAnswers adds the URLs that answered in the place of planned ones. Redirects are
@@ -306,12 +229,7 @@ func moved(o *outcome) bool {
 // addRedirects adds the targets of redirects that were not followed, from all
 // partitions: they may lead into any bucket.
 func (i *inputs) addRedirects(ctx context.Context) error {
-	var keys []string
-	for _, r := range i.in.Results[stages.Merge] {
-		for _, f := range r.FilesOf(stages.FileFetches) {
-			keys = append(keys, f.Key)
-		}
-	}
+	keys := stages.Keys(i.in.Results[stages.Merge], stages.FileFetches)
 	compare := func(a, b *redirect) int {
 		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
 	}

@@ -71,8 +71,8 @@ func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, erro
 			yield(schema.Fetch{}, fmt.Errorf("planned URL %q %s: the fetch stage broke its promise of one outcome a URL: %w",
 				url, what, stages.ErrPermanent))
 		}
-		next, stop := iter.Pull2(planned)
-		defer stop()
+		plan := table.Pull(planned)
+		defer plan.Close()
 		last := key{}
 		for f, err := range fetches {
 			if err != nil {
@@ -84,16 +84,16 @@ func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, erro
 				fail(f.URL, "has two outcomes")
 				return
 			}
-			p, err, ok := next()
+			p, err := plan.Next()
 			if err != nil {
 				yield(f, fmt.Errorf("plan: %w", err))
 				return
 			}
-			switch c := compareKeys(&p, &here); {
-			case !ok || c > 0:
+			switch {
+			case p == nil || compareKeys(p, &here) > 0:
 				yield(f, fmt.Errorf("URL %q has an outcome and is not in the partition's plan: %w", f.URL, stages.ErrPermanent))
 				return
-			case c < 0:
+			case *p != here:
 				fail(p.URL, "has no outcome")
 				return
 			}
@@ -102,10 +102,10 @@ func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, erro
 				return
 			}
 		}
-		p, err, ok := next()
+		p, err := plan.Next()
 		if err != nil {
 			yield(schema.Fetch{}, fmt.Errorf("plan: %w", err))
-		} else if ok {
+		} else if p != nil {
 			fail(p.URL, "has no outcome")
 		}
 	}

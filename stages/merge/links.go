@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -135,8 +134,8 @@ type origin struct {
 // planned URLs that redirected, of URLs that a redirect went through.
 type origins struct {
 	m     *merger
-	pages *lookup
-	plans *lookup
+	pages *table.Cursor[deep]
+	plans *table.Cursor[deep]
 }
 
 // deep is a URL with its depth.
@@ -148,23 +147,25 @@ type deep struct {
 }
 
 func newOrigins(ctx context.Context, m *merger) *origins {
-	open := func(key string) *lookup {
-		l := &lookup{}
-		l.next, l.stop = iter.Pull2(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
-		return l
+	open := func(key string) *table.Cursor[deep] {
+		return table.Pull(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
 	}
 	return &origins{m: m, pages: open(m.working(stages.FilePages)), plans: open(m.published(stages.FileFetches))}
 }
 
 func (o *origins) stop() {
-	o.pages.stop()
-	o.plans.stop()
+	o.pages.Close()
+	o.plans.Close()
 }
 
 func (o *origins) of(surt, url string) (origin, error) {
-	for _, l := range []*lookup{o.pages, o.plans} {
-		if found, ok, err := l.find(surt, url); ok || err != nil {
-			return found, err
+	for _, rows := range []*table.Cursor[deep]{o.pages, o.plans} {
+		found, err := rows.Find(func(d *deep) int { return compareKeys(&key{d.SURT, d.URL}, &key{surt, url}) })
+		if err != nil {
+			return origin{}, err
+		}
+		if found != nil {
+			return origin{found.Depth, found.FetchTime}, nil
 		}
 	}
 	if head, ok := o.m.hops[url]; ok {
@@ -173,30 +174,4 @@ func (o *origins) of(surt, url string) (origin, error) {
 		}
 	}
 	return origin{}, fmt.Errorf("source %q is no page, no planned URL and no redirect's target: %w", url, stages.ErrPermanent)
-}
-
-// lookup finds sources in a sorted stream, for keys that ascend.
-type lookup struct {
-	next func() (deep, error, bool)
-	stop func()
-	row  deep
-	have bool
-	err  error
-	done bool
-}
-
-func (l *lookup) find(surt, url string) (origin, bool, error) {
-	want := key{surt, url}
-	for !l.done && l.err == nil {
-		if l.have {
-			if c := compareKeys(&key{l.row.SURT, l.row.URL}, &want); c == 0 {
-				return origin{l.row.Depth, l.row.FetchTime}, true, nil
-			} else if c > 0 {
-				return origin{}, false, nil
-			}
-		}
-		l.row, l.err, l.have = l.next()
-		l.done = !l.have
-	}
-	return origin{}, false, l.err
 }

@@ -89,13 +89,7 @@ type merger struct {
 
 // keys lists the segments of a dataset in the order in which they were recorded.
 func (m *merger) keys(dataset, subset string) []string {
-	var keys []string
-	for _, f := range m.fetched.FilesOf(dataset) {
-		if f.Subset == subset {
-			keys = append(keys, f.Key)
-		}
-	}
-	return keys
+	return stages.SubsetKeys([]*manifest.Result{m.fetched}, dataset, subset)
 }
 
 // published is the key of the partition's part of a dataset.
@@ -126,12 +120,8 @@ func finish[T any](ctx context.Context, m *merger, w *table.Writer[T], dataset, 
 
 // result lists the files in a fixed order and the counts by name.
 func (m *merger) result() *manifest.Result {
-	r := &manifest.Result{Files: m.files}
+	r := &manifest.Result{Files: m.files, Counts: manifest.SortedCounts(m.counts)}
 	slices.SortFunc(r.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
-	for name, n := range m.counts {
-		r.Counts = append(r.Counts, manifest.Count{Name: name, N: n})
-	}
-	slices.SortFunc(r.Counts, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
 	return r
 }
 

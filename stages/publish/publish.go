@@ -1,12 +1,9 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"path/filepath"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -24,12 +21,10 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	if err != nil {
 		return nil, err
 	}
-	duplicates := newLookup(table.Concat[schema.Duplicate](ctx, env.Bucket, keysOf(in.Results[stages.Dedup], stages.FileDuplicates, bucket)),
-		func(d *schema.Duplicate) (string, string) { return d.SURT, d.URL })
-	defer duplicates.stop()
-	inlinks := newLookup(table.Concat[schema.Inlink](ctx, env.Bucket, keysOf(in.Results[stages.Rank], stages.FileInlinks, -1)),
-		func(i *schema.Inlink) (string, string) { return i.SURT, i.URL })
-	defer inlinks.stop()
+	duplicates := table.Pull(table.Concat[schema.Duplicate](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Dedup], stages.FileDuplicates, bucket)))
+	defer duplicates.Close()
+	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.Keys(in.Results[stages.Rank], stages.FileInlinks)))
+	defer inlinks.Close()
 
 	w, err := table.NewWriter[schema.Page](filepath.Join(env.Scratch, "pages.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
@@ -37,12 +32,12 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	}
 	defer w.Abort()
 	var indexable, copies int64
-	for page, err := range table.Concat[schema.Page](ctx, env.Bucket, keysOf(in.Results[stages.Merge], stages.FilePages, -1)) {
+	for page, err := range table.Concat[schema.Page](ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FilePages)) {
 		if err != nil {
 			return nil, fmt.Errorf("read pages: %w", err)
 		}
 		page.ClusterSize = 1
-		d, err := duplicates.find(page.SURT, page.URL)
+		d, err := duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
 		if err != nil {
 			return nil, fmt.Errorf("read duplicates: %w", err)
 		}
@@ -53,7 +48,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 				copies++
 			}
 		}
-		i, err := inlinks.find(page.SURT, page.URL)
+		i, err := inlinks.Find(func(i *schema.Inlink) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
 		if err != nil {
 			return nil, fmt.Errorf("read inlinks: %w", err)
 		}
@@ -82,70 +77,14 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	}, nil
 }
 
-// keysOf lists the objects of a dataset in the results a task reads; of part
-// bucket only, unless that is negative.
-func keysOf(results []*manifest.Result, dataset string, bucket int) []string {
-	var keys []string
-	for _, r := range results {
-		if r == nil {
-			continue // of a partition that this task does not read
-		}
-		for _, f := range r.FilesOf(dataset) {
-			if bucket < 0 || strings.HasSuffix(f.Key, "/"+layout.Part(bucket)+".parquet") {
-				keys = append(keys, f.Key)
-			}
-		}
-	}
-	return keys
-}
-
 // hostRanks reads the rank of each host of the bucket.
 func hostRanks(ctx context.Context, env *stages.Env, in *stages.Input, bucket int) (map[string]float64, error) {
 	ranks := map[string]float64{}
-	for h, err := range table.Concat[schema.Host](ctx, env.Bucket, keysOf(in.Results[stages.Rank], stages.FileHosts, bucket)) {
+	for h, err := range table.Concat[schema.Host](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Rank], stages.FileHosts, bucket)) {
 		if err != nil {
 			return nil, fmt.Errorf("read hosts: %w", err)
 		}
 		ranks[h.Host] = h.Rank
 	}
 	return ranks, nil
-}
-
-// lookup finds rows of a sorted stream for keys that ascend.
-type lookup[T any] struct {
-	next func() (T, error, bool)
-	stop func()
-	key  func(*T) (surt, url string)
-	row  T
-	have bool
-	err  error
-}
-
-func newLookup[T any](rows iter.Seq2[T, error], key func(*T) (surt, url string)) *lookup[T] {
-	l := &lookup[T]{key: key}
-	l.next, l.stop = iter.Pull2(rows)
-	l.advance()
-	return l
-}
-
-func (l *lookup[T]) advance() {
-	l.row, l.err, l.have = l.next()
-}
-
-// find returns the row of a key, nil where there is none.
-func (l *lookup[T]) find(surt, url string) (*T, error) {
-	for l.have {
-		if l.err != nil {
-			return nil, l.err
-		}
-		s, u := l.key(&l.row)
-		switch c := cmp.Or(strings.Compare(s, surt), strings.Compare(u, url)); {
-		case c == 0:
-			return &l.row, nil
-		case c > 0:
-			return nil, nil
-		}
-		l.advance()
-	}
-	return nil, nil
 }

@@ -32,10 +32,7 @@ func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manif
 			}
 		}
 	}
-	for name, n := range totals {
-		s.Counts = append(s.Counts, manifest.Count{Name: name, N: n})
-	}
-	slices.SortFunc(s.Counts, func(a, b manifest.Count) int { return strings.Compare(a.Name, b.Name) })
+	s.Counts = manifest.SortedCounts(totals)
 	slices.SortFunc(s.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
 	return s, nil
 }

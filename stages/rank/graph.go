@@ -47,7 +47,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 		}
 		return id
 	}
-	for _, key := range keysOf(merged, stages.FileHosts) {
+	for _, key := range stages.Keys(merged, stages.FileHosts) {
 		for h, err := range table.Concat[schema.Host](ctx, b, []string{key}) {
 			if err != nil {
 				return nil, fmt.Errorf("read hosts: %w", err)
@@ -56,7 +56,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 		}
 	}
 	lastSource, lastID := "", int32(-1)
-	for e, err := range table.Concat[schema.HostEdge](ctx, b, keysOf(merged, stages.FileHostEdges)) {
+	for e, err := range table.Concat[schema.HostEdge](ctx, b, stages.Keys(merged, stages.FileHostEdges)) {
 		if err != nil {
 			return nil, fmt.Errorf("read host edges: %w", err)
 		}

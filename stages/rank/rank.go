@@ -2,7 +2,6 @@ package rank
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
@@ -47,52 +45,9 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// keysOf lists the objects of one kind over all partitions, in order.
-func keysOf(results []*manifest.Result, dataset string) []string {
-	var keys []string
-	for _, r := range results {
-		for _, f := range r.FilesOf(dataset) {
-			keys = append(keys, f.Key)
-		}
-	}
-	return keys
-}
-
-// sources are open objects that are merged.
-type sources[T any] struct {
-	readers []*table.Reader[T]
-	streams []table.Stream[T]
-}
-
-func open[T any](ctx context.Context, b store.Bucket, keys []string, opts ...table.ReaderOption) (*sources[T], error) {
-	s := &sources[T]{}
-	for _, key := range keys {
-		r, err := table.Open[T](ctx, b, key, opts...)
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		s.readers = append(s.readers, r)
-		s.streams = append(s.streams, r)
-	}
-	return s, nil
-}
-
-func (s *sources[T]) Close() error {
-	var errs []error
-	for _, r := range s.readers {
-		errs = append(errs, r.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // writeHosts writes the bucket's hosts: those of the partitions, and those that
 // are only linked to.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (f manifest.File, err error) {
-	runs, err := open[schema.Host](ctx, env.Bucket, keysOf(in.Results[stages.Merge], stages.FileHosts))
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, runs.Close()) }()
 	w, err := table.NewWriter[schema.Host](filepath.Join(env.Scratch, "hosts.parquet"), table.Format(env.Format), table.SortedBy("host"))
 	if err != nil {
 		return f, err
@@ -118,7 +73,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 		return nil
 	}
 	compare := func(a, b *schema.Host) int { return strings.Compare(a.Host, b.Host) }
-	for h, err := range table.Merge(ctx, compare, runs.streams...) {
+	for h, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileHosts), compare) {
 		if err != nil {
 			return f, fmt.Errorf("read hosts: %w", err)
 		}
@@ -147,12 +102,6 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 // writeInlinks writes a row for each target of the bucket.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, edges int64, err error) {
 	bucket := int64(in.Task.Partition)
-	runs, err := open[schema.Edge](ctx, env.Bucket, keysOf(in.Results[stages.Merge], stages.FileEdges),
-		table.IntRange("target_bucket", bucket, bucket))
-	if err != nil {
-		return f, 0, err
-	}
-	defer func() { err = errors.Join(err, runs.Close()) }()
 	w, err := table.NewWriter[schema.Inlink](filepath.Join(env.Scratch, "inlinks.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
 	if err != nil {
 		return f, 0, err
@@ -166,7 +115,8 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 		row := t.finish()
 		return w.Append(&row)
 	}
-	for e, err := range table.Merge(ctx, schema.CompareEdges, runs.streams...) {
+	for e, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
+		schema.CompareEdges, table.IntRange("target_bucket", bucket, bucket)) {
 		if err != nil {
 			return f, 0, fmt.Errorf("read edges: %w", err)
 		}

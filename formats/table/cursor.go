@@ -1,0 +1,88 @@
+package table
+
+import (
+	"io"
+	"iter"
+)
+
+// Cursor takes the rows of a sequence one at a time. It reads nothing before the first
+// row is asked for. It is for one goroutine. Close it.
+type Cursor[T any] struct {
+	rows iter.Seq2[T, error]
+	next func() (T, error, bool)
+	stop func()
+	row  T
+	have bool
+	err  error // io.EOF at the end
+}
+
+// Pull makes a cursor at the first row.
+func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
+
+// Peek returns the row that Next will return; nil at the end. The row is good until the
+// cursor moves on. An error repeats.
+func (c *Cursor[T]) Peek() (*T, error) {
+	if !c.have && c.err == nil {
+		if c.next == nil {
+			c.next, c.stop = iter.Pull2(c.rows)
+		}
+		if c.row, c.err, c.have = c.next(); !c.have {
+			c.err = io.EOF
+		}
+		c.have = c.err == nil
+	}
+	switch {
+	case c.have:
+		return &c.row, nil
+	case c.err == io.EOF:
+		return nil, nil
+	}
+	return nil, c.err
+}
+
+// Next returns the next row, good until the following call, and moves on; nil at the end.
+func (c *Cursor[T]) Next() (*T, error) {
+	row, err := c.Peek()
+	c.have = false
+	return row, err
+}
+
+// Find moves on to the first row that compare does not call less (negative) and returns
+// it if compare calls it equal (0), else nil. The row stays the next one, so keys in
+// ascending order find their rows in one pass.
+func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
+	for {
+		row, err := c.Peek()
+		if row == nil {
+			return nil, err
+		}
+		switch n := compare(row); {
+		case n == 0:
+			return row, nil
+		case n > 0:
+			return nil, nil
+		}
+		c.have = false
+	}
+}
+
+// Read implements Stream.
+func (c *Cursor[T]) Read(batch []T) (int, error) {
+	for i := range batch {
+		row, _ := c.Next()
+		if row == nil {
+			return i, c.err
+		}
+		batch[i] = *row
+	}
+	return len(batch), nil
+}
+
+// Close ends the sequence. It returns no error; with it a Cursor is an io.Closer.
+func (c *Cursor[T]) Close() error {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.have, c.err = false, io.EOF
+	return nil
+}

@@ -1,0 +1,105 @@
+package table_test
+
+import (
+	"errors"
+	"iter"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+)
+
+// numbers yields 0, 2, 4 … and then err, if any.
+func numbers(n int, err error) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(2*i, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(0, err)
+		}
+	}
+}
+
+func TestCursorPeeksFindsAndEnds(t *testing.T) {
+	c := table.Pull(numbers(10, nil))
+	defer c.Close()
+	find := func(want int) *int {
+		t.Helper()
+		row, err := c.Find(func(n *int) int { return *n - want })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return row
+	}
+	if row, err := c.Peek(); row == nil || *row != 0 || err != nil {
+		t.Fatalf("Peek: %v, %v", row, err)
+	}
+	for key, there := range []bool{true, false, true, false, true} {
+		for range 2 { // what was found stays the next row
+			if row := find(key); (row != nil) != there {
+				t.Errorf("found %d: %t", key, row != nil)
+			}
+		}
+	}
+	rest, err := tabletest.Collect(table.All(t.Context(), c))
+	if err != nil || len(rest) != 8 || rest[0] != 4 {
+		t.Errorf("the rest is %v, %v", rest, err)
+	}
+	if row, err := c.Next(); row != nil || err != nil || find(100) != nil {
+		t.Errorf("after the end: %v, %v", row, err)
+	}
+}
+
+func TestCursorRepeatsItsError(t *testing.T) {
+	broken := errors.New("broken")
+	c := table.Pull(numbers(1, broken))
+	defer c.Close()
+	if n, err := c.Read(make([]int, 4)); n != 1 || !errors.Is(err, broken) {
+		t.Errorf("Read: %d, %v", n, err)
+	}
+	for range 2 {
+		if row, err := c.Next(); row != nil || !errors.Is(err, broken) {
+			t.Errorf("Next: %v, %v", row, err)
+		}
+	}
+}
+
+func TestConvertLeavesRowsOutAndMayPointIntoThem(t *testing.T) {
+	c := table.Pull(numbers(100, nil))
+	defer c.Close()
+	fours := table.Convert(c, func(n *int) (*int, bool) { return n, *n%4 == 0 })
+	rows, err := tabletest.Collect(table.All(t.Context(), fours))
+	if err != nil || len(rows) != 50 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, n := range rows {
+		if *n != 4*i {
+			t.Errorf("row %d is %d", i, *n)
+		}
+	}
+}
+
+func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
+	s := newStore(t)
+	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
+	write(t, s, "1.parquet", []wide{{Key: 1}, {Key: 4}})
+	write(t, s, "2.parquet", []wide{{Key: 2}, {Key: 3}, {Key: 5}})
+	rows, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "2.parquet"}, byKey))
+	if err != nil || len(rows) != 5 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, row := range rows {
+		if row.Key != int64(i+1) {
+			t.Errorf("row %d has key %d", i, row.Key)
+		}
+	}
+	for range table.MergeFiles(t.Context(), s, []string{"1.parquet", "2.parquet"}, byKey) {
+		break // it can be left early
+	}
+	if _, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "absent.parquet"}, byKey)); err == nil {
+		t.Error("an absent object is no error")
+	}
+}

@@ -1,0 +1,50 @@
+package stages
+
+import (
+	"path"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// Keys lists the keys of a dataset's objects in the results of a stage's tasks, in the
+// tasks' order. A nil result, of a task that the caller does not read, has none.
+func Keys(results []*manifest.Result, dataset string) []string {
+	return keys(results, dataset, func(*manifest.File) bool { return true })
+}
+
+// SubsetKeys is Keys for one subset of captures; "" stands for datasets without subsets.
+func SubsetKeys(results []*manifest.Result, dataset, subset string) []string {
+	return keys(results, dataset, func(f *manifest.File) bool { return f.Subset == subset })
+}
+
+// PartKeys is Keys for the parts with one number, whichever task wrote them.
+func PartKeys(results []*manifest.Result, dataset string, part int) []string {
+	name := layout.Part(part) + ".parquet"
+	return keys(results, dataset, func(f *manifest.File) bool { return path.Base(f.Key) == name })
+}
+
+func keys(results []*manifest.Result, dataset string, match func(*manifest.File) bool) (keys []string) {
+	for _, r := range results {
+		if r == nil {
+			continue
+		}
+		for _, f := range r.FilesOf(dataset) {
+			if match(&f) {
+				keys = append(keys, f.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// OfBucket selects the results of a stage's tasks on the partitions of a reduce bucket.
+func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manifest.Result {
+	var out []*manifest.Result
+	for _, part := range p.Partitions {
+		if part.Bucket == bucket {
+			out = append(out, results[part.Partition])
+		}
+	}
+	return out
+}
