@@ -15,6 +15,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
@@ -295,6 +297,17 @@ type Checkpoint struct {
 }
 
 func (*Checkpoint) kind() string { return "checkpoint" }
+
+// RecordedRows decodes Recorded. The error wraps ErrCorrupt.
+func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
+	rows := roaring.New()
+	if len(c.Recorded) > 0 {
+		if _, err := rows.ReadFrom(bytes.NewReader(c.Recorded)); err != nil {
+			return nil, fmt.Errorf("recorded rows: %v: %w", err, ErrCorrupt)
+		}
+	}
+	return rows, nil
+}
 
 // Activity is what the holder of a partition was doing at a checkpoint or renewal, by
 // its own clock. Nothing but what is shown depends on it.

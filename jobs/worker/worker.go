@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // Runner makes attempts at tasks.
@@ -87,7 +87,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 		return err
 	}
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
-		fetch.Sweep(ctx, r.Bucket, r.Log, t, result)
+		segments.Sweep(ctx, r.Bucket, r.Log, t, result)
 	}
 	return nil
 }

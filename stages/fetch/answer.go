@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
@@ -38,7 +39,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 		if field := v.cookies.Field(v.key.URL); field != "" {
 			a.header = http1.Header{{Name: "Cookie", Value: field}}
 		}
-	} else if a.known = knownPayload(&v.planned, c.clock.Now()); a.known != nil {
+	} else if a.known = segments.KnownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
 	}
 	v.rules, v.detected = known.rules, ""
@@ -203,7 +204,7 @@ func (c *crawl) document(v *visit, s *sent) {
 	}
 	cp, ok := c.archive(s, v.key, schema.SubsetWARC, parsed)
 	if !ok {
-		c.finish(v, schema.InternalError, response.Failure{Phrase: errUnarchivable.Error()})
+		c.finish(v, schema.InternalError, response.Failure{Phrase: segments.ErrUnarchivable.Error()})
 		return
 	}
 	v.captures = append(v.captures, cp)
@@ -223,9 +224,9 @@ func (c *crawl) document(v *visit, s *sent) {
 		from.Changed = &changed
 	}
 	parsed.Complete(&from)
-	c.finish(v, schema.OK, response.Failure{}, func(b *bundle) {
-		b.page, b.terms, b.text = &parsed.Page, parsed.Terms, &parsed.Text
-		b.links = append(b.links, parsed.Links...)
+	c.finish(v, schema.OK, response.Failure{}, func(b *segments.Record) {
+		b.Page, b.Terms, b.Text = &parsed.Page, parsed.Terms, &parsed.Text
+		b.Links = append(b.Links, parsed.Links...)
 	})
 }
 
@@ -240,7 +241,7 @@ func (c *crawl) capture(v *visit, s *sent, subset string) {
 }
 
 // point has the outcome's row point to the capture of the last answer.
-func (v *visit) point(cp capture) {
+func (v *visit) point(cp segments.Capture) {
 	v.fetch.WARCFilename, v.fetch.WARCRecordOff, v.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	v.fetch.ContentDigest, v.fetch.Revisit = cp.ContentDigest, cp.Revisit
 	if cp.Truncated == schema.TruncatedUnspecified {

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // attempt is one attempt at a fetch task, while it holds the partition.
@@ -21,7 +22,7 @@ type attempt struct {
 	in     *Input
 	cfg    Config
 	holder *holder
-	rec    *recorder
+	log    *segments.Log
 	crawl  *crawl
 	disk   disk
 	held   held
@@ -30,9 +31,9 @@ type attempt struct {
 	elapsed  time.Duration // of the window, before this attempt
 	revision atomic.Int64  // of politeness
 
-	cutting sync.Mutex // held by the one checkpoint under way
-	waiting []*segment // cut and not yet listed
-	queued  int64      // planned URLs whose outcome the checkpoint does not list
+	cutting sync.Mutex          // held by the one checkpoint under way
+	waiting []*segments.Segment // cut and not yet listed
+	queued  int64               // planned URLs whose outcome the checkpoint does not list
 }
 
 // fetch runs the crawl to its end, checkpoints beside it, and commits the end.
@@ -122,7 +123,7 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
 	for _, b := range a.crawl.unfinished() {
-		if err := a.rec.emit(b); err != nil {
+		if err := a.log.Emit(b); err != nil {
 			break // the segment is lost, and what comes after it with it
 		}
 	}
@@ -141,11 +142,11 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 
 // unfinished gives what was sent and answered for URLs and robots.txt files that
 // are between two hops of a redirect.
-func (c *crawl) unfinished() []*bundle {
+func (c *crawl) unfinished() []*segments.Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rows := slices.Sorted(maps.Keys(c.visits))
-	var out []*bundle
+	var out []*segments.Record
 	for _, row := range rows {
 		if v := c.visits[row]; len(v.requests) > 0 {
 			due := v.due
@@ -153,10 +154,10 @@ func (c *crawl) unfinished() []*bundle {
 		}
 	}
 	for _, o := range c.byID {
-		if o.download != nil && len(o.asked.requests) > 0 {
+		if o.download != nil && len(o.asked.Requests) > 0 {
 			b := o.asked
 			host, due := o.nextAt, c.clock.Now()
-			b.settle = func() { c.keepOrigin(o, host, "", due) } // the next attempt goes on from here
+			b.OnRecorded = func() { c.keepOrigin(o, host, "", due) } // the next attempt goes on from here
 			out = append(out, &b)
 		}
 	}
@@ -201,7 +202,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
-	g, cut := a.rec.cut(func(g *segment) { g.retries, g.origins = a.crawl.waiting() })
+	g, cut := a.log.Cut(a.crawl.waiting)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
@@ -209,13 +210,13 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	// before it. One whose upload was broken off is gone on with.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
-		if err := a.patiently(ctx, func() error { return g.upload(ctx, a.env.Bucket) }); err != nil {
+		if err := a.patiently(ctx, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
 			return err
 		}
 		if err := a.commit(ctx, g, nil); err != nil {
 			return err
 		}
-		a.rec.durable(g)
+		a.log.Uploaded(g)
 		a.waiting = a.waiting[1:]
 		a.listed(g)
 	}
@@ -228,12 +229,12 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 }
 
 // commit has the checkpoint list a segment, or takes another change to it.
-func (a *attempt) commit(ctx context.Context, g *segment, set func(*manifest.Checkpoint) error) error {
+func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return a.patiently(ctx, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
 		return a.holder.swap(ctx, func(d *manifest.Checkpoint) (err error) {
 			if g != nil {
-				if err := list(d, g); err != nil {
+				if err := g.List(d); err != nil {
 					return err
 				}
 			}

@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // bench is a partition of many URLs in a directory store.
@@ -146,12 +147,12 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	rec := &recorder{task: x.in.Task, plan: "p", epoch: h.doc.Epoch, scratch: x.env.Scratch, version: "bench", clock: x.env.Clock}
+	rec := segments.NewLog(segments.Options{Task: x.in.Task, Plan: "p", Epoch: h.doc.Epoch, Scratch: x.env.Scratch, Version: "bench", Clock: x.env.Clock})
 	c, err := newCrawl(x.env, x.cfg, plainParser{}, p, rec)
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &attempt{env: x.env, in: x.in, cfg: x.cfg, holder: h, rec: rec, crawl: c, began: x.env.Clock.Now()}
+	a := &attempt{env: x.env, in: x.in, cfg: x.cfg, holder: h, log: rec, crawl: c, began: x.env.Clock.Now()}
 	return a, func() { c.client.Close(); h.unlock(); _ = p.Close() }, a.resume(ctx, before)
 }
 
@@ -172,17 +173,17 @@ func BenchmarkCheckpoint(b *testing.B) {
 		b.StopTimer()
 		for range pages {
 			url := benchURL(row)
-			bundle := &bundle{
-				row: int64(row), fetch: &schema.Fetch{URL: url, Outcome: schema.OK, PlannedRow: int32(row)},
-				requests: []schema.Request{{URL: url, Purpose: schema.ForPage}},
-				captures: []capture{{subset: schema.SubsetWARC}},
-				page:     &schema.Page{PageColumns: schema.PageColumns{Title: "a title", PlannedURL: url}}, text: &schema.Text{URL: url, Main: words[row%50:], Full: words},
+			record := &segments.Record{
+				Row: int64(row), Fetch: &schema.Fetch{URL: url, Outcome: schema.OK, PlannedRow: int32(row)},
+				Requests: []schema.Request{{URL: url, Purpose: schema.ForPage}},
+				Captures: []segments.Capture{{Subset: schema.SubsetWARC}},
+				Page:     &schema.Page{PageColumns: schema.PageColumns{Title: "a title", PlannedURL: url}}, Text: &schema.Text{URL: url, Main: words[row%50:], Full: words},
 			}
-			bundle.captures[0].URL = url
+			record.Captures[0].URL = url
 			for n := range 60 {
-				bundle.links = append(bundle.links, schema.Link{Source: url, Target: benchURL(row + n), Anchor: "read more", Kind: schema.KindA, Ordinal: int32(n)})
+				record.Links = append(record.Links, schema.Link{Source: url, Target: benchURL(row + n), Anchor: "read more", Kind: schema.KindA, Ordinal: int32(n)})
 			}
-			if err := a.rec.emit(bundle); err != nil {
+			if err := a.log.Emit(record); err != nil {
 				b.Fatal(err)
 			}
 			row++

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // The sentences of the design's "Commit and resume", each with its test.
@@ -410,7 +411,7 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		Sweep(t.Context(), l.bucket, slog.New(slog.DiscardHandler), l.task, r)
+		segments.Sweep(t.Context(), l.bucket, slog.New(slog.DiscardHandler), l.task, r)
 		there := map[string]bool{}
 		for o, err := range l.bucket.List(t.Context(), "") {
 			if err != nil {

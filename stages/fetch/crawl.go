@@ -16,27 +16,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
-	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
-
-// sink is where a crawl's records go. Its methods may be called by several
-// goroutines at a time; an error ends the crawl.
-type sink interface {
-	// archive appends whole WARC records, compressed, to a file and adds the
-	// capture to its index, its filename and the offset within members completed.
-	archive(members []byte, records int, cp *warc.Capture) error
-	// emit records a bundle as a whole.
-	emit(b *bundle) error
-}
 
 // crawl fetches a set of planned URLs. It knows nothing of stores and checkpoints.
 type crawl struct {
@@ -46,7 +36,8 @@ type crawl struct {
 	progress stages.Progress
 	parser   document.Parser
 	planned  *partition.Index
-	sink     sink
+	sink     segments.Sink
+	archiver *segments.Archiver
 	client   *wire.Client
 	canon    *urlkey.Canonicalizer
 	token    string // product token
@@ -58,7 +49,6 @@ type crawl struct {
 	cpu   chan struct{} // held by who compresses or parses
 	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
-	payloads payloads // that records of this attempt hold
 	failures failures
 
 	// mayWrite says whether the task has the right to send a request at a time;
@@ -82,7 +72,7 @@ type crawl struct {
 }
 
 // newCrawl makes a crawl of planned rows. mayWrite and admit allow everything.
-func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.Index, out sink) (*crawl, error) {
+func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.Index, out segments.Sink) (*crawl, error) {
 	canon, err := urlkey.New(cfg.StripParams)
 	if err != nil {
 		return nil, err
@@ -117,7 +107,7 @@ func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.
 		breaker.Pause = cfg.Pauses.Breaker
 	}
 	return &crawl{
-		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out,
+		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out, archiver: segments.NewArchiver(out),
 		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
 		sched: polite.New(polite.Options{
 			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
@@ -366,15 +356,15 @@ func (c *crawl) retry(counts *[response.RetryClasses]int, class response.RetryCl
 	return true
 }
 
-// record emits what belongs to no outcome.
-func (c *crawl) record(b *bundle) {
-	if len(b.requests)+len(b.captures) == 0 && b.robots == nil {
-		if b.settle != nil {
-			b.settle()
+// record emits a record, unless it has no rows.
+func (c *crawl) record(r *segments.Record) {
+	if r.Empty() {
+		if r.OnRecorded != nil {
+			r.OnRecorded()
 		}
 		return
 	}
-	if err := c.sink.emit(b); err != nil {
+	if err := c.sink.Emit(r); err != nil {
 		c.fail(err)
 	}
 }

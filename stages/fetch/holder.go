@@ -1,14 +1,10 @@
 package fetch
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -202,11 +198,9 @@ func (h *holder) check(doc *manifest.Checkpoint, plan string) (*roaring.Bitmap, 
 		return nil, fmt.Errorf("%q is of plan %q, the round was started with %q: remove it only if you know that nothing of it is needed: %w",
 			h.key, doc.Plan, plan, stages.ErrPermanent)
 	}
-	rows := roaring.New()
-	if len(doc.Recorded) > 0 {
-		if _, err := rows.ReadFrom(bytes.NewReader(doc.Recorded)); err != nil {
-			return nil, fmt.Errorf("%q: recorded rows: %v: %w", h.key, err, manifest.ErrCorrupt)
-		}
+	rows, err := doc.RecordedRows()
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", h.key, err)
 	}
 	return rows, nil
 }
@@ -319,50 +313,4 @@ func (h *holder) renewed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sent
-}
-
-// list adds a segment to a checkpoint: its files, rows and counts.
-func list(d *manifest.Checkpoint, g *segment) error {
-	if len(g.files) > 0 && slices.ContainsFunc(d.Files, func(f manifest.File) bool { return f.Key == g.files[0].Key }) {
-		return nil // by a swap whose answer was lost
-	}
-	d.Files = slices.Concat(d.Files, g.files)
-	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
-	recorded, err := union(d.Recorded, g.rows)
-	if err != nil {
-		return err
-	}
-	d.Recorded, d.Counts = recorded, sum(d.Counts, g.counts)
-	d.Retries, d.Robots = g.retries, g.origins
-	if !g.rows.IsEmpty() {
-		d.Stalled = 0
-	}
-	return nil
-}
-
-// union adds rows to a bitmap as a checkpoint holds it.
-func union(recorded []byte, rows *roaring.Bitmap) ([]byte, error) {
-	all := roaring.New()
-	if len(recorded) > 0 {
-		if _, err := all.ReadFrom(bytes.NewReader(recorded)); err != nil {
-			return nil, fmt.Errorf("recorded rows: %v: %w", err, manifest.ErrCorrupt)
-		}
-	}
-	all.Or(rows)
-	all.RunOptimize()
-	return all.ToBytes()
-}
-
-// sum adds counts, sorted by name.
-func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
-	out := slices.Clone(counts)
-	for name, n := range more {
-		if i := slices.IndexFunc(out, func(c manifest.Count) bool { return c.Name == name }); i >= 0 {
-			out[i].N += n
-		} else {
-			out = append(out, manifest.Count{Name: name, N: n})
-		}
-	}
-	slices.SortFunc(out, func(a, b manifest.Count) int { return cmp.Compare(a.Name, b.Name) })
-	return out
 }

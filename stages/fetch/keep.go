@@ -107,7 +107,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 		if a.env.Clock.Sleep(ctx, min(every/10+time.Millisecond, time.Second)) != nil {
 			return nil
 		}
-		urls, size, _ := a.rec.recorded()
+		urls, size, _ := a.log.Size()
 		age := a.env.Clock.Now().Sub(last)
 		short, _ := a.disk.isShort(a.env.Clock.Now())
 		if !(short && size > 0) && size < limit && (age < every || a.holder.stalled() <= 1 && putOff(every, urls) && size < limit/4 && age < stretch*every) {
@@ -169,7 +169,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		}
 	}()
 	for {
-		_, _, waiting := a.rec.recorded()
+		_, _, waiting := a.log.Size()
 		now := a.env.Clock.Now()
 		short, since := a.disk.isShort(now)
 		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.holder.mayWrite(now) {

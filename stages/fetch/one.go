@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // Rows are what fetching one URL recorded.
@@ -167,28 +168,28 @@ func (w *waits) watch(c *crawl) (end func()) {
 	return func() { close(stop); <-ended }
 }
 
-// memory is a sink that keeps rows and lets responses go.
+// memory is a segments.Sink that keeps rows and lets responses go.
 type memory struct {
 	mu   sync.Mutex
 	rows Rows
 }
 
-func (m *memory) archive([]byte, int, *warc.Capture) error { return nil }
+func (m *memory) Archive([]byte, int, *warc.Capture) error { return nil }
 
-func (m *memory) emit(b *bundle) error {
+func (m *memory) Emit(b *segments.Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b.settle != nil {
-		b.settle()
+	if b.OnRecorded != nil {
+		b.OnRecorded()
 	}
 	r := &m.rows
-	r.Requests = append(r.Requests, b.requests...)
-	for _, cp := range b.captures {
-		r.Captures = append(r.Captures, SubsetCapture{cp.subset, cp.Capture})
+	r.Requests = append(r.Requests, b.Requests...)
+	for _, cp := range b.Captures {
+		r.Captures = append(r.Captures, SubsetCapture{cp.Subset, cp.Capture})
 	}
-	r.Links = append(r.Links, b.links...)
-	if b.fetch != nil {
-		r.Fetch, r.Page, r.Text = *b.fetch, b.page, b.text
+	r.Links = append(r.Links, b.Links...)
+	if b.Fetch != nil {
+		r.Fetch, r.Page, r.Text = *b.Fetch, b.Page, b.Text
 	}
 	return nil
 }

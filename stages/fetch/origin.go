@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
@@ -43,8 +44,8 @@ type download struct {
 	hops    int
 	tries   int32
 	retries [response.RetryClasses]int
-	asked   bundle // what was sent and answered since it was last recorded: the hops of a redirect
-	answer  record // the last of them
+	asked   segments.Record // what was sent and answered since it was last recorded: the hops of a redirect
+	answer  record          // the last of them
 
 	kept *manifest.OriginRetry // what a checkpoint says of it; nil: nothing
 	due  time.Time             // of its next try, where it waits for one
@@ -175,7 +176,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 	s := c.send(ctx, t, ask{purpose: schema.ForRobots, url: o.next, attempt: o.tries})
 	defer s.x.Release()
 	if s.recorded() {
-		o.asked.requests = append(o.asked.requests, s.row)
+		o.asked.Requests = append(o.asked.Requests, s.row)
 	}
 	again := &polite.Item{ID: o.id, Urgent: true}
 	if s.aborted() {
@@ -189,7 +190,7 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, o *origin) {
 		// A robots.txt that redirects lies under a URL that need not be canonical.
 		if key, err := c.canon.Canonical(o.next, ""); err == nil {
 			if cp, ok := c.archive(s, key, schema.SubsetRobots, nil); ok {
-				o.asked.captures = append(o.asked.captures, cp)
+				o.asked.Captures = append(o.asked.Captures, cp)
 				o.answer.file, o.answer.offset, o.answer.length = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 			}
 		}
@@ -250,9 +251,9 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 		if c.retry(&o.retries, v.Retry, told, t.Host, again, &r) ||
 			outcome == schema.RobotsUnreachable && v.Retry != response.Never && c.retry(&o.retries, response.ForRobots, told, t.Host, again, &r) {
 			b := o.asked
-			b.settle = func() { c.keepOrigin(o, t.Host, told, again.NotBefore) }
+			b.OnRecorded = func() { c.keepOrigin(o, t.Host, told, again.NotBefore) }
 			c.failures.note(schema.RobotsUnreachable, o.host, "robots.txt "+told, c.clock.Now())
-			o.asked = bundle{}
+			o.asked = segments.Record{}
 			c.record(&b)
 			t.Done(r)
 			return
@@ -270,8 +271,8 @@ func (c *crawl) robotsAnswered(t *polite.Turn, o *origin, s *sent, again *polite
 func (c *crawl) recordRobots(o *origin, row *schema.RobotsFile) {
 	d := o.download
 	b := d.asked
-	b.robots = row
-	b.settle = func() {
+	b.Robots = row
+	b.OnRecorded = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if o.download == d {

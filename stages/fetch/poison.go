@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // A URL can kill the process that works on it: by a fault of the program, by the
@@ -110,7 +111,7 @@ func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
 				return fmt.Errorf("%q: %w", a.holder.key, err)
 			}
 			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)
-			c.record(&bundle{robots: row})
+			c.record(&segments.Record{Robots: row})
 			continue
 		}
 		if killer.Row < 0 || killer.Row >= int64(c.planned.Len()) {

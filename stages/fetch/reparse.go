@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -49,12 +50,11 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
 	r := &reparse{
-		env: env, in: in, limits: cfg.Replay(parser), longest: cfg.Longest(), parser: parser, canon: canon, out: newSegment(env.Scratch),
+		env: env, in: in, limits: cfg.Replay(parser), longest: cfg.Longest(), parser: parser, canon: canon, out: segments.New(env.Scratch, env.Format),
 		archive: records.NewArchive(in.Archive, records.StoredLimit(cfg.Longest())),
 	}
-	r.out.format = env.Format
 	defer r.archive.Close()
-	defer r.out.abort()
+	defer r.out.Abort()
 	if in.From != nil {
 		err = r.again(ctx)
 	} else {
@@ -76,8 +76,8 @@ func Reparse(ctx context.Context, env *stages.Env, in *ReparseInput, cfg Config,
 		r.count(-r.urls) // the next attempt begins anew
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
-	env.Log.Info("parsed again", "pages", r.out.counts[countReparsed], "withheld", r.out.counts[countWithheld],
-		"damaged", r.out.counts[CountDamaged], "ranges_read", r.archive.Ranges())
+	env.Log.Info("parsed again", "pages", r.out.Counts()[countReparsed], "withheld", r.out.Counts()[countWithheld],
+		"damaged", r.out.Counts()[CountDamaged], "ranges_read", r.archive.Ranges())
 	return r.result(), nil
 }
 
@@ -90,7 +90,7 @@ type reparse struct {
 	parser  document.Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
-	out     *segment
+	out     *segments.Segment
 	urls    int64 // that progress was told of
 }
 
@@ -106,10 +106,10 @@ const reparseEpoch = 0
 
 // finish stores what was made.
 func (r *reparse) finish(ctx context.Context) error {
-	if err := r.out.close(r.in.Task, r.in.Plan.ID, reparseEpoch, 0); err != nil {
+	if err := r.out.Close(r.in.Task, r.in.Plan.ID, reparseEpoch, 0); err != nil {
 		return err
 	}
-	return r.out.upload(ctx, r.env.Bucket)
+	return r.out.Upload(ctx, r.env.Bucket)
 }
 
 // remade reports whether a file of the source's result is replaced by the reparse's own;
@@ -128,7 +128,7 @@ func remade(f manifest.File) bool {
 func (r *reparse) result() *manifest.Result {
 	t := r.in.Task
 	out := &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: r.in.Plan.ID}
-	counts := r.out.counts
+	counts := r.out.Counts()
 	if r.in.From != nil {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
@@ -137,7 +137,7 @@ func (r *reparse) result() *manifest.Result {
 			}
 		}
 	}
-	out.Files = append(out.Files, r.out.files...)
+	out.Files = append(out.Files, r.out.Files()...)
 	for name, n := range counts { // sorted below
 		out.Counts = append(out.Counts, manifest.Count{Name: name, N: n})
 	}

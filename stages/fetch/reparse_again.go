@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
@@ -185,7 +186,7 @@ func (r *reparse) replay(dec *records.Decoder, d *stored, raws []records.Raw) (*
 
 // keep records a document's rows: the new ones, or those that it had.
 func (r *reparse) keep(old *former, d *stored) error {
-	b := &bundle{page: &d.page, terms: d.terms}
+	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)
 	if err != nil {
 		return err
@@ -205,24 +206,24 @@ func (r *reparse) keep(old *former, d *stored) error {
 		from.MimeDetected = d.mime
 		from.Signals.Add(was.ContentSignal) // which has those of the robots.txt in force when it was fetched
 		p.Complete(&from)
-		b.page, b.terms, b.text, b.links = &p.Page, p.Terms, &p.Text, p.Links
-		r.out.counts[countReparsed]++
+		b.Page, b.Terms, b.Text, b.Links = &p.Page, p.Terms, &p.Text, p.Links
+		r.out.Counts()[countReparsed]++
 	default:
-		if b.text, err = old.text(&d.page); err != nil {
+		if b.Text, err = old.text(&d.page); err != nil {
 			return err
 		}
-		b.links = links
+		b.Links = links
 		if d.withheld() {
-			r.out.counts[countWithheld]++
+			r.out.Counts()[countWithheld]++
 			break
 		}
-		r.out.counts[CountDamaged]++
+		r.out.Counts()[CountDamaged]++
 		r.env.Log.Warn("a page keeps the rows that it had: it cannot be parsed again; `crawlbatch verify` of the crawl that fetched it says what is damaged",
 			"url", d.page.URL, "error", d.why)
 	}
-	b.captures = []capture{{schema.SubsetWARC, *cp}}
+	b.Captures = []segments.Capture{{Subset: schema.SubsetWARC, Capture: *cp}}
 	old.pages++
 	r.count(1)
 	r.env.Progress.Add(stages.CountPages, 1)
-	return r.out.add(b)
+	return r.out.Add(b)
 }

@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/records"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -36,7 +37,7 @@ func compareRecords(a, b *plannedRecord) int {
 // captured is a response of somebody else's archive on its way.
 type captured struct {
 	plannedRecord
-	b bundle
+	b segments.Record
 }
 
 // errNotResponse: the record that a plan names is of another kind.
@@ -68,11 +69,11 @@ func (r *reparse) foreign(ctx context.Context) error {
 		Work: r.parseForeign,
 		Emit: func(d *captured) error {
 			r.count(1)
-			if d.b.page != nil {
-				r.out.counts[countReparsed]++
+			if d.b.Page != nil {
+				r.out.Counts()[countReparsed]++
 				r.env.Progress.Add(stages.CountPages, 1)
 			}
-			return r.out.add(&d.b)
+			return r.out.Add(&d.b)
 		},
 	})
 }
@@ -96,7 +97,7 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 		SURT: d.SURT, URL: d.URL, Host: d.Host, Domain: d.Domain, Priority: d.Priority, Depth: d.Depth, PlannedRow: d.Row,
 		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt,
 	}
-	d.b.row, d.b.fetch = int64(d.Row), f
+	d.b.Row, d.b.Fetch = int64(d.Row), f
 	rec, err := dec.Record(&raws[0], records.BlockLimit(r.longest))
 	if err == nil && rec.Type != warc.Response {
 		err = errNotResponse
@@ -117,7 +118,7 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 
 // take gives a URL the outcome that its response has.
 func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error {
-	f := d.b.fetch
+	f := d.b.Fetch
 	columns, err := document.URLColumns(urlkey.Key{URL: d.URL, SURT: d.SURT, Host: d.Host, Domain: d.Domain})
 	if err != nil {
 		return err
@@ -148,13 +149,13 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 			f.Error, f.ErrorDetail = why.Phrase, why.Detail
 		}
 	}
-	d.b.captures = []capture{{subset, cp}}
+	d.b.Captures = []segments.Capture{{Subset: subset, Capture: cp}}
 	return nil
 }
 
 // redirected ends a URL whose response is a redirect: the target is the frontier's.
 func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
-	f := d.b.fetch
+	f := d.b.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)
 	if err != nil {
 		why := response.NoTarget(err)
@@ -163,12 +164,12 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 	}
 	target = response.CloneKey(target)
 	cp.FetchRedirect, f.RedirectTarget, f.Outcome = target.URL, target.URL, schema.Redirected
-	d.b.links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
+	d.b.Links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
 }
 
 // page parses a document, if its type is one of those that are kept.
 func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
-	f := d.b.fetch
+	f := d.b.Fetch
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
 	prefix := response.Prefix(x.Body)
 	if len(prefix) == 0 {
@@ -189,7 +190,7 @@ func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	parsed.Complete(&document.Origin{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: d.URL, ETag: f.ETag, LastModified: f.LastModified,
 	})
-	d.b.page, d.b.terms, d.b.text, d.b.links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
+	d.b.Page, d.b.Terms, d.b.Text, d.b.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
 // foreignTruncation is why a stored body ends early. Of others' archives unspecified

@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // former are the rows of a fetch task that a reparse goes along with, each dataset
@@ -43,7 +44,7 @@ func missing(dataset, url string) error {
 
 // capture gives the row of the record that a fetch points to; those before it, which
 // are of answers that gave no page, stay as they are.
-func (f *former) capture(out *segment, of *fetchedAs) (*schema.Capture, error) {
+func (f *former) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, ok, err := f.captures.take()
 		if err != nil {
@@ -55,14 +56,14 @@ func (f *former) capture(out *segment, of *fetchedAs) (*schema.Capture, error) {
 		if c.WARCFilename == of.File && c.WARCRecordOffset == of.Offset {
 			return &c, nil
 		}
-		if err := out.add(&bundle{captures: []capture{{schema.SubsetWARC, c}}}); err != nil {
+		if err := out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: c}}}); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // links gives the links that a page had. The redirects before them stay where they are.
-func (f *former) links(out *segment, page *schema.Page) ([]schema.Link, error) {
+func (f *former) links(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
 	}
@@ -88,13 +89,13 @@ func (f *former) links(out *segment, page *schema.Page) ([]schema.Link, error) {
 }
 
 // redirects keeps the redirects that come next.
-func (f *former) redirects(out *segment) error {
+func (f *former) redirects(out *segments.Segment) error {
 	for {
 		l, ok, err := f.edges.peek()
 		if err != nil || !ok || l.Kind != schema.KindRedirect {
 			return err
 		}
-		if err := out.add(&bundle{links: []schema.Link{*l}}); err != nil {
+		if err := out.Add(&segments.Record{Links: []schema.Link{*l}}); err != nil {
 			return err
 		}
 		f.edges.skip()
@@ -119,7 +120,7 @@ func (f *former) text(page *schema.Page) (*schema.Text, error) {
 }
 
 // finish keeps what came after the last document.
-func (f *former) finish(out *segment) error {
+func (f *former) finish(out *segments.Segment) error {
 	if err := f.redirects(out); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (f *former) finish(out *segment) error {
 		if err != nil || !ok {
 			return err
 		}
-		if err := out.add(&bundle{captures: []capture{{schema.SubsetWARC, c}}}); err != nil {
+		if err := out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: c}}}); err != nil {
 			return err
 		}
 	}

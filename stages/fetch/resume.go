@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // Between taking a partition and fetching it an attempt reads what those before it
@@ -103,7 +104,7 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	}
 	if before.exists {
 		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.released)
-		a.sweep(ctx)
+		segments.SweepBelow(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, doc.Files, doc.Epoch, func() error { return a.renewIfDue(ctx) })
 	}
 	return nil
 }

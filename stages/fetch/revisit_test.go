@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // recordAt reads a record of the store: its header, and what its block holds.
@@ -74,7 +75,7 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 			r.Fetches, r.ContentDigest, r.ETag = 1, f.ContentDigest, f.ETag
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = f.FetchedAt, f.WARCFilename, f.WARCRecordOff, f.WARCRecordLen
 			if r.URL == "http://a.com/aged" {
-				r.ContentAt -= maxPayloadAge.Milliseconds()
+				r.ContentAt -= segments.MaxPayloadAge.Milliseconds()
 			}
 		}
 		l.task.Round = 1
@@ -201,22 +202,6 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestRememberedPayloadsAreBounded(t *testing.T) {
-	var m payloads
-	for i := range maxPayloads + 10 {
-		m.add(payload{digest: fmt.Sprint(i), url: "first"})
-		m.add(payload{digest: fmt.Sprint(i), url: "second"})
-	}
-	if len(m.byDigest) != maxPayloads || len(m.ring) != maxPayloads {
-		t.Errorf("%d payloads are remembered, want %d", len(m.byDigest), maxPayloads)
-	}
-	for digest, want := range map[string]bool{"0": false, "9": false, "10": true, fmt.Sprint(maxPayloads + 9): true} {
-		if p, ok := m.find(digest); ok != want || ok && p.url != "first" {
-			t.Errorf("payload %s: %v, %+v", digest, ok, p)
-		}
-	}
 }
 
 // Of what asks that no copy be kept there is nothing to refer to, neither in this

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // What is known of robots.txt files lies in a working file of each segment: the next
@@ -41,7 +42,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 				return err
 			}
 			taken++
-			return a.rec.emit(&bundle{robots: row})
+			return a.log.Emit(&segments.Record{Robots: row})
 		}, table.IntRange("until", now.UnixMilli(), math.MaxInt64))
 		if err != nil {
 			return fmt.Errorf("take over robots.txt files of the round before: %w", err)
@@ -85,7 +86,7 @@ func eachRobotsFile(ctx context.Context, b store.Bucket, files []manifest.File, 
 			written = append(written, f)
 		}
 	}
-	slices.SortFunc(written, func(a, b manifest.File) int { return inOrderWritten(a.Key, b.Key) })
+	slices.SortFunc(written, func(a, b manifest.File) int { return segments.InOrderWritten(a.Key, b.Key) })
 	for _, f := range written {
 		if err := before(); err != nil {
 			return err

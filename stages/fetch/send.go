@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
@@ -36,7 +37,7 @@ type ask struct {
 	robots     *inForce // nil: it is robots.txt that is asked for
 	attempt    int32
 	header     http1.Header
-	known      *payload // that the URL had; header asks for another, if any
+	known      *segments.Payload // that the URL had; header asks for another, if any
 	onHead     func(x *wire.Exchange) bool
 	onPrefix   func(x *wire.Exchange, prefix []byte) bool
 	allow      func(x *wire.Exchange, prefix []byte) int64
@@ -48,11 +49,11 @@ type sent struct {
 	err        error
 	at         time.Time // when it was written; zero: it was not
 	row        schema.Request
-	retryAfter time.Duration // as the answer says; 0 if it does not
-	retryMS    *int64        // the same for the row; nil if it does not
-	redirect   string        // canonical target, where it is a redirect
-	known      *payload      // that the URL had; nil: none that may be referred to
-	condition  bool          // the request asked for another payload than that alone
+	retryAfter time.Duration     // as the answer says; 0 if it does not
+	retryMS    *int64            // the same for the row; nil if it does not
+	redirect   string            // canonical target, where it is a redirect
+	known      *segments.Payload // that the URL had; nil: none that may be referred to
+	condition  bool              // the request asked for another payload than that alone
 }
 
 // notModified reports whether the answer is that the known payload still holds.

@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // retryCounts are the names that retries are counted under.
@@ -30,11 +31,11 @@ func (a *attempt) queue(n int64) {
 }
 
 // listed tells what of a segment counts now.
-func (a *attempt) listed(g *segment) {
-	for name, n := range g.counts {
+func (a *attempt) listed(g *segments.Segment) {
+	for name, n := range g.Counts() {
 		if strings.HasPrefix(name, stages.CountOutcomes) {
 			a.env.Progress.Add(name, n)
 		}
 	}
-	a.queue(-g.counts["urls"])
+	a.queue(-g.Counts()["urls"])
 }

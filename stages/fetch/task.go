@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // Input is what a fetch task reads.
@@ -91,12 +92,12 @@ func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.P
 		return a.handBack(ctx, before, err)
 	}
 	defer p.Close() //nolint:errcheck // scratch
-	a.rec = &recorder{
-		task: a.in.Task, plan: a.in.Plan.ID, epoch: a.holder.doc.Epoch, scratch: a.env.Scratch, version: a.env.Version,
-		userAgent: a.cfg.UserAgent, clock: a.env.Clock,
-	}
-	defer a.rec.abort()
-	if a.crawl, err = newCrawl(a.env, a.cfg, parser, p, a.rec); err != nil {
+	a.log = segments.NewLog(segments.Options{
+		Task: a.in.Task, Plan: a.in.Plan.ID, Epoch: a.holder.doc.Epoch, Scratch: a.env.Scratch, Version: a.env.Version,
+		UserAgent: a.cfg.UserAgent, Clock: a.env.Clock,
+	})
+	defer a.log.Abort()
+	if a.crawl, err = newCrawl(a.env, a.cfg, parser, p, a.log); err != nil {
 		return a.handBack(ctx, before, err)
 	}
 	defer a.crawl.close()

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // visit is a planned URL on its way to its outcome. One turn at a time holds it.
@@ -41,7 +42,7 @@ type visit struct {
 
 	fetch    schema.Fetch // as far as it is known
 	requests []schema.Request
-	captures []capture
+	captures []segments.Capture
 	links    []schema.Link // redirects that were answered
 }
 
@@ -69,29 +70,6 @@ func (v *visit) asked(url string) (before, alike bool) {
 		}
 	}
 	return before, alike
-}
-
-// capture is a row of captures with its subset.
-type capture struct {
-	subset string
-	schema.Capture
-}
-
-// bundle is what is recorded at once: of one URL with its outcome, or of a request
-// that has no outcome of its own.
-type bundle struct {
-	row      int64         // of fetch
-	fetch    *schema.Fetch // nil: no outcome
-	requests []schema.Request
-	captures []capture
-	page     *schema.Page
-	terms    schema.TermCounts // of page
-	text     *schema.Text
-	links    []schema.Link
-	robots   *schema.RobotsFile
-	// settle, if set, is called as the bundle is recorded, so that rows and state
-	// are in the same checkpoint. It must not record anything.
-	settle func()
 }
 
 // visit gives the visit of a planned row, begun or new. The caller has the row's
@@ -167,19 +145,19 @@ func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
 
 // evidence takes what was sent and answered since it was last recorded, to be
 // recorded before the visit ends.
-func (v *visit) evidence(settle func()) *bundle {
-	b := &bundle{requests: v.requests, captures: v.captures, links: v.links, settle: settle}
+func (v *visit) evidence(settle func()) *segments.Record {
+	b := &segments.Record{Requests: v.requests, Captures: v.captures, Links: v.links, OnRecorded: settle}
 	v.requests, v.captures, v.links = nil, nil, nil
 	return b
 }
 
 // finish gives a visit its outcome and records it.
-func (c *crawl) finish(v *visit, outcome schema.Outcome, why response.Failure, more ...func(*bundle)) {
+func (c *crawl) finish(v *visit, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	v.fetch.Outcome = outcome
 	v.fetch.Error, v.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
 	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
 	c.failures.of(v, outcome, c.clock.Now())
-	b := &bundle{row: v.row, fetch: &v.fetch, requests: v.requests, captures: v.captures, links: v.links, settle: func() {
+	b := &segments.Record{Row: v.row, Fetch: &v.fetch, Requests: v.requests, Captures: v.captures, Links: v.links, OnRecorded: func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.visits, v.row)
@@ -187,13 +165,13 @@ func (c *crawl) finish(v *visit, outcome schema.Outcome, why response.Failure, m
 	for _, f := range more {
 		f(b)
 	}
-	if err := c.sink.emit(b); err != nil {
+	if err := c.sink.Emit(b); err != nil {
 		c.fail(err)
 		return
 	}
 	c.progress.Add(stages.CountURLs, 1)
 	c.progress.Add(stages.CountRecorded+string(outcome), 1)
-	if b.page != nil {
+	if b.Page != nil {
 		c.progress.Add(stages.CountPages, 1)
 	}
 }

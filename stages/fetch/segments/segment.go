@@ -1,4 +1,4 @@
-package fetch
+package segments
 
 import (
 	"context"
@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -21,19 +24,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// segment is what is recorded between two checkpoints: files in scratch space,
-// made when their first row comes.
-type segment struct {
+// Segment is what is recorded between two checkpoints: files in scratch space, each
+// begun with its first row.
+type Segment struct {
 	dir     string
 	format  int         // of its tables; 0: the newest
-	tables  []tableFile // in the order in which they were begun
+	tables  []tableFile // in the order of their first rows
 	warcs   []*warcFile
 	rows    *roaring.Bitmap // planned rows whose outcome is recorded
 	counts  map[string]int64
 	bytes   int64
 	retries []manifest.URLRetry // what waits to be tried again when the segment is cut
 	origins []manifest.OriginRetry
-	closed  []closedFile    // after close: what is still to be uploaded
+	closed  []closedFile    // after Close: not uploaded yet
 	files   []manifest.File // uploaded
 
 	fetches  *table.Writer[schema.Fetch]
@@ -58,15 +61,17 @@ type closedFile struct {
 	dataset, subset, key string
 }
 
-func newSegment(dir string) *segment {
-	return &segment{dir: dir, rows: roaring.New(), counts: map[string]int64{}, captures: map[string]*table.Writer[schema.Capture]{}}
+// New makes a segment in a directory. Its tables have the given schema.FormatVersion; 0
+// is the newest.
+func New(dir string, format int) *Segment {
+	return &Segment{dir: dir, format: format, rows: roaring.New(), counts: map[string]int64{}, captures: map[string]*table.Writer[schema.Capture]{}}
 }
 
-// empty reports whether the segment has nothing that could count.
-func (g *segment) empty() bool { return len(g.tables) == 0 }
+// empty reports whether the segment has no rows.
+func (g *Segment) empty() bool { return len(g.tables) == 0 }
 
 // open begins a table of the segment.
-func open[T any](g *segment, w **table.Writer[T], dataset, subset string) (*table.Writer[T], error) {
+func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*table.Writer[T], error) {
 	if *w != nil {
 		return *w, nil
 	}
@@ -83,66 +88,72 @@ func open[T any](g *segment, w **table.Writer[T], dataset, subset string) (*tabl
 	return n, nil
 }
 
-// add writes the rows of a bundle.
-func (g *segment) add(b *bundle) error {
-	if b.fetch != nil {
+// Counts are the segment's counts so far, by name.
+func (g *Segment) Counts() map[string]int64 { return g.counts }
+
+// Files are the segment's uploaded files.
+func (g *Segment) Files() []manifest.File { return g.files }
+
+// Add appends the rows of a record. It does not call OnRecorded.
+func (g *Segment) Add(b *Record) error {
+	if b.Fetch != nil {
 		w, err := open(g, &g.fetches, stages.FileFetches, "")
 		if err == nil {
-			err = w.Append(b.fetch)
+			err = w.Append(b.Fetch)
 		}
 		if err != nil {
 			return err
 		}
-		g.rows.Add(uint32(b.row))
+		g.rows.Add(uint32(b.Row))
 		g.counts["urls"]++
-		g.counts[stages.CountOutcomes+string(b.fetch.Outcome)]++
+		g.counts[stages.CountOutcomes+string(b.Fetch.Outcome)]++
 	}
-	if err := appendAll(g, &g.requests, stages.FileRequests, b.requests); err != nil {
+	if err := appendAll(g, &g.requests, stages.FileRequests, b.Requests); err != nil {
 		return err
 	}
-	for i := range b.captures {
-		subset := b.captures[i].subset
+	for i := range b.Captures {
+		subset := b.Captures[i].Subset
 		w := g.captures[subset]
 		w, err := open(g, &w, stages.FileCaptures, subset)
 		if err != nil {
 			return err
 		}
 		g.captures[subset] = w
-		if err := w.Append(&b.captures[i].Capture); err != nil {
+		if err := w.Append(&b.Captures[i].Capture); err != nil {
 			return err
 		}
 	}
-	if b.page != nil {
-		if err := appendAll(g, &g.pages, stages.FilePages, []schema.WorkingPage{schema.Working(b.page, b.terms)}); err != nil {
+	if b.Page != nil {
+		if err := appendAll(g, &g.pages, stages.FilePages, []schema.WorkingPage{schema.Working(b.Page, b.Terms)}); err != nil {
 			return err
 		}
 	}
-	if b.text != nil {
-		if err := appendAll(g, &g.text, stages.FileText, []schema.Text{*b.text}); err != nil {
+	if b.Text != nil {
+		if err := appendAll(g, &g.text, stages.FileText, []schema.Text{*b.Text}); err != nil {
 			return err
 		}
-		g.bytes += int64(len(b.text.Main) + len(b.text.Full))
+		g.bytes += int64(len(b.Text.Main) + len(b.Text.Full))
 	}
-	g.counts["requests"] += int64(len(b.requests))
-	g.counts["captures"] += int64(len(b.captures))
-	g.counts["links"] += int64(len(b.links))
-	for i := range b.requests {
-		g.counts["bytes"] += b.requests[i].BytesReceived
+	g.counts["requests"] += int64(len(b.Requests))
+	g.counts["captures"] += int64(len(b.Captures))
+	g.counts["links"] += int64(len(b.Links))
+	for i := range b.Requests {
+		g.counts["bytes"] += b.Requests[i].BytesReceived
 	}
-	if b.page != nil {
+	if b.Page != nil {
 		g.counts["pages"]++
 	}
-	if b.robots != nil {
-		g.bytes += int64(len(b.robots.Body))
-		if err := appendAll(g, &g.robots, stages.FileRobots, []schema.RobotsFile{*b.robots}); err != nil {
+	if b.Robots != nil {
+		g.bytes += int64(len(b.Robots.Body))
+		if err := appendAll(g, &g.robots, stages.FileRobots, []schema.RobotsFile{*b.Robots}); err != nil {
 			return err
 		}
 	}
-	g.bytes += 256 * int64(len(b.links)+len(b.requests)+len(b.captures)+1)
-	return appendAll(g, &g.links, stages.FileLinks, b.links)
+	g.bytes += 256 * int64(len(b.Links)+len(b.Requests)+len(b.Captures)+1)
+	return appendAll(g, &g.links, stages.FileLinks, b.Links)
 }
 
-func appendAll[T any](g *segment, w **table.Writer[T], dataset string, rows []T) error {
+func appendAll[T any](g *Segment, w **table.Writer[T], dataset string, rows []T) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -153,8 +164,8 @@ func appendAll[T any](g *segment, w **table.Writer[T], dataset string, rows []T)
 	return t.Write(rows)
 }
 
-// close finishes the files. Afterwards the segment can be uploaded.
-func (g *segment) close(t stages.Task, plan string, epoch, number int) error {
+// Close finishes the files under the keys of a task, a plan, an epoch and a number.
+func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	for i, w := range g.warcs {
 		files, err := w.close(g.dir)
 		if err != nil {
@@ -178,9 +189,8 @@ func (g *segment) close(t stages.Task, plan string, epoch, number int) error {
 	return nil
 }
 
-// upload creates the segment's files in the store. After an error it may be
-// called again.
-func (g *segment) upload(ctx context.Context, b store.Bucket) error {
+// Upload creates the segment's files in the store. After an error it may be called again.
+func (g *Segment) Upload(ctx context.Context, b store.Bucket) error {
 	for len(g.closed) > 0 {
 		f := g.closed[0]
 		m, err := table.Commit(ctx, b, f.local, f.dataset, f.key)
@@ -194,8 +204,8 @@ func (g *segment) upload(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// abort gives the segment up and removes its files.
-func (g *segment) abort() {
+// Abort removes the segment's files.
+func (g *Segment) Abort() {
 	for _, f := range g.tables {
 		f.abort()
 	}
@@ -205,8 +215,51 @@ func (g *segment) abort() {
 		}
 	}
 	for _, f := range g.closed {
-		_ = os.Remove(f.local.Path) // scratch: what stays goes with its directory
+		_ = os.Remove(f.local.Path) // the rest goes with the scratch directory
 	}
+}
+
+// discard removes the segment's files and its directory.
+func (g *Segment) discard() {
+	g.Abort()
+	_ = os.RemoveAll(g.dir) // the rest goes with the scratch directory
+}
+
+// List adds the uploaded segment to a checkpoint: its files, rows and counts.
+func (g *Segment) List(d *manifest.Checkpoint) error {
+	if len(g.files) > 0 && slices.ContainsFunc(d.Files, func(f manifest.File) bool { return f.Key == g.files[0].Key }) {
+		return nil // a swap whose answer was lost has listed it
+	}
+	d.Files = slices.Concat(d.Files, g.files)
+	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+	recorded, err := d.RecordedRows()
+	if err != nil {
+		return err
+	}
+	recorded.Or(g.rows)
+	recorded.RunOptimize()
+	if d.Recorded, err = recorded.ToBytes(); err != nil {
+		return err
+	}
+	d.Counts = sum(d.Counts, g.counts)
+	d.Retries, d.Robots = g.retries, g.origins
+	if !g.rows.IsEmpty() {
+		d.Stalled = 0
+	}
+	return nil
+}
+
+// sum adds counts and sorts them by name.
+func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
+	all := maps.Clone(more)
+	for _, c := range counts {
+		all[c.Name] += c.N
+	}
+	out := make([]manifest.Count, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, manifest.Count{Name: name, N: all[name]})
+	}
+	return out
 }
 
 // warcFile is a WARC file that is being written.
@@ -226,7 +279,7 @@ func newWARC(dir, key string, info *warc.Record) (*warcFile, error) {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
 	w := &warcFile{key: key, file: f, hash: sha256.New()}
-	out, err := warc.NewWriter(writerFunc(w.append), warc.Options{})
+	out, err := warc.NewWriter(w, warc.Options{})
 	if err == nil {
 		_, err = out.Write(info)
 	}
@@ -238,11 +291,8 @@ func newWARC(dir, key string, info *warc.Record) (*warcFile, error) {
 	return w, nil
 }
 
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-func (w *warcFile) append(p []byte) (int, error) {
+// Write appends to the file.
+func (w *warcFile) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.hash.Write(p[:n])
 	w.offset += int64(n)
@@ -282,5 +332,5 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 
 func (w *warcFile) abort() {
 	_ = w.file.Close()
-	_ = os.Remove(w.file.Name()) // scratch: what stays goes with its directory
+	_ = os.Remove(w.file.Name()) // the rest goes with the scratch directory
 }

@@ -1,4 +1,4 @@
-package fetch
+package segments
 
 import (
 	"sync"
@@ -19,13 +19,13 @@ const (
 	maxPayloads = 1 << 14
 	// maxPayloadURL bounds the URLs of those, in bytes.
 	maxPayloadURL = 512
-	// maxPayloadAge is for how long a payload is referred to. An older one is asked
+	// MaxPayloadAge is how long revisits refer to a payload. An older one is asked
 	// for and stored once more, so that archives may be deleted after a year.
-	maxPayloadAge = 180 * 24 * time.Hour
+	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
-// payload is a response's payload in the record that holds it.
-type payload struct {
+// Payload is a response's payload and the WARC record that holds it.
+type Payload struct {
 	digest string // as cc-index has it
 	url    string // WARC-Target-URI of the record
 	at     int64  // its WARC-Date, in milliseconds
@@ -35,32 +35,32 @@ type payload struct {
 	offset, length int32
 }
 
-// knownPayload is the payload that a planned URL had, where it may be referred to;
-// nil if it may not: then the URL is asked for without condition, and stored whole.
-func knownPayload(p *schema.PlannedURL, now time.Time) *payload {
-	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > maxPayloadAge {
+// KnownPayload is the payload that a planned URL had, if a revisit may refer to it; nil if
+// not: then the URL is asked for without condition and stored whole.
+func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
+	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
 		return nil
 	}
-	return &payload{
+	return &Payload{
 		digest: p.ContentDigest, url: p.URL, at: p.ContentAt,
 		file: p.WARCFilename, offset: p.WARCRecordOff, length: p.WARCRecordLen,
 	}
 }
 
-// revisits says whether an exchange is to be stored as a revisit, and of which payload.
-func (c *crawl) revisits(s *sent, cp *capture) (schema.Revisit, *payload) {
-	x := s.x
+// revisits tells whether a response is stored as a revisit, and of which payload.
+func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
+	x := r.Exchange
 	switch {
-	case s.notModified():
-		return schema.RevisitNotModified, s.known
+	case r.NotModified:
+		return schema.RevisitNotModified, r.Known
 	case !referable(x, cp):
 		return "", nil
 	}
 	digest := response.DigestValue(x.PayloadDigest)
-	if s.known != nil && s.known.digest == digest {
-		return schema.RevisitIdentical, s.known
+	if r.Known != nil && r.Known.digest == digest {
+		return schema.RevisitIdentical, r.Known
 	}
-	if p, ok := c.payloads.find(digest); ok && len(x.Payload) >= minPayload {
+	if p, ok := a.payloads.find(digest); ok && len(x.Payload) >= minPayload {
 		return schema.RevisitIdentical, &p
 	}
 	return "", nil
@@ -69,19 +69,13 @@ func (c *crawl) revisits(s *sent, cp *capture) (schema.Revisit, *payload) {
 // referable reports whether a payload is one that others refer to or that refers to
 // others: there is one, whole, behind a head, and it may be kept. What robots.txt said
 // is kept as evidence with each answer.
-func referable(x *wire.Exchange, cp *capture) bool {
-	return cp.subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
-}
-
-// refersTo completes the row of a revisit.
-func (cp *capture) refersTo(kind schema.Revisit, p *payload) {
-	cp.Revisit, cp.ContentDigest = kind, p.digest
-	cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen = p.file, p.offset, p.length
+func referable(x *wire.Exchange, cp *Capture) bool {
+	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
 // refer makes a record of a response a revisit of p (WARC 1.1, section 6.7): the head
 // alone, and where the payload is.
-func refer(rec *warc.Record, kind schema.Revisit, p *payload, x *wire.Exchange) {
+func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}
 	rec.PayloadDigest = warc.Digest("sha1:" + p.digest)
@@ -97,13 +91,13 @@ func refer(rec *warc.Record, kind schema.Revisit, p *payload, x *wire.Exchange) 
 // them. Any number of goroutines may use it.
 type payloads struct {
 	mu       sync.Mutex
-	byDigest map[string]payload
+	byDigest map[string]Payload
 	ring     []string // digests, from the oldest on once it is full
 	next     int
 }
 
 // find gives the record that holds a payload.
-func (m *payloads) find(digest string) (payload, bool) {
+func (m *payloads) find(digest string) (Payload, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, ok := m.byDigest[digest]
@@ -111,14 +105,14 @@ func (m *payloads) find(digest string) (payload, bool) {
 }
 
 // add remembers a payload; the first that is known of a digest stays.
-func (m *payloads) add(p payload) {
+func (m *payloads) add(p Payload) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.byDigest[p.digest]; ok {
 		return
 	}
 	if m.byDigest == nil {
-		m.byDigest = map[string]payload{}
+		m.byDigest = map[string]Payload{}
 	}
 	if len(m.ring) < maxPayloads {
 		m.ring = append(m.ring, p.digest)

@@ -1,4 +1,4 @@
-package fetch
+package segments
 
 import (
 	"cmp"
@@ -15,23 +15,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sweep deletes what attempts at a task have left that its result does not list.
-// It is only to save room: such files are never read. What comes later still, of
-// an attempt that does not know that it was replaced, stays.
+// Sweep deletes the files of a task that its result does not list. They are never
+// read; deleting them saves room. A replaced attempt may still add some later.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
-	sweep(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
-}
-
-// sweep deletes what lower epochs left that no checkpoint lists.
-func (a *attempt) sweep(ctx context.Context) {
-	sweep(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, a.holder.doc.Files, a.holder.doc.Epoch, func() error { return a.renewIfDue(ctx) })
+	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
 
 // numbered finds epoch and number in a key of a segment or WARC file.
 var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
 
-// numbersOf gives the epoch and the number of a segment or WARC file; false: the
-// key is not that of one.
+// numbersOf gives the epoch and the number in the key of a segment or WARC file; false
+// for any other key.
 func numbersOf(key string) (epoch, number int, ok bool) {
 	m := numbered.FindStringSubmatch(key)
 	if m == nil {
@@ -45,16 +39,17 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// inOrderWritten compares keys of one partition by when they were written.
-func inOrderWritten(a, b string) int {
+// InOrderWritten compares keys of one partition by when they were written: keys sort
+// otherwise, as epochs are not padded.
+func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// sweep deletes the files of epochs below a given one that are not listed. Before
-// each it calls before; an error of that ends it.
-func sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
+// SweepBelow deletes the task's files of epochs below a given one that are not listed.
+// It calls before for each of them and stops at its first error.
+func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {
 		listed[f.Key] = true

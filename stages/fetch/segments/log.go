@@ -1,0 +1,229 @@
+// Package segments is the log of a fetch task: it appends rows and WARC records to
+// segments in scratch space, uploads them, and has a checkpoint list them.
+//
+// In: records of URLs, requests and robots.txt files, and the exchanges behind them.
+// Out: tables and WARC files in the store, which count once a swapped checkpoint lists
+// their segment. A cut ends the current segment between two records, so a record is in
+// one segment as a whole. It imports packages stages, formats, wire and response.
+package segments
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Capture is a row of captures with its subset.
+type Capture struct {
+	Subset string
+	schema.Capture
+}
+
+// Record is what the log appends as a whole: a URL with its outcome, or requests that
+// end no URL.
+type Record struct {
+	Row      int64         // planned row of Fetch
+	Fetch    *schema.Fetch // nil: no outcome
+	Requests []schema.Request
+	Captures []Capture
+	Page     *schema.Page
+	Terms    schema.TermCounts // of Page
+	Text     *schema.Text
+	Links    []schema.Link
+	Robots   *schema.RobotsFile
+	// OnRecorded, if set, runs under the log's lock once the rows are appended, so that
+	// a cut sees both the rows and the state that it changes. It must not record anything.
+	OnRecorded func()
+}
+
+// Empty reports whether the record has no rows.
+func (r *Record) Empty() bool {
+	return r.Fetch == nil && r.Robots == nil && len(r.Requests)+len(r.Captures)+len(r.Links) == 0
+}
+
+// Sink takes the records of a fetcher. Its methods may be called by several goroutines
+// at a time; an error ends the fetcher.
+type Sink interface {
+	// Archive appends compressed WARC records to a file and adds the capture to the
+	// file's index. It completes the capture's filename and offset.
+	Archive(members []byte, records int, cp *warc.Capture) error
+	// Emit appends a record as a whole.
+	Emit(r *Record) error
+}
+
+// maxWARC is the size in bytes at which another WARC file is begun: far below what
+// INT32 offsets allow, since a record may be several MiB.
+const maxWARC = 1 << 30
+
+// Options are what a Log is made from.
+type Options struct {
+	Task      stages.Task
+	Plan      string
+	Epoch     int
+	Scratch   string // local directory
+	Version   string // of crawlbatch, for warcinfo records
+	UserAgent string // the same
+	Clock     stages.Clock
+}
+
+// Log appends records to the current segment. It implements Sink.
+type Log struct {
+	opt Options
+
+	mu       sync.Mutex
+	cur      *Segment
+	segments int // begun in this epoch
+	warcs    int
+	waiting  int64 // bytes of segments that are cut but not uploaded
+	lost     error // why a segment could not be written; later rows may point into its files, so nothing is recorded after it
+}
+
+// NewLog makes a log without a segment. Abort it.
+func NewLog(opt Options) *Log { return &Log{opt: opt} }
+
+// Archive implements Sink.
+func (l *Log) Archive(members []byte, records int, cp *warc.Capture) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, err := l.segment()
+	if err != nil {
+		return err
+	}
+	w, err := l.warc(g, int64(len(members)))
+	if err != nil {
+		return err
+	}
+	cp.Filename = w.key
+	cp.Extent.Offset += w.offset
+	if _, err := w.Write(members); err != nil {
+		return l.lose(err)
+	}
+	w.records += int64(records)
+	g.bytes += int64(len(members))
+	return w.index.Add(*cp)
+}
+
+// Emit implements Sink.
+func (l *Log) Emit(r *Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, err := l.segment()
+	if err != nil {
+		return err
+	}
+	if err := g.Add(r); err != nil {
+		return l.lose(err)
+	}
+	if r.OnRecorded != nil {
+		r.OnRecorded()
+	}
+	return nil
+}
+
+// lose drops the current segment because one of its files could not be written. The
+// caller holds mu.
+func (l *Log) lose(err error) error {
+	if l.lost == nil {
+		l.lost = err
+	}
+	if l.cur != nil {
+		l.cur.discard()
+		l.cur = nil
+	}
+	return err
+}
+
+// segment gives the current segment, or begins one. The caller holds mu.
+func (l *Log) segment() (*Segment, error) {
+	if l.lost != nil {
+		return nil, l.lost
+	}
+	if l.cur == nil {
+		dir := filepath.Join(l.opt.Scratch, fmt.Sprintf("segment-%05d", l.segments))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, l.lose(fmt.Errorf("create scratch directory: %w", err))
+		}
+		l.cur = New(dir, 0)
+		l.segments++
+	}
+	return l.cur, nil
+}
+
+// warc gives the file that n more bytes go to. The caller holds mu.
+func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
+	if k := len(g.warcs); k > 0 && g.warcs[k-1].offset+n <= maxWARC {
+		return g.warcs[k-1], nil
+	}
+	o := &l.opt
+	key := layout.WARC(o.Task.Crawl, o.Task.Round, o.Plan, o.Task.Partition, o.Epoch, l.warcs)
+	w, err := newWARC(g.dir, key, warcinfo(key, o.Version, o.UserAgent, o.Task.String(), o.Clock.Now()))
+	if err != nil {
+		return nil, l.lose(err)
+	}
+	l.warcs++
+	g.warcs = append(g.warcs, w)
+	return w, nil
+}
+
+// Size tells how many URLs and bytes the current segment holds, and how many bytes are
+// not uploaded yet, with those of the current segment.
+func (l *Log) Size() (urls, bytes, waiting int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cur == nil {
+		return 0, 0, l.waiting
+	}
+	return l.cur.counts["urls"], l.cur.bytes, l.waiting + l.cur.bytes
+}
+
+// Cut ends the current segment and returns it with its files closed; nil if it has no
+// rows. state runs at the instant of the cut, under the log's lock, and tells what then
+// waits to be tried again.
+func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
+	l.mu.Lock()
+	g := l.cur
+	// WARC records without rows belong to redirects under way: they stay with the rows
+	// that will name them.
+	if g == nil || g.empty() {
+		l.mu.Unlock()
+		return nil, nil
+	}
+	l.cur = nil
+	g.retries, g.origins = state()
+	number := l.segments - 1
+	l.waiting += g.bytes
+	l.mu.Unlock()
+	if err := g.Close(l.opt.Task, l.opt.Plan, l.opt.Epoch, number); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		g.discard()
+		l.waiting -= g.bytes
+		return nil, l.lose(err)
+	}
+	return g, nil
+}
+
+// Uploaded tells the log that a segment lies in the store; its scratch files go.
+func (l *Log) Uploaded(g *Segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting -= g.bytes
+	_ = os.RemoveAll(g.dir) // the rest goes with the scratch directory
+}
+
+// Abort drops what was not cut.
+func (l *Log) Abort() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cur != nil {
+		l.cur.discard()
+		l.cur = nil
+	}
+}
