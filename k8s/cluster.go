@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -23,7 +22,7 @@ const (
 // Connect makes a client of the cluster that a kubeconfig file names: the given one,
 // KUBECONFIG's, ~/.kube/config, or where there is none the cluster that this process
 // runs in. It asks the cluster nothing yet. The error wraps ErrCluster.
-func Connect(kubeconfig, context string) (kubernetes.Interface, error) {
+func Connect(kubeconfig, context string) (Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
@@ -32,7 +31,7 @@ func Connect(kubeconfig, context string) (kubernetes.Interface, error) {
 	}
 	cfg.Timeout, cfg.QPS, cfg.Burst = apiTimeout, apiRate, apiBurst
 	cfg.UserAgent = "crawlbatch " + rest.DefaultKubernetesUserAgent()
-	client, err := kubernetes.NewForConfig(cfg)
+	client, err := newClient(cfg)
 	if err != nil {
 		return nil, &refusal{fmt.Sprintf("the kubeconfig is of no use: %v", err), []error{err}}
 	}
@@ -42,11 +41,11 @@ func Connect(kubeconfig, context string) (kubernetes.Interface, error) {
 // AdoptImage gives a config that names no image the one that a pod of its namespace
 // runs: a driver in the cluster starts tasks of its own kind. The error wraps
 // ErrCluster.
-func AdoptImage(ctx context.Context, client kubernetes.Interface, cfg *config.Config, pod string) error {
+func AdoptImage(ctx context.Context, client Client, cfg *config.Config, pod string) error {
 	if cfg.Kubernetes.Image != "" || pod == "" {
 		return nil
 	}
-	p, err := client.CoreV1().Pods(cfg.Kubernetes.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	p, err := client.Pods(cfg.Kubernetes.Namespace).Get(ctx, pod, metav1.GetOptions{})
 	if err != nil {
 		return explain(err, cfg)
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 func TestADriverInTheClusterStartsTasksOfItsOwnImage(t *testing.T) {
-	cluster := fake.NewClientset(&corev1.Pod{
+	cluster := fakeCluster{fake.NewClientset(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "crawl", Name: "driver"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "run", Image: "registry.example/crawlbatch:7"}}},
-	})
+	})}
 	for _, c := range []struct {
 		name, config, pod string
 		want              string

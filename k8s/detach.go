@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -62,8 +61,8 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 
 // Submit creates the driver's Job. One of that name that has ended is replaced; one
 // that runs is left, and reported as running.
-func Submit(ctx context.Context, client kubernetes.Interface, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
-	jobs := client.BatchV1().Jobs(job.Namespace)
+func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
+	jobs := client.Jobs(job.Namespace)
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
 	for {
 		err := e.ask(ctx, func() error {

@@ -56,7 +56,7 @@ func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) 
 		Source:              corev1.EventSource{Component: "crawlbatch", Host: host},
 		ReportingController: "crawlbatch.io/driver", ReportingInstance: host,
 	}
-	if _, err := r.Client.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: "crawlbatch"}); err != nil && ctx.Err() == nil {
+	if _, err := r.Client.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: "crawlbatch"}); err != nil && ctx.Err() == nil {
 		r.trouble.say("event", "Events cannot be written, the crawl goes on without: "+firstLine(err.Error()))
 	}
 }

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -32,7 +31,7 @@ const (
 // Executor runs tasks as Jobs. It implements jobs.Executor; when ctx ends it leaves
 // the Jobs as they are, for the next driver to adopt.
 type Executor struct {
-	Client  kubernetes.Interface
+	Client  Client
 	Bucket  store.Bucket
 	Config  *config.Config
 	Store   string            // as --store has it, for pods
@@ -135,7 +134,7 @@ func (r *run) selector() string {
 func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	var found *batchv1.JobList
 	err := r.ask(ctx, func() (err error) {
-		found, err = r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
+		found, err = r.Client.Jobs(r.Config.Kubernetes.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector()})
 		return err
 	})
 	if err != nil {
@@ -205,7 +204,7 @@ func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 // remove deletes a Job with its pods.
 func (r *run) remove(ctx context.Context, name string) error {
 	err := r.ask(ctx, func() error {
-		return r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationForeground)})
+		return r.Client.Jobs(r.Config.Kubernetes.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationForeground)})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return explain(err, r.Config)
@@ -217,7 +216,7 @@ func (r *run) remove(ctx context.Context, name string) error {
 func (r *run) gone(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
-			_, err := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace).Get(ctx, name, metav1.GetOptions{})
+			_, err := r.Client.Jobs(r.Config.Kubernetes.Namespace).Get(ctx, name, metav1.GetOptions{})
 			return err
 		})
 		if apierrors.IsNotFound(err) {
@@ -271,7 +270,7 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 // create submits a Job. Another driver that was quicker has submitted the same,
 // which is adopted; one of that name that has ended is left alone.
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
-	jobs := r.Client.BatchV1().Jobs(r.Config.Kubernetes.Namespace)
+	jobs := r.Client.Jobs(r.Config.Kubernetes.Namespace)
 	for {
 		var job *batchv1.Job
 		err := r.ask(ctx, func() (err error) {

@@ -36,6 +36,21 @@ type lab struct {
 	ended   map[int]error
 }
 
+// fakeCluster is client-go's Clientset that only keeps objects, as a Client.
+type fakeCluster struct{ *fake.Clientset }
+
+func (c fakeCluster) Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList] {
+	return c.BatchV1().Jobs(namespace)
+}
+
+func (c fakeCluster) Pods(namespace string) Resource[corev1.Pod, corev1.PodList] {
+	return c.CoreV1().Pods(namespace)
+}
+
+func (c fakeCluster) Events(namespace string) Resource[corev1.Event, corev1.EventList] {
+	return c.CoreV1().Events(namespace)
+}
+
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -47,7 +62,7 @@ func newLab(t *testing.T) *lab {
 	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1'}")
 	cluster := fake.NewClientset()
 	return &lab{cluster: cluster, ended: map[int]error{}, Executor: &Executor{
-		Client: cluster, Bucket: b, Config: r.Config, Store: r.Store, Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Version: "v1",
+		Client: fakeCluster{cluster}, Bucket: b, Config: r.Config, Store: r.Store, Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Version: "v1",
 	}}
 }
 

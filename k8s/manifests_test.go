@@ -310,7 +310,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Config.Kubernetes.Image = ""
-		if err := AdoptImage(t.Context(), l.cluster, l.Config, "nobody"); err == nil {
+		if err := AdoptImage(t.Context(), l.Client, l.Config, "nobody"); err == nil {
 			t.Error("there is no such pod")
 		}
 		for _, a := range l.cluster.Actions() {

@@ -51,7 +51,7 @@ type podEnd struct {
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {
-		list, err := r.Client.CoreV1().Pods(r.Config.Kubernetes.Namespace).List(ctx, options)
+		list, err := r.Client.Pods(r.Config.Kubernetes.Namespace).List(ctx, options)
 		if err != nil {
 			return pages, err
 		}

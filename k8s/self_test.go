@@ -84,4 +84,3 @@ func TestTheLastWordsOfATaskAreOneLineOfBoundedLength(t *testing.T) {
 		}
 	}
 }
-

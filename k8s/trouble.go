@@ -142,7 +142,7 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*
 	if !wantsMore(job) {
 		return nil, nil
 	}
-	events, err := r.Client.CoreV1().Events(job.Namespace).List(ctx, metav1.ListOptions{
+	events, err := r.Client.Events(job.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + job.Name + ",reason=FailedCreate", Limit: podPage,
 	})
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 		return
 	}
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"%d",%q:"%d"}}}`, LabelPartition, b.Partitions[n], LabelAttempt, attemptOf(pod))
-	if _, err := r.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil && ctx.Err() == nil {
+	if _, err := r.Client.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil && ctx.Err() == nil {
 		r.Log.Debug("the pod could not be labelled", "pod", pod.Name, "error", err)
 	}
 }

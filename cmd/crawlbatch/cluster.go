@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -52,7 +51,7 @@ func (o *clusterOptions) overlay(cfg *config.Config) error {
 	return cfg.Validate()
 }
 
-func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (kubernetes.Interface, error) {
+func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.Client, error) {
 	if err := o.overlay(cfg); err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (kuber
 }
 
 // client is that of the cluster where tasks run; nil where they run here.
-func (o *runOptions) client(ctx context.Context, cfg *config.Config) (kubernetes.Interface, error) {
+func (o *runOptions) client(ctx context.Context, cfg *config.Config) (k8s.Client, error) {
 	if o.executor != executorKubernetes {
 		return nil, nil
 	}
@@ -87,7 +86,7 @@ func (o *runOptions) checkExecutor() error {
 	return usagef("--executor %q: it may be local or kubernetes", o.executor)
 }
 
-func (o *runOptions) kubernetesExecutor(client kubernetes.Interface, b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.Logger) *k8s.Executor {
+func (o *runOptions) kubernetesExecutor(client k8s.Client, b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.Logger) *k8s.Executor {
 	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.again()}
 }
 

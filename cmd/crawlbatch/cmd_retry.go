@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/show"
+	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -119,7 +119,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	if err != nil {
 		return err
 	}
-	var client kubernetes.Interface
+	var client k8s.Client
 	if !o.giveUp && !o.rebuild { // which run here, whatever the executor
 		if client, err = o.client(ctx, cfg); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -19,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -118,7 +118,7 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 // driver makes a driver that runs tasks in the cluster of a client, or here where
 // that is nil, measured if metrics are wanted. finish ends its progress display and
 // removes its scratch; it may be called twice.
-func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, client kubernetes.Interface, measured *metrics.Metrics) (*jobs.Driver, func(), error) {
+func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, client k8s.Client, measured *metrics.Metrics) (*jobs.Driver, func(), error) {
 	b = measured.Bucket(b)
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err

@@ -91,7 +91,6 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
   crawlbatch plan --month 2026-11 --source urls.txt    shard a URL set
   crawlbatch run  --month 2026-11 --rounds 2           crawl it
 ` + exitCodesHelp,
-		Version:                    version,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
@@ -100,8 +99,16 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 		},
 	}
 	root.Args = knownCommand
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.SetVersionTemplate("crawlbatch {{.Version}}\n")
+	// A template of cobra's for the version would link text/template, with which the
+	// linker keeps every exported method of every package: 27 MB.
+	asked := root.Flags().BoolP("version", "v", false, "version for crawlbatch")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *asked {
+			_, err := fmt.Fprintf(c.out, "crawlbatch %s\n", version)
+			return err
+		}
+		return cmd.Help()
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if err := mistyped(cmd, c.args); err != nil {
 			return err

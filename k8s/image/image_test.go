@@ -152,7 +152,7 @@ func TestTheDockerfileSaysTheSame(t *testing.T) {
 			t.Errorf("the last stage lacks %q:\n%s", want, last)
 		}
 	}
-	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", `-s -w -X main.version=`} {
+	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", "-tags grpcnotrace", `-s -w -X main.version=`, "arrow/compute/...=-l", "k8s.io/...=-l"} {
 		if !strings.Contains(string(body), flag) || !strings.Contains(string(makefile), flag) {
 			t.Errorf("%s is not both in the Dockerfile and in the Makefile", flag)
 		}

@@ -1,0 +1,128 @@
+package k8s
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// Client is the part of a cluster's API that this package uses. client-go's own
+// Clientset knows every kind of every API group, which adds 12 MB to the binary.
+type Client interface {
+	Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList]
+	Pods(namespace string) Resource[corev1.Pod, corev1.PodList]
+	Events(namespace string) Resource[corev1.Event, corev1.EventList]
+}
+
+// Resource is one kind of object in a namespace, with client-go's methods and errors.
+type Resource[T, L any] interface {
+	Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error)
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*T, error)
+	List(ctx context.Context, options metav1.ListOptions) (*L, error)
+	Patch(ctx context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// client is a Client that talks to an API server.
+type client struct {
+	batch, core rest.Interface
+	parameters  runtime.ParameterCodec
+}
+
+// newClient returns a client for the API server that cfg names. It sends nothing.
+func newClient(cfg *rest.Config) (*client, error) {
+	known := runtime.NewScheme()
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"})
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(known); err != nil {
+			return nil, err
+		}
+	}
+	transport, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	limited := rest.CopyConfig(cfg)
+	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst) // both groups share it
+	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
+		c := rest.CopyConfig(limited)
+		c.APIPath, c.GroupVersion = path, &version
+		c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
+		return rest.RESTClientForConfigAndClient(c, transport)
+	}
+	c := &client{parameters: runtime.NewParameterCodec(known)}
+	if c.batch, err = group("/apis", batchv1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	c.core, err = group("/api", corev1.SchemeGroupVersion)
+	return c, err
+}
+
+func (c *client) Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList] {
+	return kind[batchv1.Job, batchv1.JobList, *batchv1.Job, *batchv1.JobList]{c.batch, c.parameters, namespace, "jobs"}
+}
+
+func (c *client) Pods(namespace string) Resource[corev1.Pod, corev1.PodList] {
+	return kind[corev1.Pod, corev1.PodList, *corev1.Pod, *corev1.PodList]{c.core, c.parameters, namespace, "pods"}
+}
+
+func (c *client) Events(namespace string) Resource[corev1.Event, corev1.EventList] {
+	return kind[corev1.Event, corev1.EventList, *corev1.Event, *corev1.EventList]{c.core, c.parameters, namespace, "events"}
+}
+
+// pointer is a pointer to T that the API server's answers are decoded into.
+type pointer[T any] interface {
+	*T
+	runtime.Object
+}
+
+type kind[T, L any, PT pointer[T], PL pointer[L]] struct {
+	api        rest.Interface
+	parameters runtime.ParameterCodec
+	namespace  string
+	name       string // in the API's paths
+}
+
+func (k kind[T, L, PT, PL]) Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error) {
+	return k.one(ctx, k.request("POST", &options).Body(PT(object)))
+}
+
+func (k kind[T, L, PT, PL]) Get(ctx context.Context, name string, options metav1.GetOptions) (*T, error) {
+	return k.one(ctx, k.request("GET", &options).Name(name))
+}
+
+func (k kind[T, L, PT, PL]) List(ctx context.Context, options metav1.ListOptions) (*L, error) {
+	list := new(L)
+	return list, k.request("GET", &options).Do(ctx).Into(PL(list))
+}
+
+func (k kind[T, L, PT, PL]) Patch(ctx context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*T, error) {
+	return k.one(ctx, k.in(k.api.Patch(format)).VersionedParams(&options, k.parameters).Name(name).SubResource(subresources...).Body(patch))
+}
+
+func (k kind[T, L, PT, PL]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return k.in(k.api.Delete()).Name(name).Body(&options).Do(ctx).Error()
+}
+
+// request is a request for this kind of object in the namespace.
+func (k kind[T, L, PT, PL]) request(verb string, options runtime.Object) *rest.Request {
+	return k.in(k.api.Verb(verb)).VersionedParams(options, k.parameters)
+}
+
+func (k kind[T, L, PT, PL]) in(request *rest.Request) *rest.Request {
+	return request.Namespace(k.namespace).Resource(k.name)
+}
+
+// one sends a request that is answered with one object.
+func (k kind[T, L, PT, PL]) one(ctx context.Context, request *rest.Request) (*T, error) {
+	object := new(T)
+	return object, request.Do(ctx).Into(PT(object))
+}
