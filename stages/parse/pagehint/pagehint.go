@@ -11,34 +11,35 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// A page that answers instead of content says little. These bound, in words of the
-// main text and bytes of all visible text, what may still be one.
+// Bounds of a page that may have a hint, in words of the main text and bytes of all
+// visible text. Longer pages have content.
 const (
 	fewWords   = 120
 	veryFew    = 40
 	shortBytes = 6 << 10
 )
 
-// Of names what a page of few words looks like; the first that fits:
+// Of returns the first hint that fits a parsed page, "" for none. heading is the page's
+// headline.
 //
-//   - default_page: its title or headline is that of a server's first page.
-//   - blocked: its title or headline is that of a wall.
-//   - soft_404: its title or headline, or a part of the title between dashes and bars,
-//     says nothing but that there is no such page, in one of the languages known; or a
-//     text of very few words says that the page asked for is not there.
-//   - parked: its text offers the domain (or, see parkedElsewhere, a service that sells
-//     domains fills the page).
-//   - under_construction: its title or headline says nothing else.
+//   - default_page: the title or headline is that of a server's default page.
+//   - blocked: the title or headline is that of an access wall.
+//   - soft_404: the title or headline, or a part of the title between dashes and bars,
+//     says only that there is no such page, in a known language; or a text of very few
+//     words says so.
+//   - parked: the text offers the domain for sale, or a service that sells domains fills
+//     the page (see filledByParking).
+//   - under_construction: the title or headline says nothing else.
 func Of(r *document.Parsed, heading string) schema.PageHint {
-	hint := saidHint(r, heading)
-	if hint == "" && parkedElsewhere(r) {
+	hint := ofText(r, heading)
+	if hint == "" && filledByParking(r) {
 		return schema.HintParked
 	}
 	return hint
 }
 
-// saidHint is what the words of a page say.
-func saidHint(r *document.Parsed, heading string) schema.PageHint {
+// ofText returns the hint that the words of a page give.
+func ofText(r *document.Parsed, heading string) schema.PageHint {
 	words := r.Page.WordCount
 	if words > fewWords || len(r.Text.Full) > shortBytes {
 		return ""
@@ -51,7 +52,7 @@ func saidHint(r *document.Parsed, heading string) schema.PageHint {
 		return schema.HintDefault
 	case either(isWall):
 		return schema.HintBlocked
-	case either(isNotFound), words <= veryFew && saysNotFound(full):
+	case either(isNotFound), words <= veryFew && contains(full, notFoundSentences):
 		return schema.HintSoft404
 	case offersDomain(normalLines(r.Text.Full)), isDomainOffer(title):
 		return schema.HintParked
@@ -61,9 +62,9 @@ func saidHint(r *document.Parsed, heading string) schema.PageHint {
 	return ""
 }
 
-// parkedElsewhere reports whether a page of very few words and links has its content from
-// a service that fills parked domains.
-func parkedElsewhere(r *document.Parsed) bool {
+// filledByParking reports whether a page of very few words and links loads its content
+// from a service that fills parked domains.
+func filledByParking(r *document.Parsed) bool {
 	if r.Page.WordCount > veryFew || len(r.Links) > veryFew || parkingServices[r.Page.HostRegisteredDomain] {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestPhrasesAreInTheNormalForm(t *testing.T) {
 	lists := [][]string{notFoundSentences, domainOffers, notFoundPrefixes}
-	for _, set := range []map[string]bool{notFound, domainOfferTitles, defaultPages, walls, constructions} {
+	for _, set := range []map[string]bool{notFoundTitles, domainOfferTitles, defaultTitles, wallTitles, constructionTitles} {
 		lists = append(lists, slices.Collect(maps.Keys(set)))
 	}
 	for _, list := range lists {
@@ -18,12 +18,12 @@ func TestPhrasesAreInTheNormalForm(t *testing.T) {
 			}
 		}
 	}
-	for p := range notFound {
+	for p := range notFoundTitles {
 		if !isNotFound(p) || !isNotFound("404 - "+p) || !isNotFound(p+" | example") {
 			t.Errorf("%q is not found in titles", p)
 		}
 	}
-	for p := range walls {
+	for p := range wallTitles {
 		if !isWall(p) {
 			t.Errorf("%q", p)
 		}

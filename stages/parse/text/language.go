@@ -43,10 +43,9 @@ func Declared(tag string) string {
 // Detect guesses the language of a text, "" if it does not say enough. Equal texts
 // give equal guesses.
 //
-// A script that only one language has tells it. Else the words that nearly every
-// sentence has tell it (tellWords), and where they do not, or the language is none of
-// those, the frequencies of three letters do (package whatlanggo), which confuse near
-// languages.
+// A script that only one language has decides. Else the words that nearly every sentence
+// has decide (scorer). Where they are too few, or the language is not listed, the
+// frequencies of three letters do (package whatlanggo), which confuse near languages.
 func Detect(s string) string {
 	s = middle(s)
 	if len(s) < leastText {
@@ -55,38 +54,38 @@ func Detect(s string) string {
 	if _, language := writtenIn(s); language != "" {
 		return language
 	}
-	t := tellers()
-	score, first, second := t.tell(s)
-	told, points := t.languages[first], score[first]
-	if points >= sureTold && 3*points >= 4*score[second] {
-		return told
+	t := languages()
+	score, first, second := t.score(s)
+	best, points := t.languages[first], score[first]
+	if points >= surePoints && 3*points >= 4*score[second] {
+		return best
 	}
 	info := whatlanggo.Detect(s)
 	if info.Lang < 0 || info.Confidence <= 0 { // languages that tie come in no order
-		if points >= leastTold {
-			return told
+		if points >= leastPoints {
+			return best
 		}
 		return ""
 	}
 	guess := macro(info.Lang.Iso6393())
 	at, known := slices.BinarySearch(t.languages, guess)
 	switch {
-	case points < leastTold, !known && info.Confidence > 0.2:
+	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
-	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(told) >= 0):
+	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
 		return guess // as good by the words, or nearly so, among languages that both know
 	}
-	return told
+	return best
 }
 
-// Points at which words and letters tell a language whatever else says, and at which
-// they do where nothing speaks against it.
+// Points at which words and letters decide on a language alone, and at which they do if
+// nothing speaks against it.
 const (
-	sureTold  = 3 * wordPoints
-	leastTold = wordPoints
+	surePoints  = 3 * wordPoints
+	leastPoints = wordPoints
 )
 
-var tellers = sync.OnceValue(newTeller)
+var languages = sync.OnceValue(newScorer)
 
 // middle is a sample from after the first lines, which are often names and dates.
 func middle(s string) string {

@@ -47,13 +47,13 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestToldLanguagesAreLanguages checks the tables.
-func TestToldLanguagesAreLanguages(t *testing.T) {
-	told := newTeller()
-	if len(told.languages) > maxTold {
-		t.Fatalf("%d languages, room for %d", len(told.languages), maxTold)
+// TestScoredLanguagesAreLanguages checks the tables.
+func TestScoredLanguagesAreLanguages(t *testing.T) {
+	scores, words := newScorer(), readLists("languages.txt")
+	if len(scores.languages) > maxLanguages {
+		t.Fatalf("%d languages, room for %d", len(scores.languages), maxLanguages)
 	}
-	for lang, list := range tellWords {
+	for lang, list := range words {
 		if base, err := language.ParseBase(lang); err != nil || base.ISO3() != lang {
 			t.Errorf("%q is no code of ISO 639-3", lang)
 		}
@@ -64,8 +64,8 @@ func TestToldLanguagesAreLanguages(t *testing.T) {
 			t.Errorf("%s: a word has a capital", lang)
 		}
 	}
-	for lang := range tellLetters {
-		if _, ok := tellWords[lang]; !ok {
+	for lang := range readLists("letters.txt") {
+		if _, ok := words[lang]; !ok {
 			t.Errorf("%s has letters but no words", lang)
 		}
 	}

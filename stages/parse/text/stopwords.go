@@ -8,12 +8,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// stopList are the words that say nothing of what a text is about, of one language. It
-// is made into a set when a text first needs it.
+// stopList has the words of a language that do not tell what a text is about. The set is
+// made when a text first needs it.
 type stopList struct {
 	words  string
-	byRun  bool   // of a script without spaces: says nothing of how often they occur
-	elided string // what an apostrophe leaves of articles and the like, before the word proper: l'eau
+	byRun  bool   // of a script without spaces: not every occurrence is found
+	elided string // see elisions
 	once   sync.Once
 	set    map[string]struct{}
 }
@@ -28,12 +28,7 @@ func stopWordsOf(language string) *stopList {
 	if near, ok := nearLanguages[language]; ok {
 		language = near
 	}
-	var l *stopList
-	for _, lists := range [...]map[string]*stopList{stopListsWest, stopListsEast, stopListsWorld} {
-		if l = lists[language]; l != nil {
-			break
-		}
-	}
+	l := stopLists()[language]
 	if l != nil {
 		l.once.Do(func() {
 			fields := strings.Fields(norm.NFC.String(l.words))
@@ -91,16 +86,9 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
 
-// emptyHan reports the Han code points that stand in every sentence of Chinese or
+// emptyHan reports whether a Han code point stands in every sentence of Chinese or
 // Japanese, whatever it is about.
-func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll, p) }
+func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
-var emptyHanAll = []byte(emptyChinese + emptyJapanese)
-
-// They parted by spaces, so that no code point is found across two.
-const (
-	emptyChinese = `的 了 是 在 和 与 與 及 或 也 都 就 而 着 著 过 過 给 給 把 被 对 對 从 從 向 于 於 以 之 其 这 這 那 此 个 個 们 們 ` +
-		`我 你 您 他 她 它 不 没 沒 有 会 會 能 可 要 说 說 为 為 因 所 将 將 并 並 但 很 更 最 还 還 又 再 等 让 讓 使 由 则 則 却 卻 ` +
-		`只 才 已 吗 嗎 呢 吧 啊 哪 谁 誰 么 麼 什 `
-	emptyJapanese = `様 等 方 々 `
-)
+// emptyHanAll has spaces between them, so that no code point is found across two.
+var emptyHanAll = sync.OnceValue(func() []byte { return []byte(stopLists()["zho"].words + " 様 等 方 々 ") })

@@ -1,0 +1,48 @@
+package text
+
+import (
+	"embed"
+	"strings"
+	"sync"
+)
+
+// wordLists are the tables of words by language. In a file each language is its
+// ISO-639-3 code and its words; lines that begin with a tab go on with it.
+//
+//go:embed words
+var wordLists embed.FS
+
+// readLists returns the words of a file by language, single spaces between them.
+func readLists(file string) map[string]string {
+	data, err := wordLists.ReadFile("words/" + file)
+	if err != nil {
+		panic(err) // the list is part of the program
+	}
+	lists := map[string]string{}
+	for line := range strings.Lines(strings.ReplaceAll(string(data), "\n\t", " ")) {
+		if code, words, _ := strings.Cut(strings.TrimSpace(line), " "); code != "#" {
+			lists[code] = words
+		}
+	}
+	return lists
+}
+
+// stopLists are the lists of function words by language.
+var stopLists = sync.OnceValue(func() map[string]*stopList {
+	lists := map[string]*stopList{}
+	for code, words := range readLists("stopwords.txt") {
+		lists[code] = &stopList{words: words, byRun: unspacedLanguages[code], elided: elisions[code]}
+	}
+	return lists
+})
+
+// elisions are what an apostrophe leaves of articles and the like: l'eau.
+var elisions = map[string]string{
+	"cat": "l d m t s n",
+	"fra": "l d j m t s n c qu jusqu lorsqu puisqu quoiqu",
+	"ita": "l un d c s dell nell all dall sull quell quest dov com",
+}
+
+// unspacedLanguages are written without spaces. Their words are only found where
+// zero width spaces part them. (Han and Hiragana are words by code point.)
+var unspacedLanguages = map[string]bool{"khm": true, "tha": true, "lao": true, "mya": true}
