@@ -17,15 +17,35 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/jobs/verify/fetchcheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// mapSide are the checks of the store's structure and of invariants 1 to 4.
-func mapSide() []check {
-	return slices.DeleteFunc(checks(), func(c check) bool { return c.lists[0].invariant > 4 })
-}
+// The names of checks in reports.
+const (
+	documents      = "documents"
+	filesThere     = "files are there"
+	fileDigests    = "file digests"
+	tablesRead     = "tables can be read"
+	checkpoints    = "checkpoints"
+	oneOutcome     = "one outcome a URL"
+	knownOutcomes  = "known outcomes"
+	apart          = "a domain is in one partition"
+	obeyed         = "robots.txt is obeyed"
+	verdicts       = "robots.txt verdicts"
+	crawlDelay     = "Crawl-delay"
+	pace           = "delay between requests"
+	inFlight       = "requests in flight"
+	records        = "WARC records"
+	pointers       = "pointers to captures"
+	indexes        = "CDXJ indexes"
+	linksCheck     = "no link target is lost"
+	knownCheck     = "no URL is lost to a Bloom filter"
+	recomputeCheck = "the same inputs, the same bytes"
+)
 
-// audit looks at the crawl as it stands now.
+// audit runs the checks of the store's structure and of invariants 1 to 4 on the crawl as it is now.
 func (d *damaged) audit(change ...func(*Options)) *Report {
 	d.t.Helper()
 	o := d.a.Options
@@ -33,7 +53,7 @@ func (d *damaged) audit(change ...func(*Options)) *Report {
 	for _, c := range change {
 		c(&o)
 	}
-	r, err := newAudit(o).run(d.t.Context(), mapSide())
+	r, err := audit.Run(d.t.Context(), o, fetchcheck.Steps())
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -70,13 +90,18 @@ func edit[T any, D interface {
 	d.replace(key, encode(d.t, doc))
 }
 
+// noColumn has no column that a part has.
+type noColumn struct {
+	None string `parquet:"none,optional"`
+}
+
 // settle has all documents of round 0 agree with an object as it is now, so that
 // only what is in it can be found wrong.
 func (d *damaged) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
 	rows := int64(-1)
-	if t, err := table.Open[footer](d.t.Context(), d.b, key); strings.HasSuffix(key, ".parquet") && err == nil {
+	if t, err := table.Open[noColumn](d.t.Context(), d.b, key); strings.HasSuffix(key, ".parquet") && err == nil {
 		rows = t.Rows()
 		if err := t.Close(); err != nil {
 			d.t.Fatal(err)
@@ -203,7 +228,7 @@ func TestACrawlIsAsPromised(t *testing.T) {
 
 func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 	d := copyCrawl(t)
-	p := d.load(1).plan
+	p := d.load(1).Plan
 	d.delete(layout.Sealed(testCrawl, 1))
 	for _, stage := range stages.Order[1:] {
 		d.delete(layout.Inputs(testCrawl, 1, string(stage)))
@@ -308,10 +333,11 @@ func TestTheListOfViolationsIsBoundedAndTheRestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
+	const listed = 20 // of one check and round
 	d := copyCrawl(t)
 	change(d, part(stages.FileFetches), func([]schema.Fetch) []schema.Fetch { return nil })
 	r := d.audit()
-	if len(r.Violations) != maxViolations || r.Found() < maxViolations+5 {
+	if len(r.Violations) != listed || r.Found() < listed+5 {
 		t.Errorf("%d listed, %d found", len(r.Violations), r.Found())
 	}
 	if diff := cmp.Diff(r, d.audit(func(o *Options) { o.Parallel = 1 })); diff != "" {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			return map[string]string{knownOutcomes: part(stages.FileFetches), oneOutcome: part(stages.FileFetches)}
 		},
 		"a domain in two partitions": func(d *damaged) map[string]string {
-			p := d.load(0).plan
+			p := d.load(0).Plan
 			other := tabletest.Read[schema.PlannedURL](d.t, d.b, p.Partitions[1].File.Key)
 			change(d, p.Partitions[0].File.Key, func(rows []schema.PlannedURL) []schema.PlannedURL {
 				rows[0] = other[0]
@@ -107,7 +108,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			return one(pace, part(stages.FileRequests))
 		},
 		"a request that came too early after the round before": func(d *damaged) map[string]string {
-			p := d.load(1).plan
+			p := d.load(1).Plan
 			began := map[string]int64{}
 			for n := range p.Partitions {
 				for q, err := range table.Concat[schema.Request](d.t.Context(), d.b, []string{layout.Table(stages.FileRequests, testCrawl, 1, n)}) {
@@ -145,7 +146,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 		},
 		"a delay below the Crawl-delay": func(d *damaged) map[string]string {
 			object := ""
-			for n := range d.load(0).plan.Partitions {
+			for n := range d.load(0).Plan.Partitions {
 				object = layout.Table(stages.FileRequests, testCrawl, 0, n)
 				rows := tabletest.Read[schema.Request](d.t, d.b, object)
 				if i := slices.IndexFunc(rows, func(q schema.Request) bool { return q.DelayMS == 40 && q.RobotsDigest != "" }); i >= 0 {
@@ -258,4 +259,12 @@ func deniedURL(d *damaged) string {
 	}
 	d.t.Fatal("no URL was denied")
 	return ""
+}
+
+func originOf(t string) string {
+	u, err := url.Parse(t)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }

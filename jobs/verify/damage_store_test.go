@@ -68,12 +68,12 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			return one(documents, layout.Politeness(testCrawl))
 		},
 		"a plan of a newer format": func(d *damaged) map[string]string {
-			key := layout.PlanManifest(testCrawl, 0, d.load(0).plan.ID)
+			key := layout.PlanManifest(testCrawl, 0, d.load(0).Plan.ID)
 			d.replace(key, bytes.Replace(d.body(key), []byte(`"format_version": `), []byte(`"format_version": 99`), 1))
 			return one(documents, key)
 		},
 		"a plan of another round": func(d *damaged) map[string]string {
-			key := layout.PlanManifest(testCrawl, 1, d.load(1).plan.ID)
+			key := layout.PlanManifest(testCrawl, 1, d.load(1).Plan.ID)
 			edit(d, key, func(p *manifest.Plan) { p.Round = 0 })
 			return one(documents, key)
 		},
@@ -137,7 +137,7 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) {
 				s.Files[slices.IndexFunc(s.Files, func(f manifest.File) bool { return f.Key == part(stages.FileText) })].Rows++
 			})
-			d.freeze(d.load(0).plan)
+			d.freeze(d.load(0).Plan)
 			return one(tablesRead, part(stages.FileText))
 		},
 		"a byte that no reader looks at": func(d *damaged) map[string]string {

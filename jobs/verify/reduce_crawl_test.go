@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -153,8 +154,8 @@ type damaged struct {
 	t      *testing.T
 	dir    string // of the store
 	b      store.Bucket
-	a      *audit
-	rounds []*round
+	a      *audit.Audit
+	rounds []*audit.Round
 }
 
 func copyCrawl(t *testing.T) *damaged {
@@ -189,18 +190,17 @@ func copyCrawl(t *testing.T) *damaged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &damaged{t: t, dir: own, b: b, a: newAudit(Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
+	return &damaged{t: t, dir: own, b: b, a: audit.New(audit.Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
 }
 
 // load gives a round as the checks see it, as it stood when load was called first.
-func (d *damaged) load(number int) *round {
+func (d *damaged) load(number int) *audit.Round {
 	d.t.Helper()
 	if d.rounds == nil {
 		var err error
-		if d.rounds, err = d.a.load(d.t.Context()); err != nil || len(d.rounds) != 2 {
+		if d.rounds, err = audit.New(d.a.Options).Load(d.t.Context()); err != nil || len(d.rounds) != 2 {
 			d.t.Fatalf("%d rounds: %v", len(d.rounds), err)
 		}
-		d.a.checked, d.a.found = map[string]*Checked{}, map[list][]Violation{} // of the checks that are tested alone
 	}
 	return d.rounds[number]
 }
@@ -219,11 +219,11 @@ func (d *damaged) replace(key string, body []byte) {
 // clean fails the test for each violation, and for checks that looked at nothing.
 func (d *damaged) clean(invariant int) {
 	d.t.Helper()
-	for _, v := range d.a.summary().Violations {
+	for _, v := range d.a.Report().Violations {
 		d.t.Errorf("%+v", v)
 	}
 	some := false
-	for _, c := range d.a.checked {
+	for _, c := range d.a.Report().Checked {
 		some = some || c.Invariant == invariant
 		if c.Looked == 0 {
 			d.t.Errorf("%q looked at nothing", c.Check)
@@ -235,10 +235,22 @@ func (d *damaged) clean(invariant int) {
 	}
 }
 
+// looked is how much a check read.
+func (d *damaged) looked(check string) int64 {
+	d.t.Helper()
+	for _, c := range d.a.Report().Checked {
+		if c.Check == check {
+			return c.Looked
+		}
+	}
+	d.t.Fatalf("%q did not run", check)
+	return 0
+}
+
 // finds fails the test unless there is a violation of the row with that in its problem.
 func (d *damaged) finds(row, problem string) {
 	d.t.Helper()
-	all := d.a.summary().Violations
+	all := d.a.Report().Violations
 	for _, v := range all {
 		if (row == "" || v.Row == row) && strings.Contains(v.Problem, problem) {
 			return

@@ -1,11 +1,11 @@
 package verify
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -13,7 +13,7 @@ func TestClustersAreThoseThatWereStored(t *testing.T) {
 	d := copyCrawl(t)
 	for number := range 2 {
 		r := d.load(number)
-		if err := d.a.checkDedup(t.Context(), r); err != nil {
+		if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 	chained := func(r *schema.Duplicate) bool { return r.Via != "" && r.Via != r.Representative }
 	page := func(fits func(*schema.Page) bool, change func(*schema.Page)) func(*damaged) string {
 		return func(d *damaged) string {
-			for _, p := range d.load(0).plan.Partitions {
+			for _, p := range d.load(0).Plan.Partitions {
 				key := layout.Table(stages.FilePages, testCrawl, 0, p.Partition)
 				url := ""
 				rewrite(d, key, func(rows []schema.Page) []schema.Page {
@@ -80,7 +80,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 	representative := func(fits func(*schema.Representative, *damaged) bool, change func(*schema.Representative) []schema.Representative) func(*damaged) string {
 		return func(d *damaged) string {
 			url := ""
-			for bucket := range d.load(0).plan.Buckets {
+			for bucket := range d.load(0).Plan.Buckets {
 				rewrite(d, layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, bucket), func(rows []schema.Representative) []schema.Representative {
 					var out []schema.Representative
 					for _, r := range rows {
@@ -118,7 +118,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 				more.URL += "~"
 				return []schema.Duplicate{*r, more}
 			})(d) + "~"
-		}, "it is in duplicates and not in pages"},
+		}, "it is in duplicates but not in pages"},
 		"a page that knows nothing of its cluster": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
 			func(p *schema.Page) { p.DuplicateOf, p.DuplicateKind, p.ClusterSize = "", "", 1 }), `pages says duplicate_of "", duplicate_kind "", cluster_size 1`},
 		"a page with another text": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
@@ -135,7 +135,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 			d := copyCrawl(t)
 			r := d.load(0)
 			url := c.damage(d)
-			if err := d.a.checkDedup(t.Context(), r); err != nil {
+			if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
 			d.finds(url, c.problem)
@@ -149,87 +149,12 @@ func TestAChangedRepresentativeOfASealedRoundIsFound(t *testing.T) {
 	d.a.Round = 1 // alone: else round 0 is looked at for itself
 	key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
 	rewrite(d, key, func(rows []schema.Representative) []schema.Representative { return rows[1:] })
-	if err := d.a.checkDedup(t.Context(), r); err != nil {
+	if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	v := d.a.summary().Violations
+	v := d.a.Report().Violations
 	if len(v) == 0 || !(v[0].Object == key || v[len(v)-1].Object == key) {
 		t.Errorf("%+v", v)
 	}
 	d.finds("", "representatives changed after round 2026-11.0 was sealed")
-}
-
-// TestComponentsAreThoseOfAllPairs compares with the definition, pair by pair.
-func TestComponentsAreThoseOfAllPairs(t *testing.T) {
-	joined := 0
-	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 5))
-		k := int(seed % 5)
-		var l likeness
-		for i := range 120 {
-			if i == 10 || i == 30 {
-				l.ages = append(l.ages, i)
-			}
-			digest, fingerprint := [20]byte{byte(i), byte(i >> 8), 1}, random.Uint64()
-			long := random.IntN(4) > 0
-			if i > 0 && random.IntN(3) > 0 {
-				of := random.IntN(i)
-				fingerprint = l.fingerprint[of]
-				for range random.IntN(5) {
-					fingerprint ^= 1 << random.IntN(64)
-				}
-				if fingerprint == l.fingerprint[of] && random.IntN(2) > 0 {
-					digest, long = l.digest[of], l.long[of]
-				}
-			}
-			l.add(digest, int64(fingerprint), long)
-		}
-		// By the book: grow a component from each page.
-		want := make([]int, l.count())
-		for i := range want {
-			want[i] = -1
-		}
-		for i := l.sealed(); i < l.count(); i++ {
-			if want[i] >= 0 {
-				continue
-			}
-			want[i] = i
-			for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
-				for j := range want {
-					from := queue[0]
-					near := l.digest[from] == l.digest[j] || l.long[from] && l.long[j] && l.distance(int32(from), int32(j)) <= k
-					if want[j] < 0 && near && (from >= l.sealed() || j >= l.sealed()) {
-						want[j] = i
-						queue = append(queue, j)
-					}
-				}
-			}
-		}
-		if err := l.connect(k); err != nil {
-			t.Fatal(err)
-		}
-		size := map[int]int{}
-		for i := range want {
-			size[want[i]]++
-		}
-		for i := range want {
-			if want[i] < 0 {
-				continue // sealed ones that no page of the round is like
-			}
-			for j := range i {
-				if same := l.find(int32(i)) == l.find(int32(j)); same != (want[i] == want[j]) {
-					t.Fatalf("seed %d: %d and %d in one component: %v", seed, i, j, same)
-				}
-			}
-			if l.clustered(i) != (size[want[i]] > 1) {
-				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.clustered(i))
-			}
-			if i >= l.sealed() && size[want[i]] > 1 {
-				joined++
-			}
-		}
-	}
-	if joined < 500 {
-		t.Errorf("only %d pages were in clusters", joined)
-	}
 }

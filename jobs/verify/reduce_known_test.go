@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
+	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -21,7 +22,9 @@ func (d *damaged) filterWithout(lost func(urls []string) string, n int) string {
 	ctx, key := d.t.Context(), layout.URLFilter(testCrawl, 0, 0)
 	var urls []string
 	for _, dataset := range []string{stages.FileURLs, stages.FileSkips} {
-		rows := tabletest.Read[urlRow](d.t, d.b, layout.Table(dataset, testCrawl, 0, 0))
+		rows := tabletest.Read[struct {
+			URL string `parquet:"url"`
+		}](d.t, d.b, layout.Table(dataset, testCrawl, 0, 0))
 		for _, row := range rows {
 			urls = append(urls, row.URL)
 		}
@@ -59,11 +62,11 @@ func TestEveryURLOfBothTablesIsInTheirFilter(t *testing.T) {
 	rows := 0
 	for number := range 2 {
 		r := d.load(number)
-		if err := d.a.checkLinks(t.Context(), r); err != nil {
+		if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(r.sealed.FilesOf(stages.FileURLFilter)); n != r.plan.Buckets {
-			t.Errorf("the seal of round %d lists %d filters of %d buckets", number, n, r.plan.Buckets)
+		if n := len(r.Sealed.FilesOf(stages.FileURLFilter)); n != r.Plan.Buckets {
+			t.Errorf("the seal of round %d lists %d filters of %d buckets", number, n, r.Plan.Buckets)
 		}
 		distinct := map[string]bool{}
 		for _, u := range rowsOf[schema.URLRecord](d, stages.FileURLs, number) {
@@ -75,7 +78,7 @@ func TestEveryURLOfBothTablesIsInTheirFilter(t *testing.T) {
 		rows += len(distinct)
 	}
 	d.clean(6)
-	if got := d.a.checked[knownCheck].Looked; got != int64(rows) {
+	if got := d.looked(knownCheck); got != int64(rows) {
 		t.Errorf("%d URLs were tested, the tables hold %d", got, rows)
 	}
 }
@@ -89,12 +92,12 @@ func TestAFilterThatLacksAURLIsFound(t *testing.T) {
 			d := copyCrawl(t)
 			r := d.load(0)
 			gone := d.filterWithout(lost, 0)
-			if err := d.a.checkLinks(t.Context(), r); err != nil {
+			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
 			d.finds(gone, "the filter says that neither has")
-			if n := d.a.summary().Found(); n != 1 {
-				t.Errorf("%d violations: %+v", n, d.a.summary().Violations)
+			if n := d.a.Report().Found(); n != 1 {
+				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
 		})
 	}
@@ -104,7 +107,7 @@ func TestAFilterOfOtherRowsIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(0)
 	d.filterWithout(func([]string) string { return "" }, 3)
-	if err := d.a.checkLinks(t.Context(), r); err != nil {
+	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
 	d.finds("", "its result says")
@@ -128,7 +131,7 @@ func TestADamagedFilterIsFound(t *testing.T) {
 func TestARoundOfAVersionWithoutFiltersIsWhole(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(0)
-	for n, result := range r.results[stages.Frontier] {
+	for n, result := range r.Results[stages.Frontier] {
 		kept := result.Files[:0:0]
 		for _, f := range result.Files {
 			if f.Dataset != stages.FileURLFilter {
@@ -137,15 +140,15 @@ func TestARoundOfAVersionWithoutFiltersIsWhole(t *testing.T) {
 		}
 		older := *result
 		older.Files = kept
-		r.results[stages.Frontier][n] = &older
-		if err := d.a.recompute(t.Context(), stages.Task{Stage: stages.Frontier, Crawl: testCrawl, Partition: n}, &older); err != nil {
+		r.Results[stages.Frontier][n] = &older
+		if err := reducecheck.Recompute(t.Context(), d.a, stages.Task{Stage: stages.Frontier, Crawl: testCrawl, Partition: n}, &older); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := d.a.checkLinks(t.Context(), r); err != nil {
+	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.a.summary(); got.Found() != 0 {
+	if got := d.a.Report(); got.Found() != 0 {
 		t.Errorf("%+v", got.Violations)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -25,7 +26,7 @@ func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.
 // rowsOf reads a dataset of a round.
 func rowsOf[T any](d *damaged, dataset string, number int) []T {
 	d.t.Helper()
-	rows := tabletest.ReadFiles[T](d.t, d.b, d.load(number).sealed.FilesOf(dataset))
+	rows := tabletest.ReadFiles[T](d.t, d.b, d.load(number).Sealed.FilesOf(dataset))
 	if len(rows) == 0 {
 		d.t.Fatalf("%s of round %d has no rows", dataset, number)
 	}
@@ -35,12 +36,12 @@ func rowsOf[T any](d *damaged, dataset string, number int) []T {
 func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 	d := copyCrawl(t)
 	for number := range 2 {
-		if err := d.a.checkLinks(t.Context(), d.load(number)); err != nil {
+		if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, d.load(number)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d.clean(6)
-	if got := d.a.checked[linksCheck].Looked; got < 500 {
+	if got := d.looked(linksCheck); got < 500 {
 		t.Errorf("only %d link targets", got)
 	}
 }
@@ -48,7 +49,7 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 // damageRow changes the first row of a dataset of round 0 that fits, and returns its URL.
 func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
-	for bucket := range d.load(0).plan.Buckets {
+	for bucket := range d.load(0).Plan.Buckets {
 		key := layout.Table(dataset, testCrawl, 0, bucket)
 		rows := tabletest.Read[T](d.t, d.b, key)
 		if i := slices.IndexFunc(rows, func(r T) bool { return fits(&r) }); i >= 0 {
@@ -124,12 +125,12 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 			d := copyCrawl(t)
 			r := d.load(0)
 			url := c.damage(d)
-			if err := d.a.checkLinks(t.Context(), r); err != nil {
+			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
 			d.finds(url, c.problem)
-			if n := d.a.summary().Found(); n != 1 && c.problem != "has no row in urls" { // which a link may miss too
-				t.Errorf("%d violations: %+v", n, d.a.summary().Violations)
+			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // which a link may miss too
+				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
 		})
 	}
@@ -138,7 +139,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 func TestARedirectToNowhereIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	key, url := "", ""
-	for _, p := range d.load(0).plan.Partitions {
+	for _, p := range d.load(0).Plan.Partitions {
 		at := layout.Table(stages.FileFetches, testCrawl, 0, p.Partition)
 		rewrite(d, at, func(rows []schema.Fetch) []schema.Fetch {
 			for i := range rows {
@@ -150,11 +151,11 @@ func TestARedirectToNowhereIsFound(t *testing.T) {
 			return rows
 		})
 	}
-	if err := d.a.checkLinks(t.Context(), d.load(0)); err != nil {
+	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, d.load(0)); err != nil {
 		t.Fatal(err)
 	}
 	d.finds(url, "does not say where to")
-	if v := d.a.summary().Violations; len(v) != 1 || v[0].Object != key {
+	if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key {
 		t.Errorf("%+v", v)
 	}
 }
@@ -164,10 +165,10 @@ func TestAPartThatCannotBeReadIsAViolation(t *testing.T) {
 	r := d.load(0)
 	key := layout.Table(stages.FileURLs, testCrawl, 0, 1)
 	d.replace(key, []byte("not a table"))
-	if err := d.a.checkLinks(t.Context(), r); err != nil {
+	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	v := d.a.summary().Violations
+	v := d.a.Report().Violations
 	if len(v) != 1 || v[0].Object != key {
 		t.Errorf("%+v", v)
 	}

@@ -52,7 +52,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 		for number := range 2 {
 			r := d.load(number)
 			for _, s := range stages.Order[1:] {
-				for n, result := range r.results[s] {
+				for n, result := range r.Results[s] {
 					do(stages.Task{Stage: s, Crawl: testCrawl, Round: number, Partition: n}, result)
 				}
 			}
@@ -94,7 +94,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 		t.Errorf("seed %d: %d parts were rebuilt, %d lost", seed, rebuilt, len(lost))
 	}
 	for key, f := range lost {
-		if size, digest, err := d.a.digest(t.Context(), key); err != nil || size != f.Bytes || digest != f.SHA256 {
+		if size, digest, err := d.a.Digest(t.Context(), key); err != nil || size != f.Bytes || digest != f.SHA256 {
 			t.Errorf("seed %d: %s: %d bytes with %s, want %d with %s: %v", seed, key, size, digest, f.Bytes, f.SHA256, err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 func TestAPartThatComesOutDifferentIsNotWritten(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(0)
-	forged := *r.results[stages.Publish][0]
+	forged := *r.Results[stages.Publish][0]
 	forged.Files = slices.Clone(forged.Files)
 	forged.Files[0].SHA256 = manifest.Digest([]byte("other bytes"))
 	d.replace(layout.Result(testCrawl, 0, "publish", 0), encode(t, &forged))
@@ -127,8 +127,8 @@ func TestAPartThatComesOutDifferentIsNotWritten(t *testing.T) {
 func TestLostInputsAndFetchedDataAreNamed(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(0)
-	segment := r.results[stages.Fetch][1].FilesOf(stages.FileFetches)[0].Key
-	merged := r.results[stages.Merge][1].FilesOf(stages.FileFetches)[0].Key
+	segment := r.Results[stages.Fetch][1].FilesOf(stages.FileFetches)[0].Key
+	merged := r.Results[stages.Merge][1].FilesOf(stages.FileFetches)[0].Key
 	for _, key := range []string{segment, merged} {
 		if err := d.b.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)

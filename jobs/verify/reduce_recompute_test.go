@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -20,14 +21,14 @@ func TestEveryReduceTaskGivesTheSameBytesAgain(t *testing.T) {
 	for number := range 2 {
 		r := d.load(number)
 		for _, s := range stages.Order[1:] {
-			tasks += s.Tasks(r.plan)
+			tasks += s.Tasks(r.Plan)
 		}
-		if err := d.a.checkRecompute(t.Context(), r); err != nil {
+		if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d.clean(7)
-	if got := d.a.checked[recomputeCheck].Looked; got != int64(tasks) {
+	if got := d.looked(recomputeCheck); got != int64(tasks) {
 		t.Errorf("%d tasks were computed again, there are %d", got, tasks)
 	}
 }
@@ -35,15 +36,15 @@ func TestEveryReduceTaskGivesTheSameBytesAgain(t *testing.T) {
 func TestASampleIsAShareOfTheTasks(t *testing.T) {
 	d := copyCrawl(t)
 	d.a.Sample = 0.3
-	if err := d.a.checkRecompute(t.Context(), d.load(0)); err != nil {
+	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, d.load(0)); err != nil {
 		t.Fatal(err)
 	}
 	d.clean(7)
 	all := 0
 	for _, s := range stages.Order[1:] {
-		all += len(d.load(0).results[s])
+		all += len(d.load(0).Results[s])
 	}
-	if got := d.a.checked[recomputeCheck].Looked; got >= int64(all) {
+	if got := d.looked(recomputeCheck); got >= int64(all) {
 		t.Errorf("%d of %d tasks", got, all)
 	}
 }
@@ -52,10 +53,10 @@ func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(0)
 	forge := func(s stages.Stage, change func(*manifest.Result)) manifest.Result {
-		forged := *r.results[s][0]
+		forged := *r.Results[s][0]
 		forged.Files, forged.Counts = slices.Clone(forged.Files), slices.Clone(forged.Counts)
 		change(&forged)
-		r.results[s][0] = &forged
+		r.Results[s][0] = &forged
 		return forged
 	}
 	part := forge(stages.Frontier, func(f *manifest.Result) { f.Files[0].SHA256 = manifest.Digest([]byte("other bytes")) })
@@ -63,13 +64,13 @@ func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
 	forge(stages.Merge, func(f *manifest.Result) {
 		f.Files = append(f.Files, manifest.File{Dataset: "pages", Key: "tables/more"})
 	})
-	if err := d.a.checkRecompute(t.Context(), r); err != nil {
+	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
 	d.finds("frontier@2026-11.0:0", part.Files[0].SHA256)
 	d.finds("publish@2026-11.0:0", "its inputs give a result of")
 	d.finds("merge@2026-11.0:0", "no such part")
-	if n := d.a.summary().Found(); n != 3 {
+	if n := d.a.Report().Found(); n != 3 {
 		t.Errorf("%d violations", n)
 	}
 }
@@ -78,12 +79,12 @@ func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	key := layout.Table(stages.FileSkips, testCrawl, 1, 0)
 	rewrite(d, key, func(rows []schema.Skip) []schema.Skip { return rows[:len(rows)-1] })
-	result := *d.load(1).results[stages.Frontier][0]
+	result := *d.load(1).Results[stages.Frontier][0]
 	result.Files = slices.Clone(result.Files)
 	for i := range result.Files {
 		if f := &result.Files[i]; f.Key == key {
 			var err error
-			if f.Bytes, f.SHA256, err = d.a.digest(t.Context(), key); err != nil {
+			if f.Bytes, f.SHA256, err = d.a.Digest(t.Context(), key); err != nil {
 				t.Fatal(err)
 			}
 			f.Rows--
@@ -91,10 +92,10 @@ func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
 	}
 	d.replace(layout.Result(testCrawl, 1, "frontier", 0), encode(t, &result))
 	d.rounds = nil
-	if err := d.a.checkRecompute(t.Context(), d.load(1)); err != nil {
+	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, d.load(1)); err != nil {
 		t.Fatal(err)
 	}
-	if v := d.a.summary().Violations; len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
+	if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
 		t.Errorf("%+v", v)
 	}
 }
@@ -105,13 +106,13 @@ func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
 	}
 	d := copyCrawl(t)
 	r := d.load(0)
-	forged := *r.results[stages.Merge][0]
+	forged := *r.Results[stages.Merge][0]
 	forged.Counts = nil
 	d.replace(layout.Result(testCrawl, 0, "merge", 0), encode(t, &forged))
 	if err := d.b.Delete(t.Context(), layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.a.checkRecompute(t.Context(), r); err != nil {
+	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
 	d.finds("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 is not the one that inputs.json froze")
@@ -122,11 +123,13 @@ func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
 	if err := again.b.Delete(t.Context(), layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0)); err != nil {
 		t.Fatal(err)
 	}
-	again.a.setBroken(layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0))
-	if err := again.a.checkRecompute(t.Context(), r); err != nil {
+	if err := again.a.CheckPresent(t.Context(), r, manifest.File{Key: layout.Working(testCrawl, 0, "rank", stages.FileInlinks, 0)}, "restore it"); err != nil {
 		t.Fatal(err)
 	}
-	if v := again.a.summary().Violations; len(v) > 0 {
+	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), again.a, r); err != nil {
+		t.Fatal(err)
+	}
+	if v := again.a.Report().Violations; len(v) != 1 || v[0].Check != filesThere {
 		t.Errorf("what was reported as lost is reported again: %+v", v)
 	}
 }
@@ -152,14 +155,14 @@ func TestWhatAnotherVersionMadeOtherwiseIsNotedAndNoViolation(t *testing.T) {
 		d := copyCrawl(t)
 		d.a.Version = c.version
 		r := d.load(0)
-		forged := *r.results[stages.Frontier][0]
+		forged := *r.Results[stages.Frontier][0]
 		forged.Files = slices.Clone(forged.Files)
 		forged.Files[0].SHA256 = manifest.Digest([]byte("other bytes"))
-		r.results[stages.Frontier][0] = &forged
-		if err := d.a.checkRecompute(t.Context(), r); err != nil {
+		r.Results[stages.Frontier][0] = &forged
+		if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 			t.Fatal(err)
 		}
-		s := d.a.summary()
+		s := d.a.Report()
 		if s.Found() != c.found || len(s.Notes) != c.notes {
 			t.Errorf("checked by %q: %d violations, notes %q", c.version, s.Found(), s.Notes)
 		}

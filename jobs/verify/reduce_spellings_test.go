@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -24,7 +25,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 	}
 	own := func(l *schema.Link) bool { return inside(l) && l.Kind == schema.KindA && !l.Nofollow }
 	linked := func(d *damaged, fits func(*schema.Link) bool) string {
-		for n := range d.load(0).plan.Partitions {
+		for n := range d.load(0).Plan.Partitions {
 			key := layout.Table(stages.FileLinks, testCrawl, 0, n)
 			found := ""
 			rewrite(d, key, func(rows []schema.Link) []schema.Link {
@@ -41,7 +42,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		return ""
 	}
 	planned := func(d *damaged, round int, fits func(*schema.PlannedURL) bool, change func(*schema.PlannedURL)) string {
-		for _, p := range d.load(round).plan.Partitions {
+		for _, p := range d.load(round).Plan.Partitions {
 			found := ""
 			rewrite(d, p.File.Key, func(rows []schema.PlannedURL) []schema.PlannedURL {
 				if i := slices.IndexFunc(rows, func(u schema.PlannedURL) bool { return fits(&u) }); i >= 0 {
@@ -110,12 +111,12 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 			d := copyCrawl(t)
 			r := d.load(c.round)
 			url := c.damage(d)
-			if err := d.a.checkLinks(t.Context(), r); err != nil {
+			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
 			if c.problem == "" {
-				if n := d.a.summary().Found(); n > 0 {
-					t.Errorf("%+v", d.a.summary().Violations)
+				if n := d.a.Report().Found(); n > 0 {
+					t.Errorf("%+v", d.a.Report().Violations)
 				}
 				return
 			}

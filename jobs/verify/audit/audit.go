@@ -1,0 +1,294 @@
+// Package audit is the framework of verify: it reads a crawl's documents, looks for every
+// file that they list, runs checks side by side, and collects what those report.
+//
+// In: a store, a crawl and a table of steps. Out: a Report. It finds out which documents
+// and files can be read before any step runs, so that each unreadable one is reported once
+// and the steps leave it out. It never writes to the store. It imports jobs/config,
+// jobs/roundstate, stages, stages/publish, stages/fetch/robots and formats.
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// Options say what is audited and how thoroughly.
+type Options struct {
+	Bucket   store.Bucket
+	Crawl    string
+	Round    int            // the only round to audit; negative: all
+	Config   *config.Config // as frozen; nil: it cannot be read, and checks that need it are skipped
+	Scratch  string         // an existing local directory
+	Log      *slog.Logger
+	Parallel int     // steps at a time; 0: GOMAXPROCS
+	Sample   float64 // share of partitions, records and tasks to check, chosen by a hash of their names; 1: all
+	// Archive opens the store with external WARC files, for a reparse of those.
+	Archive  func(ctx context.Context, address string) (store.Bucket, error)
+	Version  string // of this crawlbatch; empty: the one that made the crawl
+	OneClock bool   // all tasks ran on one machine, so times of different epochs may be compared
+}
+
+// Violation is a stored object, row or record that breaks an invariant.
+type Violation struct {
+	Invariant int    `json:"invariant"` // number in the list of invariants; 0: the store's structure
+	Check     string `json:"check"`     // short name, such as "one outcome a URL"
+	Round     int    `json:"round"`     // negative: the crawl as a whole
+	Object    string `json:"object"`    // key
+	Row       string `json:"row"`       // what identifies the row or record: URL, offset
+	Problem   string `json:"problem"`
+	Where     string `json:"where,omitempty"` // SQL condition that selects the rows in the object
+}
+
+// Checked says how much a check read.
+type Checked struct {
+	Invariant int    `json:"invariant"`
+	Check     string `json:"check"`
+	Looked    int64  `json:"looked"` // rows, records or objects
+	Of        string `json:"of"`     // what was counted: "rows", "WARC records"
+	Found     int64  `json:"found"`  // violations, including those beyond Report's limit
+}
+
+// Report is the result of an audit.
+type Report struct {
+	Crawl      string      `json:"crawl"`
+	Store      string      `json:"store"`
+	Rounds     []int       `json:"rounds"`   // audited
+	Unsealed   []int       `json:"unsealed"` // audited rounds that are not finished
+	Sample     float64     `json:"sample"`
+	Checked    []Checked   `json:"checked"`    // by invariant and name
+	Violations []Violation `json:"violations"` // by round, invariant, check, object and row
+	Notes      []string    `json:"notes"`      // what was not checked and why; no violations
+}
+
+// Found is the number of violations, including those that are not listed.
+func (r *Report) Found() int64 {
+	var n int64
+	for _, c := range r.Checked {
+		n += c.Found
+	}
+	return n
+}
+
+// Check names one invariant, or a part of one, in reports.
+type Check struct {
+	Invariant int    // number in the list of invariants; 0: the store's structure
+	Name      string // states what holds
+	Of        string // what the check counts
+}
+
+// At is where a violation lies.
+type At struct {
+	Object string // key
+	Row    string // what identifies the row or record
+	Where  string // SQL condition that selects the rows in the object
+}
+
+// URL is the row of a URL in a table.
+func URL(object, url string) At { return At{object, url, "url = " + SQL(url)} }
+
+// SQL is a text as an SQL literal.
+func SQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// maxViolations bounds what one check of one round lists; the rest is counted.
+const maxViolations = 20
+
+// Audit collects what the steps of one audit report. Steps call its methods concurrently.
+type Audit struct {
+	Options
+	InFlight  int               // most requests to one host that the crawl allows at a time; 0: unknown
+	RobotsTTL time.Duration     // how long a robots.txt holds; 0: unknown
+	Reparse   *manifest.Reparse // what the crawl parses again; nil: it fetches
+	External  store.Bucket      // with the external WARC files that the crawl parses; nil: none
+
+	mu       sync.Mutex
+	found    map[checkRound][]Violation // sorted, the least maxViolations of each
+	checked  map[string]*Checked
+	broken   map[string]bool      // unreadable objects that were reported
+	frozen   bool                 // broken does not change any more
+	reported map[checkPlace]bool  // unreadable places that a check reported
+	counted  map[string]*exampled // notes that are counted
+	notes    []string
+}
+
+type (
+	checkRound struct {
+		round int
+		check string
+	}
+	checkPlace struct{ check, place string }
+	// exampled counts a note and keeps its least example.
+	exampled struct {
+		n     int64
+		least string
+	}
+)
+
+// New returns an audit that has found nothing.
+func New(o Options) *Audit {
+	if o.Parallel <= 0 {
+		o.Parallel = runtime.GOMAXPROCS(0)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Audit{
+		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{},
+		reported: map[checkPlace]bool{}, counted: map[string]*exampled{},
+	}
+}
+
+// Count adds to what a check read. Counting 0 lists a check that may find nothing to read.
+func (a *Audit) Count(c Check, read int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entry(c).Looked += read
+}
+
+// Note adds a note to the report.
+func (a *Audit) Note(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notes = append(a.notes, fmt.Sprintf(format, args...))
+}
+
+// CountNote counts a note that the report lists once: {n} in its text becomes the number of
+// calls and {example} the least of their examples.
+func (a *Audit) CountNote(text, example string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := a.counted[text]
+	if e == nil {
+		e = &exampled{least: example}
+		a.counted[text] = e
+	}
+	e.n++
+	e.least = min(e.least, example)
+}
+
+// Wrong reports a violation of a check in a round; a negative round means the whole crawl.
+func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
+	v := Violation{Invariant: c.Invariant, Check: c.Name, Round: round, Object: at.Object, Row: at.Row, Where: at.Where, Problem: fmt.Sprintf(format, args...)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entry(c).Found++
+	l := checkRound{round, c.Name}
+	// Keeping the least ones makes the report independent of the order of finding.
+	if i, _ := slices.BinarySearchFunc(a.found[l], v, compareViolations); i < maxViolations {
+		all := slices.Insert(a.found[l], i, v)
+		a.found[l] = all[:min(len(all), maxViolations)]
+	}
+}
+
+func (a *Audit) entry(c Check) *Checked {
+	e := a.checked[c.Name]
+	if e == nil {
+		e = &Checked{Invariant: c.Invariant, Check: c.Name, Of: c.Of}
+		a.checked[c.Name] = e
+	}
+	return e
+}
+
+// setBroken marks an object as unreadable and reported, so that no check reports it again.
+func (a *Audit) setBroken(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.frozen {
+		a.broken[key] = true
+	}
+}
+
+// freezeBroken ends the search for unreadable objects. If steps went on marking objects,
+// their order would decide what is reported.
+func (a *Audit) freezeBroken() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.frozen = true
+}
+
+// Broken reports whether some object is unreadable and was reported as such.
+func (a *Audit) Broken(keys ...string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(keys, func(key string) bool { return a.broken[key] })
+}
+
+// FirstTime reports whether a check meets an unreadable place for the first time.
+func (a *Audit) FirstTime(c Check, place string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := checkPlace{c.Name, place}
+	if a.reported[p] {
+		return false
+	}
+	a.reported[p] = true
+	return true
+}
+
+// Sampled reports whether the thing with that name is in the sample.
+func (a *Audit) Sampled(name string) bool {
+	return a.Sample >= 1 || fraction(name) < a.Sample
+}
+
+// SampledOf reports which of the names are in the sample: at least one, if there is one.
+func (a *Audit) SampledOf(names []string) []bool {
+	in := make([]bool, len(names))
+	least := 0
+	for i, name := range names {
+		in[i] = a.Sampled(name)
+		if fraction(name) < fraction(names[least]) {
+			least = i
+		}
+	}
+	if len(in) > 0 && !slices.Contains(in, true) {
+		in[least] = true
+	}
+	return in
+}
+
+// fraction spreads names over [0,1).
+func fraction(name string) float64 { return float64(xxh3.HashString(name)>>11) / (1 << 53) }
+
+// Report returns what was found so far.
+func (a *Audit) Report() *Report {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := &Report{
+		Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Unsealed: []int{},
+		Checked: []Checked{}, Violations: []Violation{}, Notes: append([]string{}, a.notes...),
+	}
+	for _, c := range a.checked {
+		r.Checked = append(r.Checked, *c)
+	}
+	slices.SortFunc(r.Checked, func(a, b Checked) int {
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check))
+	})
+	for _, v := range a.found {
+		r.Violations = append(r.Violations, v...)
+	}
+	slices.SortFunc(r.Violations, compareViolations)
+	for text, e := range a.counted {
+		r.Notes = append(r.Notes, strings.NewReplacer("{n}", strconv.FormatInt(e.n, 10), "{example}", e.least).Replace(text))
+	}
+	slices.Sort(r.Notes)
+	return r
+}
+
+// compareViolations orders violations independently of the order of finding.
+func compareViolations(a, b Violation) int {
+	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check),
+		cmp.Compare(a.Object, b.Object), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Problem, b.Problem))
+}

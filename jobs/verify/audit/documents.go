@@ -1,0 +1,178 @@
+package audit
+
+import (
+	"context"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish"
+)
+
+// checkInputs compares the frozen inputs of a stage with the results in the store.
+func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) error {
+	if stage == stages.Fetch {
+		return a.checkSource(ctx, r)
+	}
+	key := layout.Inputs(r.Crawl, r.Number, string(stage))
+	in, err := a.inputs(ctx, r, stage)
+	if err != nil || in == nil {
+		return err
+	}
+	next := 0
+	for _, from := range roundstate.Feeds(stage) {
+		for n, digest := range r.digests[from] {
+			t := stages.Task{Stage: from, Crawl: r.Crawl, Round: r.Number, Partition: n}
+			if next >= len(in.Tasks) || in.Tasks[next].Stage != string(from) || in.Tasks[next].Partition != n {
+				a.misplaced(r.Number, key, "it lacks the result of %s, or lists it in another place", t)
+				return nil
+			}
+			frozen, result := in.Tasks[next].SHA256, roundstate.ResultKey(t)
+			next++
+			switch {
+			case a.Broken(result):
+			case r.Results[from][n] == nil:
+				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // since it was read
+					return err
+				}
+				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
+			case digest != frozen:
+				a.misplaced(r.Number, result, "its SHA-256 is %s, %s was made from one with %s: restore that", digest, stage, frozen)
+			}
+		}
+	}
+	if next < len(in.Tasks) {
+		a.misplaced(r.Number, key, "it lists %d results, the stage reads %d", len(in.Tasks), next)
+	}
+	return nil
+}
+
+// checkSource compares the results that the fetch tasks of a reparse were frozen to read with
+// those in the store.
+func (a *Audit) checkSource(ctx context.Context, r *Round) error {
+	if a.Reparse == nil || a.Reparse.Of == "" {
+		return nil
+	}
+	in, err := a.inputs(ctx, r, stages.Fetch)
+	if err != nil || in == nil {
+		return err
+	}
+	if len(in.Tasks) != len(r.Plan.Partitions) {
+		a.misplaced(r.Number, layout.Inputs(r.Crawl, r.Number, string(stages.Fetch)), "it lists %d results, the plan has %d partitions: restore it", len(in.Tasks), len(r.Plan.Partitions))
+		return nil
+	}
+	for n, task := range in.Tasks {
+		source := layout.Result(a.Reparse.Of, r.Number, string(stages.Fetch), n)
+		digest, ok, err := a.document(ctx, r.Number, source, &manifest.Result{}, true)
+		if err != nil {
+			return err
+		}
+		if ok && digest != task.SHA256 {
+			a.misplaced(r.Number, source, "its SHA-256 is %s, %s was made from one with %s: restore that", digest, r.Crawl, task.SHA256)
+		}
+	}
+	return nil
+}
+
+// inputs reads inputs.json of a stage, which must exist once a task has a result; nil if there
+// is none, or if it belongs to another stage or plan.
+func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
+	begun := slices.ContainsFunc(r.Results[stage], func(res *manifest.Result) bool { return res != nil })
+	key := layout.Inputs(r.Crawl, r.Number, string(stage))
+	var in manifest.Inputs
+	_, ok, err := a.document(ctx, r.Number, key, &in, begun)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if in.Stage != string(stage) || in.Plan != r.Plan.ID {
+		a.misplaced(r.Number, key, "it holds the inputs of %s for plan %q, not of %s for plan %q: restore it", in.Stage, in.Plan, stage, r.Plan.ID)
+		return nil, nil
+	}
+	return &in, nil
+}
+
+// loadSealed reads the seal of the round, if it has one.
+func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
+	key := layout.Sealed(r.Crawl, r.Number)
+	var s manifest.Sealed
+	_, ok, err := a.document(ctx, r.Number, key, &s, false)
+	if err != nil || !ok {
+		return err
+	}
+	if s.Crawl != r.Crawl || s.Round != r.Number || s.Plan != r.Plan.ID {
+		a.setBroken(key)
+		a.misplaced(r.Number, key, "it seals round %d of crawl %q with plan %q: restore the one that belongs here", s.Round, s.Crawl, s.Plan)
+		return nil
+	}
+	r.Sealed = &s
+	return nil
+}
+
+// checkSealed compares the seal with the results.
+func (a *Audit) checkSealed(r *Round) error {
+	if r.Sealed == nil {
+		return nil
+	}
+	whole := true
+	for _, stage := range stages.Order {
+		for n, result := range r.Results[stage] {
+			if result != nil {
+				continue
+			}
+			whole = false
+			// inputs.json misses a result that feeds a stage.
+			if missing := layout.Result(r.Crawl, r.Number, string(stage), n); !a.Broken(missing) && !feedsSome(stage) {
+				a.misplaced(r.Number, missing, "it is missing, though the round is sealed: restore it")
+			}
+		}
+	}
+	if !whole {
+		return nil
+	}
+	want, err := publish.Seal(r.Plan, r.Results)
+	if err != nil {
+		return err
+	}
+	key := layout.Sealed(r.Crawl, r.Number)
+	for _, d := range Differences(want.Files, r.Sealed.Files, func(f manifest.File) string { return f.Key }) {
+		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this file: the results say %+v, it says %+v", d.How, d.Want, d.Got)
+	}
+	for _, d := range Differences(want.Counts, r.Sealed.Counts, func(c manifest.Count) string { return c.Name }) {
+		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this count: the results sum to %d, it says %d", d.How, d.Want.N, d.Got.N)
+	}
+	return nil
+}
+
+// feedsSome reports whether some stage reads the results of this one.
+func feedsSome(stage stages.Stage) bool {
+	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
+}
+
+// Difference is an entry in which two lists differ.
+type Difference[T any] struct {
+	Name, How string // How: "lacks", "should not list", "differs in"
+	Want, Got T
+}
+
+// Differences compares two lists that are sorted by name.
+func Differences[T comparable](want, got []T, name func(T) string) []Difference[T] {
+	var out []Difference[T]
+	for len(want) > 0 || len(got) > 0 {
+		switch {
+		case len(got) == 0 || len(want) > 0 && name(want[0]) < name(got[0]):
+			out = append(out, Difference[T]{Name: name(want[0]), How: "lacks", Want: want[0]})
+			want = want[1:]
+		case len(want) == 0 || name(got[0]) < name(want[0]):
+			out = append(out, Difference[T]{Name: name(got[0]), How: "should not list", Got: got[0]})
+			got = got[1:]
+		default:
+			if want[0] != got[0] {
+				out = append(out, Difference[T]{name(want[0]), "differs in", want[0], got[0]})
+			}
+			want, got = want[1:], got[1:]
+		}
+	}
+	return out
+}

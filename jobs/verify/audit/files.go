@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// The checks of files that a plan, a result or a seal lists.
+var (
+	filesThere  = Check{0, "files are there", "files"}
+	fileDigests = Check{0, "file digests", "files"}
+	tablesRead  = Check{0, "tables can be read", "rows"}
+)
+
+// listedFile is a file and the advice for the case that it is damaged.
+type listedFile struct {
+	manifest.File
+	advice string
+}
+
+// listedFiles returns the files that the round's documents list, each once, by key.
+func (r *Round) listedFiles() []listedFile {
+	var all []listedFile
+	add := func(advice string, files ...manifest.File) {
+		for _, f := range files {
+			all = append(all, listedFile{f, advice})
+		}
+	}
+	const planned = "the plan lists it: restore it"
+	for _, p := range r.Plan.Partitions {
+		add(planned, p.File)
+		if p.Spellings != nil {
+			add(planned, *p.Spellings)
+		}
+	}
+	if f := r.Plan.RefusedFile; f != nil {
+		add(planned, *f)
+	}
+	for _, stage := range stages.Order {
+		advice := fmt.Sprintf("%s made it: restore it, or remove what is left of it and rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.Crawl)
+		for _, result := range r.Results[stage] {
+			if result == nil {
+				continue
+			}
+			for _, f := range result.Files {
+				if stage == stages.Fetch && !(layout.IsReparse(r.Crawl) && r.OwnFile(f)) {
+					add("fetched data cannot be made again: restore it", f)
+				} else {
+					add(advice, f)
+				}
+			}
+		}
+	}
+	if r.Sealed != nil {
+		add("the seal lists it: restore it", r.Sealed.Files...)
+	}
+	slices.SortStableFunc(all, func(a, b listedFile) int { return strings.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })
+}
+
+// checkFiles looks for every file that the round's documents list, compares the digests of a
+// sample, and reads the tables among them.
+func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
+	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
+		a.Count(c, 0)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.Parallel)
+	files := r.listedFiles()
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Key)
+	}
+	for i, whole := range a.SampledOf(names) {
+		g.Go(func() error { return a.checkFile(ctx, r, files[i], whole) })
+	}
+	return g.Wait()
+}
+
+// checkFile looks for one file and, if whole, reads all of it.
+func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole bool) error {
+	if err := a.CheckPresent(ctx, r, f.File, f.advice); err != nil || a.Broken(f.Key) {
+		return err
+	}
+	if whole {
+		if err := a.compareDigest(ctx, r, f); err != nil {
+			return err
+		}
+	}
+	if !strings.HasSuffix(f.Key, ".parquet") {
+		return nil
+	}
+	return a.readTable(ctx, r, f, whole)
+}
+
+// CheckPresent reports a file that is missing or has not its recorded size, with advice.
+func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, advice string) error {
+	a.Count(filesThere, 1)
+	wrong := func(format string, args ...any) {
+		a.setBroken(f.Key)
+		a.Wrong(filesThere, r.Number, At{Object: f.Key}, "%s; %s", fmt.Sprintf(format, args...), advice)
+	}
+	obj, err := a.Bucket.Open(ctx, f.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		wrong("it is missing")
+		return nil
+	case err != nil && IsFault(err):
+		wrong("it cannot be opened: %v", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	if size := obj.Size(); size != f.Bytes {
+		wrong("it has %d bytes, %d were recorded", size, f.Bytes)
+	}
+	return obj.Close()
+}
+
+// digestBuffer is the size of the ranges in which Digest reads, in bytes.
+const digestBuffer = 4 << 20
+
+// Digest reads an object whole and returns its size and its SHA-256, in hex.
+func (a *Audit) Digest(ctx context.Context, key string) (size int64, digest string, err error) {
+	o, err := a.Bucket.Open(ctx, key)
+	if err != nil {
+		return 0, "", err
+	}
+	h := sha256.New()
+	_, err = io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(o, 0, o.Size()), make([]byte, min(digestBuffer, o.Size()+1)))
+	if err = errors.Join(err, o.Close()); err != nil {
+		return 0, "", fmt.Errorf("read %q: %w", key, err)
+	}
+	return o.Size(), hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (a *Audit) compareDigest(ctx context.Context, r *Round, f listedFile) error {
+	_, digest, err := a.Digest(ctx, f.Key)
+	if err != nil {
+		return a.Fault(err, fileDigests, r.Number, f.Key)
+	}
+	a.Count(fileDigests, 1)
+	if digest != f.SHA256 {
+		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, %s was recorded; %s", digest, f.SHA256, f.advice)
+	}
+	return nil
+}
+
+// footer has a column that no file has, so that only the file's footer is read.
+type footer struct {
+	None string `parquet:"none,optional"`
+}
+
+// readTable compares the number of rows and, if whole, decodes every column of a published
+// part.
+func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole bool) error {
+	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
+	if err != nil {
+		return a.Fault(err, tablesRead, r.Number, f.Key)
+	}
+	rows := t.Rows()
+	if err := t.Close(); err != nil {
+		return err
+	}
+	a.Count(tablesRead, rows)
+	if rows != f.Rows {
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "it has %d rows, %d were recorded; %s", rows, f.Rows, f.advice)
+	}
+	dataset, err := catalog.Find(f.Dataset)
+	if err != nil || !whole || !strings.HasPrefix(f.Key, "tables/") {
+		return nil
+	}
+	var columns []string
+	for _, c := range dataset.Columns {
+		columns = append(columns, c.Name)
+	}
+	var read int64
+	for batch, err := range table.Scan(ctx, a.Bucket, f.Key, columns...) {
+		if err != nil {
+			return a.Fault(err, tablesRead, r.Number, f.Key)
+		}
+		read += batch.NumRows()
+	}
+	if read != rows {
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "%d of its %d rows can be read; %s", read, rows, f.advice)
+	}
+	return nil
+}

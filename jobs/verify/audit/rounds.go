@@ -1,0 +1,351 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// Round is a round as the checks see it.
+type Round struct {
+	Crawl   string
+	Number  int
+	Plan    *manifest.Plan
+	Reading robots.Reading                      // how the round, when it began, read robots.txt
+	Sealed  *manifest.Sealed                    // nil: not sealed
+	Results map[stages.Stage][]*manifest.Result // by partition; nil: none, or not readable
+	Earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
+	Before  *Round                              // the round before it; nil: none, or not readable
+
+	digests map[stages.Stage][]string // SHA-256 of Results
+}
+
+// documents is the check of the JSON documents.
+var documents = Check{0, "documents", "documents"}
+
+// Load reads the documents of the crawl and returns the rounds that have a plan in force. It
+// reports what is wrong with a document, and leaves the document out.
+func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
+	earlier, err := a.loadCrawl(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var rounds []*Round
+	var last *Round
+	for n := 0; ; n++ {
+		some, err := a.hasRound(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if !some {
+			// A lost round must not hide those after it.
+			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
+				break
+			}
+			a.misplaced(n, layout.RoundDir(a.Crawl, n), "no object of the round is left, though a later round exists: restore it")
+			continue
+		}
+		r, err := a.loadRound(ctx, n, earlier)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.checkSuccessor(ctx, last, n); err != nil {
+			return nil, err
+		}
+		if r != nil && last != nil && last.Number == n-1 {
+			r.Before = last
+		}
+		last = r
+		if r == nil {
+			continue
+		}
+		if r.Sealed != nil {
+			earlier = append(earlier[:len(earlier):len(earlier)], r.Sealed)
+		}
+		if a.Round < 0 || a.Round == n {
+			rounds = append(rounds, r)
+		}
+	}
+	if a.Round >= 0 && len(rounds) == 0 && len(a.found) == 0 {
+		return nil, fmt.Errorf("crawl %s has no round %d that has begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, roundstate.ErrNoPlan)
+	}
+	return rounds, nil
+}
+
+// loadCrawl reads what belongs to the crawl as a whole, and returns the sealed rounds of the
+// crawls that it continues.
+func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
+	a.Count(documents, 0)
+	var crawl manifest.Crawl
+	key := layout.CrawlManifest(a.Crawl)
+	_, ok, err := a.document(ctx, -1, key, &crawl, true)
+	if err != nil {
+		return nil, err
+	}
+	if ok && crawl.Crawl != a.Crawl {
+		a.misplaced(-1, key, "it belongs to crawl %q: restore the document of %s", crawl.Crawl, a.Crawl)
+	}
+	if ok && layout.IsReparse(a.Crawl) {
+		if err := a.loadReparse(ctx, &crawl); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.loadPoliteness(ctx); err != nil {
+		return nil, err
+	}
+	return a.continued(ctx, crawl.Continues)
+}
+
+// checkSuccessor reports a round that is not sealed although round n was planned after it.
+func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
+	if last == nil || last.Sealed != nil || a.Broken(layout.Sealed(a.Crawl, last.Number)) {
+		return nil
+	}
+	key := layout.Sealed(a.Crawl, last.Number)
+	sealed, err := manifest.Exists(ctx, a.Bucket, key) // since it was read
+	if err == nil && !sealed {
+		a.misplaced(last.Number, key, "the round is not sealed, though round %d was planned after it", n)
+	}
+	return err
+}
+
+// loadPoliteness reads the newest revision of politeness, if there is one. Rows do not record
+// the requests in flight and the lifetime of a robots.txt that were allowed, so the larger of
+// revision and config counts.
+func (a *Audit) loadPoliteness(ctx context.Context) error {
+	if a.Config == nil {
+		return nil
+	}
+	a.InFlight, a.RobotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
+	key := layout.Politeness(a.FetchedIn())
+	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
+	if err != nil || !ok {
+		return err
+	}
+	newest, _, err := roundstate.NewestPoliteness(ctx, a.Bucket, a.FetchedIn())
+	if err != nil {
+		return a.Fault(err, documents, -1, key)
+	}
+	a.InFlight = max(a.InFlight, mostInFlight(newest))
+	a.RobotsTTL = max(a.RobotsTTL, newest.RobotsTTL.Std())
+	return nil
+}
+
+// mostInFlight is the most requests that any domain allows in flight to a host: rows do not
+// record which domain's setting applied.
+func mostInFlight(p config.Politeness) int {
+	most := p.InFlightPerHost
+	for _, d := range p.Domains {
+		most = max(most, d.InFlightPerHost)
+	}
+	return most
+}
+
+// hasRound reports whether the store has any object of a round.
+func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
+	for _, err := range a.Bucket.List(ctx, layout.RoundDir(a.Crawl, n)) {
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", layout.RoundDir(a.Crawl, n), err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// continued returns the sealed rounds of the crawls that this one continues.
+func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
+	if crawl == "" {
+		return nil, nil
+	}
+	if !layout.ValidCrawl(crawl) {
+		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it continues %q, which is not the name of a crawl", crawl)
+		return nil, nil
+	}
+	all, err := roundstate.History(ctx, a.Bucket, crawl)
+	if err != nil && IsFault(err) {
+		a.misplaced(-1, layout.CrawlDir(crawl), "the crawl that this one continues cannot be read: %v", err)
+		err = nil
+	}
+	return all, err
+}
+
+// document reads a document and reports whether it is there and readable. A missing one is a
+// violation if it must exist.
+func (a *Audit) document(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
+	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
+	if errors.Is(err, store.ErrNotFound) && !must {
+		return "", false, nil
+	}
+	a.Count(documents, 1)
+	if err != nil {
+		return "", false, a.Fault(err, documents, round, key)
+	}
+	return digest, true, nil
+}
+
+// misplaced reports a document that is missing or does not belong under its key.
+func (a *Audit) misplaced(round int, key, format string, args ...any) {
+	a.Wrong(documents, round, At{Object: key}, format, args...)
+}
+
+// loadRound reads the documents of a round; nil if no plan of it is in force.
+func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
+	r := &Round{
+		Crawl: a.Crawl, Number: n, Earlier: earlier,
+		Results: map[stages.Stage][]*manifest.Result{}, digests: map[stages.Stage][]string{},
+	}
+	started, err := a.loadPlan(ctx, r)
+	if err != nil || r.Plan == nil {
+		return nil, err
+	}
+	// The crawl may go on meanwhile. Documents are read before those that they are made
+	// from, so that the latter exist.
+	if err := a.loadSealed(ctx, r); err != nil {
+		return nil, err
+	}
+	some := false
+	for _, stage := range slices.Backward(stages.Order) {
+		for _, t := range roundstate.Tasks(r.Plan, stage) {
+			result, digest, err := a.loadResult(ctx, r, t)
+			if err != nil {
+				return nil, err
+			}
+			r.Results[stage] = append(r.Results[stage], result)
+			r.digests[stage] = append(r.digests[stage], digest)
+			some = some || result != nil
+		}
+	}
+	if start := layout.Start(a.Crawl, n); some && !started && !a.Broken(start) {
+		if started, err = manifest.Exists(ctx, a.Bucket, start); err != nil {
+			return nil, err
+		}
+		if !started {
+			a.misplaced(n, start, "it is missing, though tasks of the round have results: restore it, as it names the plan in force")
+		}
+	}
+	for _, stage := range stages.Order {
+		if err := a.checkInputs(ctx, r, stage); err != nil {
+			return nil, err
+		}
+	}
+	return r, a.checkSealed(r)
+}
+
+// readingOf returns how the round read robots.txt, from start.json of the round that fetched.
+func (a *Audit) readingOf(ctx context.Context, r *Round, start *manifest.Start) (robots.Reading, error) {
+	if of := a.FetchedIn(); of != r.Crawl {
+		var fetched manifest.Start
+		_, ok, err := a.document(ctx, r.Number, layout.Start(of, r.Number), &fetched, false)
+		if err != nil || ok {
+			return robots.ReadingOf(fetched.Format), err
+		}
+	}
+	return robots.ReadingOf(start.Format), nil
+}
+
+// loadPlan reads the plan of the round that is in force, if there is one.
+func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error) {
+	var start manifest.Start
+	_, started, err = a.document(ctx, r.Number, layout.Start(r.Crawl, r.Number), &start, false)
+	if err != nil {
+		return started, err
+	}
+	if r.Reading, err = a.readingOf(ctx, r, &start); err != nil {
+		return started, err
+	}
+	id := start.Plan
+	if !started {
+		ids, err := roundstate.Plans(ctx, a.Bucket, r.Crawl, r.Number)
+		if err != nil {
+			return started, err
+		}
+		if len(ids) != 1 {
+			if len(ids) == 0 {
+				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json")
+			}
+			return started, nil // several: `plan --replace` was interrupted, and no task has begun
+		}
+		id = ids[0]
+	}
+	key := layout.PlanManifest(r.Crawl, r.Number, id)
+	if strings.ContainsAny(id, "/ ") || id == "" {
+		a.misplaced(r.Number, layout.Start(r.Crawl, r.Number), "it names the plan %q, which is not the name of a plan", id)
+		return started, nil
+	}
+	var p manifest.Plan
+	_, ok, err := a.document(ctx, r.Number, key, &p, true)
+	if err != nil || !ok {
+		return started, err
+	}
+	if problem := planProblem(&p, r, id); problem != "" {
+		a.misplaced(r.Number, key, "%s", problem)
+		return started, nil
+	}
+	r.Plan = &p
+	return started, nil
+}
+
+// planProblem says why a plan is not the one that its key names; "" if it is.
+func planProblem(p *manifest.Plan, r *Round, id string) string {
+	if p.Crawl != r.Crawl || p.Round != r.Number || p.ID != id {
+		return fmt.Sprintf("it is plan %q of round %d of crawl %q: restore the one that belongs here", p.ID, p.Round, p.Crawl)
+	}
+	var urls int64
+	for n, part := range p.Partitions {
+		urls += part.URLs
+		switch {
+		case part.Partition != n:
+			return fmt.Sprintf("partition %d stands in place %d", part.Partition, n)
+		case part.Bucket < 0 || part.Bucket >= p.Buckets:
+			return fmt.Sprintf("partition %d is of bucket %d of %d", n, part.Bucket, p.Buckets)
+		case part.File.Key != layout.PlanPart(r.Crawl, r.Number, id, n):
+			return fmt.Sprintf("partition %d names the file %q, which is not its own", n, part.File.Key)
+		case part.Spellings != nil && part.Spellings.Key != layout.PlanSpellings(r.Crawl, r.Number, id, n):
+			return fmt.Sprintf("partition %d names the file %q, which is not its own", n, part.Spellings.Key)
+		case part.File.Rows != part.URLs:
+			return fmt.Sprintf("partition %d has %d URLs and a file of %d rows", n, part.URLs, part.File.Rows)
+		}
+	}
+	if urls != p.URLs {
+		return fmt.Sprintf("it has %d URLs, its partitions %d", p.URLs, urls)
+	}
+	return ""
+}
+
+// loadResult reads the result of a task; nil if there is none, or if it belongs elsewhere.
+func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manifest.Result, string, error) {
+	key := roundstate.ResultKey(t)
+	var result manifest.Result
+	digest, ok, err := a.document(ctx, r.Number, key, &result, false)
+	if err != nil || !ok {
+		return nil, "", err
+	}
+	if result.Task != t.String() || result.Stage != string(t.Stage) || result.Partition != t.Partition {
+		a.setBroken(key)
+		a.misplaced(r.Number, key, "it is the result of %s, not of %s: restore it, or remove it and run `crawlbatch retry --month %s`", result.Task, t, t.Crawl)
+		return nil, "", nil
+	}
+	if result.Plan != r.Plan.ID {
+		a.setBroken(key)
+		a.misplaced(r.Number, key, "it belongs to plan %q, the round was started with %q", result.Plan, r.Plan.ID)
+		return nil, "", nil
+	}
+	seen := map[string]bool{}
+	for _, f := range result.Files {
+		if seen[f.Key] {
+			a.misplaced(r.Number, key, "it lists %q twice", f.Key)
+		}
+		seen[f.Key] = true
+	}
+	return &result, digest, nil
+}

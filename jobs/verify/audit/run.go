@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+)
+
+// Step checks a round, or each partition of it: one of the functions is set. A step returns
+// an error only if the audit cannot go on; it reports what is wrong with the data.
+type Step struct {
+	Round     func(context.Context, *Audit, *Round) error
+	Partition func(context.Context, *Audit, *Round, int) error
+	Checks    []Check // that the step counts and reports
+}
+
+// Run audits a crawl by steps. The error says why the audit cannot be done: the store does
+// not answer, the crawl or round does not exist, the context ended. Whatever is wrong with
+// the data is in the report.
+func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
+	a := New(o)
+	rounds, err := a.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Unreadable files are found first, so that they are reported once.
+	for _, r := range rounds {
+		if err := a.checkFiles(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	a.freezeBroken()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.Parallel)
+	for _, s := range steps {
+		for _, c := range s.Checks {
+			a.Count(c, 0)
+		}
+		for _, r := range rounds {
+			if s.Round != nil {
+				g.Go(func() error { return s.Round(ctx, a, r) })
+				continue
+			}
+			for _, n := range a.partitions(r) {
+				g.Go(func() error { return s.Partition(ctx, a, r, n) })
+			}
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
+	}
+	report := a.Report()
+	for _, r := range rounds {
+		report.Rounds = append(report.Rounds, r.Number)
+		if r.Sealed == nil {
+			report.Unsealed = append(report.Unsealed, r.Number)
+		}
+	}
+	return report, nil
+}
+
+// partitions lists the round's partitions that are in the sample.
+func (a *Audit) partitions(r *Round) []int {
+	var names []string
+	for n := range r.Plan.Partitions {
+		names = append(names, layout.RoundDir(r.Crawl, r.Number)+layout.Part(n))
+	}
+	var in []int
+	for n, ok := range a.SampledOf(names) {
+		if ok {
+			in = append(in, n)
+		}
+	}
+	return in
+}

@@ -1,0 +1,387 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// located is where a row locates a record, and how it describes it.
+type located struct {
+	File    string         `parquet:"warc_filename"`
+	Offset  int32          `parquet:"warc_record_offset"`
+	Length  int32          `parquet:"warc_record_length"`
+	URL     string         `parquet:"url"`
+	Digest  string         `parquet:"content_digest"`
+	Revisit schema.Revisit `parquet:"revisit,optional"`
+
+	Truncated string `parquet:"content_truncated,optional"`
+	Robots    string `parquet:"robots,optional"` // of pages only
+}
+
+// emptyDigest is the digest of an empty payload.
+const emptyDigest = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+
+// withheld reports whether the row says that the content was not stored.
+func (l *located) withheld() bool { return l.Truncated == schema.TruncatedUnspecified }
+
+// noArchive reports whether the page asks not to be stored.
+func (l *located) noArchive() bool {
+	for d := range strings.SplitSeq(l.Robots, ",") {
+		if d == "noarchive" || d == "nocache" {
+			return true
+		}
+	}
+	return false
+}
+
+// payloadAt is where a revisit's row locates its payload.
+type payloadAt struct {
+	PayloadFile   string `parquet:"payload_warc_filename,optional"`
+	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
+	PayloadLength int32  `parquet:"payload_warc_record_length,optional"`
+}
+
+// capturedAt is the part of a row of captures that invariant 4 needs.
+type capturedAt struct {
+	located
+	payloadAt
+}
+
+// mention is a row of some table that locates a record; captures sort before rows that point
+// to them.
+type mention struct {
+	located
+	Kind  int32
+	Table string // file that holds the row
+}
+
+// The kinds of mentions.
+const (
+	ofCapture int32 = iota
+	ofPayload       // of a revisit
+	ofFetch
+	ofPage
+)
+
+func compareMentions(a, b *mention) int {
+	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.URL, b.URL))
+}
+
+// recordsAreWhereRowsSay reads a partition's rows about records by WARC file and offset:
+// captures, the rows that point to them, and the index beside each file.
+func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
+	fetched := r.Results[stages.Fetch][n]
+	if fetched == nil {
+		return nil
+	}
+	rows, err := table.NewSorter(a.Scratch, compareMentions, audit.SortMemory)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // scratch
+	files, _ := r.Files(stages.FileCaptures, "", n)
+	keys := audit.Keys(files)
+	if a.Broken(keys...) {
+		return nil // the other rows point to captures
+	}
+	if whole, err := addCaptures(ctx, a, r, keys, rows); err != nil || !whole {
+		return err
+	}
+	for _, of := range []struct {
+		kind    int32
+		dataset string
+	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}} {
+		files, _ := r.Files(of.dataset, "", n)
+		if keys := audit.Keys(files); !a.Broken(keys...) {
+			if err := addPointers(ctx, a, r, keys, of.kind, rows); err != nil {
+				return err
+			}
+		}
+	}
+	c := archive{Audit: a, round: r, warcs: map[string]int64{}, reader: warc.NewReader(nil, warc.ReaderOptions{Check: true})}
+	for _, f := range fetched.FilesOf(stages.FileWARC) {
+		c.warcs[f.Key] = f.Bytes
+	}
+	defer c.leave()
+	if err := c.walk(ctx, rows); err != nil {
+		return err
+	}
+	a.Count(recordsMatch, c.read)
+	a.Count(pointersMatch, c.pointed)
+	a.Count(indexesMatch, c.lines)
+	return nil
+}
+
+// addCaptures adds the rows of captures and the payloads of revisits to rows. It reports
+// whether it read all of them.
+func addCaptures(ctx context.Context, a *audit.Audit, r *audit.Round, keys []string, rows *table.Sorter[mention]) (whole bool, err error) {
+	for _, key := range keys {
+		for c, err := range audit.Concat[capturedAt](ctx, a, []string{key}) {
+			if err != nil {
+				return false, a.Skip(err, recordsMatch, r)
+			}
+			err := rows.Add(&mention{c.located, ofCapture, key})
+			if err == nil && c.Revisit != "" {
+				there := located{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
+				err = rows.Add(&mention{there, ofPayload, key})
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// addPointers adds the rows of files that point to a record to rows.
+func addPointers(ctx context.Context, a *audit.Audit, r *audit.Round, keys []string, kind int32, rows *table.Sorter[mention]) error {
+	for _, key := range keys {
+		for l, err := range audit.Concat[located](ctx, a, []string{key}) {
+			if err != nil {
+				return a.Skip(err, recordsMatch, r)
+			}
+			if l.File == "" && kind == ofFetch {
+				continue // no response
+			}
+			if err := rows.Add(&mention{l, kind, key}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// archive walks through the mentions of a partition, one WARC file at a time.
+type archive struct {
+	*audit.Audit
+	round  *audit.Round
+	warcs  map[string]int64 // files that the fetch task lists, with their sizes
+	reader *warc.Reader
+
+	key    string       // of the file
+	object store.Object // nil: the file cannot be read, which was reported, or belongs to another task
+	window window
+	index  *index // of the file; nil: it cannot be read, which was reported
+	other  bool   // the file belongs to another task, whose payloads revisits refer to
+	missed bool   // the other task's file cannot be opened, which was reported
+
+	read, pointed, lines int64
+}
+
+func (c *archive) wrong(check audit.Check, object string, m *mention, format string, args ...any) {
+	c.Wrong(check, c.round.Number, audit.At{Object: object, Row: fmt.Sprintf("%s at %d", m.URL, m.Offset)}, format, args...)
+}
+
+func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
+	var place atPlace
+	first := true
+	for m, err := range rows.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if first || m.File != c.key {
+			if err := c.enter(ctx, m.File); err != nil {
+				return err
+			}
+			place, first = atPlace{}, false
+		}
+		if m.Offset != place.offset {
+			place = atPlace{offset: m.Offset}
+		}
+		switch m.Kind {
+		case ofCapture:
+			if place.capture.Length != 0 {
+				c.wrong(recordsMatch, m.Table, &m, "two captures name the same record, the other of %s", place.capture.URL)
+			}
+			place.capture = m
+			err = c.capture(&m)
+		case ofPayload:
+			err = c.payload(ctx, &m, &place)
+		default:
+			c.pointed++
+			c.point(&m, &place)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// Files that no row names may hold responses whose rows were lost in a crash.
+	for _, key := range slices.Sorted(maps.Keys(c.warcs)) {
+		if err := c.enter(ctx, key); err != nil {
+			return err
+		}
+	}
+	return c.leaveFile(ctx)
+}
+
+// atPlace holds the rows about one record.
+type atPlace struct {
+	offset  int32
+	capture mention             // whose record it is; zero: none of the partition's
+	payload mention             // the last revisit whose payload it holds
+	revisit map[uint64]struct{} // hashes of the URLs of all such revisits
+}
+
+// enter opens the WARC file that the next mentions are of, and its index.
+func (c *archive) enter(ctx context.Context, key string) error {
+	if err := c.leaveFile(ctx); err != nil {
+		return err
+	}
+	c.key = strings.Clone(key)
+	if c.External != nil {
+		return c.enterExternal(ctx, key)
+	}
+	size, ok := c.warcs[key]
+	if !ok {
+		c.other = true // opened only if a revisit refers to it; other mentions are reported
+		return nil
+	}
+	delete(c.warcs, key)
+	var err error
+	if c.index, err = c.loadIndex(ctx, key, size); err != nil || c.Broken(key) {
+		return err
+	}
+	obj, err := c.Bucket.Open(ctx, key)
+	if err != nil {
+		return c.Fault(err, recordsMatch, c.round.Number, key)
+	}
+	c.object = obj
+	c.window = window{r: obj, size: obj.Size()}
+	if c.Sample >= 0.5 {
+		c.window.ahead = 4 << 20 // most records are read, in the order of the file
+	}
+	return nil
+}
+
+// leaveFile ends a WARC file and checks the lines of its index that no capture names.
+func (c *archive) leaveFile(ctx context.Context) error {
+	if c.index != nil {
+		if c.object != nil {
+			if err := c.index.finish(ctx, c); err != nil {
+				return err
+			}
+		}
+		c.lines += int64(len(c.index.entries))
+	}
+	c.leave()
+	return nil
+}
+
+func (c *archive) leave() {
+	if c.object != nil {
+		_ = c.object.Close() // it was only read
+	}
+	c.object, c.index, c.other, c.missed = nil, nil, false, false
+}
+
+// point compares a row that points to a record with the capture of that record. A page points
+// to its payload, which for a revisit belongs to another capture.
+func (c *archive) point(m *mention, p *atPlace) {
+	what := "fetches"
+	if m.Kind == ofPage {
+		what = "pages"
+	}
+	to := &p.capture
+	if _, revisits := p.revisit[xxh3.HashString(m.URL)]; revisits && m.Kind == ofPage {
+		to = &p.payload
+	}
+	switch {
+	case to.File != m.File || to.Length != m.Length || to.Length == 0:
+		c.wrong(pointersMatch, m.Table, m, "this row of %s points to the %d bytes at %d of %s, which no row of captures names", what, m.Length, m.Offset, m.File)
+	case m.Kind == ofPage && c.Reparse == nil && m.noArchive() && !to.withheld() && to.Digest != emptyDigest:
+		c.wrong(pointersMatch, m.Table, m, "the page says noarchive, but the record that it points to stores its content")
+	case m.Kind == ofPage && to.withheld() && !m.noArchive():
+		c.wrong(pointersMatch, m.Table, m, "the content of the page is not stored, though it does not say noarchive")
+	case to.Digest != m.Digest, m.Kind == ofPage && to == &p.capture && to.URL != m.URL:
+		c.wrong(pointersMatch, m.Table, m, "this row of %s has digest %s, the capture that it points to is of %s with digest %s", what, m.Digest, to.URL, to.Digest)
+	}
+}
+
+// payload checks the record that holds the payload of a revisit.
+func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
+	told := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same
+	if p.revisit == nil {
+		p.revisit = map[uint64]struct{}{}
+	}
+	p.payload = *m
+	p.revisit[xxh3.HashString(m.URL)] = struct{}{}
+	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
+		return nil // checked with that capture
+	}
+	if told {
+		return nil
+	}
+	if c.object == nil && c.other && !c.missed {
+		obj, err := c.Bucket.Open(ctx, m.File)
+		if err != nil {
+			c.missed = true
+			return c.Fault(err, recordsMatch, c.round.Number, m.File)
+		}
+		c.object, c.window = obj, window{r: obj, size: obj.Size()}
+	}
+	if c.object == nil || !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
+		return nil
+	}
+	c.read++
+	e, problem, err := c.record(m)
+	if err != nil {
+		return err
+	}
+	if problem == "" {
+		problem = holds(e, m.Digest)
+	}
+	if problem != "" {
+		c.wrong(recordsMatch, m.File, m, "the payload of a revisit should be here: %s; fetched data cannot be made again: restore the file", problem)
+	}
+	return nil
+}
+
+// mismatch says how a record differs from what the row of a capture describes; "" if it does not.
+func (c *archive) mismatch(m *mention) (problem string, err error) {
+	if c.External != nil {
+		return c.describesExternal(m)
+	}
+	e, problem, err := c.record(m)
+	if err == nil && problem == "" {
+		problem = describes(e, m)
+	}
+	return problem, err
+}
+
+// capture reads the record of a capture, if it is in the sample.
+func (c *archive) capture(m *mention) error {
+	if c.object == nil {
+		if !c.Broken(m.File) {
+			c.wrong(recordsMatch, m.Table, m, "its record is in %q, which the fetch task does not list", m.File)
+		}
+		return nil
+	}
+	if c.index != nil {
+		c.index.compare(c, m)
+	}
+	if !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
+		return nil
+	}
+	c.read++
+	problem, err := c.mismatch(m)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		c.wrong(recordsMatch, m.File, m, "%s; fetched data cannot be made again: restore the file", problem)
+	}
+	return nil
+}

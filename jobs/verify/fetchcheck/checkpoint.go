@@ -1,0 +1,92 @@
+package fetchcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint that
+// it was made from. For an unfinished task it looks for the files that the checkpoint lists.
+func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
+	if a.Reparse != nil {
+		return nil // it has no checkpoint: its fetch tasks are recomputed
+	}
+	key := layout.Checkpoint(r.Crawl, r.Number, n)
+	result := r.Results[stages.Fetch][n]
+	var c manifest.Checkpoint
+	_, _, err := manifest.Load(ctx, a.Bucket, key, &c)
+	if result == nil && errors.Is(err, store.ErrNotFound) {
+		return nil // the task has not begun
+	}
+	if err != nil {
+		return a.Fault(err, checkpoints, r.Number, key)
+	}
+	a.Count(checkpoints, 1)
+	rows, problem := recordedRows(&c, r.Plan, n)
+	if problem != "" {
+		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "%s", problem)
+	}
+	switch {
+	case rows < 0:
+		return nil
+	case result == nil:
+		for _, f := range c.Files {
+			if err := a.CheckPresent(ctx, r, f, "a checkpoint lists it, and fetched data cannot be made again: restore it"); err != nil {
+				return err
+			}
+		}
+	case !a.Broken(layout.Result(r.Crawl, r.Number, string(stages.Fetch), n)):
+		compareCheckpoint(a, r, n, &c, rows, result)
+	}
+	return nil
+}
+
+// recordedRows counts the planned rows that a checkpoint records, and says what is wrong with
+// them. The count is negative if the checkpoint is not that of the partition.
+func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
+	if c.Plan != p.ID || c.Partition != n {
+		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)
+	}
+	recorded := roaring.New()
+	if len(c.Recorded) > 0 {
+		if err := recorded.UnmarshalBinary(c.Recorded); err != nil {
+			return -1, fmt.Sprintf("its bitmap of recorded rows cannot be read: %v", err)
+		}
+	}
+	planned := p.Partitions[n].URLs
+	rows = int64(recorded.GetCardinality())
+	if rows > planned || rows > 0 && int64(recorded.Maximum()) >= planned {
+		problem = fmt.Sprintf("it records %d rows up to row %d of a partition of %d", rows, recorded.Maximum(), planned)
+	}
+	return rows, problem
+}
+
+// compareCheckpoint compares the result of a task with its checkpoint, which records so many
+// rows.
+func compareCheckpoint(a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, rows int64, result *manifest.Result) {
+	at := audit.At{Object: layout.Checkpoint(r.Crawl, r.Number, n)}
+	planned := r.Plan.Partitions[n].URLs
+	switch {
+	case !c.Complete:
+		a.Wrong(checkpoints, r.Number, at, "it is not complete, though the task has a result")
+	case rows != planned:
+		a.Wrong(checkpoints, r.Number, at, "it is complete, but records %d of %d planned URLs", rows, planned)
+	case !slices.Equal(c.Files, result.Files):
+		for _, d := range audit.Differences(c.Files, result.Files, func(f manifest.File) string { return f.Key }) {
+			a.Wrong(checkpoints, r.Number, audit.At{Object: layout.Result(r.Crawl, r.Number, string(stages.Fetch), n), Row: d.Name},
+				"the result %s this file: the checkpoint says %+v, it says %+v", d.How, d.Want, d.Got)
+		}
+	case !slices.Equal(c.Counts, result.Counts):
+		a.Wrong(checkpoints, r.Number, at, "its counts %v are not those of the result %v", c.Counts, result.Counts)
+	}
+}

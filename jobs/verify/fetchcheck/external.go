@@ -1,0 +1,71 @@
+package fetchcheck
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// enterExternal opens an external WARC file, which has no index beside it.
+func (c *archive) enterExternal(ctx context.Context, key string) error {
+	obj, err := c.External.Open(ctx, key)
+	if err != nil {
+		return c.Fault(err, recordsMatch, c.round.Number, key)
+	}
+	c.object, c.window = obj, window{r: obj, size: obj.Size()}
+	return nil
+}
+
+// describesExternal says how an external record differs from the response that the row of a
+// capture describes; "" if it does not. Such records may lack digests, so the payload's digest
+// is computed as when it was parsed.
+func (c *archive) describesExternal(m *mention) (problem string, err error) {
+	if c.Config == nil {
+		return "", nil // the limit on bodies is unknown
+	}
+	offset, length := int64(m.Offset), int64(m.Length)
+	if offset < 0 || length <= 0 || offset+length > c.window.size {
+		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", length, offset, c.window.size), nil
+	}
+	cfg := worker.FetchConfig(c.Config, "")
+	parser, err := worker.NewParser(c.Config)
+	if err != nil {
+		return "", err
+	}
+	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: offset, Length: length}, warc.ReaderOptions{})
+	var block []byte
+	if err == nil {
+		block, err = io.ReadAll(io.LimitReader(e, stored.BlockLimit(cfg.Longest())))
+	}
+	switch {
+	case c.window.err != nil:
+		return "", c.window.err
+	case err != nil:
+		return err.Error(), nil
+	case e.Type != warc.Response:
+		return fmt.Sprintf("the record is a %s, not a response", e.Type), nil
+	}
+	canon, err := urlkey.New(c.Config.Plan.StripParams)
+	if err != nil {
+		return "", err
+	}
+	if k, err := canon.Canonical(e.TargetURI(), ""); err != nil || k.URL != m.URL {
+		return fmt.Sprintf("the record has the URL %s, the row %s", e.TargetURI(), m.URL), nil
+	}
+	x, err := wire.Replay(block, strings.HasPrefix(m.URL, "https:"), cfg.Replay(parser))
+	defer x.Release()
+	if err != nil {
+		return err.Error(), nil
+	}
+	if got := warc.Digest(x.PayloadDigest).Value(); got != m.Digest {
+		return fmt.Sprintf("its payload has the digest %s, the row says %s", got, m.Digest), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,147 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ended is the part of a row of fetches that invariant 1 needs.
+type ended struct {
+	Row     int32  `parquet:"planned_row"`
+	URL     string `parquet:"url"`
+	Outcome string `parquet:"outcome"`
+}
+
+func compareEnded(a, b *ended) int {
+	return cmp.Or(cmp.Compare(a.Row, b.Row), strings.Compare(a.URL, b.URL))
+}
+
+// planned is the part of a row of a plan that invariant 1 needs.
+type planned struct {
+	URL    string `parquet:"url"`
+	Domain string `parquet:"domain"`
+}
+
+// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of
+// fetches, both by row of the plan and by URL.
+func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
+	result := r.Results[stages.Fetch][n]
+	files, _ := r.Files(stages.FileFetches, "", n)
+	plan := r.Plan.Partitions[n].File.Key
+	if result == nil || a.Broken(append(audit.Keys(files), plan)...) {
+		return nil
+	}
+	rows, err := audit.SortRows(ctx, a, audit.Keys(files), compareEnded)
+	if err != nil {
+		return a.Skip(err, oneOutcome, r)
+	}
+	defer rows.Close() //nolint:errcheck // scratch
+	o := outcomes{Audit: a, round: r, fetches: audit.Keys(files), plan: plan, counts: map[string]int64{}}
+	if err := o.compare(audit.Concat[planned](ctx, a, []string{plan}), rows.Sorted(ctx)); err != nil {
+		return a.Skip(err, oneOutcome, r)
+	}
+	a.Count(oneOutcome, o.planned)
+	a.Count(knownOutcomes, rows.Len())
+	o.compareCounts(result)
+	return nil
+}
+
+// outcomes compares plan and fetches of one partition.
+type outcomes struct {
+	*audit.Audit
+	round   *audit.Round
+	fetches []string // files
+	plan    string   // file
+	planned int64
+	counts  map[string]int64 // rows by outcome
+}
+
+func (o *outcomes) wrong(url, format string, args ...any) {
+	o.Wrong(oneOutcome, o.round.Number, audit.URL(o.object(), url), format, args...)
+}
+
+// object is the file with the rows, or the first of several.
+func (o *outcomes) object() string {
+	if len(o.fetches) == 0 {
+		return o.plan
+	}
+	return o.fetches[0]
+}
+
+// compare walks through the plan in its order, and through fetches by planned row.
+func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[ended, error]) error {
+	next, stop := iter.Pull2(fetches)
+	defer stop()
+	f, err, more := next()
+	advance := func() { f, err, more = next() }
+	row := int32(0)
+	for p, perr := range plan {
+		if perr != nil {
+			return perr
+		}
+		o.planned++
+		found := 0
+		for ; more && err == nil && f.Row <= row; advance() {
+			o.count(&f)
+			switch {
+			case f.Row < row:
+				o.wrong(f.URL, "the row names row %d of the plan, which does not exist", f.Row)
+			case f.URL != p.URL:
+				o.wrong(f.URL, "the row names row %d of the plan, which is %q", f.Row, p.URL)
+			default:
+				found++
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if found != 1 {
+			o.wrong(p.URL, "it is planned (%s, row %d) and has %d rows", o.plan, row, found)
+		}
+		row++
+	}
+	for ; more && err == nil; advance() {
+		o.count(&f)
+		o.wrong(f.URL, "the row names row %d of the plan, which has %d rows", f.Row, row)
+	}
+	return err
+}
+
+// count counts a row's outcome.
+func (o *outcomes) count(f *ended) {
+	if o.counts[f.Outcome]++; o.counts[f.Outcome] > 1 || slices.Contains(schema.Outcomes, schema.Outcome(f.Outcome)) {
+		return
+	}
+	o.Wrong(knownOutcomes, o.round.Number, audit.At{Object: o.object(), Row: f.URL, Where: "outcome = " + audit.SQL(f.Outcome)},
+		"its outcome %q does not exist", f.Outcome)
+}
+
+// compareCounts compares the rows by outcome with what the task counted.
+func (o *outcomes) compareCounts(result *manifest.Result) {
+	const prefix = "outcome."
+	counted := map[string]int64{}
+	for _, c := range result.Counts {
+		if outcome, ok := strings.CutPrefix(c.Name, prefix); ok {
+			counted[outcome] = c.N
+		}
+	}
+	if maps.Equal(counted, o.counts) {
+		return
+	}
+	all := maps.Clone(counted)
+	maps.Copy(all, o.counts)
+	for _, outcome := range slices.Sorted(maps.Keys(all)) {
+		if counted[outcome] != o.counts[outcome] {
+			o.Wrong(oneOutcome, o.round.Number, audit.At{Object: o.object()}, "it has %d rows with outcome %q, the fetch task counted %d", o.counts[outcome], outcome, counted[outcome])
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/stages"
+
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+)
+
+// rounding is how much the gap between two times changes when both are cut to milliseconds.
+const rounding = 1
+
+// paced is the part of a row of requests that invariant 3 needs.
+type paced struct {
+	Host    string `parquet:"host"`
+	Start   int64  `parquet:"start"`
+	URL     string `parquet:"url"`
+	Epoch   int32  `parquet:"epoch"`
+	GapMS   *int64 `parquet:"gap_ms"`
+	DelayMS int64  `parquet:"delay_ms"`
+	TotalMS int64  `parquet:"total_ms"`
+}
+
+func comparePaced(a, b *paced) int {
+	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
+}
+
+// delaysAreKept reads the requests to each host of a partition in the order of their starts.
+// The delay in force is the one that the later row records.
+func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
+	files, sorted := r.Files(stages.FileRequests, "", n)
+	keys := audit.Keys(files)
+	if len(files) == 0 || a.Broken(keys...) {
+		return nil
+	}
+	rows, closeRows, err := audit.InOrder(ctx, a, keys, sorted, comparePaced)
+	if err != nil {
+		return a.Skip(err, delayKept, r)
+	}
+	defer closeRows()
+	p := pacing{Audit: a, round: r, object: keys[0], limit: a.InFlight}
+	return a.Skip(p.walk(rows), delayKept, r)
+}
+
+// pacing walks through the requests of a partition.
+type pacing struct {
+	*audit.Audit
+	round  *audit.Round
+	object string
+	limit  int // in flight; 0: unknown
+
+	host   string
+	epochs []epochPace // of the host
+	last   paced       // of the host; its Host is empty before the first
+}
+
+// epochPace is the state of one epoch's requests to the host.
+type epochPace struct {
+	epoch int32
+	last  paced
+	ends  []int64 // of the requests in flight, milliseconds
+}
+
+func (p *pacing) wrong(check audit.Check, q *paced, format string, args ...any) {
+	where := fmt.Sprintf("host = %s AND epoch_ms(start) BETWEEN %d AND %d", audit.SQL(q.Host), q.Start-q.DelayMS, q.Start)
+	p.Wrong(check, p.round.Number, audit.At{Object: p.object, Row: q.URL, Where: where}, format, args...)
+}
+
+func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
+	var gaps, requests int64
+	for q, err := range rows {
+		if err != nil {
+			return err
+		}
+		requests++
+		if q.Host != p.host || requests == 1 {
+			p.host, p.epochs, p.last = strings.Clone(q.Host), p.epochs[:0], paced{}
+		} else if q.Start < p.last.Start {
+			p.wrong(delayKept, &q, "the rows of host %s are not in the order of their starts", q.Host)
+			p.epochs, p.last = p.epochs[:0], paced{} // the requests in between are unknown
+		}
+		i := slices.IndexFunc(p.epochs, func(e epochPace) bool { return e.epoch == q.Epoch })
+		if i < 0 {
+			p.epochs = append(p.epochs, epochPace{epoch: q.Epoch})
+			i = len(p.epochs) - 1
+		} else {
+			p.gap(&p.epochs[i].last, &q)
+			gaps++
+		}
+		if p.OneClock && p.last.Host != "" && p.last.Epoch != q.Epoch {
+			p.gap(&p.last, &q)
+			gaps++
+		}
+		p.flight(&p.epochs[i], &q)
+		p.epochs[i].last, p.last = q, q
+	}
+	p.Count(delayKept, gaps)
+	if p.limit > 0 {
+		p.Count(inFlightKept, requests)
+	}
+	return nil
+}
+
+// gap compares the time between two requests with the delay in force.
+func (p *pacing) gap(before, q *paced) {
+	if gap := q.Start - before.Start; gap < q.DelayMS-rounding {
+		p.wrong(delayKept, q, "it was sent %d ms after %s, the delay in force was %d ms (epochs %d and %d)", gap, before.URL, q.DelayMS, before.Epoch, q.Epoch)
+	} else if q.GapMS != nil && before.Epoch == q.Epoch && *q.GapMS < q.DelayMS-rounding {
+		p.wrong(delayKept, q, "its row records a gap of %d ms to the one before, the delay in force was %d ms", *q.GapMS, q.DelayMS)
+	}
+}
+
+// flight counts the requests of the epoch that had not ended when this one began.
+func (p *pacing) flight(e *epochPace, q *paced) {
+	e.ends = slices.DeleteFunc(e.ends, func(end int64) bool { return end <= q.Start })
+	e.ends = append(e.ends, q.Start+q.TotalMS)
+	if p.limit > 0 && len(e.ends) > p.limit {
+		p.wrong(inFlightKept, q, "%d requests to %s were in flight when it was sent, %d are allowed", len(e.ends), q.Host, p.limit)
+	}
+}

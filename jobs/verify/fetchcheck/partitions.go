@@ -1,0 +1,86 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+)
+
+// placed is a planned URL with its partition.
+type placed struct {
+	Domain    string
+	URL       string
+	Partition int32
+}
+
+func comparePlaced(a, b *placed) int {
+	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL), cmp.Compare(a.Partition, b.Partition))
+}
+
+// everyDomainIsInOnePartition looks for domains and URLs that are planned in two partitions of
+// the round, and for URLs that are planned twice in one. A sample is a sample of domains.
+func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.Round) error {
+	rows, err := table.NewSorter(a.Scratch, comparePlaced, 4*audit.SortMemory)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // scratch
+	for n, part := range r.Plan.Partitions {
+		if a.Broken(part.File.Key) {
+			continue
+		}
+		if err := place(ctx, a, r, n, rows); err != nil {
+			return err
+		}
+	}
+	a.Count(onePartition, rows.Len())
+	wrong := func(p *placed, format string, args ...any) {
+		a.Wrong(onePartition, r.Number, audit.URL(r.Plan.Partitions[p.Partition].File.Key, p.URL), format, args...)
+	}
+	var last placed
+	first := true
+	for p, err := range rows.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		switch {
+		case first || p.Domain != last.Domain:
+		case p.URL == last.URL:
+			wrong(&p, "it is planned twice in the round, also in %s", r.Plan.Partitions[last.Partition].File.Key)
+		case p.Partition != last.Partition:
+			wrong(&p, "its domain %s is planned in two partitions, also in %s: two tasks would fetch from it at once", p.Domain, r.Plan.Partitions[last.Partition].File.Key)
+		}
+		last, first = p, false
+	}
+	return nil
+}
+
+// place adds the planned URLs of a partition to rows. Each must stand under its own domain, and
+// that domain in the partition's bucket.
+func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *table.Sorter[placed]) error {
+	part := r.Plan.Partitions[n]
+	domain, in := "", false
+	for p, err := range audit.Concat[planned](ctx, a, []string{part.File.Key}) {
+		if err != nil {
+			return a.Skip(err, onePartition, r)
+		}
+		if p.Domain != domain || domain == "" {
+			domain, in = strings.Clone(p.Domain), a.Sampled(p.Domain)
+		}
+		if !in {
+			continue
+		}
+		if k, err := urlkey.KeyOf(p.URL); err != nil || k.Domain != p.Domain || urlkey.Bucket(k.Domain, r.Plan.Buckets) != part.Bucket {
+			a.Wrong(onePartition, r.Number, audit.URL(part.File.Key, p.URL),
+				"it is planned under domain %q in a partition of bucket %d; its own domain is %q", p.Domain, part.Bucket, k.Domain)
+		}
+		if err := rows.Add(&placed{p.Domain, p.URL, int32(n)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

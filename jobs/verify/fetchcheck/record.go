@@ -1,0 +1,147 @@
+package fetchcheck
+
+import (
+	"fmt"
+	"io"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/warc"
+)
+
+// whole is a record that was read to its end.
+type whole struct {
+	*warc.Entry
+	warc.Summary
+}
+
+// record reads the record that a mention locates, or says what is wrong with it.
+func (c *archive) record(m *mention) (r whole, problem string, err error) {
+	offset, length := int64(m.Offset), int64(m.Length)
+	if offset < 0 || length <= 0 || offset+length > c.window.size {
+		return r, fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", length, offset, c.window.size), nil
+	}
+	c.reader.Reset(io.NewSectionReader(&c.window, offset, length), offset)
+	e, err := c.reader.Next()
+	if err == io.EOF {
+		return r, "no record begins there", nil
+	}
+	var s warc.Summary
+	if err == nil {
+		s, err = e.Finish()
+	}
+	switch {
+	case c.window.err != nil:
+		return r, "", c.window.err
+	case err != nil:
+		return r, err.Error(), nil
+	case s.Extent.Length != length:
+		return r, fmt.Sprintf("the record is %d bytes long, the row says %d", s.Extent.Length, length), nil
+	case s.Block != warc.Matches:
+		return r, fmt.Sprintf("its block %s from its digest %s", s.Block, e.Header.Get(warc.FieldBlockDigest)), nil
+	}
+	return whole{e, s}, "", nil
+}
+
+// profiles of the kinds of revisit.
+var profiles = map[schema.Revisit]string{
+	schema.RevisitIdentical:   warc.ProfileIdenticalPayload,
+	schema.RevisitNotModified: warc.ProfileNotModified,
+}
+
+// describes says how a record differs from what the row of a capture describes; "" if it does
+// not.
+func describes(r whole, m *mention) string {
+	if r.TargetURI() != m.URL {
+		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
+	}
+	if m.Revisit == "" {
+		if m.withheld() {
+			return withholds(r, m.Digest)
+		}
+		return holds(r, m.Digest)
+	}
+	switch {
+	case r.Type != warc.Revisit:
+		return fmt.Sprintf("the record is a %s, not a revisit", r.Type)
+	case r.Header.Get(warc.FieldProfile) != profiles[m.Revisit]:
+		return fmt.Sprintf("the profile of the revisit is %q, the row says %s", r.Header.Get(warc.FieldProfile), m.Revisit)
+	case r.Header.Get(warc.FieldRefersToURI) == "" || r.Header.Get(warc.FieldRefersToDate) == "":
+		return "the revisit does not name the capture that it refers to"
+	}
+	return digestOf(r, m.Digest)
+}
+
+// holds says why a record does not hold the payload with a digest; "" if it does.
+func holds(r whole, digest string) string {
+	switch {
+	case r.Type != warc.Response:
+		return fmt.Sprintf("the record is a %s, not a response", r.Type)
+	case r.Payload != warc.Matches:
+		return fmt.Sprintf("its payload %s from its digest %s", r.Payload, r.Header.Get(warc.FieldPayloadDigest))
+	}
+	return digestOf(r, digest)
+}
+
+// withholds says why a record does not mark its content as withheld (noarchive); "" if it does.
+// Only records of format 1 have a digest, of the payload that was sent.
+func withholds(r whole, digest string) string {
+	switch {
+	case r.Type != warc.Response:
+		return fmt.Sprintf("the record is a %s, not a response", r.Type)
+	case r.Payload != warc.Withheld:
+		return "the row says that the content is not stored, but the record does not say so or holds some of it"
+	case r.Header.Get(warc.FieldPayloadDigest) == "":
+		return ""
+	}
+	return digestOf(r, digest)
+}
+
+func digestOf(r whole, digest string) string {
+	if got := r.Header.Get(warc.FieldPayloadDigest); warc.Digest(got).Value() != digest {
+		return fmt.Sprintf("its payload digest is %s, the row says %s", got, digest)
+	}
+	return ""
+}
+
+// window reads an object in ranges of at least ahead bytes, because records are read in the
+// order of the file. Only one goroutine may use it.
+type window struct {
+	r     io.ReaderAt
+	size  int64
+	ahead int64
+
+	at  int64
+	buf []byte
+	err error // of the store
+}
+
+// ReadAt implements io.ReaderAt.
+func (w *window) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off >= w.size {
+		return 0, io.EOF
+	}
+	if off < w.at || off >= w.at+int64(len(w.buf)) {
+		n := min(max(w.ahead, int64(len(p))), w.size-off)
+		if int64(cap(w.buf)) < n {
+			w.buf = make([]byte, n)
+		}
+		w.at, w.buf = off, w.buf[:n]
+		if m, err := w.r.ReadAt(w.buf, off); int64(m) < n {
+			w.buf = w.buf[:0]
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			w.err = err
+			return 0, err
+		}
+	}
+	n := copy(p, w.buf[off-w.at:])
+	if n < len(p) && off+int64(n) >= w.size {
+		return n, io.EOF
+	}
+	if n < len(p) {
+		m, err := w.ReadAt(p[n:], off+int64(n))
+		return n + m, err
+	}
+	return n, nil
+}

@@ -1,0 +1,356 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// asked is the part of a row of requests that invariant 2 needs.
+type asked struct {
+	Host    string `parquet:"host"`
+	Start   int64  `parquet:"start"`
+	URL     string `parquet:"url"`
+	Epoch   int32  `parquet:"epoch"`
+	Purpose string `parquet:"purpose"`
+	Status  int16  `parquet:"http_status"`
+	Error   string `parquet:"error"`
+	DelayMS int64  `parquet:"delay_ms"`
+	Rule    string `parquet:"robots_rule"`
+	Digest  string `parquet:"robots_digest"`
+
+	PlannedURL string `parquet:"planned_url"`
+
+	// where the response with the robots.txt in force is stored
+	File   string `parquet:"robots_warc_filename"`
+	Offset int32  `parquet:"robots_warc_record_offset"`
+}
+
+func compareAsked(a, b *asked) int {
+	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
+}
+
+// judged is the part of a row of fetches that invariant 2 needs.
+type judged struct {
+	URL     string `parquet:"url"`
+	Outcome string `parquet:"outcome"`
+	Error   string `parquet:"error"`
+	Detail  string `parquet:"error_detail"`
+	Allowed *bool  `parquet:"robots_allowed"`
+	Rule    string `parquet:"robots_rule"`
+}
+
+// robotsTxtIsObeyed evaluates the stored robots.txt files again for each request and each
+// verdict of a partition.
+func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
+	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
+		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked in their canonical form alone",
+			r.Number, robotsObeyed.Name), "")
+	}
+	if a.Config == nil {
+		return nil // the product token is unknown
+	}
+	requests, sorted := r.Files(stages.FileRequests, "", n)
+	captures, _ := r.Files(stages.FileCaptures, schema.SubsetRobots, n)
+	fetches, _ := r.Files(stages.FileFetches, "", n)
+	if r.Results[stages.Fetch][n] == nil || len(requests) == 0 || a.Broken(audit.Keys(requests)...) || a.Broken(audit.Keys(captures)...) {
+		return nil
+	}
+	files, err := newRobotsFiles(a, r)
+	if err != nil {
+		return err
+	}
+	defer files.close()
+	keys := audit.Keys(requests)
+	if err := files.load(ctx, audit.Keys(captures), keys); err != nil {
+		return a.Skip(err, robotsObeyed, r)
+	}
+	if err := files.loadCarried(ctx, n); err != nil {
+		return a.Skip(err, robotsObeyed, r)
+	}
+	rows, closeRows, err := audit.InOrder(ctx, a, keys, sorted, compareAsked)
+	if err != nil {
+		return a.Skip(err, robotsObeyed, r)
+	}
+	defer closeRows()
+	j := judge{Audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, ""))}
+	j.object = keys[0]
+	if j.spellings, err = loadSpellings(ctx, a, r, n, keys, audit.Keys(fetches), files.canon); err != nil {
+		return a.Skip(err, robotsObeyed, r)
+	}
+	if err := a.Skip(j.requests(ctx, rows), robotsObeyed, r); err != nil {
+		return err
+	}
+	if len(fetches) == 0 || a.Broken(audit.Keys(fetches)...) {
+		return nil
+	}
+	j.object = fetches[0].Key
+	return a.Skip(j.fetches(ctx, audit.Concat[judged](ctx, a, audit.Keys(fetches))), robotsVerdicts, r)
+}
+
+// judge compares rows with what robots.txt files say.
+type judge struct {
+	*audit.Audit
+	round     *audit.Round
+	files     *robotsFiles
+	agent     string     // product token
+	spellings *spellings // nil: URLs are judged in their canonical form
+	object    string     // with the rows
+
+	origin string                   // of the rules; rows come by host
+	rules  map[string]*robots.Group // by place of the record
+}
+
+func (j *judge) wrong(check audit.Check, url, format string, args ...any) {
+	j.Wrong(check, j.round.Number, audit.URL(j.object, url), format, args...)
+}
+
+// originOf is the scheme, name and port of a canonical URL.
+func originOf(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	if i := strings.IndexAny(authority, "?#"); i >= 0 {
+		authority = authority[:i]
+	}
+	return scheme + "://" + authority
+}
+
+// requests judges all requests except those for robots.txt, which are always allowed.
+func (j *judge) requests(ctx context.Context, rows iter.Seq2[asked, error]) error {
+	var looked, delays int64
+	for q, err := range rows {
+		if err != nil {
+			return err
+		}
+		if q.Purpose == string(schema.ForRobots) {
+			continue
+		}
+		looked++
+		limited, err := j.request(ctx, &q)
+		if err != nil {
+			return err
+		}
+		if limited {
+			delays++
+		}
+	}
+	j.Count(robotsObeyed, looked)
+	j.Count(crawlDelayKept, delays)
+	return nil
+}
+
+// request judges a request; limited reports whether robots.txt sets a delay.
+func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error) {
+	origin := originOf(q.URL)
+	file, ok, err := j.robotsFor(ctx, origin, q)
+	if err != nil || !ok {
+		return false, err
+	}
+	rules, ok, err := j.rulesOf(ctx, origin, file)
+	if err != nil || !ok {
+		return false, err
+	}
+	all := j.spellings.of(q)
+	switch v := rules.Verdict(j.round.Reading, q.URL, all...); {
+	case j.round.Reading == robots.Every && j.spellings.tooMany(q.URL):
+		j.wrong(robotsObeyed, q.URL, "it was requested though more than %d spellings of it were known, such as %s", schema.MaxSpellings, all[0])
+	case !v.Allowed && v.Spelling != "":
+		j.wrong(robotsObeyed, q.URL, "it was requested though %s denied it as %s: %q in line %d", file, v.Spelling, v.Rule, v.Line)
+	case !v.Allowed:
+		j.wrong(robotsObeyed, q.URL, "it was requested though %s denied it: %q in line %d", file, v.Rule, v.Line)
+	case v.Rule != q.Rule:
+		j.wrong(robotsObeyed, q.URL, "its row says that %q allowed it, %s says %q", q.Rule, file, v.Rule)
+	}
+	if j.round.Reading != robots.Every {
+		if now := rules.Verdict(robots.Every, q.URL, all...); !now.Allowed {
+			j.deniedNow(q.URL, now.Rule)
+		}
+	}
+	d, limited := rules.Delay()
+	if limited && q.DelayMS < d.Milliseconds() {
+		j.wrong(crawlDelayKept, q.URL, "a delay of %d ms was in force, %s asks for %v", q.DelayMS, file, d)
+	}
+	return limited, nil
+}
+
+// deniedNow notes a request that the round's reading of robots.txt allowed and today's denies.
+func (j *judge) deniedNow(url, rule string) {
+	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
+		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
+		fmt.Sprintf("%s by %q", url, rule))
+}
+
+// staleSlack is how much the clocks of two machines may differ.
+const staleSlack = 2 * time.Minute
+
+// robotsFor finds the robots.txt that was in force for a request. It reports a request without
+// one, and a row that names another.
+func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robotsResponse, bool, error) {
+	responses, err := j.files.before(ctx, origin, q.Epoch, q.Start)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(responses) == 0 && !j.files.lost[origin] {
+		j.wrong(robotsObeyed, q.URL, "it was requested before a 2xx or 4xx response to %s/robots.txt is recorded", origin)
+	}
+	if len(responses) == 0 {
+		return nil, false, nil
+	}
+	// A request that was about to be written when robots.txt was fetched again may have been
+	// judged by the previous file.
+	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
+	newest := responses[0]
+	for i, f := range responses {
+		if i > 0 && q.Start-newest.Start > int64(grace) {
+			break
+		}
+		if f.digest() != q.Digest {
+			continue
+		}
+		switch {
+		case !f.liesAt(q.File, q.Offset):
+			continue // a response with the same bytes
+		case j.RobotsTTL > 0 && q.Start-f.Start > (j.RobotsTTL+staleSlack).Milliseconds()+int64(2*grace):
+			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.RobotsTTL)
+			return nil, false, nil
+		}
+		return f, true, nil
+	}
+	switch {
+	case j.files.lost[origin]:
+	case newest.digest() == q.Digest:
+		j.wrong(robotsObeyed, q.URL, "its row names the record at %d of %q as evidence, but %s was in force", q.Offset, q.File, newest)
+	case q.Digest == "":
+		j.wrong(robotsObeyed, q.URL, "its row says that there was no robots.txt, but %s was in force", newest)
+	case newest.digest() == "":
+		j.wrong(robotsObeyed, q.URL, "its row names the robots.txt %s, but %s/robots.txt answered with status %d", q.Digest, origin, newest.Status)
+	default:
+		j.wrong(robotsObeyed, q.URL, "its row names the robots.txt %s, but %s was in force", q.Digest, newest)
+	}
+	return nil, false, nil
+}
+
+// rulesOf reads the rules for the crawler in a robots.txt. It caches those of one origin.
+func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (*robots.Group, bool, error) {
+	if f.digest() == "" {
+		return robots.AllowAll(), true, nil
+	}
+	if origin != j.origin {
+		j.origin, j.rules = strings.Clone(origin), map[string]*robots.Group{}
+	}
+	g := j.rules[f.place()]
+	if g != nil {
+		return g, true, nil
+	}
+	x, ok, err := j.files.read(ctx, f)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	defer x.Release()
+	g = robots.Parse(x.Body).For(j.agent)
+	j.rules[f.place()] = g
+	return g, true, nil
+}
+
+// fetches compares the verdicts of fetches with all robots.txt of the origin, because the rows
+// do not say which was in force.
+func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) error {
+	var looked int64
+	for f, err := range rows {
+		if err != nil {
+			return err
+		}
+		denied := f.Outcome == string(schema.RobotsDenied)
+		if f.Allowed == nil && !denied {
+			continue
+		}
+		looked++
+		if f.Allowed == nil {
+			j.wrong(robotsVerdicts, f.URL, "its outcome is %s, but it has no verdict", f.Outcome)
+			continue
+		}
+		if denied == *f.Allowed && !denied {
+			j.wrong(robotsVerdicts, f.URL, "robots.txt denied it, but its outcome is %s", f.Outcome)
+			continue
+		}
+		if err := j.verdict(ctx, f.URL, f.URL, "", *f.Allowed, f.Rule); err != nil {
+			return err
+		}
+		if !denied || !*f.Allowed {
+			continue
+		}
+		// The planned URL was allowed, and it redirected to one that is not.
+		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
+			key, spelling, err := j.files.canon.Spelled(target, "")
+			if err != nil {
+				key.URL = target
+			}
+			if err := j.verdict(ctx, f.URL, key.URL, spelling, false, rule); err != nil {
+				return err
+			}
+		}
+	}
+	j.Count(robotsVerdicts, looked)
+	return nil
+}
+
+// deniedRedirect reads, from error_detail, the target of a redirect that robots.txt denied, and
+// the rule. Rows of format 1 have both in error. It does not read text that was cut.
+func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
+	if phrase != "redirect to a URL that robots.txt denies" {
+		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
+			return "", "", false
+		}
+	}
+	if len(detail) >= 480 {
+		return "", "", false
+	}
+	return strings.Cut(detail, ": ")
+}
+
+// verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is how a
+// redirect spelled the URL; "": as url.
+func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
+	var all []string
+	if j.spellings != nil {
+		all = j.spellings.planned[url]
+	}
+	if spelling != "" {
+		all = append(slices.Clip(all), spelling)
+	}
+	origin := originOf(url)
+	responses, err := j.files.all(ctx, origin)
+	if err != nil {
+		return err
+	}
+	var said []string
+	for _, f := range responses {
+		rules, ok, err := j.rulesOf(ctx, origin, f)
+		if err != nil || !ok {
+			return err
+		}
+		v := rules.Verdict(j.round.Reading, url, all...)
+		if v.Allowed == allowed && v.Rule == rule {
+			return nil
+		}
+		said = append(said, fmt.Sprintf("%s says allowed=%t by %q", f, v.Allowed, v.Rule))
+	}
+	if j.files.lost[origin] {
+		return nil
+	}
+	if len(said) == 0 {
+		said = []string{"no response of " + origin + " is stored"}
+	}
+	j.wrong(robotsVerdicts, row, "the verdict on %s is allowed=%t by %q, but by its robots.txt %s", url, allowed, rule, strings.Join(said, ", "))
+	return nil
+}

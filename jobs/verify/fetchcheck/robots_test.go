@@ -1,0 +1,259 @@
+package fetchcheck
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// noStore is a store that is never asked.
+type noStore struct{ store.Bucket }
+
+func (noStore) String() string { return "nowhere" }
+
+const originURL = "http://a.test"
+
+// reply is an answer to a robots.txt request.
+type reply struct {
+	url   string // "": of originURL
+	epoch int32
+	at    int64
+	raw   string // response; "": none came
+	lost  bool   // it is not stored
+}
+
+func rawResponse(status int, more, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, more, len(body), body)
+}
+
+// archived writes replies as captures of one WARC file, and gives a judge of them.
+func archived(t *testing.T, replies []reply) *judge {
+	t.Helper()
+	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz"
+	var file bytes.Buffer
+	w, err := warc.NewWriter(&file, warc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := audit.New(audit.Options{Bucket: b, Config: config.Default()})
+	canon, err := urlkey.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := &robotsFiles{Audit: a, round: &audit.Round{}, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}}
+	t.Cleanup(files.close)
+	for _, r := range replies {
+		if r.url == "" {
+			r.url = originURL + "/robots.txt"
+		}
+		f := &robotsResponse{asked: asked{URL: r.url, Epoch: r.epoch, Start: r.at}}
+		if r.raw == "" {
+			f.Error = "timed out"
+		} else {
+			x, err := wire.Replay([]byte(r.raw), false, wire.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := w.Write(&warc.Record{Type: warc.Response, Date: time.UnixMilli(r.at), TargetURI: r.url, Block: [][]byte{[]byte(r.raw)}, PayloadDigest: warc.Digest(x.PayloadDigest)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Status = int16(x.Status)
+			if !r.lost {
+				f.capture = &robotsCapture{URL: r.url, Digest: warc.Digest(x.PayloadDigest).Value(), File: key, Offset: int32(at.Offset), Length: int32(at.Length)}
+			}
+			x.Release()
+		}
+		f.class = f.classify()
+		files.byURL[r.url] = append(files.byURL[r.url], f)
+	}
+	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot"}
+}
+
+// names has a request name the record that its digest is of as its evidence: of
+// several the last that came before it.
+func (j *judge) names(q *asked) {
+	for _, all := range j.files.byURL {
+		for _, f := range all {
+			if f.capture != nil && f.digest() == q.Digest && f.class != robots.Unreachable && (f.Start <= q.Start || f.Epoch < q.Epoch) && (f.Status < 300 || f.Status > 399 || q.Digest == "") {
+				q.File, q.Offset = f.capture.File, f.capture.Offset
+			}
+		}
+	}
+}
+
+func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
+	const open = "User-agent: *\nDisallow: /b\n"
+	digest := warc.DigestOf([]byte(open)).Value()
+	ttl := 24 * time.Hour.Milliseconds()
+	twice := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: ttl, raw: rawResponse(200, "", open)}}
+	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	for _, c := range []struct {
+		name    string
+		replies []reply
+		at      int64
+		of      int // the reply that it names; -1: none
+		want    string
+	}{
+		{"the answer", twice, ttl + 5, 1, ""},
+		{"the one before, as the newer came", twice, ttl + 5, 0, ""},
+		{"the one before, long after", twice, ttl + 5 + later, 0, "as evidence, but"},
+		{"none", twice, ttl + 5, -1, "as evidence, but"},
+		{"an answer that still holds", twice[:1], ttl - 5, 0, ""},
+		{"an answer that is too old", twice[:1], ttl + 10*time.Minute.Milliseconds(), 0, "robots.txt holds for 24h"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := archived(t, c.replies)
+			j.RobotsTTL = 24 * time.Hour
+			q := asked{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: digest}
+			if c.of >= 0 {
+				f := j.files.byURL[originURL+"/robots.txt"][c.of]
+				q.File, q.Offset = f.capture.File, f.capture.Offset
+			}
+			if _, err := j.request(t.Context(), &q); err != nil {
+				t.Fatal(err)
+			}
+			found := j.Report().Violations
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
+				t.Errorf("found %+v, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
+	const open, shut = "User-agent: *\nDisallow: /b\n", "User-agent: testbot\nCrawl-delay: 3\nDisallow: /a\n"
+	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
+	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
+	page := func(at int64, of string) asked {
+		return asked{URL: originURL + "/a", Epoch: 1, Start: at, DelayMS: 3000, Digest: of}
+	}
+	redirected := []reply{
+		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
+		{url: "http://b.test/robots.txt", epoch: 1, at: 2, raw: rawResponse(503, "", "")},
+		{url: "http://b.test/robots.txt", epoch: 1, at: 3, raw: rawResponse(200, "", open)},
+	}
+	cases := []struct {
+		name    string
+		replies []reply
+		request asked
+		want    string // part of the problem; "": none
+	}{
+		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"a file that denies it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}}, page(5, digest(shut)), `denied it: "Disallow: /a" in line 3`},
+		{"no file", []reply{{epoch: 1, at: 1, raw: rawResponse(404, "", "")}}, page(5, ""), ""},
+		{"a file that is forbidden", []reply{{epoch: 1, at: 1, raw: rawResponse(403, "", "")}}, page(5, ""), ""},
+		{"a server that is at its limit", []reply{{epoch: 1, at: 1, raw: rawResponse(429, "", "")}}, page(5, ""), "before http://a.test/robots.txt was answered"},
+		{"a server that fails", []reply{{epoch: 1, at: 1, raw: rawResponse(500, "", "")}}, page(5, ""), "before a 2xx or 4xx response to"},
+		{"no answer", []reply{{epoch: 1, at: 1}}, page(5, ""), "before a 2xx or 4xx response to"},
+		{"nothing asked", nil, page(5, ""), "before a 2xx or 4xx response to"},
+		{"asked too late", []reply{{epoch: 1, at: 6, raw: rawResponse(404, "", "")}}, page(5, ""), "before a 2xx or 4xx response to"},
+		{"a file that is not stored", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open), lost: true}}, page(5, digest(open)), "before a 2xx or 4xx response to"},
+		{"a file said to be absent", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, ""), "its row says that there was no robots.txt"},
+		{"a file said to be there", []reply{{epoch: 1, at: 1, raw: rawResponse(404, "", "")}}, page(5, digest(open)), "answered with status 404"},
+		{"a second try", []reply{{epoch: 1, at: 1, raw: rawResponse(503, "", "")}, {epoch: 1, at: 3, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"a newer file", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}, {epoch: 1, at: 3, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"the older file, as the newer came", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: 3, raw: rawResponse(200, "", shut)}}, page(5, digest(open)), ""},
+		{"the older file, long after", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}, {epoch: 1, at: 3, raw: rawResponse(200, "", shut)}}, page(5+later, digest(open)), "was in force"},
+		{"an epoch before on a clock that is ahead", []reply{{epoch: 0, at: 900, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
+		{"a later epoch", []reply{{epoch: 2, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), "before a 2xx or 4xx response to"},
+		{"a redirect to another host", redirected, page(5, digest(open)), ""},
+		{"a redirect to nowhere", []reply{{epoch: 1, at: 1, raw: rawResponse(301, "", "")}}, page(5, ""), ""},
+		{"a redirect whose end did not answer", redirected[:2], page(5, ""), "before a 2xx or 4xx response to"},
+		{"a rule that decided otherwise", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nAllow: /a\n")}}, page(5, digest("User-agent: *\nAllow: /a\n")), `"Allow: /a"`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			j := archived(t, c.replies)
+			j.names(&c.request)
+			if _, err := j.request(t.Context(), &c.request); err != nil {
+				t.Fatal(err)
+			}
+			found := j.Report().Violations
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
+				t.Errorf("found %+v, want %q", found, c.want)
+			}
+		})
+	}
+
+	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}})
+	slow := asked{URL: originURL + "/c", Epoch: 1, Start: 9, DelayMS: 2999, Digest: digest(shut)}
+	j.names(&slow)
+	if limited, err := j.request(t.Context(), &slow); err != nil || !limited {
+		t.Errorf("limited %t, %v", limited, err)
+	}
+	if v := j.Report().Violations; len(v) != 1 || v[0].Check != crawlDelayKept.Name || v[0].Invariant != 3 {
+		t.Errorf("a delay below the Crawl-delay: %+v", v)
+	}
+}
+
+func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
+	yes, no := true, false
+	replies := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")}}
+	cases := []struct {
+		name string
+		row  judged
+		want string
+	}{
+		{"allowed", judged{URL: originURL + "/a", Outcome: "ok", Allowed: &yes}, ""},
+		{"denied", judged{URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /b"}, ""},
+		{"not asked", judged{URL: originURL + "/b", Outcome: "dns_error"}, ""},
+		{"denied by another rule", judged{URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /"}, "says allowed=false by"},
+		{"denied though it is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &no}, "says allowed=true"},
+		{"fetched though it was denied", judged{URL: originURL + "/b", Outcome: "ok", Allowed: &no, Rule: "Disallow: /b"}, "its outcome is ok"},
+		{"denied without a verdict", judged{URL: originURL + "/b", Outcome: "robots_denied"}, "no verdict"},
+		{"a redirect to what is denied", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/b: Disallow: /b"}, ""},
+		{"a redirect to what is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/c: Disallow: /b"}, "says allowed=true"},
+		{"a redirect to what is denied, of format 1", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/b: Disallow: /b"}, ""},
+		{"a redirect to what is allowed, of format 1", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/c: Disallow: /b"}, "says allowed=true"},
+		{"of an origin that was not asked", judged{URL: "https://a.test/a", Outcome: "ok", Allowed: &yes}, "no response of https://a.test is stored"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			j := archived(t, replies)
+			if err := j.fetches(t.Context(), seq([]judged{c.row})); err != nil {
+				t.Fatal(err)
+			}
+			found := j.Report().Violations
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
+				t.Errorf("found %+v, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// FuzzIndex reads any bytes as a CDXJ index.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte(`com,a)/ 20261121000000 {"url":"http://a.com/","digest":"X","length":"10","offset":"5","filename":"w"}` + "\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var x index
+		problem, err := x.read(bytes.NewReader(body), "w", 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range x.entries {
+			if problem == "" && (e.offset < 0 || e.length <= 0 || e.offset+e.length > 1000) {
+				t.Errorf("an entry outside of the file: %+v", e)
+			}
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// robotsCapture is the part of a row of captures that invariant 2 needs.
+type robotsCapture struct {
+	URL       string `parquet:"url"`
+	FetchTime int64  `parquet:"fetch_time"`
+	Status    int16  `parquet:"fetch_status"`
+	Truncated string `parquet:"content_truncated"`
+	Digest    string `parquet:"content_digest"`
+	File      string `parquet:"warc_filename"`
+	Offset    int32  `parquet:"warc_record_offset"`
+	Length    int32  `parquet:"warc_record_length"`
+}
+
+// robotsResponse is the response to a robots.txt request.
+type robotsResponse struct {
+	asked
+	capture *robotsCapture // nil: it is not stored
+	class   robots.Class
+}
+
+// digest is that of the file in the response; empty if there is none.
+func (f *robotsResponse) digest() string {
+	if f.class != robots.Rules || f.capture == nil {
+		return ""
+	}
+	return f.capture.Digest
+}
+
+// place identifies its record.
+func (f *robotsResponse) place() string {
+	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
+}
+
+// liesAt reports whether its record lies there; file is empty for a response not stored.
+func (f *robotsResponse) liesAt(file string, offset int32) bool {
+	if f.capture == nil {
+		return file == ""
+	}
+	return f.capture.File == file && f.capture.Offset == offset
+}
+
+func (f *robotsResponse) String() string {
+	if f.capture == nil {
+		return fmt.Sprintf("%s (status %d)", f.URL, f.Status)
+	}
+	return fmt.Sprintf("%s (status %d, %s at %d)", f.URL, f.Status, f.capture.File, f.capture.Offset)
+}
+
+// robotsFiles are the responses to the robots.txt requests of a partition: a few hundred bytes
+// an origin in memory, the files themselves in the store.
+type robotsFiles struct {
+	*audit.Audit
+	round *audit.Round
+	canon *urlkey.Canonicalizer
+	byURL map[string][]*robotsResponse // in the order of arrival
+	// carried are the responses of rounds before that this round began with, by origin. lost
+	// are the origins whose carried response cannot be read: this is reported once, and their
+	// requests are not judged.
+	carried map[string][]*robotsResponse
+	lost    map[string]bool
+
+	key  string // of the open WARC file
+	open store.Object
+}
+
+func newRobotsFiles(a *audit.Audit, r *audit.Round) (*robotsFiles, error) {
+	canon, err := urlkey.New(a.Config.Plan.StripParams)
+	if err != nil {
+		return nil, err
+	}
+	return &robotsFiles{Audit: a, round: r, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}}, nil
+}
+
+func (s *robotsFiles) close() {
+	if s.open != nil {
+		_ = s.open.Close() // it was only read
+	}
+}
+
+// epochOf finds the epoch in the key of a WARC file.
+var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}\.`)
+
+// load reads the robots.txt requests and their responses.
+func (s *robotsFiles) load(ctx context.Context, captures, requests []string) error {
+	type moment struct {
+		url string
+		at  int64
+	}
+	stored := map[moment][]*robotsCapture{}
+	for c, err := range audit.Concat[robotsCapture](ctx, s.Audit, captures) {
+		if err != nil {
+			return err
+		}
+		m := moment{c.URL, c.FetchTime}
+		stored[m] = append(stored[m], &c)
+	}
+	for q, err := range audit.Concat[asked](ctx, s.Audit, requests) {
+		if err != nil {
+			return err
+		}
+		if q.Purpose != string(schema.ForRobots) {
+			continue
+		}
+		f := &robotsResponse{asked: q}
+		for _, c := range stored[moment{q.URL, q.Start}] {
+			if m := epochOf.FindStringSubmatch(c.File); m != nil && m[1] == fmt.Sprint(q.Epoch) {
+				f.capture = c
+			}
+		}
+		f.class = f.classify()
+		s.byURL[q.URL] = append(s.byURL[q.URL], f)
+	}
+	for _, all := range s.byURL {
+		slices.SortStableFunc(all, func(a, b *robotsResponse) int {
+			return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Start, b.Start))
+		})
+	}
+	return nil
+}
+
+// classify says what the answer means, redirects not followed. An answer that
+// broke off, or is not stored, allows nothing.
+func (f *robotsResponse) classify() robots.Class {
+	var failed error
+	if f.Error != "" {
+		failed = errors.New(f.Error)
+	}
+	if c := f.capture; c != nil && (c.Truncated == schema.TruncatedTime || c.Truncated == schema.TruncatedDisconnect) {
+		failed = errors.New(c.Truncated)
+	}
+	class := robots.FetchClass(int(f.Status), failed)
+	if class == robots.Rules && f.capture == nil {
+		return robots.Unreachable
+	}
+	return class
+}
+
+// before lists the conclusive responses to an origin's robots.txt that came before a request of
+// an epoch, the newest first. Epochs follow one another, whatever the clocks of their machines
+// say; responses carried over from a round before are older.
+func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
+	var out []*robotsResponse
+	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
+		if f.Epoch > epoch || f.Epoch == epoch && f.Start > start {
+			continue
+		}
+		last, err := s.follow(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if last != nil {
+			out = append(out, last)
+		}
+	}
+	return append(out, s.carried[origin]...), nil
+}
+
+// all lists all conclusive responses to an origin's robots.txt.
+func (s *robotsFiles) all(ctx context.Context, origin string) ([]*robotsResponse, error) {
+	const end = 1<<63 - 1
+	return s.before(ctx, origin, 1<<31-1, end)
+}
+
+// follow returns the conclusive response at the end of a response's redirects; nil: none.
+func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
+	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
+		target, err := s.target(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if target == "" {
+			break // no target: there is no file
+		}
+		// The first conclusive response of the target after the redirect. A resumed task may
+		// have fetched it in a later epoch.
+		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
+			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
+		})
+		if i < 0 {
+			return nil, nil
+		}
+		f = s.byURL[target][i]
+	}
+	if f.class == robots.Unreachable {
+		return nil, nil
+	}
+	return f, nil
+}
+
+// target is the target of a stored redirect; empty if it has none.
+func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, error) {
+	if f.capture == nil {
+		return "", nil
+	}
+	x, ok, err := s.read(ctx, f)
+	if err != nil || !ok {
+		return "", err
+	}
+	defer x.Release()
+	k, _, err := response.Location(s.canon, x, f.URL)
+	if err != nil {
+		return "", nil //nolint:nilerr // no target
+	}
+	return strings.Clone(k.URL), nil
+}
+
+// read reads the stored response. It reports a record that cannot be read.
+func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchange, bool, error) {
+	if s.Broken(f.capture.File) {
+		return nil, false, nil
+	}
+	if s.key != f.capture.File {
+		s.close()
+		s.key, s.open = "", nil
+		obj, err := s.Bucket.Open(ctx, f.capture.File)
+		if err != nil {
+			return nil, false, s.Fault(err, robotsObeyed, s.round.Number, f.capture.File)
+		}
+		s.key, s.open = f.capture.File, obj
+	}
+	raw, err := readRecord(s.open, f.capture)
+	if err != nil && !audit.IsFault(err) {
+		return nil, false, err
+	}
+	var x *wire.Exchange
+	if err == nil {
+		x, err = wire.Replay(raw, strings.HasPrefix(f.URL, "https:"), wire.Limits{MaxBody: int64(s.Config.Fetch.MaxBody)})
+	}
+	if err != nil {
+		if s.FirstTime(robotsObeyed, f.place()) {
+			s.Wrong(robotsObeyed, s.round.Number, audit.At{Object: f.capture.File, Row: fmt.Sprintf("%s at %d", f.URL, f.capture.Offset)},
+				"this robots.txt cannot be read, so its verdicts cannot be checked: %v", err)
+		}
+		return nil, false, nil
+	}
+	return x, true, nil
+}
+
+// maxRecord bounds the block of a record that is held in memory, in bytes.
+const maxRecord = 64 << 20
+
+func readRecord(obj io.ReaderAt, c *robotsCapture) ([]byte, error) {
+	e, err := warc.ReadAt(obj, warc.Extent{Offset: int64(c.Offset), Length: int64(c.Length)}, warc.ReaderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if e.Length > maxRecord {
+		return nil, fmt.Errorf("its block has %d bytes: %w", e.Length, store.ErrTooLarge)
+	}
+	return io.ReadAll(e)
+}

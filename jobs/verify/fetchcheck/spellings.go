@@ -1,0 +1,234 @@
+package fetchcheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+	stored "crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// spellings are the forms of a partition's URLs other than the canonical one; robots.txt had to
+// allow each. The plan lists those of planned URLs and of other known ones; spellings in
+// redirects are read again from the stored responses. In memory are those of planned URLs and of
+// redirect targets, and some 150 bytes for each followed redirect.
+type spellings struct {
+	planned map[string][]string // and of redirect targets that the plan lists
+	chains  map[string][]hop    // by planned URL, in the order of responses
+}
+
+// hop is a redirect of a chain.
+type hop struct {
+	epoch    int32
+	start    int64
+	url      string // redirecting URL
+	target   string // canonical
+	spelling string // of target; "": as target
+}
+
+// before reports whether the redirect came before a request.
+func (h *hop) before(q *asked) bool {
+	if h.epoch != q.Epoch {
+		return h.epoch < q.Epoch
+	}
+	return h.start < q.Start || h.start == q.Start && h.url != q.URL
+}
+
+// of returns the spellings of a request's URL.
+func (s *spellings) of(q *asked) []string {
+	if s == nil {
+		return nil
+	}
+	all := s.planned[q.URL]
+	for _, h := range slices.Backward(s.chains[q.PlannedURL]) {
+		if !h.before(q) {
+			continue
+		}
+		if h.target == q.URL && h.spelling != "" && !slices.Contains(all, h.spelling) {
+			all = append(slices.Clip(all), h.spelling)
+		}
+		break
+	}
+	return all
+}
+
+// tooMany reports whether a URL had more spellings than robots.txt is checked for.
+func (s *spellings) tooMany(url string) bool {
+	return s != nil && schema.Spellings(s.planned[url]).Overflow()
+}
+
+// spelledRow is the part of a row of a plan that holds spellings.
+type spelledRow struct {
+	URL       string   `parquet:"url"`
+	Spellings []string `parquet:"spellings,list"`
+}
+
+// loadSpellings reads the spellings of a partition's URLs.
+func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, requests, fetches []string, canon *urlkey.Canonicalizer) (*spellings, error) {
+	s := &spellings{planned: map[string][]string{}, chains: map[string][]hop{}}
+	part := &r.Plan.Partitions[n]
+	for row, err := range audit.Concat[spelledRow](ctx, a, []string{part.File.Key}) {
+		if err != nil {
+			return nil, err
+		}
+		if len(row.Spellings) > 0 {
+			s.planned[strings.Clone(row.URL)] = row.Spellings
+		}
+	}
+	if part.Spellings != nil && !a.Broken(part.Spellings.Key) {
+		if err := s.loadKnown(ctx, a, part.Spellings.Key, requests, fetches, canon); err != nil {
+			return nil, err
+		}
+	}
+	for q, err := range audit.Concat[asked](ctx, a, requests) {
+		if err != nil {
+			return nil, err
+		}
+		if q.PlannedURL != "" && q.URL != q.PlannedURL {
+			s.chains[strings.Clone(q.PlannedURL)] = nil
+		}
+	}
+	if len(s.chains) == 0 {
+		return s, nil
+	}
+	responses := map[redirectResponse]redirectOf{}
+	for q, err := range audit.Concat[asked](ctx, a, requests) {
+		if err != nil {
+			return nil, err
+		}
+		if chain, ok := s.chains[q.PlannedURL]; ok && q.Status >= 300 && q.Status < 400 {
+			url, planned := strings.Clone(q.URL), strings.Clone(q.PlannedURL)
+			responses[redirectResponse{url, q.Start}] = redirectOf{planned, len(chain)}
+			s.chains[planned] = append(chain, hop{epoch: q.Epoch, start: q.Start, url: url})
+		}
+	}
+	files, _ := r.Files(stages.FileCaptures, schema.SubsetDiagnostics, n)
+	if a.Broken(audit.Keys(files)...) {
+		return s, nil
+	}
+	if err := s.followed(ctx, a, responses, audit.Keys(files), canon); err != nil {
+		return nil, err
+	}
+	for _, chain := range s.chains {
+		slices.SortFunc(chain, func(a, b hop) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.start, b.start)) })
+	}
+	return s, nil
+}
+
+// loadKnown reads the spellings of redirect targets that were not planned and were requested or
+// denied.
+func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, requests, fetches []string, canon *urlkey.Canonicalizer) error {
+	targets := map[string]bool{}
+	for q, err := range audit.Concat[asked](ctx, a, requests) {
+		if err != nil {
+			return err
+		}
+		if q.PlannedURL != "" && q.URL != q.PlannedURL {
+			targets[strings.Clone(q.URL)] = true
+		}
+	}
+	if a.Broken(fetches...) {
+		fetches = nil
+	}
+	for f, err := range audit.Concat[judged](ctx, a, fetches) {
+		if err != nil {
+			return err
+		}
+		if f.Outcome != string(schema.RobotsDenied) || f.Allowed == nil || !*f.Allowed {
+			continue
+		}
+		if target, _, ok := deniedRedirect(f.Error, f.Detail); ok {
+			if key, _, err := canon.Spelled(target, ""); err == nil {
+				targets[strings.Clone(key.URL)] = true
+			}
+		}
+	}
+	if len(targets) == 0 {
+		return nil
+	}
+	for row, err := range audit.Concat[spelledRow](ctx, a, []string{known}) {
+		if err != nil {
+			return err
+		}
+		if targets[row.URL] {
+			s.planned[strings.Clone(row.URL)] = row.Spellings
+		}
+	}
+	return nil
+}
+
+// redirectResponse identifies the response to a request; redirectOf is its place in a chain.
+type (
+	redirectResponse struct {
+		url   string
+		start int64
+	}
+	redirectOf struct {
+		planned string
+		hop     int
+	}
+)
+
+// redirectRecord is a stored redirect that stored.Each passes on.
+type redirectRecord struct {
+	robotsCapture
+	of redirectOf
+	to urlkey.Key
+	as string // spelling
+}
+
+// followed reads the targets of redirects from the stored responses. An unreadable one has no
+// target: recordsAreWhereRowsSay reports it.
+func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[redirectResponse]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
+	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
+	defer archive.Close()
+	rows := func(yield func(*redirectRecord, error) bool) {
+		for c, err := range audit.Concat[robotsCapture](ctx, a, captures) {
+			of, ok := responses[redirectResponse{c.URL, c.FetchTime}]
+			if (ok || err != nil) && !yield(&redirectRecord{robotsCapture: c, of: of}, err) {
+				return
+			}
+		}
+	}
+	err := stored.Each(ctx, archive, iter.Seq2[*redirectRecord, error](rows), stored.Steps[redirectRecord]{
+		Places: func(d *redirectRecord) []stored.Place {
+			return []stored.Place{{File: d.File, Offset: int64(d.Offset), Length: int64(d.Length)}}
+		},
+		Work: func(dec *stored.Decoder, d *redirectRecord, raws []stored.Raw) error {
+			rec, err := dec.Record(&raws[0], maxRedirectRecord)
+			if err != nil {
+				return nil //nolint:nilerr // damaged: see above
+			}
+			x, err := wire.Replay(rec.Block, strings.HasPrefix(d.URL, "https:"), wire.Limits{MaxBody: maxRedirectRecord})
+			if err != nil {
+				return nil //nolint:nilerr // damaged: see above
+			}
+			defer x.Release()
+			if d.to, d.as, err = response.Location(canon, x, d.URL); err != nil {
+				d.to = urlkey.Key{}
+			}
+			return nil
+		},
+		Emit: func(d *redirectRecord) error {
+			h := &s.chains[d.of.planned][d.of.hop]
+			h.target, h.spelling = strings.Clone(d.to.URL), strings.Clone(d.as)
+			return nil
+		},
+	})
+	if errors.Is(err, stored.ErrNoFile) {
+		return nil // recordsAreWhereRowsSay reports it
+	}
+	return err
+}
+
+// maxRedirectRecord bounds how much of a redirect is read, in bytes: its head.
+const maxRedirectRecord = 1 << 20

@@ -1,0 +1,122 @@
+package verify
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies URLs in other
+// spellings, which come from the list, from redirects and from links: as format 1 did and
+// as is done now. Then it audits the one as if it were the other.
+func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	const file = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\nDisallow: /star-%2A.html\n"
+	site := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprint(w, file)
+		case "/to-q":
+			w.Header().Set("Location", "/q?z=1&a=2&to")
+			w.WriteHeader(http.StatusFound)
+		case "/to-ok":
+			w.Header().Set("Location", "/%6Fk?z=1&a=2")
+			w.WriteHeader(http.StatusFound)
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(w, "<title>t</title><p>page %s", r.URL)
+			if r.URL.Path == "/" {
+				fmt.Fprint(w, `<a href="/linked?z=1&amp;a=2">1</a> <a href="%7Ejoe/linked">2</a> <a href="/~joe/too">3</a> <a href="/q?z=1&amp;a=2&amp;linked">4</a> <a href="star-*.html?linked">5</a>`)
+			}
+		}
+	}
+	seeds := []string{
+		"http://a.test/", "http://a.test/to-q", "http://a.test/to-ok", "http://a.test/q?z=1&a=2", "http://a.test/%7Ejoe/", "http://a.test/star-*.html",
+	}
+	denied := []string{"http://a.test/q?a=2&to&z=1", "http://a.test/q?a=2&z=1", "http://a.test/star-*.html", "http://a.test/~joe/"}
+	for _, format := range []int{1, 2} {
+		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
+			var mu sync.Mutex
+			var requested []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				requested = append(requested, "http://"+r.Host+r.URL.RequestURI())
+				mu.Unlock()
+				site(w, r)
+			}))
+			defer server.Close()
+			l := newCrawlLab(t, server.Listener.Addr().String(), seeds, func(*config.Config) {})
+			p, err := roundstate.Begin(t.Context(), l.bucket, testCrawl, 0, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			beganWith := func(format int) {
+				t.Helper()
+				body := fmt.Sprintf(`{"format_version": %d, "kind": "start", "plan": %q}`, format, p.ID)
+				if err := os.WriteFile(filepath.Join(l.dir, layout.Start(testCrawl, 0)), []byte(body), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			beganWith(format)
+			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2: two rounds, for links
+				t.Fatal(err)
+			}
+			l.verify(t, true)
+			noted := slices.ContainsFunc(l.report(t, true).Notes, func(n string) bool { return strings.Contains(n, "it, and denies as rounds") })
+			server.Close()
+			sent := 0
+			for _, u := range requested {
+				if strings.Contains(u, "/q?") || strings.Contains(u, "joe/") || strings.Contains(u, "/star-") {
+					sent++
+				}
+			}
+			if format == 1 && (sent != len(denied) || !noted) || format == 2 && (sent > 0 || noted) || !slices.Contains(requested, "http://a.test/ok?a=2&z=1") {
+				t.Errorf("URLs that are denied as they were spelled: %d sent, noted %t: %q", sent, noted, requested)
+			}
+			if format == 2 && !slices.Contains(requested, "http://a.test/linked?a=2&z=1") {
+				t.Errorf("a link that is allowed in its spelling was not sent: %q", requested)
+			}
+			var found, want []string
+			beganWith(3 - format)
+			for _, v := range l.report(t, true).Violations {
+				if v.Check == obeyed {
+					found = append(found, v.Row)
+				}
+			}
+			if format == 1 {
+				want = denied // as if it had begun today
+			}
+			if format == 1 { // begun today, with the plan of the older version
+				key := filepath.Join(l.dir, layout.PlanManifest(testCrawl, 0, p.ID))
+				body, err := os.ReadFile(key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(key, bytes.Replace(body, []byte(`"format_version": 2`), []byte(`"format_version": 1`), 1), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				if notes := l.report(t, true).Notes; !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an older crawlbatch made its plan") }) {
+					t.Errorf("nothing tells that the plan has no spellings: %q", notes)
+				}
+			}
+			slices.Sort(found)
+			if d := cmp.Diff(want, found); d != "" {
+				t.Errorf("requests that robots.txt denies (-want +found):\n%s", d)
+			}
+		})
+	}
+}

@@ -1,0 +1,200 @@
+package reducecheck
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// pageRow is the part of a row of pages that invariant 5 needs. Publish fills the last three
+// columns.
+type pageRow struct {
+	SURT          string `parquet:"url_surtkey"`
+	URL           string `parquet:"url"`
+	CanonicalURL  string `parquet:"canonical_url,optional"`
+	WordCount     int32  `parquet:"word_count"`
+	TextDigest    string `parquet:"text_digest,optional"`
+	SimHash       int64  `parquet:"simhash"`
+	DuplicateOf   string `parquet:"duplicate_of,optional"`
+	DuplicateKind string `parquet:"duplicate_kind,optional"`
+	ClusterSize   int32  `parquet:"cluster_size"`
+}
+
+// pageFact is one table's row of one page of the round: one of its pointers is set.
+type pageFact struct {
+	surt, url string
+	key       string // of the object, for pages
+	page      *pageRow
+	duplicate *schema.Duplicate
+	standing  *schema.Representative
+}
+
+func comparePageFacts(a, b *pageFact) int {
+	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+}
+
+// ClustersAreTheComponents groups the pages by the definition in package dedup, without its
+// code, and compares the groups with every row of duplicates, the columns that publish fills,
+// and the representatives that later rounds will read.
+//
+// It reads pages twice in the same order. First it reads their fingerprints and digests, which
+// stay in memory (about 80 bytes for each page and sealed representative) and give the
+// components; then the members of clusters with their rows, which it sorts by component to judge
+// each cluster as a whole.
+func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
+	a.Count(clustersMatch, 0)
+	a.Count(sealedUnchanged, 0)
+	if err := checkSealed(ctx, a, r); err != nil {
+		return err
+	}
+	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Dedup) {
+		return nil
+	}
+	d := &dedupCheck{a: a, r: r, published: complete(r, stages.Publish), maxDistance: a.Config.Dedup.MaxDistance, minWords: a.Config.Dedup.MinWords}
+	return a.Skip(d.run(ctx), clustersMatch, r)
+}
+
+// checkSealed compares the files of representatives of this round and of those before with their
+// seals. It skips rounds that this audit checks by themselves.
+func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
+	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
+	var sealed []*manifest.Sealed
+	if first || a.Round >= 0 {
+		sealed = slices.Clone(r.Earlier)
+	}
+	if r.Sealed != nil {
+		sealed = append(sealed, r.Sealed)
+	}
+	for _, s := range sealed {
+		for _, f := range s.FilesOf(stages.FileRepresentatives) {
+			a.Count(sealedUnchanged, 1)
+			size, digest, err := a.Digest(ctx, f.Key)
+			if err != nil {
+				if err := a.Fault(err, sealedUnchanged, r.Number, f.Key); err != nil {
+					return err
+				}
+				continue
+			}
+			if size != f.Bytes || digest != f.SHA256 {
+				a.Wrong(sealedUnchanged, r.Number, audit.At{Object: f.Key}, "representatives changed after round %s.%d was sealed: they have %d bytes with SHA-256 %s, the seal says %d with %s",
+					s.Crawl, s.Round, size, digest, f.Bytes, f.SHA256)
+			}
+		}
+	}
+	return nil
+}
+
+// dedupCheck is one run of ClustersAreTheComponents.
+type dedupCheck struct {
+	a           *audit.Audit
+	r           *audit.Round
+	published   bool // pages are those of publish, with its columns about clusters
+	maxDistance int
+	minWords    int
+
+	likeness
+	members *table.Sorter[member]
+}
+
+func (d *dedupCheck) run(ctx context.Context) error {
+	if err := d.read(ctx); err != nil {
+		return err
+	}
+	if err := d.connect(d.maxDistance); err != nil {
+		return err
+	}
+	var err error
+	if d.members, err = table.NewSorter(d.a.Scratch, compareMembers, audit.SortMemory); err != nil {
+		return err
+	}
+	defer d.members.Close()
+	if err := d.collect(ctx); err != nil {
+		return err
+	}
+	return d.judge(ctx)
+}
+
+// read numbers the pages with a text: sealed representatives, the oldest first, then the round's
+// pages by bucket.
+func (d *dedupCheck) read(ctx context.Context) error {
+	for _, s := range d.r.Earlier {
+		for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
+			if err != nil {
+				return err
+			}
+			if digest, ok := textDigest(p.TextDigest); ok {
+				d.add(digest, p.SimHash, int(p.WordCount) >= d.minWords)
+			}
+		}
+		d.ages = append(d.ages, d.count())
+	}
+	for bucket := range d.r.Plan.Buckets {
+		for m, err := range d.factsOf(ctx, bucket) {
+			if err != nil {
+				return err
+			}
+			if m.page == nil {
+				continue
+			}
+			digest, ok := textDigest(m.page.TextDigest)
+			if ok {
+				d.add(digest, m.page.SimHash, int(m.page.WordCount) >= d.minWords)
+			} else if m.page.TextDigest != "" {
+				d.wrong(m.key, m.url, "its text_digest %q is not a SHA-1 in base 32", m.page.TextDigest)
+			}
+		}
+	}
+	d.a.Count(clustersMatch, int64(d.count()-d.sealed()))
+	return nil
+}
+
+// factsOf yields the tables' rows of a bucket's pages, by SURT and URL.
+func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact, error] {
+	stage := stages.Merge
+	if d.published {
+		stage = stages.Publish
+	}
+	var in []iter.Seq2[pageFact, error]
+	for _, key := range partitionKeys(d.r, stage, stages.FilePages, bucket) {
+		in = append(in, convert(ctx, d.a, []string{key}, func(p *pageRow) pageFact {
+			return pageFact{surt: p.SURT, url: p.URL, key: key, page: p}
+		}))
+	}
+	in = append(in,
+		convert(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileDuplicates, bucket), func(p *schema.Duplicate) pageFact {
+			return pageFact{surt: p.SURT, url: p.URL, duplicate: p}
+		}),
+		convert(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileRepresentatives, bucket), func(p *schema.Representative) pageFact {
+			return pageFact{surt: p.SURT, url: p.URL, standing: p}
+		}))
+	return merged(ctx, comparePageFacts, in...)
+}
+
+func (d *dedupCheck) duplicatesKey(bucket int) string {
+	return layout.Table(stages.FileDuplicates, d.r.Crawl, d.r.Number, bucket)
+}
+
+func (d *dedupCheck) standingKey(bucket int) string {
+	return layout.Working(d.r.Crawl, d.r.Number, string(stages.Dedup), stages.FileRepresentatives, bucket)
+}
+
+func (d *dedupCheck) wrong(key, url, format string, args ...any) {
+	d.a.Wrong(clustersMatch, d.r.Number, audit.URL(key, url), format, args...)
+}
+
+// sealedOf returns the crawl and round of a representative's age.
+func (d *dedupCheck) sealedOf(age int) (crawl string, round int) {
+	if age < len(d.r.Earlier) {
+		return d.r.Earlier[age].Crawl, d.r.Earlier[age].Round
+	}
+	return d.r.Crawl, d.r.Number
+}

@@ -1,0 +1,30 @@
+// Package reducecheck checks invariants 5 to 7 of the reduce side: clusters, link targets and
+// states of URLs, and recomputed results.
+//
+// In: an audit and its rounds. Out: violations, reported to the audit. It follows the
+// definitions of the stages without using their code, except where it runs a task again. Rows
+// are streamed and sorted on local disk; of each page about 80 bytes stay in memory. It
+// imports jobs/verify/audit, jobs/worker, planner, stages and formats.
+package reducecheck
+
+import "crawlbatch.io/crawlbatch/jobs/verify/audit"
+
+// The checks, by invariant.
+var (
+	clustersMatch     = audit.Check{Invariant: 5, Name: "clusters are the components", Of: "pages"}
+	sealedUnchanged   = audit.Check{Invariant: 5, Name: "sealed representatives stand", Of: "objects"}
+	targetsKept       = audit.Check{Invariant: 6, Name: "no link target is lost", Of: "link targets"}
+	statesFollow      = audit.Check{Invariant: 6, Name: "a URL's state follows from its outcome", Of: "rows"}
+	filtersHold       = audit.Check{Invariant: 6, Name: "no URL is lost to a Bloom filter", Of: "URLs"}
+	spellingsKept     = audit.Check{Invariant: 6, Name: "no spelling is forgotten", Of: "URLs with spellings"}
+	resultsReproduced = audit.Check{Invariant: 7, Name: "the same inputs, the same bytes", Of: "tasks"}
+)
+
+// Steps returns the reduce-side steps, in the order of their invariants.
+func Steps() []audit.Step {
+	return []audit.Step{
+		{Round: ClustersAreTheComponents, Checks: []audit.Check{clustersMatch, sealedUnchanged}},
+		{Round: NoLinkTargetIsLost, Checks: []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept}},
+		{Round: SameInputsGiveSameBytes, Checks: []audit.Check{resultsReproduced}},
+	}
+}

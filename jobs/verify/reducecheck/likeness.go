@@ -1,0 +1,134 @@
+package reducecheck
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha1"
+	"encoding/base32"
+	"math/bits"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/simhash"
+)
+
+// likeness holds the fingerprints and digests of all pages with a text, and the connected
+// components of like pages. Pages are numbered in the order of reading; sealed representatives
+// come first.
+type likeness struct {
+	ages        []int // for each sealed round, oldest first: where its representatives end
+	fingerprint []uint64
+	digest      [][sha1.Size]byte
+	long        []bool  // has enough words to be compared by fingerprint
+	parent      []int32 // union-find; a root is its own
+	total       []int32 // of a root: pages of its component
+	current     []int32 // of a root: pages of this round in its component
+}
+
+// textDigest decodes a column text_digest; false: not a digest.
+func textDigest(s string) (d [sha1.Size]byte, ok bool) {
+	if len(s) != base32.StdEncoding.EncodedLen(sha1.Size) {
+		return d, false
+	}
+	n, err := base32.StdEncoding.Decode(d[:], []byte(s))
+	return d, err == nil && n == len(d)
+}
+
+func (l *likeness) add(digest [sha1.Size]byte, fingerprint int64, long bool) {
+	l.digest = append(l.digest, digest)
+	l.fingerprint = append(l.fingerprint, uint64(fingerprint))
+	l.long = append(l.long, long)
+	l.parent = append(l.parent, int32(len(l.parent)))
+}
+
+func (l *likeness) count() int { return len(l.parent) }
+
+// sealed is the number of sealed representatives.
+func (l *likeness) sealed() int {
+	if len(l.ages) == 0 {
+		return 0
+	}
+	return l.ages[len(l.ages)-1]
+}
+
+// find returns the root of a page's component.
+func (l *likeness) find(page int32) int32 {
+	for l.parent[page] != page {
+		l.parent[page] = l.parent[l.parent[page]]
+		page = l.parent[page]
+	}
+	return page
+}
+
+func (l *likeness) union(a, b int32) {
+	ra, rb := l.find(a), l.find(b)
+	l.parent[max(ra, rb)] = min(ra, rb)
+}
+
+// connect joins pages of equal digests, long pages of equal fingerprints, and long pages whose
+// fingerprints are at most k apart if one of them is of this round. It does not compare two
+// sealed representatives; joining equal ones makes no difference, because a page that is like one
+// is like both.
+func (l *likeness) connect(k int) error {
+	order := make([]int32, l.count())
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(l.digest[a][:], l.digest[b][:]) })
+	for i := 1; i < len(order); i++ {
+		if l.digest[order[i-1]] == l.digest[order[i]] {
+			l.union(order[i-1], order[i])
+		}
+	}
+	order = slices.DeleteFunc(order, func(i int32) bool { return !l.long[i] })
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // this round's first
+	})
+	// One page represents those of its fingerprint: one of this round, if there is any.
+	distinct := order[:0]
+	for _, i := range order {
+		if n := len(distinct); n > 0 && l.fingerprint[distinct[n-1]] == l.fingerprint[i] {
+			l.union(distinct[n-1], i)
+			continue
+		}
+		distinct = append(distinct, i)
+	}
+	fingerprints := make([]uint64, len(distinct))
+	for n, i := range distinct {
+		fingerprints[n] = l.fingerprint[i]
+	}
+	sealed := int32(l.sealed())
+	err := simhash.Pairs(fingerprints, k, func(p simhash.Pair) bool {
+		a, b := distinct[p.A], distinct[p.B]
+		if a >= sealed || b >= sealed {
+			l.union(a, b)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	l.total, l.current = make([]int32, l.count()), make([]int32, l.count())
+	for i := range int32(l.count()) {
+		root := l.find(i)
+		l.total[root]++
+		if i >= sealed {
+			l.current[root]++
+		}
+	}
+	return nil
+}
+
+// clustered reports whether a page's component has a page of this round and another page.
+func (l *likeness) clustered(page int) bool {
+	root := l.find(int32(page))
+	return l.current[root] > 0 && l.total[root] > 1
+}
+
+// alike reports whether two pages are within k of each other.
+func (l *likeness) alike(a, b int32, k int) bool {
+	return l.digest[a] == l.digest[b] || l.long[a] && l.long[b] && l.distance(a, b) <= k
+}
+
+func (l *likeness) distance(a, b int32) int {
+	return bits.OnesCount64(l.fingerprint[a] ^ l.fingerprint[b])
+}

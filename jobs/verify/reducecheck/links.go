@@ -1,0 +1,417 @@
+package reducecheck
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// linkTarget is a URL that the round found; it sorts in the order of lookups.
+type linkTarget struct {
+	Bucket    int32
+	SURT, URL string
+	Source    string // page that named it
+	Kind      string // of the link; "": it is not followed, only its spelling counts
+	Spelling  string // from a page of its own domain; others do not count
+}
+
+func compareTargets(a, b *linkTarget) int {
+	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+}
+
+// stateRow is the part of a row of urls that invariant 6 needs.
+type stateRow struct {
+	SURT        string          `parquet:"url_surtkey"`
+	URL         string          `parquet:"url"`
+	State       schema.URLState `parquet:"state"`
+	Outcome     schema.Outcome  `parquet:"outcome,optional"`
+	LastPlanned string          `parquet:"last_planned,optional"`
+	Spellings   []string        `parquet:"spellings,list"`
+}
+
+// outcomeRow is the part of a row of fetches that invariant 6 needs.
+type outcomeRow struct {
+	SURT           string         `parquet:"url_surtkey"`
+	URL            string         `parquet:"url"`
+	Outcome        schema.Outcome `parquet:"outcome"`
+	HTTPStatus     int16          `parquet:"http_status,optional"`
+	RedirectTarget string         `parquet:"redirect_target,optional"`
+	FinalURL       string         `parquet:"final_url,optional"`
+}
+
+// skipRow is the part of a row of skips that invariant 6 needs.
+type skipRow struct {
+	SURT   string            `parquet:"url_surtkey,optional"`
+	URL    string            `parquet:"url"`
+	Reason schema.SkipReason `parquet:"reason"`
+}
+
+// urlRow is the part of an earlier row of urls, or of a row of the plan, that invariant 6 needs.
+type urlRow struct {
+	SURT      string   `parquet:"url_surtkey"`
+	URL       string   `parquet:"url"`
+	Spellings []string `parquet:"spellings,list"`
+}
+
+// fact is one table's row of one URL: one of the fields after key is set.
+type fact struct {
+	surt, url string
+	key       string // of the object with the outcome
+	earlier   *earlierRow
+	planned   schema.Spellings
+	state     *stateRow
+	skip      *skipRow
+	outcome   *outcomeRow
+	target    *linkTarget
+}
+
+func compareFacts(a, b *fact) int {
+	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+}
+
+// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target,
+// and compares the states of urls with the outcomes of the round. It merges the sorted tables of
+// one bucket after the other, so its memory is that of a sort and of the open parts.
+func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
+	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
+		a.Count(c, 0)
+	}
+	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Frontier) {
+		return nil // the tables are not whole yet
+	}
+	targets, err := table.NewSorter(a.Scratch, compareTargets, audit.SortMemory)
+	if err != nil {
+		return err
+	}
+	defer targets.Close()
+	if err := collectTargets(ctx, a, r, targets); err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(targets.Sorted(ctx))
+	defer stop()
+	at := &targetsAt{next: next}
+	at.advance()
+	for bucket := range r.Plan.Buckets {
+		if err := a.Skip(checkBucketURLs(ctx, a, r, bucket, at), targetsKept, r); err != nil {
+			return err
+		}
+		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
+			at.advance() // left by a check that met an unreadable object
+		}
+	}
+	return at.err
+}
+
+// linkRow is the part of a row of links that invariant 6 needs.
+type linkRow struct {
+	Source string          `parquet:"source"`
+	Target string          `parquet:"target"`
+	Kind   schema.LinkKind `parquet:"kind"`
+
+	Spelling string `parquet:"target_spelling,optional"`
+}
+
+// collectTargets reads the targets of links of followed kinds, of other links with a spelling
+// that counts, and of redirects that were handed to the frontier. It skips a part that cannot be
+// read.
+func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
+	add := func(target, source, kind, spelling string) error {
+		k, err := urlkey.KeyOf(target)
+		if err != nil {
+			return nil // a target without a key can neither be planned nor joined, as merge notes
+		}
+		if spelling = ownSpelling(k.Domain, source, spelling); kind == "" && spelling == "" {
+			return nil
+		}
+		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.Plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: spelling})
+	}
+	followed := a.Config.FollowedKinds()
+	links := func(keys []string) error {
+		for l, err := range audit.Concat[linkRow](ctx, a, keys) {
+			switch {
+			case err != nil:
+			case slices.Contains(followed, l.Kind):
+				err = add(l.Target, l.Source, string(l.Kind), l.Spelling)
+			case l.Spelling != "":
+				err = add(l.Target, l.Source, "", l.Spelling)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	redirects := func(keys []string) error {
+		for f, err := range audit.Concat[outcomeRow](ctx, a, keys) {
+			if err == nil && f.RedirectTarget != "" {
+				err = add(f.RedirectTarget, f.URL, string(schema.KindRedirect), "")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, merge := range r.Results[stages.Merge] {
+		if err := a.Skip(links(audit.Keys(merge.FilesOf(stages.FileLinks))), targetsKept, r); err != nil {
+			return err
+		}
+		if err := a.Skip(redirects(audit.Keys(merge.FilesOf(stages.FileFetches))), targetsKept, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targetsAt is a position in the sorted targets.
+type targetsAt struct {
+	next func() (linkTarget, error, bool)
+	row  linkTarget
+	err  error
+	ok   bool
+}
+
+func (t *targetsAt) advance() { t.row, t.err, t.ok = t.next() }
+
+// of yields the targets of a bucket.
+func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
+	return func(yield func(fact, error) bool) {
+		for t.ok && (t.err != nil || int(t.row.Bucket) == bucket) {
+			row := t.row
+			if !yield(fact{surt: row.SURT, url: row.URL, target: &row}, t.err) || t.err != nil {
+				return
+			}
+			t.advance()
+		}
+	}
+}
+
+// checkBucketURLs merges the tables' rows of a bucket's URLs and judges each URL.
+func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
+	var in []iter.Seq2[fact, error]
+	for _, sealed := range r.Earlier {
+		files := sealed.FilesOf(stages.FileURLs)
+		for _, f := range files {
+			then, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
+			if err == nil && !overlap(bucket, r.Plan.Buckets, then, len(files)) {
+				continue
+			}
+			in = append(in, convert(ctx, a, []string{f.Key}, func(u *urlRow) fact {
+				return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
+			}))
+		}
+	}
+	for _, key := range bucketKeys(r, stages.Frontier, stages.FileURLs, bucket) {
+		in = append(in, convert(ctx, a, []string{key}, func(s *stateRow) fact { return fact{surt: s.SURT, url: s.URL, state: s} }))
+	}
+	for _, key := range bucketKeys(r, stages.Frontier, stages.FileSkips, bucket) {
+		in = append(in, convert(ctx, a, []string{key}, func(s *skipRow) fact { return fact{surt: s.SURT, url: s.URL, skip: s} }))
+	}
+	for _, key := range partitionKeys(r, stages.Merge, stages.FileFetches, bucket) {
+		in = append(in, convert(ctx, a, []string{key}, func(o *outcomeRow) fact { return fact{surt: o.SURT, url: o.URL, key: key, outcome: o} }))
+	}
+	in = append(in, at.of(bucket))
+	spelled, err := spelledInPlan(ctx, a, r, bucket)
+	if err != nil {
+		return err
+	}
+	defer spelled.Close()
+	in = append(in, spelledFacts(ctx, spelled))
+	filter, err := filterOf(ctx, a, r, bucket)
+	if err != nil {
+		return err
+	}
+	c := &urlChecker{a: a, r: r, bucket: bucket, filter: filter}
+	for f, err := range merged(ctx, compareFacts, in...) {
+		if err != nil {
+			return err
+		}
+		if f.surt != c.surt || f.url != c.url {
+			c.finish()
+			c.start(f.surt, f.url)
+		}
+		c.add(&f)
+	}
+	c.finish()
+	a.Count(targetsKept, c.targets)
+	a.Count(statesFollow, c.rows)
+	a.Count(filtersHold, c.tested)
+	a.Count(spellingsKept, c.spelled)
+	return nil
+}
+
+// filterOf opens the URL filter of a bucket; nil if it cannot be read, which is reported, or if
+// an older frontier wrote none.
+func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
+	key := layout.URLFilter(r.Crawl, r.Number, bucket)
+	for _, result := range r.Results[stages.Frontier] {
+		for _, f := range result.FilesOf(stages.FileURLFilter) {
+			if f.Key != key {
+				continue
+			}
+			filter, err := urlfilter.Open(ctx, a.Bucket, key)
+			if err != nil {
+				return nil, a.Fault(err, filtersHold, r.Number, key)
+			}
+			if filter.Keys() != f.Rows {
+				a.Wrong(filtersHold, r.Number, audit.At{Object: key}, "it was made of %d URLs, its result says %d", filter.Keys(), f.Rows)
+			}
+			return filter, nil
+		}
+	}
+	return nil, nil
+}
+
+// overlap reports whether bucket a of n and bucket b of m share hashes: buckets are
+// ranges of the same space.
+func overlap(a, n, b, m int) bool {
+	return int64(a)*int64(m) < int64(b+1)*int64(n) && int64(b)*int64(n) < int64(a+1)*int64(m)
+}
+
+// urlChecker gathers the facts about one URL after the other.
+type urlChecker struct {
+	a       *audit.Audit
+	r       *audit.Round
+	bucket  int
+	filter  *urlfilter.Filter // of urls and skips; nil: none
+	targets int64             // distinct
+	rows    int64             // of urls, skips and fetches
+	tested  int64             // distinct, by the filter
+	spelled int64             // distinct, with spellings
+
+	surt, url string
+	earlier   *earlierRow // the newest
+	said      said
+	states    int
+	state     *stateRow
+	skip      *skipRow
+	outcome   *outcomeRow
+	key       string      // of the object that holds the outcome
+	target    *linkTarget // the first of a link that is followed
+}
+
+func (c *urlChecker) start(surt, url string) {
+	*c = urlChecker{
+		a: c.a, r: c.r, bucket: c.bucket, filter: c.filter, targets: c.targets, rows: c.rows, tested: c.tested, spelled: c.spelled,
+		surt: surt, url: url,
+	}
+}
+
+func (c *urlChecker) add(f *fact) {
+	switch {
+	case f.earlier != nil:
+		c.earlier = f.earlier
+		c.said.know(f.earlier)
+		return
+	case f.planned != nil:
+		c.said.planned = f.planned
+		return
+	case f.target != nil:
+		c.said.linked = c.said.linked.Add(f.target.Spelling)
+		if c.target == nil && f.target.Kind != "" {
+			c.target = f.target
+			c.targets++
+		}
+		return
+	case f.state != nil:
+		c.states++
+		c.state = f.state
+		if !slices.Contains(states, f.state.State) {
+			c.wrong(statesFollow, stages.FileURLs, "its state %q does not exist", f.state.State)
+		}
+	case f.skip != nil:
+		c.skip = f.skip
+		if !slices.Contains(skipReasons, f.skip.Reason) {
+			c.wrong(targetsKept, stages.FileSkips, "its skip reason %q does not exist", f.skip.Reason)
+		}
+	case f.outcome != nil:
+		c.outcome, c.key = f.outcome, f.key
+	}
+	c.rows++
+}
+
+// finish judges the URL by its facts.
+func (c *urlChecker) finish() {
+	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
+		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)
+	}
+	if c.filter != nil && (c.state != nil || c.skip != nil) {
+		c.tested++
+		if !c.filter.MayHold(c.url) {
+			c.wrongIn(layout.URLFilter(c.r.Crawl, c.r.Number, c.bucket), filtersHold, "urls or skips has a row of it, but the filter of its bucket denies it")
+		}
+	}
+	c.checkSpellings()
+	if c.states > 1 {
+		c.wrong(statesFollow, stages.FileURLs, "it has %d rows in one round", c.states)
+	}
+	if o := c.outcome; o != nil && o.Outcome == schema.Redirected && o.RedirectTarget == "" {
+		c.wrongIn(c.key, targetsKept, "it was redirected, but its row does not name the target")
+	}
+	switch {
+	case c.outcome == nil && c.state != nil && c.state.LastPlanned == nameOf(c.r):
+		c.wrong(statesFollow, stages.FileURLs, "its row says that this round planned it, but fetches has no row of it")
+	case c.outcome == nil:
+	case c.state == nil:
+		c.wrong(statesFollow, stages.FileURLs, "its outcome in this round is %s, but it has no row in urls", c.outcome.Outcome)
+	default:
+		if want := stateAfter(c.outcome); c.state.State != want || c.state.Outcome != c.outcome.Outcome {
+			c.wrong(statesFollow, stages.FileURLs, "its outcome is %s, so its state is %s; urls says %s with outcome %s", c.outcome.Outcome, want, c.state.State, c.state.Outcome)
+		}
+		if c.state.LastPlanned != nameOf(c.r) {
+			c.wrong(statesFollow, stages.FileURLs, "this round fetched it, but its row says that it was planned last in %q", c.state.LastPlanned)
+		}
+	}
+}
+
+// wrong reports the URL in the bucket's part of a dataset.
+func (c *urlChecker) wrong(check audit.Check, dataset, format string, args ...any) {
+	c.wrongIn(layout.Table(dataset, c.r.Crawl, c.r.Number, c.bucket), check, format, args...)
+}
+
+func (c *urlChecker) wrongIn(key string, check audit.Check, format string, args ...any) {
+	c.a.Wrong(check, c.r.Number, audit.URL(key, c.url), format, args...)
+}
+
+var states = []schema.URLState{
+	schema.StateFound, schema.StateFetched, schema.StateRedirected, schema.StateDeferred, schema.StateDenied, schema.StateFailed, schema.StateGone, schema.StateSkipped,
+}
+
+var skipReasons = []schema.SkipReason{
+	schema.SkipNotURL, schema.SkipBadRecord, schema.SkipScheme, schema.SkipTooLong, schema.SkipOutOfScope, schema.SkipFiltered, schema.SkipTrap, schema.SkipDepth,
+	schema.SkipBudget, schema.SkipRobots, schema.SkipNofollow, schema.SkipStopped, schema.SkipDuplicate, schema.SkipSpellings,
+}
+
+// stateAfter is the state of a planned URL after an outcome.
+func stateAfter(o *outcomeRow) schema.URLState {
+	switch o.Outcome {
+	case schema.OK, schema.NotModified:
+		if o.FinalURL != "" && o.FinalURL != o.URL {
+			return schema.StateRedirected // another URL answered
+		}
+		return schema.StateFetched
+	case schema.Redirected:
+		return schema.StateRedirected
+	case schema.RobotsDenied:
+		return schema.StateDenied
+	case schema.Deferred, schema.HostSuspended, schema.Stopped:
+		return schema.StateDeferred
+	case schema.HTTP4xx:
+		if o.HTTPStatus == http.StatusNotFound || o.HTTPStatus == http.StatusGone {
+			return schema.StateGone
+		}
+	}
+	return schema.StateFailed
+}

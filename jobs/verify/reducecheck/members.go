@@ -1,0 +1,351 @@
+package reducecheck
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// member is a page of a cluster, with its row of duplicates.
+type member struct {
+	Component int32
+	Page      int32 // its number
+	Age       int32
+	Bucket    int32
+	Elsewhere bool // it names another page as canonical
+	URL       string
+	Standing  bool // its round lists it as a representative
+
+	Row                 bool // it has a row; the rest is from that
+	Representative, Via string
+	Kind                string
+	Distance, Size      int32
+	Crawl               string // of the representative
+	Round               int32
+}
+
+// compareMembers puts the representative of each component first: the oldest sealed one; among
+// several the one that names no other page as canonical, then the one with the shortest URL, then
+// the one with the least URL.
+func compareMembers(a, b *member) int {
+	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), falseFirst(a.Elsewhere, b.Elsewhere),
+		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
+}
+
+// falseFirst orders false before true.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// elsewhere reports whether a page names another page as canonical.
+func elsewhere(canonical, url string) bool { return canonical != "" && canonical != url }
+
+// collect reads the pages again, judges those outside clusters, and adds the members of clusters
+// to the sorter.
+func (d *dedupCheck) collect(ctx context.Context) error {
+	page := 0
+	for age, s := range d.r.Earlier {
+		for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
+			if err != nil {
+				return err
+			}
+			if _, ok := textDigest(p.TextDigest); !ok {
+				continue
+			}
+			if d.clustered(page) {
+				if err := d.members.Add(&member{
+					Component: d.find(int32(page)), Page: int32(page), Age: int32(age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
+				}); err != nil {
+					return err
+				}
+			}
+			page++
+		}
+	}
+	for bucket := range d.r.Plan.Buckets {
+		var at pageFacts
+		for m, err := range d.factsOf(ctx, bucket) {
+			if err != nil {
+				return err
+			}
+			if m.surt != at.surt || m.url != at.url {
+				if err := d.judgeURL(bucket, &at, &page); err != nil {
+					return err
+				}
+				at = pageFacts{surt: m.surt, url: m.url}
+			}
+			at.add(&m)
+		}
+		if err := d.judgeURL(bucket, &at, &page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pageFacts holds the round's rows of one URL.
+type pageFacts struct {
+	surt, url  string
+	key        string // of the object with the last of pages
+	pages      []*pageRow
+	duplicates []*schema.Duplicate
+	standing   []*schema.Representative
+}
+
+func (a *pageFacts) add(m *pageFact) {
+	switch {
+	case m.page != nil:
+		a.key, a.pages = m.key, append(a.pages, m.page)
+	case m.duplicate != nil:
+		a.duplicates = append(a.duplicates, m.duplicate)
+	case m.standing != nil:
+		a.standing = append(a.standing, m.standing)
+	}
+}
+
+// judgeURL judges a URL by its own rows, and adds its pages in clusters to the members. page is
+// the number of the next page.
+func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
+	duplicate, standing := d.onlyRows(bucket, at)
+	for _, p := range at.pages {
+		if d.published {
+			d.checkPublished(at.key, p, duplicate)
+		}
+		if standing != nil && (standing.CanonicalURL != p.CanonicalURL || standing.WordCount != p.WordCount || standing.TextDigest != p.TextDigest || standing.SimHash != p.SimHash) {
+			d.wrong(d.standingKey(bucket), p.URL, "its row of representatives differs from the page: %+v", *standing)
+		}
+		_, text := textDigest(p.TextDigest)
+		if text {
+			*page++
+		}
+		if text && d.clustered(*page-1) {
+			if err := d.members.Add(d.memberOf(bucket, int32(*page-1), p, duplicate, standing)); err != nil {
+				return err
+			}
+			continue
+		}
+		if duplicate != nil {
+			d.wrong(d.duplicatesKey(bucket), p.URL, "it is in a cluster of %s, but no other page is like it", duplicate.Representative)
+		}
+		switch {
+		case text && standing == nil:
+			d.wrong(d.standingKey(bucket), p.URL, "no page is like it, but it is missing among the representatives")
+		case !text && standing != nil:
+			d.wrong(d.standingKey(bucket), p.URL, "it has no text, but is a representative")
+		}
+	}
+	return nil
+}
+
+// onlyRows returns the URL's row of duplicates and of representatives, if there are any, and
+// reports rows without a page and repeated rows.
+func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Duplicate, standing *schema.Representative) {
+	for _, t := range []struct {
+		table, key string
+		rows       int
+	}{
+		{"pages", at.key, len(at.pages)},
+		{"duplicates", d.duplicatesKey(bucket), len(at.duplicates)},
+		{"representatives", d.standingKey(bucket), len(at.standing)},
+	} {
+		if t.rows > 1 {
+			d.wrong(t.key, at.url, "%s has %d rows of it in one round", t.table, t.rows)
+		}
+		if t.rows > 0 && len(at.pages) == 0 {
+			d.wrong(t.key, at.url, "it is in %s but not in pages", t.table)
+		}
+	}
+	if len(at.duplicates) > 0 {
+		duplicate = at.duplicates[0]
+	}
+	if len(at.standing) > 0 {
+		standing = at.standing[0]
+	}
+	return duplicate, standing
+}
+
+func (d *dedupCheck) memberOf(bucket int, page int32, p *pageRow, row *schema.Duplicate, standing *schema.Representative) *member {
+	m := &member{
+		Component: d.find(page), Page: page, Age: int32(len(d.r.Earlier)), Bucket: int32(bucket),
+		Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL, Standing: standing != nil,
+	}
+	if row != nil {
+		m.Row, m.Representative, m.Via, m.Kind = true, row.Representative, row.Via, string(row.Kind)
+		m.Distance, m.Size, m.Crawl, m.Round = row.Distance, row.ClusterSize, row.RepresentativeCrawl, row.RepresentativeRound
+	}
+	return m
+}
+
+// checkPublished compares the columns of pages about a cluster with duplicates.
+func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicate) {
+	var of, kind string
+	size := int32(1)
+	if row != nil {
+		size = row.ClusterSize
+		if row.Kind != schema.DupRepresentative {
+			of, kind = row.Representative, string(row.Kind)
+		}
+	}
+	if p.DuplicateOf != of || p.DuplicateKind != kind || p.ClusterSize != size {
+		d.wrong(key, p.URL, "pages says duplicate_of %q, duplicate_kind %q, cluster_size %d; by duplicates they are %q, %q, %d",
+			p.DuplicateOf, p.DuplicateKind, p.ClusterSize, of, kind, size)
+	}
+}
+
+// judge compares the rows of each cluster with what they must be.
+func (d *dedupCheck) judge(ctx context.Context) (err error) {
+	chains, err := table.NewSorter(d.a.Scratch, compareClaims, audit.SortMemory)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, chains.Close()) }()
+	chained := map[int32]bool{} // components where a via must be looked up
+	var first member
+	component := int32(-1)
+	for m, err := range d.members.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if m.Component != component {
+			component, first = m.Component, m
+		}
+		if int(m.Page) < d.sealed() {
+			continue
+		}
+		if claim := d.judgeMember(&m, &first); claim != nil {
+			chained[component] = true
+			if err := chains.Add(claim); err != nil {
+				return err
+			}
+		}
+	}
+	if len(chained) == 0 {
+		return nil
+	}
+	for m, err := range d.members.Sorted(ctx) {
+		if err == nil && chained[m.Component] {
+			err = chains.Add(&claim{Component: m.Component, URL: m.URL, Page: m.Page})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.judgeChains(ctx, chains)
+}
+
+// judgeMember compares a member's row with what it must be. It returns a claim about its Via if
+// that must be looked up among the other members.
+func (d *dedupCheck) judgeMember(m, representative *member) *claim {
+	key := d.duplicatesKey(int(m.Bucket))
+	if stands := m.Page == representative.Page; m.Standing != stands {
+		if stands {
+			d.wrong(d.standingKey(int(m.Bucket)), m.URL, "it represents its cluster, but is missing among the representatives")
+		} else {
+			d.wrong(d.standingKey(int(m.Bucket)), m.URL, "%s represents its cluster, but it is listed as a representative", representative.URL)
+		}
+	}
+	size := d.current[m.Component]
+	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // its only like is its own earlier version
+	switch {
+	case alone && m.Row:
+		d.wrong(key, m.URL, "it is in duplicates, but is like its own earlier version only")
+		return nil
+	case alone:
+		return nil
+	case !m.Row:
+		d.wrong(key, m.URL, "it is missing in duplicates: it is in a cluster of %d that %s represents", size, representative.URL)
+		return nil
+	}
+	crawl, round := d.sealedOf(int(representative.Age))
+	kind := schema.DupNear
+	switch {
+	case m.URL == representative.URL:
+		kind = schema.DupRepresentative
+	case d.digest[m.Page] == d.digest[representative.Page]:
+		kind = schema.DupExact
+	}
+	var problems []string
+	differ := func(column string, got, want any) {
+		if got != want {
+			problems = append(problems, fmt.Sprintf("%s is %v, not %v", column, want, got))
+		}
+	}
+	differ("representative", m.Representative, representative.URL)
+	differ("representative_crawl", m.Crawl, crawl)
+	differ("representative_round", int(m.Round), round)
+	differ("kind", m.Kind, string(kind))
+	differ("distance", int(m.Distance), d.distance(m.Page, representative.Page))
+	differ("cluster_size", m.Size, size)
+	near := d.alike(m.Page, representative.Page, d.maxDistance)
+	var chain *claim
+	switch {
+	case kind == schema.DupRepresentative:
+		differ("via", m.Via, "")
+	case near:
+		differ("via", m.Via, representative.URL) // the shortest way
+	default:
+		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, Bucket: m.Bucket, Member: m.URL}
+	}
+	if problems != nil {
+		d.wrong(key, m.URL, "recomputed: %s", strings.Join(problems, "; "))
+	}
+	return chain
+}
+
+// claim is a member of a cluster with a chain, or (Asks) another member's claim to be like it.
+type claim struct {
+	Component int32
+	URL       string
+	Asks      bool
+	Page      int32 // of the member that asks, if one does
+	Bucket    int32
+	Member    string // URL of the member that asks
+}
+
+// compareClaims puts the members with a URL before the claims about it.
+func compareClaims(a, b *claim) int {
+	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), falseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
+}
+
+// judgeChains looks up the members that others name as Via.
+func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
+	var members []int32 // with the URL: the page and its earlier versions
+	var component int32
+	var url string
+	for c, err := range chains.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if c.Component != component || c.URL != url {
+			component, url, members = c.Component, c.URL, members[:0]
+		}
+		if !c.Asks {
+			members = append(members, c.Page)
+			continue
+		}
+		like := false
+		for _, m := range members {
+			like = like || m != c.Page && d.alike(c.Page, m, d.maxDistance)
+		}
+		switch {
+		case len(members) == 0:
+			d.wrong(d.duplicatesKey(int(c.Bucket)), c.Member, "its via %q is not a member of its cluster", c.URL)
+		case !like:
+			d.wrong(d.duplicatesKey(int(c.Bucket)), c.Member, "its via %s is beyond the distance limit", c.URL)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package reducecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+)
+
+// SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs and
+// compares every part and the result with those committed. Other checks report missing results,
+// and stored bytes that are not those of the result. Other bytes by another version of
+// crawlbatch, or by a reparse whose source was damaged then and is whole now, are no violation:
+// they become notes.
+func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
+	a.Count(resultsReproduced, 0)
+	if a.Config == nil {
+		return nil
+	}
+	var tasks []stages.Task
+	var names []string
+	for _, stage := range stages.Order {
+		for n, committed := range r.Results[stage] {
+			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && committed != nil && !brokenInputs(a, r, t) {
+				tasks = append(tasks, t)
+				names = append(names, t.String())
+			}
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.Parallel)
+	for i, in := range a.SampledOf(names) {
+		if t := tasks[i]; in {
+			g.Go(func() error { return Recompute(ctx, a, t, r.Results[t.Stage][t.Partition]) })
+		}
+	}
+	return g.Wait()
+}
+
+// computable reports whether the results of a stage follow from stored data, and this program
+// can compute them.
+func computable(a *audit.Audit, stage stages.Stage) bool {
+	return stage != stages.Fetch || a.Reparse != nil && a.Reparse.Parser == worker.ParserVersion
+}
+
+// brokenInputs reports whether a task may read an object that was reported as unreadable:
+// recomputing it then proves nothing.
+func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
+	var files []manifest.File
+	if t.Stage == stages.Fetch {
+		for _, f := range r.Results[t.Stage][t.Partition].Files {
+			if !r.OwnFile(f) && a.Broken(f.Key) {
+				return true // a file of the crawl that fetched
+			}
+		}
+	}
+	for _, from := range roundstate.Feeds(t.Stage) {
+		for n, result := range r.Results[from] {
+			if result != nil && (t.Stage != stages.Merge || n == t.Partition) {
+				files = append(files, result.Files...)
+			}
+		}
+	}
+	for _, s := range r.Earlier {
+		files = append(files, s.FilesOf(stages.FileURLs)...)
+		files = append(files, s.FilesOf(stages.FileRepresentatives)...)
+	}
+	files = slices.DeleteFunc(files, func(f manifest.File) bool { return f.Dataset == stages.FileWARC || f.Dataset == stages.FileCDXJ })
+	if p := r.Plan; p.RefusedFile != nil {
+		files = append(files, *p.RefusedFile)
+	}
+	for _, p := range r.Plan.Partitions {
+		files = append(files, p.File)
+	}
+	return a.Broken(audit.Keys(files)...)
+}
+
+// Recompute recomputes one task and compares its result with the committed one.
+func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *manifest.Result) error {
+	again := worker.Runner{
+		Archive: a.Archive, Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
+		Log:      slog.New(slog.DiscardHandler), // warnings about rows were logged when the task ran
+		Progress: stages.NoProgress{},
+	}
+	result, _, release, err := again.Recompute(ctx, t)
+	if err != nil {
+		if !audit.IsFault(err) && !errors.Is(err, stages.ErrPermanent) {
+			return err
+		}
+		a.Wrong(resultsReproduced, t.Round, audit.At{Object: roundstate.ResultKey(t), Row: t.String()}, "it cannot be computed again: %v", err)
+		return nil
+	}
+	release()
+	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
+		// An older version made it, without the URL filter.
+		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })
+	}
+	found, err := differences(result, committed, roundstate.ResultKey(t))
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		a.Count(resultsReproduced, 1)
+		return nil
+	}
+	if n := committed.Count(fetch.CountDamaged) - result.Count(fetch.CountDamaged); t.Stage == stages.Fetch && n > 0 {
+		a.Note("%s: not compared: %d records that are readable now were damaged when %s was made, so their pages have the rows of the crawl that fetched: "+
+			"for rows of this parser, reparse under another name", t, n, t.Crawl)
+		return nil
+	}
+	maker, err := makerOf(ctx, a, t)
+	if err != nil {
+		return err
+	}
+	if a.Version != "" && maker != "" && maker != a.Version {
+		a.CountNote(fmt.Sprintf("round %d, %s: not compared: tasks whose inputs give this crawlbatch %s other bytes: {n}, made by %s: check with that crawlbatch",
+			t.Round, resultsReproduced.Name, a.Version, maker), "")
+		return nil
+	}
+	a.Count(resultsReproduced, 1)
+	for _, d := range found {
+		a.Wrong(resultsReproduced, t.Round, audit.At{Object: d.key, Row: t.String()}, "%s", d.problem)
+	}
+	return nil
+}
+
+// makerOf returns the version of crawlbatch that began a task's stage, or "" if unknown. Another
+// version may store the same rows in other bytes.
+func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error) {
+	var in manifest.Inputs
+	_, _, err := manifest.Load(ctx, a.Bucket, layout.Inputs(t.Crawl, t.Round, string(t.Stage)), &in)
+	if err == nil {
+		return in.Version, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		if audit.IsFault(err) {
+			return "", nil // reported when the documents were read
+		}
+		return "", err
+	}
+	p, _, err := roundstate.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // a reparse of external WARC files freezes only the plan
+	if err != nil {
+		return "", err
+	}
+	return p.Version, nil
+}
+
+// differing is an object that differs from the recomputed one.
+type differing struct{ key, problem string }
+
+// differences compares a recomputed result with the committed one, which lies under key.
+func differences(result, committed *manifest.Result, key string) (found []differing, err error) {
+	made := map[string]manifest.File{}
+	for _, f := range result.Files {
+		made[f.Key] = f
+	}
+	for _, f := range committed.Files {
+		m, ok := made[f.Key]
+		if m == f {
+			continue
+		}
+		problem := fmt.Sprintf("its inputs give %d rows, %d bytes with SHA-256 %s; the result names %d rows, %d bytes with %s", m.Rows, m.Bytes, m.SHA256, f.Rows, f.Bytes, f.SHA256)
+		if !ok {
+			problem = "the result names it, but its inputs give no such part"
+		}
+		found = append(found, differing{f.Key, problem})
+	}
+	if found != nil {
+		return found, nil
+	}
+	want, err := manifest.Encode(committed)
+	if err != nil {
+		return nil, err
+	}
+	got, err := manifest.Encode(result)
+	if err != nil {
+		return nil, err
+	}
+	if string(got) != string(want) {
+		found = append(found, differing{key, fmt.Sprintf("its inputs give a result of %d files with SHA-256 %s; %d files with %s are committed",
+			len(result.Files), manifest.Digest(got), len(committed.Files), manifest.Digest(want))})
+	}
+	return found, nil
+}

@@ -1,0 +1,118 @@
+package reducecheck
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// said are the spellings of one URL, by source. Tables of format 1 have none.
+type said struct {
+	known   schema.Spellings // in urls of the rounds before
+	own     schema.Spellings // of these, in rounds of the same crawl, whose plan must list them
+	planned schema.Spellings
+	linked  schema.Spellings // in links of its own domain, in this round
+}
+
+// earlierRow is a row of urls in a round before.
+type earlierRow struct {
+	spellings schema.Spellings
+	own       bool // of the same crawl
+}
+
+func (s *said) know(r *earlierRow) {
+	s.known = r.spellings
+	if r.own {
+		s.own = r.spellings
+	}
+}
+
+// ownSpelling returns the spelling of a link's target, or "" if the link is on another domain:
+// such spellings do not count.
+func ownSpelling(domain, source, spelling string) string {
+	if spelling == "" {
+		return ""
+	}
+	if k, err := urlkey.KeyOf(source); err != nil || k.Domain != domain {
+		return ""
+	}
+	return spelling
+}
+
+// spelledInPlan sorts the planned URLs of a bucket that have spellings. The caller closes it.
+func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (_ *table.Sorter[urlRow], err error) {
+	s, err := table.NewSorter(a.Scratch, func(x, y *urlRow) int {
+		return compareFacts(&fact{surt: x.SURT, url: x.URL}, &fact{surt: y.SURT, url: y.URL})
+	}, audit.SortMemory)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range r.Plan.Partitions {
+		if p.Bucket != bucket || p.File.Rows == 0 {
+			continue
+		}
+		for row, err := range audit.Concat[urlRow](ctx, a, []string{p.File.Key}) {
+			if err == nil && len(row.Spellings) > 0 {
+				err = s.Add(&row)
+			}
+			if err != nil {
+				s.Close()
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+func spelledFacts(ctx context.Context, s *table.Sorter[urlRow]) iter.Seq2[fact, error] {
+	return func(yield func(fact, error) bool) {
+		for row, err := range s.Sorted(ctx) {
+			if !yield(fact{surt: row.SURT, url: row.URL, planned: row.Spellings}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// checkSpellings checks that urls lists all spellings of the URL, and that the plan listed those
+// that the rounds before knew.
+func (c *urlChecker) checkSpellings() {
+	s := &c.said
+	all := s.known.Union(s.planned).Union(s.linked)
+	if len(all) == 0 {
+		return
+	}
+	c.spelled++
+	now := s.known
+	if c.state != nil {
+		now = c.state.Spellings
+	}
+	if lacks := missing(now, all); lacks != "" {
+		c.wrong(spellingsKept, stages.FileURLs, "a source, its own domain or a round before spells it %s, but its row does not list that", lacks)
+	}
+	if c.outcome == nil || !slices.Contains(c.r.Plan.Sources, source.FrontierName) {
+		return
+	}
+	if s.own.Overflow() {
+		c.wrongIn(c.key, spellingsKept, "it was planned, although the rounds before knew more than %d spellings of it", schema.MaxSpellings)
+	} else if lacks := missing(s.planned, s.own); lacks != "" {
+		c.wrongIn(c.key, spellingsKept, "it was planned without its spelling %s, which the rounds before knew: robots.txt was not checked for it", lacks)
+	}
+}
+
+// missing returns a spelling of all that now lacks; "" if there is none.
+func missing(now, all schema.Spellings) string {
+	for _, s := range all {
+		if !slices.Equal(now, now.Add(s)) {
+			return s
+		}
+	}
+	return ""
+}
