@@ -154,7 +154,7 @@ func TestARedirectToNowhereIsFound(t *testing.T) {
 	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, d.load(0)); err != nil {
 		t.Fatal(err)
 	}
-	d.finds(url, "does not say where to")
+	d.finds(url, "does not name the target")
 	if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key {
 		t.Errorf("%+v", v)
 	}
