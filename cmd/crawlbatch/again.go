@@ -19,16 +19,7 @@ func (c *common) again() string {
 	if c.oneMachine {
 		flags += " --one-machine"
 	}
-	if c.userAgent != "" {
-		flags += " --user-agent " + shellQuote(c.userAgent)
-	}
-	for _, to := range c.connectTo {
-		flags += " --connect-to " + shellQuote(to)
-	}
-	if c.private {
-		flags += " --allow-private-networks"
-	}
-	return flags
+	return flags + c.configAgain(false)
 }
 
 // again is what a command needs that is to run tasks where this one does, or tells
@@ -39,19 +30,18 @@ func (o *runOptions) again() string {
 		flags += " --settings " + shellQuote(o.settings)
 	}
 	if o.executor == executorKubernetes {
-		flags += " --executor " + executorKubernetes + o.cluster.again()
+		flags += " --executor " + executorKubernetes + o.cluster.again() + o.configAgain(true)
 	}
 	return flags
 }
 
 func (o *clusterOptions) again() string {
 	flags := ""
-	for _, f := range []struct{ name, value string }{
-		{"kubeconfig", o.kubeconfig}, {"kube-context", o.context}, {"namespace", o.namespace}, {"image", o.image},
-	} {
-		if f.value != "" {
-			flags += " --" + f.name + " " + shellQuote(f.value)
-		}
+	if o.kubeconfig != "" {
+		flags += " --kubeconfig " + shellQuote(o.kubeconfig)
+	}
+	if o.context != "" {
+		flags += " --kube-context " + shellQuote(o.context)
 	}
 	return flags
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -24,14 +25,14 @@ func TestCommandsToRunAgainNameTheStoreAndConfigGiven(t *testing.T) {
 }
 
 func TestCommandsToRunAgainNameTheExecutorAndTheClusterGiven(t *testing.T) {
-	store := common{store: "s3://b/p", userAgent: "x/1 (+https://x.example)"}
+	store := common{store: "s3://b/p", flags: config.Config{UserAgent: "x/1 (+https://x.example)", Kubernetes: config.Kubernetes{Namespace: "n"}}}
 	for _, c := range []struct {
 		o    runOptions
 		want string
 	}{
-		{runOptions{common: &store, executor: executorLocal, cluster: clusterOptions{namespace: "n"}}, " --store s3://b/p --user-agent 'x/1 (+https://x.example)'"},
-		{runOptions{common: &common{store: "s3://b/p", config: "c.yaml"}, executor: executorKubernetes,
-			cluster: clusterOptions{kubeconfig: "my config", context: "prod", namespace: "n", image: "r/i:1"}},
+		{runOptions{common: &store, executor: executorLocal}, " --store s3://b/p --user-agent 'x/1 (+https://x.example)'"},
+		{runOptions{common: &common{store: "s3://b/p", config: "c.yaml", flags: config.Config{Kubernetes: config.Kubernetes{Namespace: "n", Image: "r/i:1"}}},
+			executor: executorKubernetes, cluster: clusterOptions{kubeconfig: "my config", context: "prod"}},
 			" --store s3://b/p --config c.yaml --executor kubernetes --kubeconfig 'my config' --kube-context prod --namespace n --image r/i:1"},
 		{runOptions{common: &common{store: "s3://b/p", settings: "crawl=2026-11/settings-0a1b.json"}, executor: executorKubernetes},
 			" --store s3://b/p --settings crawl=2026-11/settings-0a1b.json --executor kubernetes"},

@@ -23,38 +23,15 @@ const (
 	executorKubernetes = "kubernetes"
 )
 
-// clusterOptions say which cluster, and what in its config a flag overrides.
-type clusterOptions struct {
-	kubeconfig, context string
-	namespace, image    string
-}
+// clusterOptions say which cluster.
+type clusterOptions struct{ kubeconfig, context string }
 
 func (o *clusterOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; else KUBECONFIG, ~/.kube/config, or the cluster this runs in")
 	cmd.Flags().StringVar(&o.context, "kube-context", "", "context of the kubeconfig")
-	o.overlayFlags(cmd)
-}
-
-func (o *clusterOptions) overlayFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.namespace, "namespace", "", "of the Jobs, for kubernetes.namespace")
-	cmd.Flags().StringVar(&o.image, "image", "", "of crawlbatch, for kubernetes.image")
-}
-
-// overlay lays the flags over the config.
-func (o *clusterOptions) overlay(cfg *config.Config) error {
-	if o.namespace != "" {
-		cfg.Kubernetes.Namespace = o.namespace
-	}
-	if o.image != "" {
-		cfg.Kubernetes.Image = o.image
-	}
-	return cfg.Validate()
 }
 
 func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.Client, error) {
-	if err := o.overlay(cfg); err != nil {
-		return nil, err
-	}
 	client, err := k8s.Connect(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, err

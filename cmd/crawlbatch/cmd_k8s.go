@@ -16,10 +16,9 @@ import (
 
 type renderOptions struct {
 	*common
-	month   string
-	round   int
-	stage   string
-	cluster clusterOptions
+	month string
+	round int
+	stage string
 }
 
 func newK8s(c *common) *cobra.Command {
@@ -43,7 +42,7 @@ no result, without asking a cluster and without writing to the store.`,
 	render.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
 	render.Flags().IntVar(&o.round, "round", 0, "round")
 	render.Flags().StringVar(&o.stage, "stage", "", "fetch, merge, dedup, rank, frontier or publish; else all")
-	o.cluster.overlayFlags(render)
+	c.configFlags(render, true)
 	cmd.AddCommand(render)
 	return cmd
 }
@@ -57,9 +56,6 @@ func runRender(ctx context.Context, o renderOptions) error {
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {
-		return err
-	}
-	if err := o.cluster.overlay(cfg); err != nil {
 		return err
 	}
 	if err := k8s.NeedImage(cfg); err != nil {

@@ -70,6 +70,7 @@ func (o *runOptions) whereFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver elsewhere was given")
 	_ = cmd.Flags().MarkHidden("settings") // it was just defined
 	o.cluster.flags(cmd)
+	o.configFlags(cmd, true)
 }
 
 func runRun(ctx context.Context, o runOptions) error {

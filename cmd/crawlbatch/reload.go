@@ -54,6 +54,6 @@ func (c *common) configOver(base *config.Config) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.overlay(later)
+	later.Overlay(&c.flags)
 	return later, later.Validate()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -27,9 +28,7 @@ type common struct {
 	store     string
 	config    string
 	logFormat string
-	userAgent string
-	connectTo []string
-	private   bool
+	flags     config.Config // what flags set; the rest is zero
 	// oneMachine declares that this machine alone uses the store's directory.
 	oneMachine bool
 	// settings is the key of a config in the store, for what runs elsewhere; it
@@ -119,13 +118,11 @@ that DuckDB and Athena query. A directory or an S3 bucket is all the state it ha
 	f.StringVar(&c.store, "store", defaultStore, "directory, or s3://bucket/prefix, that holds the crawl")
 	f.StringVar(&c.config, "config", "", "YAML config file")
 	f.StringVar(&c.logFormat, "log-format", "text", "text or json")
-	f.StringVar(&c.userAgent, "user-agent", "", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\"")
-	f.StringArrayVar(&c.connectTo, "connect-to", nil, "HOST:PORT:ADDR:PORT as curl's, an empty part means any; repeatable")
-	f.BoolVar(&c.private, "allow-private-networks", false, "let requests reach private addresses")
+	c.configFlags(root, false)
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
-		newTask(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
+		newTask(c), newConfig(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.SetOut(c.out) // the command completion keeps it
 	addCompletion(root)
@@ -225,32 +222,20 @@ func (c *common) loadConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.overlay(cfg)
+	cfg.Overlay(&c.flags)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	// Not in Validate: a crawl that froze a bad one still has a status.
 	for _, rule := range cfg.Fetch.ConnectTo {
 		if _, err := dial.ParseConnectTo(rule); err != nil {
-			if len(c.connectTo) == 0 {
+			if len(c.flags.Fetch.ConnectTo) == 0 {
 				return nil, usagef("%s: fetch.connect_to: %v, as curl's", c.config, err)
 			}
 			return nil, usagef("--%v, as curl's", err)
 		}
 	}
 	return cfg, nil
-}
-
-func (c *common) overlay(cfg *config.Config) {
-	if c.userAgent != "" {
-		cfg.UserAgent = c.userAgent
-	}
-	if len(c.connectTo) > 0 {
-		cfg.Fetch.ConnectTo = c.connectTo
-	}
-	if c.private {
-		cfg.Fetch.AllowPrivateNetworks = true
-	}
 }
 
 // laterConfig is what a crawl goes on with: what it froze, or the config that a
@@ -263,14 +248,14 @@ func (c *common) laterConfig(ctx context.Context, b store.Bucket, crawl string, 
 		if base, err = loadSettings(ctx, b, c.settings); err != nil {
 			return nil, err
 		}
-		base.Politeness = frozen.Politeness
+		base.SetPoliteness(frozen.Politeness, layout.CrawlManifest(crawl))
 	}
 	newest, revision, err := roundstate.NewestPoliteness(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
 	if revision > 0 {
-		base.Politeness = newest
+		base.SetPoliteness(newest, fmt.Sprintf("politeness revision %d", revision))
 	}
 	return c.configOver(base)
 }

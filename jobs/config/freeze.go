@@ -2,17 +2,9 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 )
-
-// changeable are the sections and fields that a --config given after plan may
-// change: nothing in them alters which URLs are crawled or how results are made.
-var changeable = []string{
-	"politeness", "fetch.slots", "fetch.timeout", "fetch.pauses", "fetch.window", "fetch.crawl_window", "fetch.proxy", "fetch.resolvers",
-	"fetch.checkpoint", "fetch.connect_to", "fetch.allow_private_networks", "store", "kubernetes",
-}
 
 // Adopt checks that later differs from the frozen config c only where a running
 // crawl may change, and names the first field that does not. What is only known since
@@ -34,45 +26,17 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn names the first field that may not change and does in later; "" if none does.
-func (c *Config) frozenIn(later *Config) (changed string) {
-	added := map[string]bool{} // since c was frozen, and left unset in later
-	for _, field := range c.older {
-		added[field] = true
-	}
-	compare(reflect.ValueOf(*Default()), reflect.ValueOf(*later), "", func(field string) { delete(added, field) })
-	compare(reflect.ValueOf(*c), reflect.ValueOf(*later), "", func(field string) {
-		free := slices.ContainsFunc(changeable, func(p string) bool { return field == p || strings.HasPrefix(field, p+".") })
-		if !free && !added[field] && changed == "" {
-			changed = field
-		}
-	})
-	return changed
-}
-
-func compare(a, b reflect.Value, prefix string, differs func(field string)) {
-	for i := range a.NumField() {
-		f := a.Type().Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		x, y := a.Field(i), b.Field(i)
-		switch {
-		case x.Kind() == reflect.Struct:
-			compare(x, y, prefix+name+".", differs)
-		case x.Kind() == reflect.Pointer:
-			if !reflect.DeepEqual(x.Interface(), y.Interface()) {
-				differs(prefix + name)
-			}
-		case x.Kind() == reflect.Map || x.Kind() == reflect.Slice:
-			if x.Len()+y.Len() > 0 && !reflect.DeepEqual(x.Interface(), y.Interface()) {
-				differs(prefix + name)
-			}
-		case !x.Equal(y):
-			differs(prefix + name)
+// frozenIn names the first frozen key that differs in later; "" if there is none. A key that
+// c was planned without does not count if later leaves it at its default.
+func (c *Config) frozenIn(later *Config) string {
+	defaults, laters := Default().fields(), later.fields()
+	for i, f := range c.fields() {
+		added := slices.Contains(c.older, f.path) && laters[i].equal(defaults[i])
+		if f.change == frozen && !added && !f.equal(laters[i]) {
+			return f.path
 		}
 	}
+	return ""
 }
 
 // RequireContact refuses a crawl of other people's hosts without a user agent

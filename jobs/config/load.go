@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // ErrInvalid marks every error of this package: the file has to be mended.
@@ -64,14 +66,16 @@ func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*
 	if err != nil {
 		return nil, err
 	}
-	var has struct {
-		Fetch map[string]any `yaml:"fetch"`
-	}
-	if err := yaml.Unmarshal(body, &has); err != nil {
-		return nil, located(name, err)
-	}
-	if _, ok := has.Fetch["max_sitemap"]; !ok {
-		c.Fetch.MaxSitemap, c.older = 0, []string{"fetch.max_sitemap"}
+	for _, f := range c.fields() {
+		if _, present := c.from[f.path]; !present && f.before != nil {
+			f.set(f.before)
+			c.older = append(c.older, f.path)
+		}
+		if f.change == frozen {
+			c.note(f.path, "frozen in "+name)
+		} else {
+			c.note(f.path, name)
+		}
 	}
 	return c, nil
 }
@@ -86,7 +90,7 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 	c := base.Clone()
 	file, err := parser.ParseBytes(body, 0)
 	if err != nil {
-		return nil, located(name, err)
+		return nil, located(name, file, err)
 	}
 	if len(file.Docs) > 1 {
 		return nil, invalidf("%s: %d YAML documents in one file: keep one", name, len(file.Docs))
@@ -96,18 +100,20 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 		e := &expander{lookup: lookup}
 		ast.Walk(e, root)
 		if e.err != nil {
-			return nil, located(name, e.err)
+			return nil, located(name, file, e.err)
 		}
 		var sections map[string]any
 		if yaml.NodeToValue(root, &sections) == nil {
 			if _, ok := sections["politeness"]; ok {
-				c.Politeness = Default().Politeness
+				c.SetPoliteness(Default().Politeness, "")
 			}
 		}
 		c.references = append(c.references, e.found...)
+		before := c.Clone()
 		if err := yaml.NodeToValue(root, c, yaml.Strict()); err != nil {
-			return nil, located(name, err)
+			return nil, located(name, file, err)
 		}
+		c.noteSources(name, file, before)
 		for class, d := range Default().Politeness.Classes {
 			if _, ok := c.Politeness.Classes[class]; !ok {
 				if c.Politeness.Classes == nil {
@@ -130,6 +136,18 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 		return nil, invalidf("%s: %v", name, err)
 	}
 	return c, nil
+}
+
+// noteSources notes where the keys come from that the file sets.
+func (c *Config) noteSources(name string, file *ast.File, before *Config) {
+	earlier := before.fields()
+	for i, f := range c.fields() {
+		if line := lineAt(file, f.path); line > 0 {
+			c.note(f.path, fmt.Sprintf("%s:%d", name, line))
+		} else if !f.equal(earlier[i]) { // through an alias or a merge key
+			c.note(f.path, name)
+		}
+	}
 }
 
 // YAML renders the config as crawl.json keeps it: every field, and ${VAR} where
@@ -213,14 +231,13 @@ func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)
 	if err != nil {
 		return nil, err
 	}
-	rest := *c
-	rest.Politeness = Default().Politeness
-	compare(reflect.ValueOf(*Default()), reflect.ValueOf(rest), "", func(field string) {
-		if err == nil {
-			err = invalidf("%s: %s is set: only politeness is read from this file", name, field)
+	defaults := Default().fields()
+	for i, f := range c.fields() {
+		if !strings.HasPrefix(f.path, "politeness.") && !f.equal(defaults[i]) {
+			return c, invalidf("%s: %s is set: only politeness is read from this file", name, f.path)
 		}
-	})
-	return c, err
+	}
+	return c, nil
 }
 
 // YAML renders the section as a config file that says nothing else.
@@ -242,45 +259,71 @@ func (c *Config) Clone() *Config {
 	d.Plan.Budgets.Domains = maps.Clone(c.Plan.Budgets.Domains)
 	d.Fetch.Types.Store, d.Fetch.Types.Skip = slices.Clone(c.Fetch.Types.Store), slices.Clone(c.Fetch.Types.Skip)
 	d.references = slices.Clone(c.references)
+	d.from = maps.Clone(c.from)
 	return &d
 }
 
-// located turns a YAML error into one line: file, line, what, what is allowed.
-func located(name string, err error) error {
+// located turns a YAML error into one line: file, line, key, and what is allowed.
+func located(name string, file *ast.File, err error) error {
 	var l *lineError
 	if errors.As(err, &l) {
 		return invalidf("%s:%d: %s", name, l.line, l.text)
 	}
 	var y yaml.Error
-	if errors.As(err, &y) {
-		text := strings.ReplaceAll(y.GetMessage(), "\n", " ")
-		if i := strings.Index(text, "Go struct field "); i >= 0 {
-			text = typeMessage(text)
-		}
-		var unknown *yaml.UnknownFieldError
-		if errors.As(err, &unknown) {
-			text += allowedFields(text)
-		}
-		if t := y.GetToken(); t != nil && t.Position != nil {
-			return invalidf("%s:%d: %s", name, t.Position.Line, text)
-		}
-		return invalidf("%s: %s", name, text)
+	if !errors.As(err, &y) {
+		return invalidf("%s: %s", name, strings.ReplaceAll(err.Error(), "\n", " "))
 	}
-	return invalidf("%s: %s", name, strings.ReplaceAll(err.Error(), "\n", " "))
+	text := strings.ReplaceAll(y.GetMessage(), "\n", " ")
+	var unknown *yaml.UnknownFieldError
+	switch {
+	case errors.As(err, &unknown):
+		text += suggest(text)
+	case typeError.MatchString(text):
+		text = keyOf(file, y.GetToken()) + typeMessage(text)
+	}
+	if t := y.GetToken(); t != nil && t.Position != nil {
+		return invalidf("%s:%d: %s", name, t.Position.Line, text)
+	}
+	return invalidf("%s: %s", name, text)
+}
+
+// keyFinder finds the key of the value that a token begins.
+type keyFinder struct {
+	token *token.Token
+	path  string
+}
+
+func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
+	if n.GetToken() == k.token {
+		k.path = n.GetPath()
+	}
+	return k
+}
+
+// keyOf is the key of the value that a token begins, as the start of a message; "" if it is not
+// found.
+func keyOf(file *ast.File, t *token.Token) string {
+	k := &keyFinder{token: t}
+	if t != nil && len(file.Docs) > 0 {
+		ast.Walk(k, file.Docs[0].Body)
+	}
+	return keyText(k.path)
+}
+
+// keyText is a YAML path as the start of a message.
+func keyText(path string) string {
+	if path = strings.TrimPrefix(path, "$."); path == "" || path == "$" {
+		return ""
+	}
+	return path + ": "
 }
 
 var typeError = regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field \S+|value) of type (\S+)`)
 
 func typeMessage(text string) string {
 	m := typeError.FindStringSubmatch(text)
-	if m == nil {
-		return text
-	}
 	want := map[string]string{"int": "a whole number", "bool": "true or false", "string": "a text"}[m[2]]
-	if want == "" {
-		want = m[2]
-	}
-	return fmt.Sprintf("found a %s where %s is expected", m[1], want)
+	return fmt.Sprintf("found a %s where %s is expected", m[1], cmp.Or(want, m[2]))
 }
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
@@ -304,7 +347,7 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 		s.Value = reference.ReplaceAllStringFunc(s.Value, func(ref string) string {
 			v, ok := e.lookup(ref[2 : len(ref)-1])
 			if !ok && e.err == nil {
-				e.err = &lineError{s.GetToken().Position.Line, fmt.Sprintf("%s is not set in the environment: set it or remove it", ref)}
+				e.err = &lineError{s.GetToken().Position.Line, keyText(s.GetPath()) + fmt.Sprintf("%s is not set in the environment: set it or remove it", ref)}
 			}
 			return v
 		})
@@ -312,20 +355,65 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
-// lineOf finds the line of a field such as fetch.timeout.total, or of the nearest
-// section that stands in the file; 0 if none does.
-func lineOf(file *ast.File, field string) int {
-	for field != "" {
-		if p, err := yaml.PathString("$." + field); err == nil {
-			if n, err := p.FilterFile(file); err == nil && n != nil {
-				return n.GetToken().Position.Line
-			}
+// lineOf finds the line of a key such as fetch.timeout.total, or of the nearest section that
+// is in the file; 0 if none is.
+func lineOf(file *ast.File, key string) int {
+	for key != "" {
+		if line := lineAt(file, key); line > 0 {
+			return line
 		}
-		i := strings.LastIndexByte(field, '.')
-		if i < 0 {
-			return 0
-		}
-		field = field[:i]
+		key = key[:max(0, strings.LastIndexByte(key, '.'))]
 	}
 	return 0
+}
+
+// lineAt is the line of the value of a key; 0 if it is not in the file.
+func lineAt(file *ast.File, key string) int {
+	p, err := yaml.PathString("$." + key)
+	if err != nil {
+		return 0
+	}
+	if n, err := p.FilterFile(file); err == nil && n != nil {
+		return n.GetToken().Position.Line
+	}
+	return 0
+}
+
+// suggest is the end of the message about an unknown key: the key that is most like it.
+func suggest(message string) string {
+	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
+	best, bestName, bestDistance := "", "", 4
+	walk(reflect.ValueOf(Config{}), "", func(path, key string, _ reflect.Value) {
+		if d := editDistance(name, key); d < bestDistance {
+			best, bestName, bestDistance = path, key, d
+		}
+	})
+	switch {
+	case bestName == "":
+		return ": `crawlbatch config` prints all keys"
+	case bestDistance == 0:
+		return fmt.Sprintf(" here: it is %s", best)
+	}
+	return fmt.Sprintf(": did you mean %q (%s)?", bestName, best)
+}
+
+// editDistance is Levenshtein's, over bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }

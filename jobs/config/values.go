@@ -29,6 +29,9 @@ func (d Duration) MarshalText() ([]byte, error) {
 	return []byte(s), nil
 }
 
+// String is the text of MarshalText.
+func (d Duration) String() string { text, _ := d.MarshalText(); return string(text) }
+
 // UnmarshalText reads what MarshalText writes.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
@@ -59,6 +62,9 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	}
 	return strconv.AppendInt(nil, int64(b), 10), nil
 }
+
+// String is the text of MarshalText.
+func (b Bytes) String() string { text, _ := b.MarshalText(); return string(text) }
 
 // UnmarshalText reads a number with an optional unit.
 func (b *Bytes) UnmarshalText(text []byte) error {
@@ -95,7 +101,7 @@ func unmarshalScalar(n ast.Node, into encoding.TextUnmarshaler) error {
 		text = s.Value
 	}
 	if err := into.UnmarshalText([]byte(text)); err != nil {
-		return &lineError{n.GetToken().Position.Line, err.Error()}
+		return &lineError{n.GetToken().Position.Line, keyText(n.GetPath()) + err.Error()}
 	}
 	return nil
 }

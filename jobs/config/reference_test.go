@@ -1,9 +1,8 @@
 package config
 
 import (
+	"flag"
 	"os"
-	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+var update = flag.Bool("update", false, "rewrite the generated part of jobs/README.md")
+
+// The README has the reference of all keys, as it is generated.
+func TestReadmeDocumentsEveryKey(t *testing.T) {
+	const file, begin, end = "../README.md", "<!-- generated: config -->\n", "<!-- end -->\n"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Reference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	got, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no part between %q and %q", file, begin, end)
+	}
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not as generated: run go test ./jobs/config -run Documents -update", file)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // readmeConfig is the config that jobs/README.md documents.
 func readmeConfig(t *testing.T) string {
@@ -33,46 +61,11 @@ func TestReadmeShowsEveryDefault(t *testing.T) {
 	got.UserAgent, got.Politeness.Domains, got.Plan.Budgets.Domains, got.Plan.Scope = "", nil, nil, Scope{}
 	want := Default()
 	every := got.Politeness.PerAddressDelay
-	got.Politeness.PerAddressDelay = nil // that it is unset says more than its default
+	got.Politeness.PerAddressDelay = nil // the default is unset, the README shows what that means
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("Default (-), jobs/README.md (+):\n%s", d)
 	}
 	if every == nil || time.Duration(*every) != 200*time.Millisecond {
 		t.Errorf("jobs/README.md says per_address_delay: %v", every)
 	}
-}
-
-func TestReadmesNameEveryKey(t *testing.T) {
-	k8s, err := os.ReadFile("../../k8s/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := func(text, key string) bool {
-		return regexp.MustCompile(`(^|[^a-z_])` + key + `([^a-z_]|$)`).MatchString(text)
-	}
-	block := readmeConfig(t)
-	var walk func(at string, kind reflect.Type, text string)
-	walk = func(at string, kind reflect.Type, text string) {
-		for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Map || kind.Kind() == reflect.Slice {
-			kind = kind.Elem()
-		}
-		if kind.Kind() != reflect.Struct {
-			return
-		}
-		for i := range kind.NumField() {
-			f := kind.Field(i)
-			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			if key == "" {
-				continue
-			}
-			if at+key == "kubernetes" {
-				text = string(k8s)
-			}
-			if !named(text, key) {
-				t.Errorf("no README names %s%s", at, key)
-			}
-			walk(at+key+".", f.Type, text)
-		}
-	}
-	walk("", reflect.TypeFor[Config](), block)
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+func newConfig(c *common) *cobra.Command {
+	var month, output string
+	cmd := &cobra.Command{
+		Use:   "config [--month YYYY-MM]",
+		Short: "Print the config in force, and where each value comes from",
+		Long: `Config prints every key with its value: as plan would freeze it or, with --month, as run
+would use it for that crawl. The comment of a line says where the value comes from: the
+default, the line of the file, a flag, what the crawl froze, or the newest politeness.
+${VAR} is printed as it is, and *** replaces secrets. The output is a config file.`,
+		Example: `  crawlbatch config --config crawlbatch.yaml
+  crawlbatch config --month 2026-11 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runConfig(cmd.Context(), c, month, output) },
+	}
+	cmd.Flags().StringVar(&month, "month", "", "crawl whose frozen config and newest politeness count, as 2026-11")
+	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml or json")
+	completeFlag(cmd, "output", "yaml", "json")
+	c.configFlags(cmd, true)
+	return cmd
+}
+
+func runConfig(ctx context.Context, c *common, month, output string) error {
+	write, ok := map[string]func(io.Writer, []config.Setting) error{"yaml": config.WriteYAML, "json": config.WriteJSON}[output]
+	if !ok {
+		return usagef("--output %q: it may be yaml or json", output)
+	}
+	var cfg *config.Config
+	var err error
+	if month == "" {
+		cfg, err = c.loadConfig()
+	} else {
+		_, cfg, err = c.openCrawl(ctx, month)
+	}
+	if err != nil {
+		return err
+	}
+	settings, err := cfg.Settings()
+	if err != nil {
+		return err
+	}
+	return write(c.out, settings)
+}
+
+// configFlags defines the flags that set keys of the config: those of the section kubernetes
+// on a command of the cluster, or the others on the root.
+func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
+	flags := cmd.Flags()
+	if !kubernetes {
+		flags = cmd.PersistentFlags()
+	}
+	for _, f := range c.flags.Flags() {
+		if strings.HasPrefix(f.Key, "kubernetes.") != kubernetes {
+			continue
+		}
+		switch at := f.At.(type) {
+		case *string:
+			flags.StringVar(at, f.Name, "", f.Help)
+		case *[]string:
+			flags.StringArrayVar(at, f.Name, nil, f.Help)
+		case *bool:
+			flags.BoolVar(at, f.Name, false, f.Help)
+		}
+	}
+}
+
+// configAgain is the flags of configFlags as they were given, quoted for a shell.
+func (c *common) configAgain(kubernetes bool) string {
+	flags := ""
+	for _, f := range c.flags.Flags() {
+		if strings.HasPrefix(f.Key, "kubernetes.") != kubernetes {
+			continue
+		}
+		switch at := f.At.(type) {
+		case *string:
+			if *at != "" {
+				flags += " --" + f.Name + " " + shellQuote(*at)
+			}
+		case *[]string:
+			for _, value := range *at {
+				flags += " --" + f.Name + " " + shellQuote(value)
+			}
+		case *bool:
+			if *at {
+				flags += " --" + f.Name
+			}
+		}
+	}
+	return flags
+}

@@ -1,0 +1,245 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// field is a row of the table: one key of the file.
+type field struct {
+	path    string        // as fetch.timeout.total
+	at      reflect.Value // the struct field
+	initial any           // its default
+	change  change
+	doc     string
+	allowed string              // what it may be, for the reference; "": anything
+	check   func(report report) // reports what is not allowed
+
+	flag, help string              // flag that sets it; "": none
+	before     any                 // value for a crawl that was planned before the key existed; nil: the default
+	hide       func(string) string // replaces secrets in what is printed; nil: there are none
+}
+
+// change says whether a --config given after the plan may change a key: only if it alters
+// neither which URLs are crawled nor how results are made.
+type change bool
+
+const (
+	frozen change = false
+	live   change = true
+)
+
+// report receives what is wrong with a key, or with an entry below it.
+type report func(below, text string)
+
+// rule is what a key may be.
+type rule[T any] struct {
+	allowed string
+	check   func(v T, report report)
+}
+
+// key makes the row of a struct field. Without a rule it may be anything of its type.
+func key[T any](at *T, initial T, r *rule[T], change change, doc string) field {
+	f := field{at: reflect.ValueOf(at).Elem(), initial: initial, change: change, doc: doc}
+	if r != nil {
+		f.allowed, f.check = r.allowed, func(report report) { r.check(*at, report) }
+	}
+	return f
+}
+
+func (f field) option(name, help string) field {
+	f.flag, f.help = name, help
+	return f
+}
+
+func (f field) beforeItExisted(value any) field {
+	f.before = value
+	return f
+}
+
+func (f field) hidden(hide func(string) string) field {
+	f.hide = hide
+	return f
+}
+
+// set takes a value of the field's kind.
+func (f field) set(v any) { f.at.Set(reflect.ValueOf(v).Convert(f.at.Type())) }
+
+// equal reports whether two rows of the same key hold the same value. Empty and unset lists
+// and maps are equal.
+func (f field) equal(other field) bool {
+	if k := f.at.Kind(); (k == reflect.Map || k == reflect.Slice) && f.at.Len()+other.at.Len() == 0 {
+		return true
+	}
+	return reflect.DeepEqual(f.at.Interface(), other.at.Interface())
+}
+
+// fields is the table with the path of each key.
+func (c *Config) fields() []field {
+	paths := map[any]string{}
+	walk(reflect.ValueOf(c).Elem(), "", func(path, _ string, v reflect.Value) { paths[v.Addr().Interface()] = path })
+	table := c.table()
+	for i := range table {
+		table[i].path = paths[table[i].at.Addr().Interface()]
+	}
+	return table
+}
+
+// walk visits the sections and keys below a struct, in order.
+func walk(v reflect.Value, prefix string, visit func(path, name string, v reflect.Value)) {
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name != "" {
+			visit(prefix+name, name, v.Field(i))
+			walk(v.Field(i), prefix+name+".", visit)
+		}
+	}
+}
+
+// Default is the config of an empty file.
+func Default() *Config {
+	c := &Config{}
+	for _, f := range c.table() {
+		if f.initial != nil {
+			f.set(f.initial)
+		}
+	}
+	return c
+}
+
+// fieldError says which key is wrong and what is allowed.
+type fieldError struct {
+	field, text string
+}
+
+func (e *fieldError) Error() string { return e.field + " " + e.text }
+
+// Validate checks every key. The error names the first that is wrong, and what is allowed.
+func (c *Config) Validate() error {
+	var first error
+	for _, f := range c.fields() {
+		if f.check == nil || first != nil {
+			continue
+		}
+		f.check(func(below, text string) {
+			path := f.path
+			if below != "" {
+				path += "." + below
+			}
+			if first == nil {
+				first = &fieldError{path, text}
+			}
+		})
+	}
+	return first
+}
+
+// Flag is a command-line flag that sets a key.
+type Flag struct {
+	Key, Name, Help string
+	At              any // *string, *[]string or *bool
+}
+
+// Flags are the flags that set keys of c.
+func (c *Config) Flags() []Flag {
+	var flags []Flag
+	for _, f := range c.fields() {
+		if f.flag != "" {
+			flags = append(flags, Flag{f.path, f.flag, f.help, f.at.Addr().Interface()})
+		}
+	}
+	return flags
+}
+
+// Overlay sets the keys whose flags were given: those that are not zero in flags.
+func (c *Config) Overlay(flags *Config) {
+	given := flags.fields()
+	for i, f := range c.fields() {
+		if f.flag != "" && !given[i].at.IsZero() {
+			f.at.Set(given[i].at)
+			c.note(f.path, "--"+f.flag)
+		}
+	}
+}
+
+// note notes where the value of a key comes from.
+func (c *Config) note(path, from string) {
+	if c.from == nil {
+		c.from = map[string]string{}
+	}
+	c.from[path] = from
+}
+
+// SetPoliteness replaces the politeness section; from says where the new one comes from.
+func (c *Config) SetPoliteness(p Politeness, from string) {
+	c.Politeness = p
+	for _, f := range c.fields() {
+		if strings.HasPrefix(f.path, "politeness.") {
+			c.note(f.path, from)
+		}
+	}
+}
+
+// between allows a range, its ends included.
+func between[T int | Duration | Bytes](least, most T) *rule[T] {
+	allowed := fmt.Sprintf("%v to %v", least, most)
+	return &rule[T]{allowed, func(v T, report report) {
+		if v < least || v > most {
+			report("", fmt.Sprintf("is %v: it may be %s", v, allowed))
+		}
+	}}
+}
+
+func oneOf(values ...string) *rule[string] {
+	allowed := strings.Join(values, ", ")
+	return &rule[string]{allowed, func(v string, report report) {
+		if !slices.Contains(values, v) {
+			report("", fmt.Sprintf("is %q: it may be %s", v, allowed))
+		}
+	}}
+}
+
+// each allows a list whose entries are all valid; hint says what an entry may be.
+func each(what, hint string, valid func(string) bool) *rule[[]string] {
+	return &rule[[]string]{"each " + hint, func(list []string, report report) {
+		for _, v := range list {
+			if !valid(v) {
+				report("", fmt.Sprintf("holds %q, which is no %s: write %s", v, what, hint))
+			}
+		}
+	}}
+}
+
+// eachValue applies a rule to every value of a map.
+func eachValue[V any](r *rule[V]) *rule[map[string]V] {
+	return &rule[map[string]V]{"each " + r.allowed, func(m map[string]V, report report) {
+		for _, name := range sortedKeys(m) {
+			r.check(m[name], func(_, text string) { report(name, text) })
+		}
+	}}
+}
+
+// orEmpty allows an empty text, too.
+func orEmpty(r *rule[string]) *rule[string] {
+	return &rule[string]{r.allowed + ", or empty", func(v string, report report) {
+		if v != "" {
+			r.check(v, report)
+		}
+	}}
+}
+
+// orUnset allows no value, too.
+func orUnset[T any](r *rule[T]) *rule[*T] {
+	return &rule[*T]{r.allowed, func(v *T, report report) {
+		if v != nil {
+			r.check(*v, report)
+		}
+	}}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// Rules of single keys.
+
+var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
+	if !(f >= 0 && f <= 10) { // NaN is refused too
+		report("", fmt.Sprintf("is %v: it may be 0 (slow hosts are treated as others) to 10", f))
+	}
+}}
+
+// domainRule checks politeness.domains, whose classes must exist.
+func (c *Config) domainRule() *rule[map[string]Domain] {
+	return &rule[map[string]Domain]{"", func(domains map[string]Domain, report report) {
+		classes := c.Politeness.Classes
+		for _, name := range sortedKeys(domains) {
+			d := domains[name]
+			if _, ok := classes[d.Class]; !ok && d.Class != "" {
+				report(name, fmt.Sprintf("names the class %q, which politeness.classes does not have: it has %s", d.Class, strings.Join(sortedKeys(classes), ", ")))
+			}
+			orUnset(between(0, day)).check(d.Delay, func(_, text string) { report(name, text) })
+			between(0, 64).check(d.InFlightPerHost, func(_, text string) { report(name+".in_flight_per_host", text) })
+		}
+	}}
+}
+
+var mediaRanges = each("media range", "type/subtype, type/*, type/*+suffix or */*, in lower case", func(s string) bool { return mediatype.Check(s) == nil })
+
+// skippedTypes are media ranges that fetch.types.store does not name.
+func (c *Config) skippedTypes() *rule[[]string] {
+	return &rule[[]string]{mediaRanges.allowed, func(skip []string, report report) {
+		mediaRanges.check(skip, report)
+		for _, r := range skip {
+			if slices.Contains(c.Fetch.Types.Store, r) {
+				report("", fmt.Sprintf("holds %q, as fetch.types.store does: keep one", r))
+			}
+		}
+	}}
+}
+
+var proxyAddress = &rule[string]{"`http://[USER:PASSWORD@]HOST:PORT`", func(proxy string, report report) {
+	if u, err := url.Parse(proxy); proxy != "" && (err != nil || u.Scheme != "http" || u.Host == "") {
+		report("", "is no proxy address: write http://host:port")
+	}
+}}
+
+var resolvers = each("name server", "ADDRESS or ADDRESS:PORT", func(s string) bool {
+	_, withPort := netip.ParseAddrPort(s)
+	_, alone := netip.ParseAddr(s)
+	return withPort == nil || alone == nil
+})
+
+// leaseRule makes a lease outlast every request that begins before the next checkpoint.
+func (c *Config) leaseRule() *rule[Duration] {
+	return &rule[Duration]{"at least 2 × `fetch.timeout.total` + `fetch.checkpoint.every`", func(lease Duration, report report) {
+		if least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every; lease < least {
+			report("", fmt.Sprintf("must be at least 2 × timeout.total + every = %s, so that every request ends within it", least))
+		}
+	}}
+}
+
+var paramPatterns = each("pattern", "a name, * for any characters", func(s string) bool {
+	_, err := path.Match(s, "")
+	return err == nil && s != ""
+})
+
+var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKinds), ", "), func(kinds []string, report report) {
+	for i, kind := range kinds {
+		if !slices.Contains(schema.LinkKinds, schema.LinkKind(kind)) {
+			report("", fmt.Sprintf("holds %q, which is no kind of link: it may hold %s", kind, strings.Join(kindNames(schema.LinkKinds), ", ")))
+		} else if slices.Contains(kinds[:i], kind) {
+			report("", fmt.Sprintf("holds %q twice", kind))
+		}
+	}
+}}
+
+// Names of objects (RFC 1123 subdomains) and CPU quantities, as Kubernetes takes them.
+var (
+	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)
+)
+
+const objectNameHint = "the name of an object, lower-case letters, digits and -"
+
+var objectName = &rule[string]{objectNameHint, func(name string, report report) {
+	if !objectNamePattern.MatchString(name) {
+		report("", fmt.Sprintf("is %q: write %s", name, objectNameHint))
+	}
+}}
+
+var objectNames = each("name", objectNameHint, objectNamePattern.MatchString)
+
+var imageName = &rule[string]{"registry/name:tag", func(image string, report report) {
+	if strings.ContainsAny(image, " \t\n") {
+		report("", fmt.Sprintf("is %q: write registry/name:tag, without spaces", image))
+	}
+}}
+
+var metricsPort = &rule[int]{"1024 to 65535, or 0", func(port int, report report) {
+	if port != 0 && (port < 1024 || port > 65535) { // ports below need a privilege
+		report("", fmt.Sprintf("is %d: it may be 1024 to 65535, or 0 for none", port))
+	}
+}}
+
+var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, report report) {
+	for _, t := range tolerations {
+		orEmpty(oneOf("Exists", "Equal")).check(t.Operator, report)
+		orEmpty(oneOf("NoSchedule", "PreferNoSchedule", "NoExecute")).check(t.Effect, report)
+	}
+}}
+
+// resourceKeys are the entries that kubernetes.resources may have.
+var resourceKeys = []string{"default", "fetch", "merge", "dedup", "rank", "frontier", "publish"}
+
+var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratch` 64MiB to 16TiB", func(resources map[string]Resources, report report) {
+	for _, stage := range sortedKeys(resources) {
+		r := resources[stage]
+		if !slices.Contains(resourceKeys, stage) {
+			report(stage, "is no stage: it may be "+strings.Join(resourceKeys, ", "))
+		}
+		if r.CPU != "" && !cpuQuantity.MatchString(r.CPU) {
+			report(stage, fmt.Sprintf("asks for cpu %q: write 500m or 2", r.CPU))
+		}
+		for _, size := range []struct{ asked, most Bytes }{{r.Memory, 4 * tib}, {r.Scratch, 16 * tib}} {
+			if size.asked != 0 {
+				between(64*mib, size.most).check(size.asked, func(_, text string) { report(stage, text) })
+			}
+		}
+	}
+}}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+const (
+	ms     = Duration(time.Millisecond)
+	second = Duration(time.Second)
+	minute = Duration(time.Minute)
+	hour   = Duration(time.Hour)
+	day    = 24 * hour
+
+	kib = Bytes(1 << 10)
+	mib = 1 << 10 * kib
+	gib = 1 << 10 * mib
+	tib = 1 << 10 * gib
+)
+
+// table is every key of the file, in its order: the struct field that it fills, its default,
+// what it may be, whether a running crawl may change it, and what it means. The yaml tag of
+// the struct field spells the key. Defaults, checks, freezing, flags, `crawlbatch config` and
+// the reference in jobs/README.md follow from these rows.
+func (c *Config) table() []field {
+	p, f, k := &c.Politeness, &c.Fetch, &c.Kubernetes
+	return []field{
+		key(&c.UserAgent, "", nil, frozen, "sent with each request, with a contact (URL or mail address) for a public crawl; robots.txt groups are matched with its product token").
+			option("user-agent", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\""),
+
+		key(&p.Delay, 2*second, between(0, day), live, "least gap between two requests to a host, from the writing of one to the writing of the next"),
+		key(&p.InFlightPerHost, 1, between(1, 64), live, "concurrent requests to a host"),
+		key(&p.PerAddressDelay, nil, orUnset(between(0, day)), live, "least gap between two requests to an IP address; unset: 200ms, and no gap for `connect_to` targets"),
+		key(&p.SlowFactor, 2, slowFactor, live, "a response that takes longer than the delay adds this times the excess to the delay, up to 30s: a host that takes 5s at a delay of 2s is asked every 2s + 2 × 3s; 0: slow hosts are treated as others"),
+		key(&p.RobotsTTL, day, between(minute, day), live, "time for which a robots.txt is used before it is fetched again"),
+		key(&p.Classes, map[string]Duration{"ecommerce": 5 * second, "news": 3 * second}, eachValue(between(0, day)), live, "delays by name, for `politeness.domains`"),
+		key(&p.Domains, nil, c.domainRule(), live, "overrides by registered domain: `class` (a key of `politeness.classes`), `delay`, `in_flight_per_host`, and `stop` (a reason: its URLs end as `stopped`, within seconds in a running crawl)"),
+
+		key(&f.Slots, 200, between(1, 10_000), live, "concurrent fetches of a task"),
+		key(&f.Timeout.Connect, 10*second, between(ms, hour), live, "until the connection is established"),
+		key(&f.Timeout.FirstByte, 15*second, between(ms, hour), live, "from the request to the first byte of the response"),
+		key(&f.Timeout.Total, 30*second, between(ms, hour), live, "of a whole request"),
+		key(&f.Timeout.Robots, 15*second, between(ms, hour), live, "of a request for robots.txt, for which all URLs of a host wait"),
+		key(&f.MaxBody, 5*mib, between(kib, gib), frozen, "longer bodies are cut and marked as truncated"),
+		key(&f.MaxSitemap, 50*mib, between(0, gib), frozen, "the same for sitemaps, if it is more than `fetch.max_body`").
+			beforeItExisted(0),
+		key(&f.MaxRedirects, 5, between(0, 20), frozen, "redirects followed for a URL"),
+		key(&f.Types.Store, nil, mediaRanges, frozen, "media ranges to store in addition to text and what the parser reads: `[application/pdf, image/*]`, `[\"*/*\"]`; they are matched with the detected type, and the most specific range decides"),
+		key(&f.Types.Skip, nil, c.skippedTypes(), frozen, "media ranges not to store: their URLs end as `mime_filtered`"),
+		key(&f.Retries.Timeout, 1, between(0, 10), frozen, "tries after a timeout"),
+		key(&f.Retries.ServerError, 2, between(0, 10), frozen, "tries after a 5xx"),
+		key(&f.Retries.RateLimited, 3, between(0, 10), frozen, "tries after a 429, or a 503 with Retry-After"),
+		key(&f.Retries.Robots, 2, between(0, 10), frozen, "further tries for a robots.txt that none of these got, after 2, 8, … minutes"),
+		key(&f.Pauses.RateLimited, 30*second, between(ms, hour), live, "of the host before such a try, doubled each time in a row; a longer Retry-After holds; all pauses are jittered"),
+		key(&f.Pauses.Timeout, 15*second, between(ms, hour), live, "before the try after a timeout"),
+		key(&f.Pauses.ServerError, 10*second, between(ms, hour), live, "before the try after a 5xx"),
+		key(&f.Pauses.DNS, minute, between(ms, hour), live, "of the host after a DNS error"),
+		key(&f.Pauses.Breaker, 2*minute, between(ms, hour), live, "of a host at which most requests fail, before it is probed"),
+		key(&f.Window, 20*hour, between(second, 31*day), live, "of a round's fetch stage; URLs without an outcome by then are deferred to the next round"),
+		key(&f.CrawlWindow, 30*day, between(second, 366*day), live, "`run` begins no round after it"),
+		key(&f.Proxy, "", proxyAddress, live, "every request goes through it; names are resolved here too, to refuse private addresses").
+			hidden(hidePassword),
+		key(&f.Resolvers, nil, resolvers, live, "name servers to ask in turn instead of the system's"),
+		key(&f.Checkpoint.Every, minute, between(100*ms, 10*minute), live, "time between two checkpoints of a task"),
+		key(&f.Checkpoint.Bytes, 256*mib, between(64*kib, 16*gib), live, "bytes fetched since the last checkpoint that cause the next one"),
+		key(&f.Checkpoint.Lease, 3*minute, c.leaseRule(), live, "time after which another attempt may take over from one that does not renew its lease"),
+		key(&f.ConnectTo, nil, nil, live, "rules `HOST:PORT:ADDR:PORT` as curl's `--connect-to`: an empty part means any").
+			option("connect-to", "HOST:PORT:ADDR:PORT as in curl: connect to ADDR:PORT instead of HOST:PORT; an empty part means any; repeatable"),
+		key(&f.AllowPrivateNetworks, false, nil, live, "requests may reach private addresses").
+			option("allow-private-networks", "let requests reach private addresses"),
+
+		key(&c.Parse.MaxLinks, 10_000, between(0, 1_000_000), frozen, "rows in `links` per page, embedded resources last; further links are only counted; 0: the default"),
+		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "finds the main content; trafilatura takes 20 times as long, and leaves pages that are too large for it, or in which it finds nothing, to fast"),
+
+		key(&c.Plan.PartitionURLs, 50_000, between(1, 10_000_000), frozen, "URLs in a partition, about"),
+		key(&c.Plan.Budgets.Default, 10_000, between(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
+		key(&c.Plan.Budgets.PerDay, 0, between(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
+		key(&c.Plan.Budgets.Total, 0, between(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),
+		key(&c.Plan.Budgets.Domains, nil, eachValue(between(0, 1<<31-1)), frozen, "URLs planned per crawl for single domains, instead of the default"),
+		key(&c.Plan.MaxDepth, 15, between(0, 1000), frozen, "links between a seed and a planned URL"),
+		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
+		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, `*` for any characters: if there are any, only matching URLs are planned"),
+		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns that are not planned: `[\"*/calendar/*\"]`"),
+
+		key(&c.Dedup.MaxDistance, 3, between(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ"),
+		key(&c.Dedup.MinWords, 50, between(0, 1_000_000), frozen, "words below which only equal texts are duplicates"),
+
+		key(&c.Frontier.Follow, "domain", oneOf("none", "host", "domain", "any"), frozen, "links to plan: to the same host, to planned domains, or any"),
+		key(&c.Frontier.Kinds, kindNames(schema.DefaultFollowed), linkKinds, frozen, "kinds of links to follow, as in the column `kind` of `links`"),
+
+		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
+		key(&c.Store.StorageClass, "", nil, live, "storage class of the objects in S3"),
+
+		key(&k.Namespace, "crawl", objectName, live, "of the Jobs").
+			option("namespace", "namespace of the Jobs (kubernetes.namespace)"),
+		key(&k.Image, "", imageName, live, "of crawlbatch, needed to submit Jobs").
+			option("image", "image of crawlbatch (kubernetes.image)"),
+		key(&k.ImagePullPolicy, "", orEmpty(oneOf("Always", "IfNotPresent", "Never")), live, "empty: Kubernetes decides by the tag"),
+		key(&k.ImagePullSecrets, nil, objectNames, live, "names of Secrets"),
+		key(&k.Parallelism, 50, between(1, 10_000), live, "pods of a stage at a time"),
+		key(&k.JobTasks, 10_000, between(1, 100_000), live, "tasks in a Job; a stage with more is split into several Jobs"),
+		key(&k.BackoffLimitPerIndex, PoisonDeaths, between(PoisonDeaths, 1000), live, "failures of a task, beyond the first, after which it is given up"),
+		key(&k.MaxFailedIndexes, 0, between(0, 10_000), live, "failed tasks that end a Job early; 0: a tenth of them, at least 10"),
+		key(&k.Grace, minute, between(MinGrace, hour), live, "time that a pod has to end"),
+		key(&k.TTL, day, between(minute, 366*day), live, "until a finished Job and its pods are removed"),
+		key(&k.Resources, nil, resourcesRule, live, "by stage, or `default`: `cpu` (requested: 500m, 2), `memory` (requested, and the limit), `scratch` (size of the scratch volume); what is unset is estimated from the plan"),
+		key(&k.PriorityClass, "", orEmpty(objectName), live, "of pods"),
+		key(&k.Spot, true, nil, live, "tolerate the taints of Google's and Azure's spot nodes"),
+		key(&k.NodeSelector, nil, nil, live, "labels of the nodes for pods"),
+		key(&k.Tolerations, nil, tolerationsRule, live, "taints that pods tolerate: `key`, `operator` (Exists, Equal), `value`, `effect` (NoSchedule, PreferNoSchedule, NoExecute; empty: all)"),
+		key(&k.ServiceAccount, "crawlbatch-task", objectName, live, "of task pods"),
+		key(&k.ServiceAccountToken, false, nil, live, "mount its token in task pods"),
+		key(&k.ServiceAccountAnnotations, nil, nil, live, "its annotations, such as a cloud identity, in what `k8s render` prints"),
+		key(&k.DriverServiceAccount, "crawlbatch-driver", objectName, live, "of the pod of `run --detach`"),
+		key(&k.Env, nil, nil, live, "environment of pods").
+			hidden(hideAll),
+		key(&k.EnvFromSecrets, nil, objectNames, live, "names of Secrets with further environment"),
+		key(&k.Annotations, nil, nil, live, "of pods"),
+		key(&k.MetricsPort, 9090, metricsPort, live, "on which task pods serve Prometheus metrics; 0: none"),
+		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too: `crawler_urls_queued_total`"),
+		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "ConfigMap whose key politeness.yaml is followed while fetch pods run; it may be missing"),
+	}
+}
