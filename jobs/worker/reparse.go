@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 	"crawlbatch.io/crawlbatch/stages/parse"
 )
 
@@ -22,7 +22,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 	if err != nil {
 		return nil, err
 	}
-	in := &fetch.ReparseInput{Task: t, Plan: p, Archive: r.Bucket}
+	in := &reparse.Input{Task: t, Plan: p, Archive: r.Bucket}
 	if of.Of != "" {
 		frozen, err := roundstate.FreezeSource(ctx, r.Bucket, of, p, r.Version)
 		if err != nil {
@@ -48,7 +48,8 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 		}
 		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
 	}
-	return fetch.Reparse(ctx, env, in, FetchConfig(r.Config, r.Version), parser)
+	cfg := FetchConfig(r.Config, r.Version)
+	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)
 }
 
 // parserOf is the parser that makes the rows of a reparse: the one that it was begun with.

@@ -100,7 +100,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		return a.interrupted(ctx, true)
 	}
 	// A fault of this machine: what is whole is kept for the next attempt.
-	asked := errors.Is(err, stages.ErrInterrupted) || fullDisk(err)
+	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
 	}

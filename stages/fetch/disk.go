@@ -1,9 +1,7 @@
 package fetch
 
 import (
-	"errors"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -67,9 +65,4 @@ func freeSpace(dir string) (int64, error) {
 		return 0, err
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil
-}
-
-// fullDisk reports whether an error is that of a file system without room.
-func fullDisk(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

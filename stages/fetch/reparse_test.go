@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
 // reparseLab is a fetch task that is done, of pages of which two have the same bytes
@@ -64,7 +65,7 @@ func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parse
 	}
 	task := l.task
 	task.Crawl = crawl
-	return Reparse(l.t.Context(), l.env(l.bucket, scratch), &ReparseInput{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg, parser)
+	return reparse.Run(l.t.Context(), l.env(l.bucket, scratch), &reparse.Input{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg.Limits, l.cfg.StripParams, parser)
 }
 
 // laterParser is a parser that has learnt to shout.
@@ -116,7 +117,7 @@ func TestAReparseGivesTheRowsOfItsParser(t *testing.T) {
 		if diff := cmp.Diff(map[int32]int{0: 1, 7: 4}, versions); diff != "" {
 			t.Errorf("pages by version of their parser:\n%s", diff)
 		}
-		if parsed, kept := later.Count(countReparsed), later.Count(CountDamaged); parsed != 4 || kept != 1 {
+		if parsed, kept := later.Count(reparse.CountReparsed), later.Count(reparse.CountDamaged); parsed != 4 || kept != 1 {
 			t.Errorf("%d parsed again, %d kept", parsed, kept)
 		}
 	})
@@ -151,7 +152,7 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 		if got := rowsOf[schema.Page](l, r, stages.FilePages)[0]; !cmp.Equal(got, at) {
 			t.Errorf("the page whose record is damaged:\n%s", cmp.Diff(at, got))
 		}
-		if n := r.Count(CountDamaged); n < 1 {
+		if n := r.Count(reparse.CountDamaged); n < 1 {
 			t.Errorf("%d records are said to be damaged", n)
 		}
 		replace(nil)
@@ -196,8 +197,8 @@ func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 			t.Fatal(err)
 		}
 		was, is := rowsOf[schema.Page](l, fetched, stages.FilePages), rowsOf[schema.Page](l, r, stages.FilePages)
-		if diff := cmp.Diff(was, is); diff != "" || len(is) != 1 || r.Count(CountDamaged) != 1 {
-			t.Errorf("%d kept their rows: %s", r.Count(CountDamaged), diff)
+		if diff := cmp.Diff(was, is); diff != "" || len(is) != 1 || r.Count(reparse.CountDamaged) != 1 {
+			t.Errorf("%d kept their rows: %s", r.Count(reparse.CountDamaged), diff)
 		}
 	})
 }
@@ -222,11 +223,11 @@ func TestAnAttemptThatFailsTakesBackWhatItCounted(t *testing.T) {
 		task := l.task
 		task.Crawl = "2026-11r1"
 		// What the task is to write is there already, and is something else.
-		if _, err := store.CreateBytes(t.Context(), l.bucket, layout.Segment(task.Crawl, task.Round, l.plan.ID, task.Partition, reparseEpoch, 0, stages.FilePages), []byte("other")); err != nil {
+		if _, err := store.CreateBytes(t.Context(), l.bucket, layout.Segment(task.Crawl, task.Round, l.plan.ID, task.Partition, 0, 0, stages.FilePages), []byte("other")); err != nil {
 			t.Fatal(err)
 		}
-		in := &ReparseInput{Task: task, Plan: l.plan, From: fetched, Archive: l.bucket}
-		if _, err := Reparse(t.Context(), env, in, l.cfg, l.parser); err == nil {
+		in := &reparse.Input{Task: task, Plan: l.plan, From: fetched, Archive: l.bucket}
+		if _, err := reparse.Run(t.Context(), env, in, l.cfg.Limits, l.cfg.StripParams, l.parser); err == nil {
 			t.Fatal("it went well")
 		}
 		if told.urls != 0 || told.most == 0 {

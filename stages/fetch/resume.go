@@ -192,7 +192,7 @@ func (a *attempt) handBack(ctx context.Context, before predecessor, reason error
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
 	}
-	excused := ctx.Err() != nil || fullDisk(reason)
+	excused := ctx.Err() != nil || segments.NoRoom(reason)
 	for _, e := range []error{stages.ErrInterrupted, store.ErrUnavailable, store.ErrFull} {
 		excused = excused || errors.Is(reason, e)
 	}

@@ -53,10 +53,7 @@ func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
 	result, err := run(ctx, env, in, cfg, parser)
-	if fullDisk(err) {
-		err = fmt.Errorf("the scratch directory %s has no room left: make some, or set TMPDIR to another file system: %w: %w", env.Scratch, err, stages.ErrInterrupted)
-	}
-	if err != nil {
+	if err := segments.ScratchError(err, env.Scratch); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
 	return result, nil

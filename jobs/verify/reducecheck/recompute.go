@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
 // SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs and
@@ -115,7 +115,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 		a.Count(resultsReproduced, 1)
 		return nil
 	}
-	if n := committed.Count(fetch.CountDamaged) - result.Count(fetch.CountDamaged); t.Stage == stages.Fetch && n > 0 {
+	if n := committed.Count(reparse.CountDamaged) - result.Count(reparse.CountDamaged); t.Stage == stages.Fetch && n > 0 {
 		a.Note("%s: not compared: %d records that are readable now were damaged when %s was made, so their pages have the rows of the crawl that fetched: "+
 			"for rows of this parser, reparse under another name", t, n, t.Crawl)
 		return nil

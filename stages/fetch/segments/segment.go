@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -333,4 +335,18 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 func (w *warcFile) abort() {
 	_ = w.file.Close()
 	_ = os.Remove(w.file.Name()) // the rest goes with the scratch directory
+}
+
+// NoRoom reports whether an error is that of a file system without room.
+func NoRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// ScratchError makes an error of a full scratch directory wrap stages.ErrInterrupted and
+// say what to do. Others stay as they are.
+func ScratchError(err error, scratch string) error {
+	if !NoRoom(err) {
+		return err
+	}
+	return fmt.Errorf("the scratch directory %s has no room left: make some, or set TMPDIR to another file system: %w: %w", scratch, err, stages.ErrInterrupted)
 }

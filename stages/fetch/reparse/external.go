@@ -1,4 +1,4 @@
-package fetch
+package reparse
 
 import (
 	"cmp"
@@ -23,30 +23,29 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// plannedRecord is a planned URL whose response somebody else has stored.
+// plannedRecord is a planned URL whose response lies in an external archive.
 type plannedRecord struct {
 	schema.PlannedURL
 	Row int32 // in the plan file
 }
 
-// compareRecords orders by where records lie.
+// compareRecords orders planned records by file and offset.
 func compareRecords(a, b *plannedRecord) int {
 	return cmp.Or(strings.Compare(a.WARCFilename, b.WARCFilename), cmp.Compare(a.WARCRecordOff, b.WARCRecordOff), cmp.Compare(a.Row, b.Row))
 }
 
-// captured is a response of somebody else's archive on its way.
+// captured is a planned record with its rows.
 type captured struct {
 	plannedRecord
-	b segments.Record
+	rows segments.Record
 }
 
-// errNotResponse: the record that a plan names is of another kind.
+// errNotResponse: the planned record is of another type.
 var errNotResponse = errors.New("it is no response")
 
-// foreign ends each planned URL by the response that an archive holds of it: what a
-// status means is what it means when it is fetched. No request is recorded, and no
-// verdict of a robots.txt, since nothing is asked.
-func (r *reparse) foreign(ctx context.Context) error {
+// external gives each planned URL the outcome of the response that the archive holds, as
+// if it had been fetched. It records no requests and no robots.txt verdicts.
+func (r *run) external(ctx context.Context) error {
 	rows, err := table.NewSorter(r.env.Scratch, compareRecords, sortMemory)
 	if err != nil {
 		return err
@@ -66,19 +65,19 @@ func (r *reparse) foreign(ctx context.Context) error {
 		Places: func(d *captured) []records.Place {
 			return []records.Place{{File: d.WARCFilename, Offset: int64(d.WARCRecordOff), Length: int64(d.WARCRecordLen)}}
 		},
-		Work: r.parseForeign,
+		Work: r.parseExternal,
 		Emit: func(d *captured) error {
 			r.count(1)
-			if d.b.Page != nil {
-				r.out.Counts()[countReparsed]++
+			if d.rows.Page != nil {
+				r.out.Counts()[CountReparsed]++
 				r.env.Progress.Add(stages.CountPages, 1)
 			}
-			return r.out.Add(&d.b)
+			return r.out.Add(&d.rows)
 		},
 	})
 }
 
-// sortMemory is what a sorter holds before it spills, bytes.
+// sortMemory is how many bytes the sorter holds before it spills.
 const sortMemory = 32 << 20
 
 func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
@@ -91,13 +90,14 @@ func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
 	}
 }
 
-// parseForeign makes the rows of a response. One that cannot be read is recorded as such.
-func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records.Raw) error {
+// parseExternal makes the rows of a response. A record that cannot be read is the
+// outcome protocol_error.
+func (r *run) parseExternal(dec *records.Decoder, d *captured, raws []records.Raw) error {
 	f := &schema.Fetch{
 		SURT: d.SURT, URL: d.URL, Host: d.Host, Domain: d.Domain, Priority: d.Priority, Depth: d.Depth, PlannedRow: d.Row,
 		FetchedAt: d.ContentAt, RecordedAt: d.ContentAt,
 	}
-	d.b.Row, d.b.Fetch = int64(d.Row), f
+	d.rows.Row, d.rows.Fetch = int64(d.Row), f
 	rec, err := dec.Record(&raws[0], records.BlockLimit(r.longest))
 	if err == nil && rec.Type != warc.Response {
 		err = errNotResponse
@@ -113,19 +113,19 @@ func (r *reparse) parseForeign(dec *records.Decoder, d *captured, raws []records
 		f.ErrorDetail = response.Bounded(fmt.Sprintf("at %d of %q: %v", d.WARCRecordOff, d.WARCFilename, err))
 		return nil
 	}
-	return r.take(d, rec, x)
+	return r.classify(d, rec, x)
 }
 
-// take gives a URL the outcome that its response has.
-func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error {
-	f := d.b.Fetch
+// classify gives a URL the outcome of its response.
+func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error {
+	f := d.rows.Fetch
 	columns, err := document.URLColumns(urlkey.Key{URL: d.URL, SURT: d.SURT, Host: d.Host, Domain: d.Domain})
 	if err != nil {
 		return err
 	}
 	cp := schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: d.ContentAt, FetchStatus: int16(x.Status), ContentDigest: response.DigestValue(x.PayloadDigest),
-		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: response.Sniff(r.parser, x), Truncated: foreignTruncation(rec, x),
+		MimeType: mediatype.Essence(x.Header.Get("Content-Type")), MimeDetected: response.Sniff(r.parser, x), Truncated: externalTruncation(rec, x),
 		WARCFilename: d.WARCFilename, WARCRecordOffset: d.WARCRecordOff, WARCRecordLength: d.WARCRecordLen,
 		WARCSegment: layout.Part(r.in.Task.Partition),
 	}}
@@ -149,13 +149,13 @@ func (r *reparse) take(d *captured, rec *records.Record, x *wire.Exchange) error
 			f.Error, f.ErrorDetail = why.Phrase, why.Detail
 		}
 	}
-	d.b.Captures = []segments.Capture{{Subset: subset, Capture: cp}}
+	d.rows.Captures = []segments.Capture{{Subset: subset, Capture: cp}}
 	return nil
 }
 
-// redirected ends a URL whose response is a redirect: the target is the frontier's.
-func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
-	f := d.b.Fetch
+// redirected ends a URL whose response is a redirect; the frontier plans its target.
+func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
+	f := d.rows.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)
 	if err != nil {
 		why := response.NoTarget(err)
@@ -164,16 +164,16 @@ func (r *reparse) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) 
 	}
 	target = response.CloneKey(target)
 	cp.FetchRedirect, f.RedirectTarget, f.Outcome = target.URL, target.URL, schema.Redirected
-	d.b.Links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
+	d.rows.Links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
 }
 
-// page parses a document, if its type is one of those that are kept.
-func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
-	f := d.b.Fetch
+// page parses a document of a media type that the parser wants.
+func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
+	f := d.rows.Fetch
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
 	prefix := response.Prefix(x.Body)
 	if len(prefix) == 0 {
-		prefix = nil // which asks whether any of that type is kept
+		prefix = nil // asks whether the parser wants any document of the type
 	}
 	if f.MimeDetected != "" && !r.parser.Wants(f.MimeDetected, prefix) {
 		f.Outcome = schema.MIMEFiltered
@@ -190,13 +190,12 @@ func (r *reparse) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	parsed.Complete(&document.Origin{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: d.URL, ETag: f.ETag, LastModified: f.LastModified,
 	})
-	d.b.Page, d.b.Terms, d.b.Text, d.b.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
+	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
-// foreignTruncation is why a stored body ends early. Of others' archives unspecified
-// says only that: it is told as a connection that broke off, since here the word is
-// for what was withheld.
-func foreignTruncation(rec *records.Record, x *wire.Exchange) string {
+// externalTruncation is why a stored body ends early. "unspecified" becomes a disconnect:
+// in this project's own columns the word means that the payload is withheld.
+func externalTruncation(rec *records.Record, x *wire.Exchange) string {
 	switch said := warc.Truncation(rec.Header.Get(warc.FieldTruncated)); {
 	case said == warc.TruncatedLength || said == warc.TruncatedTime || said == warc.TruncatedDisconnect:
 		return string(said)

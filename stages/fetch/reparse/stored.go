@@ -1,4 +1,4 @@
-package fetch
+package reparse
 
 import (
 	"context"
@@ -18,18 +18,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// stored is a document that a fetch task recorded, on its way through the parser.
-type stored struct {
+// recorded is a document that a fetch task recorded.
+type recorded struct {
 	page  schema.Page // as it was recorded
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is what it holds now; nil: it keeps its rows, as why says.
+	// parsed is what the parser finds now; nil: the document keeps its rows because of why.
 	parsed *document.Parsed
 	mime   string // content_mime_detected now
 	why    error
 }
 
-// fetchedAs is what is read of a row of fetches.
+// fetchedAs are the columns of a row of fetches that a reparse reads.
 type fetchedAs struct {
 	URL     string         `parquet:"url"`
 	Outcome schema.Outcome `parquet:"outcome"`
@@ -39,13 +39,13 @@ type fetchedAs struct {
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 }
 
-// withheld reports whether there is nothing to read: the document asked that no copy
-// be kept.
-func (d *stored) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
+// withheld reports whether the WARC record has no payload: the document asked that no
+// copy be kept.
+func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places are those of the record with the payload, to which the page points, and, of
-// a revisit, of its own, which has the head.
-func (d *stored) places() []records.Place {
+// places tells where the record with the payload lies, to which the page points, and for
+// a revisit also the document's own record, which has the head.
+func (d *recorded) places() []records.Place {
 	if d.withheld() {
 		return nil
 	}
@@ -56,15 +56,15 @@ func (d *stored) places() []records.Place {
 	return p
 }
 
-// again parses what a fetch task stored. What it recorded of requests, outcomes and
-// of answers that are no documents stays as it is.
-func (r *reparse) again(ctx context.Context) error {
-	old := r.former(ctx)
+// stored parses the documents that a fetch task stored. Rows of requests, of outcomes and
+// of responses without a page stay as they are.
+func (r *run) stored(ctx context.Context) error {
+	old := r.previous(ctx)
 	defer old.close()
-	err := records.Each(ctx, r.archive, r.documents(ctx), records.Steps[stored]{
-		Places: (*stored).places,
-		Work:   r.parseAgain,
-		Emit:   func(d *stored) error { return r.keep(old, d) },
+	err := records.Each(ctx, r.archive, r.documents(ctx), records.Steps[recorded]{
+		Places: (*recorded).places,
+		Work:   r.parseStored,
+		Emit:   func(d *recorded) error { return r.keep(old, d) },
 	})
 	if err == nil {
 		err = old.finish(r.out)
@@ -75,8 +75,8 @@ func (r *reparse) again(ctx context.Context) error {
 	return err
 }
 
-// keysOf lists the source's files of a dataset, in the order in which they were recorded.
-func (r *reparse) keysOf(dataset, subset string) []string {
+// keysOf lists the source's files of a dataset in the order of their segments.
+func (r *run) keysOf(dataset, subset string) []string {
 	var keys []string
 	for _, f := range r.in.From.FilesOf(dataset) {
 		if f.Subset == subset {
@@ -86,10 +86,10 @@ func (r *reparse) keysOf(dataset, subset string) []string {
 	return keys
 }
 
-// documents joins the rows of pages with those of the fetches that they are of: each
-// fetch that is ok was recorded with its page.
-func (r *reparse) documents(ctx context.Context) iter.Seq2[*stored, error] {
-	return func(yield func(*stored, error) bool) {
+// documents joins each row of pages with its row of fetches: every fetch with the outcome
+// ok has one page, in the same order.
+func (r *run) documents(ctx context.Context) iter.Seq2[*recorded, error] {
+	return func(yield func(*recorded, error) bool) {
 		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
 		defer stop()
 		for page, err := range table.Concat[schema.WorkingPage](ctx, r.env.Bucket, r.keysOf(stages.FilePages, "")) {
@@ -97,7 +97,7 @@ func (r *reparse) documents(ctx context.Context) iter.Seq2[*stored, error] {
 				yield(nil, err)
 				return
 			}
-			d := &stored{page: page.Page(), terms: page.TermCounts}
+			d := &recorded{page: page.Page(), terms: page.TermCounts}
 			for d.fetch.Outcome != schema.OK {
 				var more bool
 				if d.fetch, err, more = next(); err != nil || !more {
@@ -118,9 +118,9 @@ func (r *reparse) documents(ctx context.Context) iter.Seq2[*stored, error] {
 	}
 }
 
-// parseAgain reads a document's records and parses it. What cannot be read keeps its
-// rows; nothing here ends the task.
-func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw) error {
+// parseStored reads a document's records and parses it. A document that cannot be read
+// keeps its rows and does not end the task.
+func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw) error {
 	if d.withheld() {
 		return nil
 	}
@@ -136,9 +136,9 @@ func (r *reparse) parseAgain(dec *records.Decoder, d *stored, raws []records.Raw
 	return nil
 }
 
-// read gives the response of a document: its own head, and the payload wherever it
-// lies. What the crawl had whole is whole, or an error.
-func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wire.Exchange, error) {
+// read replays the response of a document: its own head, and the payload wherever it
+// lies. A payload that the crawl had whole and that is cut now is an error.
+func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
 	switch {
@@ -150,16 +150,16 @@ func (r *reparse) read(dec *records.Decoder, d *stored, raws []records.Raw) (*wi
 		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
 	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:
-		x.Body = x.Body[:d.page.ContentBytes] // which is what it had
+		x.Body = x.Body[:d.page.ContentBytes] // as long as it was
 	}
 	return x, err
 }
 
-func (r *reparse) replay(dec *records.Decoder, d *stored, raws []records.Raw) (*wire.Exchange, error) {
+func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	limits, https := r.limits, isHTTPS(d.page.URL)
 	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
 		if d.page.ContentBytes > limits.MaxBody {
-			return r.longest // it was allowed: so much is there
+			return r.longest // it was allowed then
 		}
 		return r.limits.Allow(x, prefix)
 	}
@@ -184,8 +184,8 @@ func (r *reparse) replay(dec *records.Decoder, d *stored, raws []records.Raw) (*
 	return x, nil
 }
 
-// keep records a document's rows: the new ones, or those that it had.
-func (r *reparse) keep(old *former, d *stored) error {
+// keep records the document's new rows, or else those that it had.
+func (r *run) keep(old *previous, d *recorded) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)
 	if err != nil {
@@ -204,17 +204,17 @@ func (r *reparse) keep(old *former, d *stored) error {
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
 		from.MimeDetected = d.mime
-		from.Signals.Add(was.ContentSignal) // which has those of the robots.txt in force when it was fetched
+		from.Signals.Add(was.ContentSignal) // includes the robots.txt in force when it was fetched
 		p.Complete(&from)
 		b.Page, b.Terms, b.Text, b.Links = &p.Page, p.Terms, &p.Text, p.Links
-		r.out.Counts()[countReparsed]++
+		r.out.Counts()[CountReparsed]++
 	default:
 		if b.Text, err = old.text(&d.page); err != nil {
 			return err
 		}
 		b.Links = links
 		if d.withheld() {
-			r.out.Counts()[countWithheld]++
+			r.out.Counts()[CountWithheld]++
 			break
 		}
 		r.out.Counts()[CountDamaged]++

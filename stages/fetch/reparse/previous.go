@@ -1,0 +1,149 @@
+package reparse
+
+import (
+	"context"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+)
+
+// previous reads the rows of the source task beside its documents, each dataset in the
+// order in which it was recorded. Captures and links of no document are copied as they
+// are; texts are read only for documents that cannot be parsed again.
+type previous struct {
+	pages    int64 // documents passed so far
+	captures *table.Cursor[schema.Capture]
+	edges    *table.Cursor[schema.Link]
+	texts    *table.Cursor[schema.Text]
+	textRow  int64 // number of the next text
+}
+
+func pull[T any](ctx context.Context, r *run, dataset, subset string) *table.Cursor[T] {
+	return table.Pull(table.Concat[T](ctx, r.env.Bucket, r.keysOf(dataset, subset)))
+}
+
+func (r *run) previous(ctx context.Context) *previous {
+	return &previous{
+		captures: pull[schema.Capture](ctx, r, stages.FileCaptures, schema.SubsetWARC),
+		edges:    pull[schema.Link](ctx, r, stages.FileLinks, ""),
+		texts:    pull[schema.Text](ctx, r, stages.FileText, ""),
+	}
+}
+
+func (p *previous) close() {
+	_ = p.captures.Close() // cursors return no error
+	_ = p.edges.Close()
+	_ = p.texts.Close()
+}
+
+// missing is the error of a page without its row in a dataset.
+func missing(dataset, url string) error {
+	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
+}
+
+// capture gives the row of the WARC record that a fetch points to. It copies the rows
+// before it: they are of responses without a page.
+func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
+	for {
+		c, err := p.captures.Next()
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			return nil, missing(stages.FileCaptures, of.URL)
+		case c.WARCFilename == of.File && c.WARCRecordOffset == of.Offset:
+			return c, nil
+		}
+		if err := copyCapture(out, c); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func copyCapture(out *segments.Segment, c *schema.Capture) error {
+	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
+}
+
+// links gives the links that a page had. It copies the redirects before them.
+func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
+	if page.Outlinks == 0 {
+		return nil, nil
+	}
+	if err := p.redirects(out); err != nil {
+		return nil, err
+	}
+	var links []schema.Link
+	for {
+		l, err := p.edges.Peek()
+		if err != nil {
+			return nil, err
+		}
+		if l == nil || l.Kind == schema.KindRedirect || l.Source != page.URL || len(links) > 0 && l.Ordinal <= links[len(links)-1].Ordinal {
+			break
+		}
+		links = append(links, *l)
+		_, _ = p.edges.Next() // the row that Peek gave
+	}
+	if len(links) == 0 {
+		return nil, missing(stages.FileLinks, page.URL)
+	}
+	return links, nil
+}
+
+// redirects copies the redirects that come next.
+func (p *previous) redirects(out *segments.Segment) error {
+	for {
+		l, err := p.edges.Peek()
+		if err != nil || l == nil || l.Kind != schema.KindRedirect {
+			return err
+		}
+		if err := out.Add(&segments.Record{Links: []schema.Link{*l}}); err != nil {
+			return err
+		}
+		_, _ = p.edges.Next() // the row that Peek gave
+	}
+}
+
+// text gives the text that a page had: each document has one, in the same order.
+func (p *previous) text(page *schema.Page) (*schema.Text, error) {
+	for {
+		t, err := p.texts.Next()
+		if err != nil {
+			return nil, err
+		}
+		p.textRow++
+		switch {
+		case t == nil || p.textRow > p.pages && t.URL != page.URL:
+			return nil, missing(stages.FileText, page.URL)
+		case p.textRow > p.pages:
+			return t, nil
+		}
+	}
+}
+
+// finish copies the rows after the last document.
+func (p *previous) finish(out *segments.Segment) error {
+	if err := p.redirects(out); err != nil {
+		return err
+	}
+	l, err := p.edges.Peek()
+	if l != nil {
+		err = fmt.Errorf("the segments of %s have rows of %q, which is no page: %w", stages.FileLinks, l.Source, manifest.ErrCorrupt)
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := p.captures.Next()
+		if err != nil || c == nil {
+			return err
+		}
+		if err := copyCapture(out, c); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Package reparse does the work of a fetch task without a request: it reads responses
+// that are stored as WARC and parses them with the parser of now.
+//
+// In: the result of the fetch task that stored the responses, or a plan that says where
+// the records of an external archive lie. Out: the same kinds of rows as a fetch task's.
+// The result is a function of what is stored, so it needs no checkpoint, no lease and no
+// epoch. Rows of fetches, requests and robots.txt stay those of the task that sent them;
+// a document that cannot be read again (noarchive, damage) keeps its rows, whose
+// parser_version tells. It imports packages stages, formats, wire, records, response and
+// segments.
+package reparse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/records"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+)
+
+// Input is what a fetch task of a reparse reads.
+type Input struct {
+	Task stages.Task
+	Plan *manifest.Plan
+	// From is the result of the fetch task that stored the responses; nil: they lie in an
+	// external archive, where the rows of the plan say.
+	From *manifest.Result
+	// Archive holds the WARC files.
+	Archive store.Bucket
+}
+
+// Counts in the result of a reparse, beside those of a fetch task.
+const (
+	CountReparsed = "reparse.pages"    // documents parsed again
+	CountWithheld = "reparse.withheld" // noarchive: no copy is kept, so they keep their rows
+	CountDamaged  = "reparse.damaged"  // documents that cannot be read or parsed again keep their rows
+)
+
+// Run reads the stored responses, parses them and returns the result, a function of its
+// input, limits, stripParams and parser. Limits are those of the crawl that fetched;
+// stripParams are the query parameters that canonical URLs lack. The error may wrap
+// stages.ErrPermanent or stages.ErrInterrupted.
+func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
+	canon, err := urlkey.New(stripParams)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
+	}
+	r := &run{
+		env: env, in: in, limits: limits.Replay(parser), longest: limits.Longest(), parser: parser, canon: canon, out: segments.New(env.Scratch, env.Format),
+		archive: records.NewArchive(in.Archive, records.StoredLimit(limits.Longest())),
+	}
+	defer r.archive.Close()
+	defer r.out.Abort()
+	if in.From != nil {
+		err = r.stored(ctx)
+	} else {
+		err = r.external(ctx)
+	}
+	if err == nil {
+		err = r.finish(ctx)
+	}
+	switch {
+	case errors.Is(err, records.ErrNoFile):
+		err = fmt.Errorf("%w: the responses are parsed from it: restore it (from cold storage, or a copy), then run this again: %w", err, stages.ErrPermanent)
+	case errors.Is(err, store.ErrNotFound):
+		err = fmt.Errorf("%w: what is known of the responses is read from it: restore it, then run this again: %w", err, stages.ErrPermanent)
+	}
+	if err := segments.ScratchError(err, env.Scratch); err != nil {
+		r.count(-r.urls) // the next attempt counts from 0
+		return nil, fmt.Errorf("%s: %w", in.Task, err)
+	}
+	env.Log.Info("parsed again", "pages", r.out.Counts()[CountReparsed], "withheld", r.out.Counts()[CountWithheld],
+		"damaged", r.out.Counts()[CountDamaged], "ranges_read", r.archive.Ranges())
+	return r.result(), nil
+}
+
+// run is one reparse of a partition.
+type run struct {
+	env     *stages.Env
+	in      *Input
+	limits  wire.Limits
+	longest int64 // of any payload, bytes
+	parser  document.Parser
+	canon   *urlkey.Canonicalizer
+	archive *records.Archive
+	out     *segments.Segment
+	urls    int64 // counted in progress so far
+}
+
+// count adds URLs whose rows are made to the progress.
+func (r *run) count(n int64) {
+	r.urls += n
+	r.env.Progress.Add(stages.CountURLs, n)
+}
+
+// epoch is in the names of the files of a reparse. No attempt at fetching has it.
+const epoch = 0
+
+// finish uploads the new files.
+func (r *run) finish(ctx context.Context) error {
+	if err := r.out.Close(r.in.Task, r.in.Plan.ID, epoch, 0); err != nil {
+		return err
+	}
+	return r.out.Upload(ctx, r.env.Bucket)
+}
+
+// remade reports whether the reparse replaces a file of the source's result. The result
+// lists the other files where they lie.
+func remade(f manifest.File) bool {
+	switch f.Dataset {
+	case stages.FilePages, stages.FileText, stages.FileLinks:
+		return true
+	case stages.FileCaptures:
+		return f.Subset == schema.SubsetWARC
+	}
+	return false
+}
+
+// result lists the new files and those of the source that stay.
+func (r *run) result() *manifest.Result {
+	t := r.in.Task
+	out := &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: r.in.Plan.ID}
+	counts := r.out.Counts()
+	if r.in.From != nil {
+		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
+		for _, c := range r.in.From.Counts {
+			if c.Name != "pages" && c.Name != "links" {
+				counts[c.Name] = c.N // of rows that stay
+			}
+		}
+	}
+	out.Files = append(out.Files, r.out.Files()...)
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out.Counts = append(out.Counts, manifest.Count{Name: name, N: counts[name]})
+	}
+	return out
+}
+
+func isHTTPS(url string) bool { return strings.HasPrefix(url, "https:") }
