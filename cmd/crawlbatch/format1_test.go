@@ -26,7 +26,13 @@ import (
 // wrote, manifests aside, and every WARC file are left out.
 func format1Store(t *testing.T) string {
 	t.Helper()
-	f, err := os.Open("../../testdata/format1/store.tar.gz")
+	return unpacked(t, "../../testdata/format1/store.tar.gz")
+}
+
+// unpacked is a directory with what a tar file holds.
+func unpacked(t *testing.T, name string) string {
+	t.Helper()
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,18 +47,17 @@ func truthWebConfig() simweb.Config {
 	return c
 }
 
-// serve serves truthWeb on loopback until the test ends, from a process of its own
+// serve serves the web that flags describe on loopback until the test ends, from a process of its own
 // that no race detector slows down, so that the times in its log are those at which
 // requests came. stop ends it and returns the log.
-func serve(t *testing.T) (addr string, stop func() []simweb.Entry) {
+func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Entry) {
 	t.Helper()
 	dir := t.TempDir()
 	binary, logFile := filepath.Join(dir, "crawlbatch"), filepath.Join(dir, "log.jsonl")
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	server := exec.Command(binary, "simweb", "--listen", "127.0.0.1:0", "--hosts", "20", "--pages", "100",
-		"--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
+	server := exec.Command(binary, append([]string{"simweb", "--listen", "127.0.0.1:0", "--log", logFile}, flags...)...)
 	out, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +74,7 @@ func serve(t *testing.T) (addr string, stop func() []simweb.Entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Sscanf(line, "serving 20 hosts at %s", &addr); err != nil {
+	if _, err := fmt.Sscanf(line, "serving %d hosts at %s", new(int), &addr); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
 	return strings.TrimSuffix(addr, ";"), func() []simweb.Entry {
@@ -144,7 +143,7 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	web := truthWeb(t)
-	addr, stop := serve(t)
+	addr, stop := serve(t, "--hosts", "20", "--pages", "100", "--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s")
 	dir := filepath.Join(t.TempDir(), "store")
 	crawl(t, web, addr, dir, 300)
 	truth, err := web.Truth(simweb.DefaultTruth())
