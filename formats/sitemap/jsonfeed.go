@@ -3,6 +3,7 @@ package sitemap
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -155,7 +156,7 @@ func (j *jsonReader) head(key string, raw []byte) {
 	case "author":
 		var author jsonFeedRef
 		if json.Unmarshal(raw, &author) == nil {
-			j.sum.Author = firstOf(j.sum.Author, plainJSON(author.Name))
+			j.sum.Author = cmp.Or(j.sum.Author, plainJSON(author.Name))
 		}
 		return
 	case "title", "description", "language", "home_page_url", "feed_url", "next_url":
@@ -217,7 +218,7 @@ func (j *jsonReader) items() (more bool, err error) {
 }
 
 func (it *jsonItem) entry() *Entry {
-	e := &Entry{Priority: -1, Title: plainJSON(it.Title), Summary: firstOf(plainJSON(it.Summary), plainJSON(it.Text))}
+	e := &Entry{Priority: -1, Title: plainJSON(it.Title), Summary: cmp.Or(plainJSON(it.Summary), plainJSON(it.Text))}
 	for _, loc := range [...]string{string(it.URL), string(it.External), string(it.ID)} {
 		if e.Loc == "" && (isHTTP([]byte(loc)) || loc == string(it.URL)) {
 			e.Loc = reference([]byte(loc))

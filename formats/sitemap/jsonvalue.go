@@ -2,7 +2,6 @@ package sitemap
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 )
@@ -14,9 +13,8 @@ const maxValue = 1 << 20
 // errJSON: what stands there cannot stand there in JSON.
 var errJSON = errors.New("malformed JSON")
 
-// jsonStream takes JSON apart without holding more than one value of it, and of that
-// no more than maxValue. It finds where values end; whether they are well-formed
-// within, encoding/json says.
+// jsonStream takes JSON apart and holds one value of it at a time, at most maxValue
+// bytes. It finds where values end; encoding/json checks what is in them.
 type jsonStream struct {
 	r   *bufio.Reader
 	buf []byte
@@ -73,60 +71,71 @@ func (s *jsonStream) more(end byte) (bool, error) {
 func (s *jsonStream) value() ([]byte, error) {
 	s.buf = s.buf[:0]
 	long := false
-	quoted, escaped, depth := false, false, 0
+	var in nesting
 	if _, err := s.next(); err != nil {
 		return nil, err
 	}
 	for {
 		c, err := s.r.ReadByte()
-		if err == io.EOF && depth == 0 && !quoted && len(s.buf) > 0 {
+		if err == io.EOF && in == (nesting{}) && len(s.buf) > 0 {
 			return s.buf, nil // a number, which the end of the file ends
 		}
 		if err != nil {
 			return nil, err
 		}
-		ended := false
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped = c == '\\'
-			quoted = c != '"'
-			ended = !quoted && depth == 0
-		case c == '"':
-			if depth == 0 && len(s.buf) > 0 {
-				return nil, errJSON
+		if in == (nesting{}) {
+			switch c {
+			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // it ends a number or a literal
+				if len(s.buf) == 0 {
+					return nil, errJSON
+				}
+				if err := s.r.UnreadByte(); err != nil || long {
+					return nil, err
+				}
+				return s.buf, nil
+			case '"', '{', '[':
+				if len(s.buf) > 0 {
+					return nil, errJSON
+				}
 			}
-			quoted = true
-		case c == '{' || c == '[':
-			if depth == 0 && len(s.buf) > 0 {
-				return nil, errJSON
-			}
-			depth++
-		case depth > 0:
-			if c == '}' || c == ']' {
-				depth--
-				ended = depth == 0
-			}
-		case bytes.IndexByte([]byte(",:]} \t\r\n"), c) >= 0: // it ends what stands bare before it
-			if len(s.buf) == 0 {
-				return nil, errJSON
-			}
-			if err := s.r.UnreadByte(); err != nil || long {
-				return nil, err
-			}
-			return s.buf, nil
 		}
+		ended := in.add(c)
 		if len(s.buf) < maxValue {
 			s.buf = append(s.buf, c)
 		} else {
 			long = true
 		}
-		if ended {
-			if long {
-				return nil, nil
-			}
+		switch {
+		case ended && long:
+			return nil, nil
+		case ended:
 			return s.buf, nil
 		}
 	}
+}
+
+// nesting is what a byte of JSON stands in: objects and lists, a string, behind a
+// backslash. The zero value is none of them.
+type nesting struct {
+	depth           int
+	quoted, escaped bool
+}
+
+// add takes a byte and reports whether the outermost string, object or list ends with it.
+func (n *nesting) add(c byte) (ended bool) {
+	switch {
+	case n.escaped:
+		n.escaped = false
+	case n.quoted:
+		n.escaped, n.quoted = c == '\\', c != '"'
+		return !n.quoted && n.depth == 0
+	case c == '"':
+		n.quoted = true
+	case c == '{' || c == '[':
+		n.depth++
+	case c == '}' || c == ']':
+		n.depth--
+		return n.depth == 0
+	}
+	return false
 }

@@ -134,28 +134,38 @@ func plain(p []byte, max int) string {
 		if p = p[i:]; len(p) < 2 {
 			break
 		}
-		c := p[1] | 0x20
 		switch {
 		case bytes.HasPrefix(p, []byte("<!--")):
 			_, p, _ = bytes.Cut(p, []byte("-->"))
-			continue
-		case (c < 'a' || c > 'z') && p[1] != '/' && p[1] != '!' && p[1] != '?': // "a < b"
+		case !beginsTag(p[1]): // "a < b"
 			out, p = append(out, '<'), p[1:]
-			continue
+		default:
+			name := bytes.ToLower(tagName(p[1:]))
+			if !inline(name) {
+				out = append(out, ' ')
+			}
+			skipped = skips(skipped, string(name), p[1] == '/')
+			p = p[tagEnd(p):]
 		}
-		name := bytes.ToLower(tagName(p[1:]))
-		if !inline(name) {
-			out = append(out, ' ')
-		}
-		switch closing := p[1] == '/'; {
-		case closing && string(name) == skipped:
-			skipped = ""
-		case !closing && skipped == "" && (string(name) == "script" || string(name) == "style"):
-			skipped = string(name)
-		}
-		p = p[tagEnd(p):]
 	}
 	return cut(fold(words(out)), max)
+}
+
+// beginsTag reports whether a < before c begins a tag, a declaration or the like.
+func beginsTag(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
+}
+
+// skips returns the element whose text is not shown after a tag: script or style from
+// its start tag to its end tag.
+func skips(open, name string, closing bool) string {
+	switch {
+	case closing && name == open:
+		return ""
+	case !closing && open == "" && (name == "script" || name == "style"):
+		return name
+	}
+	return open
 }
 
 // tagName is the name that a tag begins with, behind its < and with or without a slash.

@@ -73,8 +73,7 @@ var zones = map[string]int{
 // maxZone is how long the name of a zone may be, bytes.
 const maxZone = 5
 
-// cutZone takes the name of a zone off the end of a date with a time, or from before
-// the year at its end (ctime's and asctime's form), and returns the offset that it
+// cutZone takes the name of a zone off a date with a time and returns the offset that it
 // stands for: package time would look names up in the machine's own zone. UTC+2 and
 // GMT+02:00 are two hours before 00:00 UTC.
 func cutZone(s string) (rest string, offset time.Duration) {
@@ -82,42 +81,46 @@ func cutZone(s string) (rest string, offset time.Duration) {
 		s = strings.TrimRight(s[:i], " ") // a comment (RFC 822, 3.4.3), which repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
-		if before, offset := cutZone(s[:n]); len(before) < n {
+		// The zone stands before the year (ctime's and asctime's form).
+		if before, offset, ok := cutLastZone(s[:n]); ok {
 			return before + s[n:], offset
 		}
 	}
-	end := len(s)
-	for end > 0 && (s[end-1] >= '0' && s[end-1] <= '9' || s[end-1] == ':') {
-		end--
+	if before, offset, ok := cutLastZone(s); ok {
+		return before, offset
 	}
-	suffix := ""
-	if end > 0 && end < len(s) && (s[end-1] == '+' || s[end-1] == '-') {
-		end--
-		suffix = s[end:]
+	return s, 0
+}
+
+// cutLastZone takes a zone off the end of a date; false if there is none.
+func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
+	zoned := strings.TrimRight(s, "0123456789:")
+	suffix := s[len(zoned):]
+	if n := len(zoned) - 1; suffix != "" && n >= 0 && (zoned[n] == '+' || zoned[n] == '-') {
+		suffix = s[n:]
+		zoned = zoned[:n]
 	} else {
-		end = len(s)
+		zoned, suffix = s, ""
 	}
-	start := end
-	for start > 0 && (s[start-1]|0x20 >= 'a' && s[start-1]|0x20 <= 'z') {
-		start--
-	}
-	name := strings.ToUpper(s[start:end])
-	rest = strings.TrimRight(s[:start], " ")
+	before := strings.TrimRightFunc(zoned, func(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' })
+	name := strings.ToUpper(zoned[len(before):])
+	rest = strings.TrimRight(before, " ")
 	if len(name) == 0 || len(name) > maxZone || strings.IndexByte(rest, ':') < 0 {
-		return s, 0
+		return "", 0, false
 	}
 	minutes, known := zones[name]
-	if !known && (len(name) < 3 || name != s[start:end]) {
-		return s, 0 // AM, PM, and words
-	}
-	if suffix != "" {
-		more, ok := minutesOf(suffix)
-		if !ok || minutes != 0 || !known {
-			return s, 0
+	switch {
+	case suffix != "":
+		if !known || minutes != 0 {
+			return "", 0, false
 		}
-		minutes = more
+		if minutes, ok = minutesOf(suffix); !ok {
+			return "", 0, false
+		}
+	case !known && (len(name) < 3 || name != zoned[len(before):]):
+		return "", 0, false // AM, PM, and words
 	}
-	return rest, time.Duration(minutes) * time.Minute
+	return rest, time.Duration(minutes) * time.Minute, true
 }
 
 // minutesOf reads the offset behind UTC or GMT: +2, +02, +0200, +02:00.
@@ -153,76 +156,68 @@ func millis(p []byte) (int64, bool) {
 const maxTime = 64
 
 // common reads the two forms that most sitemaps have, 2006-01-02 and
-// 2006-01-02T15:04:05 with Z or an offset, at a tenth of the price.
-func common(p []byte) (time.Time, bool) {
-	if len(p) != 10 && len(p) != 20 && len(p) != 25 || p[4] != '-' || p[7] != '-' {
-		return time.Time{}, false
+// 2006-01-02T15:04:05 with Z or an offset, without allocation.
+func common(p []byte) (t time.Time, ok bool) {
+	var whole [20]byte
+	switch len(p) {
+	case 10:
+		p = append(append(whole[:0], p...), "T00:00:00Z"...)
+	case 20, 25:
+	default:
+		return t, false
 	}
-	bad := false
-	two := func(i int) int {
-		a, b := p[i]-'0', p[i+1]-'0'
-		bad = bad || a > 9 || b > 9
-		return int(a)*10 + int(b)
+	if p[10] != 'T' || t.UnmarshalText(p) != nil {
+		return t, false
 	}
-	year, month, day := two(0)*100+two(2), two(5), two(8)
-	var hour, minute, second, offset int
-	if len(p) > 10 {
-		hour, minute, second = two(11), two(14), two(17)
-		bad = bad || p[10] != 'T' || p[13] != ':' || p[16] != ':'
-		switch sign := p[19]; {
-		case len(p) == 20:
-			bad = bad || sign != 'Z'
-		case sign == '+' || sign == '-':
-			hours, minutes := two(20), two(23)
-			bad = bad || p[22] != ':' || hours > 23 || minutes > 59
-			if offset = hours*3600 + minutes*60; sign == '-' {
-				offset = -offset
-			}
-		default:
-			bad = true
-		}
-	}
-	if bad || year < 1971 || year > 2198 || month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}, false
-	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
-	return t.Add(-time.Duration(offset) * time.Second), t.Day() == day
+	return t, inRange(t)
+}
+
+// inRange reports whether a date is one that somebody meant: 0001-01-01 and the like are
+// common mistakes.
+func inRange(t time.Time) bool {
+	return t.Year() >= 1970 && t.Year() <= 2199
 }
 
 // ParseTime reads a date as sitemaps, feeds and pages write it. A date without an
-// offset is UTC, wherever it is read. Dates before 1970 or after 2199 are refused: they are mistakes
-// (0001-01-01 is a common one).
+// offset is UTC. Dates before 1970 or after 2199 are refused.
 func ParseTime(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < 4 || len(s) > maxTime {
 		return time.Time{}, false
 	}
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && (len(s) == 10 || len(s) == 13) {
-		if len(s) == 10 {
-			n *= 1000 // seconds since 1970; thirteen digits are milliseconds
-		}
-		t := time.UnixMilli(n).UTC()
-		return t, n > 0 && t.Year() <= 2199
+	if t, ok := sinceEpoch(s); ok {
+		return t, t.UnixMilli() > 0 && inRange(t)
 	}
 	s, offset := cutZone(s)
 	if n := len(s) - 2; n > 0 && s[n]|0x20 >= 'a' && strings.EqualFold(s[n+1:], "m") {
 		s = s[:n] + strings.ToUpper(s[n:]) // am, pm
 	}
-	// What comes first decides which layouts are worth a try.
-	numeric := s[0] >= '0' && s[0] <= '9' && (len(s) < 5 || s[4] < 'A')
 	for _, layout := range layouts {
-		if numeric != (layout[0] == '2' && (len(layout) < 5 || layout[4] < 'A')) {
+		if isNumeric(s) != isNumeric(layout) {
 			continue
 		}
-		t, err := time.ParseInLocation(layout, s, time.UTC)
-		if err != nil {
-			continue
+		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
+			if t = t.Add(-offset); !inRange(t) {
+				return time.Time{}, false
+			}
+			return t.UTC(), true
 		}
-		t = t.Add(-offset)
-		if y := t.Year(); y < 1970 || y > 2199 {
-			return time.Time{}, false
-		}
-		return t.UTC(), true
 	}
 	return time.Time{}, false
 }
+
+// sinceEpoch reads ten digits as seconds since 1970, thirteen as milliseconds.
+func sinceEpoch(s string) (time.Time, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err != nil:
+	case len(s) == 10:
+		return time.Unix(n, 0).UTC(), true
+	case len(s) == 13:
+		return time.UnixMilli(n).UTC(), true
+	}
+	return time.Time{}, false
+}
+
+// isNumeric reports whether a date, or a layout of dates, begins with a year in digits.
+func isNumeric(s string) bool { return s[0] >= '0' && s[0] <= '9' && (len(s) < 5 || s[4] < 'A') }

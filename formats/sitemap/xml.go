@@ -3,6 +3,7 @@ package sitemap
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -66,7 +67,7 @@ type reader struct {
 	max  int
 	each func(*Entry) bool
 
-	name   []byte // of the tag at hand
+	tag    tag
 	own    []byte // prefix of the root or of the last entry: that of the format's own elements
 	known  bool   // the root was seen
 	open   bool   // within an entry
@@ -84,6 +85,14 @@ type reader struct {
 	modified bool // LastMod is that of a modification
 
 	feedBase string
+}
+
+// tag is the start or end tag at hand.
+type tag struct {
+	name          []byte // lower case
+	prefix, local []byte // the parts of the name before and after its colon
+	attrs         bool   // it may have attributes
+	empty         bool   // it ends its element as well
 }
 
 func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
@@ -125,60 +134,55 @@ func (x *reader) run() error {
 		case html.TextToken:
 			x.text(x.z.Raw())
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := x.tagName(1)
+			x.readTag(1)
+			x.tag.empty = tt == html.SelfClosingTagToken
 			x.z.NextIsNotRawText() // title, script … are nothing special here
 			if !x.known {
-				if err := x.root(name, more); err != nil {
+				if err := x.root(); err != nil {
 					return err
 				}
 				continue
 			}
-			if !x.start(name, more, tt == html.SelfClosingTagToken) {
+			if !x.start() {
 				return nil
 			}
 		case html.EndTagToken:
-			name, _ := x.tagName(2)
-			if x.known && !x.end(name) {
+			x.readTag(2)
+			if x.known && !x.end() {
 				return nil
 			}
 		}
 	}
 }
 
-// tagName is the name of the tag at hand, in lower case, which begins at an offset of
-// it, and whether more than the name is in it. (The tokenizer's own TagName makes a
-// copy of each.)
-func (x *reader) tagName(at int) (name []byte, more bool) {
-	x.name = x.name[:0]
+// readTag reads the name of the token's tag, which begins at an offset of it. (The
+// tokenizer's own TagName makes a copy of each.)
+func (x *reader) readTag(at int) {
+	t := &x.tag
+	t.name, t.attrs = t.name[:0], true
+scan:
 	for _, c := range x.z.Raw()[at:] {
 		switch c {
 		case ' ', '\t', '\r', '\n', '\f', '/':
-			return x.name, true
+			break scan
 		case '>':
-			return x.name, false
+			t.attrs = false
+			break scan
 		}
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
 		}
-		x.name = append(x.name, c)
+		t.name = append(t.name, c)
 	}
-	return x.name, true
-}
-
-// split takes a name apart into its namespace prefix and its local part.
-func split(name []byte) (prefix, local []byte) {
-	if i := bytes.LastIndexByte(name, ':'); i >= 0 {
-		return name[:i], name[i+1:]
-	}
-	return nil, name
+	i := bytes.LastIndexByte(t.name, ':')
+	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
 // root takes a tag before the root element was seen. Elements that programs print
 // their warnings in are passed over; any other makes the file unknown.
-func (x *reader) root(name []byte, more bool) error {
-	prefix, local := split(name)
-	x.own = append(x.own, prefix...)
-	switch string(local) {
+func (x *reader) root() error {
+	x.own = append(x.own, x.tag.prefix...)
+	switch string(x.tag.local) {
 	case "urlset":
 		x.sum.Kind = URLSet
 	case "sitemapindex":
@@ -190,11 +194,11 @@ func (x *reader) root(name []byte, more bool) error {
 	case "b", "br", "div", "font", "i", "p", "pre", "span", "strong":
 		return nil
 	default:
-		return fmt.Errorf("root element %q: %w", name[:min(len(name), 40)], ErrUnknown)
+		return fmt.Errorf("root element %q: %w", x.tag.name[:min(len(x.tag.name), 40)], ErrUnknown)
 	}
 	x.known = true
 	if x.feed() {
-		x.attrs(more, func(key, val []byte) {
+		x.attrs(func(key, val []byte) {
 			switch string(key) {
 			case "xml:base":
 				x.feedBase = reference(val)
@@ -210,8 +214,8 @@ func (x *reader) root(name []byte, more bool) error {
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
 // attrs gives the attributes of the tag at hand.
-func (x *reader) attrs(more bool, each func(key, val []byte)) {
-	for n := 0; more && n < maxAttrs; n++ {
+func (x *reader) attrs(each func(key, val []byte)) {
+	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte
 		key, val, more = x.z.TagAttr()
 		each(key, val)
@@ -241,26 +245,18 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// begin has the text up to the end of the element be a field's.
-func (x *reader) begin(f field, name []byte, empty bool) {
-	if !empty {
-		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], name...), x.buf[:0]
-	}
-}
-
-// enter has what follows stand within a compound, up to the end of the element.
-func (x *reader) enter(w within, name []byte, empty bool) {
-	if !empty {
-		x.in, x.inName = w, append(x.inName[:0], name...)
+// begin has the text up to the end of the tag's element be a field's.
+func (x *reader) begin(f field) {
+	if !x.tag.empty {
+		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
 	}
 }
 
 // start takes a start tag; false ends the read.
-func (x *reader) start(name []byte, more, empty bool) bool {
-	prefix, local := split(name)
-	opens := x.opens(prefix, local)
-	if x.field.markup() && !opens && !x.ends(prefix, local) {
-		if !inline(local) {
+func (x *reader) start() bool {
+	opens := x.opens()
+	if x.field.markup() && !opens && !x.endsMarkup() {
+		if !inline(x.tag.local) {
 			x.buf = append(x.buf, ' ')
 		}
 		return true
@@ -270,37 +266,42 @@ func (x *reader) start(name []byte, more, empty bool) bool {
 		x.field = noField
 	}
 	if opens {
-		if x.open && !x.finish() { // the entry before was not ended
-			return false
-		}
-		if x.sum.Entries >= x.max {
-			x.sum.Cut = true
-			return false
-		}
-		x.open, x.in, x.own = true, withinNothing, append(x.own[:0], prefix...)
-		x.entry.Sitemap = string(local) == "sitemap"
-		if x.feed() {
-			x.openItem(more)
-		}
-		return true
+		return x.openEntry()
 	}
-	switch {
-	case x.feed() && x.open:
-		x.startInItem(prefix, local, name, more, empty)
-	case x.feed():
-		x.startInFeed(prefix, local, name, more, empty)
-	case x.open:
-		x.startInURL(prefix, local, name, more, empty)
+	x.take(x.elements()[string(x.tag.local)])
+	return true
+}
+
+// openEntry begins an entry; false ends the read.
+func (x *reader) openEntry() bool {
+	if x.open && !x.finish() { // the entry before was not ended
+		return false
+	}
+	if x.sum.Entries >= x.max {
+		x.sum.Cut = true
+		return false
+	}
+	x.open, x.in, x.own = true, withinNothing, append(x.own[:0], x.tag.prefix...)
+	x.entry.Sitemap = string(x.tag.local) == "sitemap"
+	if x.feed() {
+		x.attrs(func(key, val []byte) {
+			switch string(key) {
+			case "xml:base":
+				x.entry.Base = join(x.feedBase, reference(val))
+			case "rdf:about":
+				x.guid = reference(val)
+			}
+		})
 	}
 	return true
 }
 
-// opens reports whether an element begins an entry. A compound that was not ended does
-// not hide it.
-func (x *reader) opens(prefix, local []byte) bool {
-	switch string(local) {
+// opens reports whether the tag's element begins an entry. A compound that was not ended
+// does not hide it.
+func (x *reader) opens() bool {
+	switch string(x.tag.local) {
 	case "url", "sitemap":
-		return !x.feed() && (x.in == withinNothing || len(prefix) == 0)
+		return !x.feed() && (x.in == withinNothing || len(x.tag.prefix) == 0)
 	case "item":
 		return x.sum.Kind == RSS
 	case "entry":
@@ -309,26 +310,37 @@ func (x *reader) opens(prefix, local []byte) bool {
 	return false
 }
 
+// endsMarkup reports whether the tag's element cannot stand within the markup of a feed's
+// text: a text that was not ended ends before it.
+func (x *reader) endsMarkup() bool {
+	switch string(x.tag.local) {
+	case "link":
+		return len(x.tag.prefix) == 0 || bytes.Equal(x.tag.prefix, x.own)
+	case "guid", "pubdate", "published", "updated", "enclosure", "loc", "publication_date", "lastmod":
+		return true
+	}
+	return false
+}
+
 // end takes an end tag; false ends the read.
-func (x *reader) end(name []byte) bool {
-	prefix, local := split(name)
+func (x *reader) end() bool {
 	if x.field != noField {
 		switch {
-		case bytes.Equal(name, x.fieldName) || !x.field.markup() || x.open && x.opens(prefix, local):
+		case bytes.Equal(x.tag.name, x.fieldName) || !x.field.markup() || x.open && x.opens():
 			x.set()
 			x.field = noField
 		default:
-			if !inline(local) {
+			if !inline(x.tag.local) {
 				x.buf = append(x.buf, ' ')
 			}
 			return true
 		}
 	}
-	if x.in != withinNothing && bytes.Equal(name, x.inName) {
+	if x.in != withinNothing && bytes.Equal(x.tag.name, x.inName) {
 		x.in = withinNothing
 		return true
 	}
-	if x.open && x.opens(prefix, local) {
+	if x.open && x.opens() {
 		return x.finish()
 	}
 	return true
@@ -337,9 +349,12 @@ func (x *reader) end(name []byte) bool {
 // finish gives the entry, if it says where; false ends the read.
 func (x *reader) finish() bool {
 	e := &x.entry
-	if x.feed() {
-		x.finishItem()
+	if e.Loc == "" && isHTTP([]byte(x.guid)) {
+		// Whether a guid is a link, its text shows better than isPermaLink: numbers without
+		// the attribute are as common as URLs with isPermaLink="false".
+		e.Loc = x.guid
 	}
+	e.Summary = cmp.Or(e.Summary, x.content)
 	if e.Loc == "" {
 		if b := bytes.TrimSpace(x.bare); isHTTP(b) && !bytes.ContainsAny(b, " \t\r\n") {
 			e.Loc = reference(b)

@@ -1,0 +1,295 @@
+package sitemap
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+)
+
+// element says what an element of a file means: its attributes say something (take),
+// what stands within it has another meaning (within), or its text is a field.
+type element struct {
+	take   func(*reader)
+	within within
+	field  field
+}
+
+// urlElements are those of a sitemap's entry, by the compound that they stand in.
+// Extensions are told by the name of their outermost element, whatever its prefix
+// stands for.
+var urlElements = [...]map[string]element{
+	withinNothing: {
+		"loc":        {field: fieldLoc},
+		"lastmod":    {field: fieldLastMod},
+		"changefreq": {field: fieldChangeFreq},
+		"priority":   {field: fieldPriority},
+		"link":       {take: (*reader).alternate},
+		"image":      {within: withinImage},
+		"video":      {within: withinVideo},
+		"news":       {within: withinNews},
+		"pagemap":    {within: withinPageMap},
+	},
+	withinImage: {
+		"loc":     {field: fieldImage},
+		"title":   {field: fieldImageText},
+		"caption": {field: fieldImageText},
+	},
+	withinVideo: {
+		"player_loc":       {field: fieldVideo},
+		"content_loc":      {field: fieldVideo},
+		"thumbnail_loc":    {field: fieldImage},
+		"title":            {field: fieldVideoText},
+		"publication_date": {field: fieldPublished},
+	},
+	withinNews: {
+		"title":            {field: fieldTitle},
+		"publication_date": {field: fieldPublished},
+	},
+	withinPageMap: {
+		"attribute": {take: (*reader).pageMapImage},
+	},
+}
+
+// itemElements are those of a feed's entry, by prefix; "" is the feed's own vocabulary.
+// Elements of another vocabulary are not the entry's.
+var itemElements = map[string]map[string]element{
+	"": {
+		"title":       {field: fieldTitle},
+		"link":        {take: (*reader).link},
+		"guid":        {field: fieldGUID},
+		"pubdate":     {field: fieldPublished},
+		"published":   {field: fieldPublished},
+		"issued":      {field: fieldPublished},
+		"created":     {field: fieldPublished},
+		"date":        {field: fieldPublished},
+		"updated":     {field: fieldLastMod},
+		"modified":    {field: fieldLastMod},
+		"description": {field: fieldSummary},
+		"summary":     {field: fieldSummary},
+		"content":     {field: fieldContent},
+		"comments":    {field: fieldComments},
+		"enclosure":   {take: (*reader).enclosure},
+		"image":       {within: withinImage},
+		"author":      {within: withinAuthor},
+		"contributor": {within: withinAuthor},
+		"source":      {within: withinOther},
+	},
+	"dc":      dublinCore,
+	"dcterms": dublinCore,
+	"content": {"encoded": {field: fieldContent}},
+	"media":   media,
+	"itunes":  media,
+}
+
+var dublinCore = map[string]element{
+	"date":        {field: fieldPublished},
+	"created":     {field: fieldPublished},
+	"issued":      {field: fieldPublished},
+	"modified":    {field: fieldLastMod},
+	"title":       {field: fieldTitle},
+	"description": {field: fieldSummary},
+}
+
+// media are the elements of Media RSS and of iTunes' vocabulary.
+var media = map[string]element{
+	"content":   {take: (*reader).media},
+	"thumbnail": {take: (*reader).media},
+	"image":     {take: (*reader).media},
+}
+
+// feedElements are what a feed says of itself, by prefix.
+var feedElements = map[string]map[string]element{
+	"":       feedOwn,
+	"dc":     feedOwn,
+	"itunes": {"author": {field: fieldAuthor}},
+}
+
+var feedOwn = map[string]element{
+	"title":          {field: fieldTitle},
+	"description":    {field: fieldSummary},
+	"subtitle":       {field: fieldSummary},
+	"tagline":        {field: fieldSummary},
+	"language":       {field: fieldLanguage},
+	"updated":        {field: fieldUpdated},
+	"modified":       {field: fieldUpdated},
+	"pubdate":        {field: fieldUpdated},
+	"lastbuilddate":  {field: fieldUpdated},
+	"date":           {field: fieldUpdated},
+	"managingeditor": {field: fieldAuthor},
+	"creator":        {field: fieldAuthor},
+	"author":         {within: withinAuthor},
+	"image":          {within: withinOther},
+	"textinput":      {within: withinOther},
+	"link":           {take: (*reader).feedLink},
+}
+
+// Elements within a compound of a feed's entry, and of the feed.
+var (
+	itemImage  = map[string]element{"url": {field: fieldImage}}
+	feedAuthor = map[string]element{"name": {field: fieldAuthor}}
+)
+
+// elements are those that mean something where the tag stands.
+func (x *reader) elements() map[string]element {
+	switch {
+	case !x.feed() && x.open:
+		if int(x.in) < len(urlElements) {
+			return urlElements[x.in]
+		}
+		return nil
+	case !x.feed():
+		return nil
+	case x.open && x.in == withinImage:
+		return itemImage
+	case !x.open && x.in == withinAuthor:
+		return feedAuthor
+	case x.in != withinNothing:
+		return nil
+	}
+	prefix := x.tag.prefix
+	if bytes.Equal(prefix, x.own) {
+		prefix = nil
+	}
+	switch string(prefix) {
+	case "atom", "atom10", "a10", "rss", "rss1", "rss09":
+		prefix = nil
+	}
+	if x.open {
+		return itemElements[string(prefix)]
+	}
+	return feedElements[string(prefix)]
+}
+
+// take does what an element means.
+func (x *reader) take(e element) {
+	switch {
+	case e.take != nil:
+		e.take(x)
+	case e.within != withinNothing:
+		if !x.tag.empty {
+			x.in, x.inName = e.within, append(x.inName[:0], x.tag.name...)
+		}
+	case e.field != noField:
+		x.begin(e.field)
+	}
+}
+
+// linkAttrs are the attributes of a link element.
+type linkAttrs struct{ rel, href, lang, mediaType, base string }
+
+// linkAttrs reads the attributes of the tag; rel is what it is if it does not say.
+func (x *reader) linkAttrs(rel string) linkAttrs {
+	l := linkAttrs{rel: rel}
+	x.attrs(func(key, val []byte) {
+		short := val[:min(len(val), 64)]
+		switch string(key) {
+		case "rel":
+			l.rel = strings.ToLower(words(short))
+		case "href":
+			l.href = reference(val)
+		case "hreflang":
+			l.lang = words(short)
+		case "type":
+			l.mediaType = words(short)
+		case "xml:base":
+			l.base = reference(val)
+		}
+	})
+	return l
+}
+
+// alternate takes an xhtml:link.
+func (x *reader) alternate() {
+	l := x.linkAttrs("")
+	if l.rel == "alternate" && l.href != "" && len(l.href) <= MaxLoc && len(x.entry.Alternates) < maxExtras {
+		x.entry.Alternates = append(x.entry.Alternates, Alternate{Lang: l.lang, Href: l.href})
+	}
+}
+
+// pageMapImage takes an attribute element of a PageMap.
+func (x *reader) pageMapImage() {
+	x.attrs(func(key, val []byte) {
+		if string(key) == "name" && (string(val) == "image_src" || string(val) == "src") {
+			x.begin(fieldImage)
+		}
+	})
+}
+
+// link takes a link: of RSS its text, of Atom its attributes, whatever the feed is.
+func (x *reader) link() {
+	l := x.linkAttrs("alternate")
+	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
+		l.href = join(l.base, l.href) // a reference that is still relative is so to the entry's base
+	}
+	e := &x.entry
+	switch {
+	case l.href == "":
+		x.begin(fieldLoc)
+	case len(l.href) > MaxLoc:
+	case l.rel == "enclosure":
+		if len(e.Enclosures) < maxExtras {
+			e.Enclosures = append(e.Enclosures, Ref{Loc: l.href})
+		}
+	case l.rel == "replies":
+		e.Comments = cmp.Or(e.Comments, l.href)
+	case l.rel == "alternate":
+		if e.Loc == "" || strings.Contains(l.mediaType, "html") {
+			e.Loc = l.href
+		}
+	}
+}
+
+// feedLink takes a link that a feed has of its own.
+func (x *reader) feedLink() {
+	l := x.linkAttrs("alternate")
+	if l.href == "" {
+		x.begin(fieldSite)
+		return
+	}
+	base := x.feedBase
+	if l.base != "" {
+		base = join(base, l.base)
+	}
+	x.addFeedLink(FeedLink{Rel: l.rel, Href: l.href, Base: base})
+}
+
+// maxFeedLinks bounds the links that a feed has of its own.
+const maxFeedLinks = 64
+
+func (x *reader) addFeedLink(l FeedLink) {
+	if len(l.Href) <= MaxLoc && len(x.sum.Links) < maxFeedLinks {
+		x.sum.Links = append(x.sum.Links, l)
+	}
+}
+
+// enclosure takes RSS's element that names a file.
+func (x *reader) enclosure() {
+	x.attrs(func(key, val []byte) {
+		if string(key) == "url" && len(val) > 0 {
+			x.entry.Enclosures = withRef(x.entry.Enclosures, val)
+		}
+	})
+}
+
+// media takes an element of Media RSS or of iTunes' vocabulary.
+func (x *reader) media() {
+	var ref []byte
+	image := string(x.tag.local) != "content"
+	x.attrs(func(key, val []byte) {
+		switch string(key) {
+		case "url", "href":
+			ref = bytes.Clone(val)
+		case "medium":
+			image = image || string(val) == "image"
+		case "type":
+			image = image || strings.HasPrefix(string(val), "image/")
+		}
+	})
+	switch {
+	case len(ref) == 0:
+	case image:
+		x.entry.Images = withRef(x.entry.Images, ref)
+	default:
+		x.entry.Enclosures = withRef(x.entry.Enclosures, ref)
+	}
+}

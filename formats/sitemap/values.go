@@ -1,0 +1,151 @@
+package sitemap
+
+import (
+	"bytes"
+	"cmp"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxExtras bounds the alternates, images, videos and enclosures of an entry, each
+// (1,000 images are allowed).
+const maxExtras = 1000
+
+// set takes the text of the open field.
+func (x *reader) set() {
+	v := bytes.TrimSpace(x.buf)
+	if len(v) == 0 {
+		return
+	}
+	if !x.open {
+		x.setOfFeed(v)
+		return
+	}
+	e := &x.entry
+	switch x.field {
+	case fieldLoc:
+		if e.Loc == "" {
+			e.Loc = reference(v)
+		}
+	case fieldGUID:
+		x.guid = reference(v)
+	case fieldLastMod:
+		x.date(v, true)
+	case fieldPublished:
+		x.date(v, false)
+	case fieldChangeFreq:
+		e.ChangeFreq = frequency(v)
+	case fieldPriority:
+		if p, ok := priority(v); ok {
+			e.Priority = p
+		}
+	case fieldTitle:
+		e.Title = cmp.Or(e.Title, plain(v, MaxSummary))
+	case fieldSummary:
+		e.Summary = cmp.Or(e.Summary, plain(v, MaxSummary))
+	case fieldContent:
+		x.content = cmp.Or(x.content, plain(v, MaxSummary))
+	case fieldComments:
+		e.Comments = reference(v)
+	case fieldImage:
+		e.Images = withRef(e.Images, v)
+	case fieldVideo:
+		e.Videos = withRef(e.Videos, v)
+	case fieldImageText:
+		withText(e.Images, v)
+	case fieldVideoText:
+		withText(e.Videos, v)
+	}
+}
+
+func withRef(refs []Ref, v []byte) []Ref {
+	if len(v) > MaxLoc || len(refs) >= maxExtras {
+		return refs
+	}
+	return append(refs, Ref{Loc: reference(v)})
+}
+
+// withText gives the last reference the text that follows it, the first of several.
+func withText(refs []Ref, v []byte) {
+	if n := len(refs); n > 0 && refs[n-1].Text == "" {
+		refs[n-1].Text = plain(v, MaxSummary)
+	}
+}
+
+// date takes a date of the entry; that of a modification outdoes that of a publication,
+// a later one of either the first.
+func (x *reader) date(v []byte, modified bool) {
+	if x.entry.LastMod != 0 && (x.modified || !modified) {
+		return
+	}
+	if ms, ok := millis(v); ok {
+		x.entry.LastMod, x.modified = ms, modified
+	}
+}
+
+// frequency is one of the protocol's words, "" for any other.
+func frequency(v []byte) string {
+	for _, w := range [...]string{"daily", "weekly", "monthly", "always", "hourly", "yearly", "never"} {
+		if len(v) == len(w) && strings.EqualFold(string(v), w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// priority reads a number from 0 to 1; some write a comma.
+func priority(v []byte) (float64, bool) {
+	if len(v) == 3 && v[0] == '0' && v[1] == '.' && v[2] >= '0' && v[2] <= '9' {
+		return float64(v[2]-'0') / 10, true
+	}
+	p, err := strconv.ParseFloat(strings.Replace(string(v[:min(len(v), 32)]), ",", ".", 1), 64)
+	return p, err == nil && p >= 0 && p <= 1
+}
+
+// setOfFeed takes the text of a field of the feed itself.
+func (x *reader) setOfFeed(v []byte) {
+	s := &x.sum
+	switch x.field {
+	case fieldTitle:
+		s.Title = cmp.Or(s.Title, plain(v, MaxSummary))
+	case fieldSummary:
+		s.Description = cmp.Or(s.Description, plain(v, MaxSummary))
+	case fieldAuthor:
+		s.Author = cmp.Or(s.Author, plain(v, MaxSummary))
+	case fieldLanguage:
+		s.Lang = cmp.Or(s.Lang, words(v))
+	case fieldSite:
+		x.addFeedLink(FeedLink{Rel: "alternate", Href: reference(v), Base: x.feedBase})
+	case fieldUpdated:
+		if ms, ok := millis(v); ok && ms > s.Updated {
+			s.Updated = ms
+		}
+	}
+}
+
+// join makes ref absolute; base may be relative itself, or empty. What is no reference
+// is returned as it stands.
+func join(base, ref string) string {
+	b, err := url.Parse(base)
+	if err != nil || base == "" {
+		return ref
+	}
+	r, err := url.Parse(ref)
+	switch {
+	case err != nil:
+		return ref
+	case b.IsAbs() || b.Host != "" || strings.HasPrefix(base, "/"):
+		return b.ResolveReference(r).String()
+	case r.IsAbs() || r.Host != "" || strings.HasPrefix(ref, "/"):
+		return ref
+	}
+	// Both are relative: RFC 3986, 5.2.3. Whoever makes it absolute removes dots.
+	if i := strings.IndexAny(base, "?#"); i >= 0 {
+		base = base[:i]
+	}
+	if r.Path != "" {
+		base = base[:strings.LastIndexByte(base, '/')+1]
+	}
+	return base + ref
+}
