@@ -160,7 +160,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 // may have sealed what an older one wrote.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
-	for _, stage := range []stages.Stage{stages.Merge, stages.Dedup, stages.Rank, stages.Frontier, stages.Publish} {
+	for _, stage := range stages.Order[1:] { // fetch freezes nothing
 		var in manifest.Inputs
 		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
 		if errors.Is(err, store.ErrNotFound) {
