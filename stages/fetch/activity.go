@@ -168,46 +168,10 @@ func (f *failures) list() []stages.Failure {
 // activity tells what the attempt is doing.
 func (a *attempt) activity() stages.Activity {
 	out := a.crawl.activity()
-	if w, ok := a.held.get(); ok {
-		out.Waits = append([]stages.Wait{w}, out.Waits...)
+	if w := a.paused.Load(); w != nil {
+		out.Waits = append([]stages.Wait{*w}, out.Waits...)
 	}
 	return out
-}
-
-// held is what a whole attempt waits for.
-type held struct {
-	mu   sync.Mutex
-	wait *stages.Wait
-}
-
-func (h *held) set(why string, until time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.wait = &stages.Wait{Why: why, Until: until}
-}
-
-func (h *held) clear() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.wait = nil
-}
-
-func (h *held) get() (stages.Wait, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.wait == nil {
-		return stages.Wait{}, false
-	}
-	return *h.wait, true
-}
-
-// activity is that of a task that does nothing else.
-func (h *held) activity() stages.Activity {
-	var a stages.Activity
-	if w, ok := h.get(); ok {
-		a.Waits = []stages.Wait{w}
-	}
-	return a
 }
 
 // storeAway puts into words that the store takes nothing.

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
@@ -21,11 +22,11 @@ type attempt struct {
 	env    *stages.Env
 	in     *Input
 	cfg    Config
-	holder *holder
+	lease  *lease.Lease
 	log    *segments.Log
 	crawl  *crawl
 	disk   disk
-	held   held
+	paused atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil: nothing
 
 	began    time.Time
 	elapsed  time.Duration // of the window, before this attempt
@@ -40,8 +41,8 @@ type attempt struct {
 func (a *attempt) fetch(ctx context.Context) error {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	flights := newFlights(context.WithoutCancel(ctx))
-	defer flights.end()
+	flights := lease.NewFlights(context.WithoutCancel(ctx))
+	defer flights.End()
 
 	beside, ended := context.WithCancel(work)
 	var wg sync.WaitGroup
@@ -49,22 +50,22 @@ func (a *attempt) fetch(ctx context.Context) error {
 		wg.Go(func() {
 			if err := f(beside); err != nil && beside.Err() == nil {
 				stop(err)
-				flights.end() // whoever has no right any more ends its requests
+				flights.End() // whoever has no right any more ends its requests
 			}
 		})
 	}
-	guard(a.renew)
+	guard(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.tell) })
 	guard(a.checkpoints)
 	guard(a.closeWindow)
 	guard(a.reloads)
-	guard(func(ctx context.Context) error { return a.lapses(ctx, flights) })
+	wg.Go(func() { a.lease.WatchExpiry(beside, flights) })
 	// When told to stop, what is recorded is uploaded at once, and requests in
 	// flight get a quarter of the grace.
 	wg.Go(func() {
 		<-beside.Done()
 		if ctx.Err() != nil {
-			_ = a.env.Clock.Sleep(flights.base, a.cfg.Pauses.Grace/4)
-			flights.end()
+			_ = a.env.Clock.Sleep(flights.Base(), a.cfg.Pauses.Grace/4)
+			flights.End()
 		}
 	})
 	wg.Go(func() {
@@ -80,9 +81,9 @@ func (a *attempt) fetch(ctx context.Context) error {
 	})
 	// Until the end, as the last checkpoint may wait for the store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
-	err := a.crawl.loop(work, flights.current)
+	err := a.crawl.loop(work, flights.Context)
 	ended()
-	flights.end()
+	flights.End()
 	wg.Wait()
 
 	if cause := context.Cause(work); ctx.Err() == nil && cause != nil {
@@ -166,7 +167,7 @@ func (c *crawl) unfinished() []*segments.Record {
 
 // complete ends the task, if every planned URL has its outcome.
 func (a *attempt) complete(d *manifest.Checkpoint) error {
-	rows, err := a.holder.check(d, a.in.Plan.ID)
+	rows, err := d.RecordedRows()
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,8 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	err := a.checkpoint(ctx, set)
 	if err == nil {
-		a.env.Log.Debug("checkpoint", "epoch", a.holder.doc.Epoch, "complete", a.holder.doc.Complete, "files", len(a.holder.doc.Files))
+		doc := a.lease.Checkpoint()
+		a.env.Log.Debug("checkpoint", "epoch", doc.Epoch, "complete", doc.Complete, "files", len(doc.Files))
 	}
 	return err
 }
@@ -232,7 +234,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return a.patiently(ctx, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
-		return a.holder.swap(ctx, func(d *manifest.Checkpoint) (err error) {
+		return a.lease.Swap(ctx, func(d *manifest.Checkpoint) (err error) {
 			if g != nil {
 				if err := g.List(d); err != nil {
 					return err
@@ -251,8 +253,6 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// patience is how long an attempt waits for a store that is away or full.
-	patience = 30 * time.Minute
 	// telling is after how many tries in vain that is told.
 	telling = 2
 )
@@ -261,7 +261,7 @@ const (
 // begun, once the right has run out or too much waits (admit).
 func (a *attempt) patiently(ctx context.Context, op func() error) error {
 	began := a.env.Clock.Now()
-	defer a.held.clear()
+	defer a.paused.Store(nil)
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
@@ -270,11 +270,11 @@ func (a *attempt) patiently(ctx context.Context, op func() error) error {
 			}
 			return err
 		}
-		if a.env.Clock.Now().Sub(began) > patience {
+		if a.env.Clock.Now().Sub(began) > lease.Patience {
 			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 		}
 		if try >= telling {
-			a.held.set(storeAway(err), began.Add(patience))
+			a.paused.Store(&stages.Wait{Why: storeAway(err), Until: began.Add(lease.Patience)})
 		}
 		if try == telling {
 			a.env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)

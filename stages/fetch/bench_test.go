@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
@@ -139,7 +140,7 @@ func BenchmarkResume(b *testing.B) {
 
 // attempt takes the partition over, as run does, and stops before the first request.
 func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
-	h, before, err := takeOver(ctx, x.env, x.in.Task, "p", "bench", &x.cfg)
+	l, before, err := lease.Acquire(ctx, x.env, leaseOptions(x.in, &x.cfg))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,13 +148,13 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	rec := segments.NewLog(segments.Options{Task: x.in.Task, Plan: "p", Epoch: h.doc.Epoch, Scratch: x.env.Scratch, Version: "bench", Clock: x.env.Clock})
+	rec := segments.NewLog(segments.Options{Task: x.in.Task, Plan: "p", Epoch: l.Checkpoint().Epoch, Scratch: x.env.Scratch, Version: "bench", Clock: x.env.Clock})
 	c, err := newCrawl(x.env, x.cfg, plainParser{}, p, rec)
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &attempt{env: x.env, in: x.in, cfg: x.cfg, holder: h, log: rec, crawl: c, began: x.env.Clock.Now()}
-	return a, func() { c.client.Close(); h.unlock(); _ = p.Close() }, a.resume(ctx, before)
+	a := &attempt{env: x.env, in: x.in, cfg: x.cfg, lease: l, log: rec, crawl: c, began: x.env.Clock.Now()}
+	return a, func() { c.client.Close(); l.Close(); _ = p.Close() }, a.resume(ctx, before)
 }
 
 // BenchmarkCheckpoint makes a checkpoint of what a task records in a minute at 100

@@ -71,35 +71,6 @@ func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
 	}
 }
 
-func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := newLab(t, nil)
-		start := time.Now()
-		h := &holder{until: start.Add(10 * time.Second)}
-		a := &attempt{env: l.env(l.bucket, ""), holder: h}
-		f := newFlights(t.Context())
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- a.lapses(ctx, f) }()
-		flight := f.current()
-		<-flight.Done()
-		if at := time.Since(start); at != 10*time.Second {
-			t.Errorf("aborted after %v, the right ran 10s", at)
-		}
-		h.mu.Lock()
-		h.until = time.Now().Add(time.Minute) // lapsed but not replaced: swapped, and on it goes
-		h.mu.Unlock()
-		time.Sleep(30 * time.Second)
-		if err := f.current().Err(); err != nil {
-			t.Errorf("a request under the new right: %v", err)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestPaceSurvivesACrash(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var limited atomic.Bool

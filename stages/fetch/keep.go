@@ -2,82 +2,14 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
 // What runs beside the crawl until its context ends. An error ends the attempt.
-
-// glance is the longest that who waits for a moment of the lease sleeps until it
-// looks again: what measures sleep stands still while the machine is suspended.
-const glance = time.Second
-
-// renew swaps the checkpoint with nothing new but the attempt's activity, so that the right goes on while nothing is
-// checkpointed or an upload takes long.
-func (a *attempt) renew(ctx context.Context) error {
-	every := a.cfg.Checkpoint.Lease / 3
-	failed := 0
-	for {
-		due := a.holder.renewed().Add(every)
-		if wait := left(due, a.env.Clock.Now()); wait > 0 {
-			if err := a.env.Clock.Sleep(ctx, min(wait, glance)); err != nil {
-				return nil //nolint:nilerr // the attempt has ended
-			}
-			continue // a checkpoint may have been swapped meanwhile
-		}
-		err := a.holder.swap(ctx, func(d *manifest.Checkpoint) error { a.tell(d); return nil })
-		switch {
-		case err == nil:
-			if failed > telling {
-				a.env.Log.Info("the lease is renewed again")
-			}
-			failed = 0
-		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
-			// Nothing is written once the right has run out; it may come back.
-			if a.env.Clock.Now().Sub(a.holder.renewed()) > a.cfg.Checkpoint.Lease+patience {
-				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
-			}
-			if failed++; failed == telling+1 {
-				a.env.Log.Warn("the lease could not be renewed; it is tried again", "error", err)
-			}
-			if a.env.Clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {
-				return nil
-			}
-		default:
-			return err
-		}
-	}
-}
-
-// lapses aborts the requests in flight when the right ends without having been
-// renewed: those that a paused process wakes up with, since none is begun that
-// could last so long.
-func (a *attempt) lapses(ctx context.Context, f *flights) error {
-	for {
-		until := a.holder.ends()
-		if until.IsZero() {
-			return nil // lost: the attempt ends
-		}
-		if wait := left(until, a.env.Clock.Now()); wait > 0 {
-			if err := a.env.Clock.Sleep(ctx, min(wait, glance)); err != nil {
-				return nil //nolint:nilerr // the attempt has ended
-			}
-			continue // it may have been renewed meanwhile
-		}
-		a.env.Log.Warn("the right to fetch has run out: requests in flight are aborted, fetching waits for it")
-		f.land()
-		for !a.holder.ends().After(until) {
-			if a.env.Clock.Sleep(ctx, 100*time.Millisecond) != nil {
-				return nil
-			}
-		}
-	}
-}
 
 // A checkpoint of fewer URLs than worthwhile, for each minute of the interval, is
 // put off, up to stretch times the interval: it is about ten objects, and a slow
@@ -99,7 +31,7 @@ func putOff(every time.Duration, urls int64) bool {
 func (a *attempt) checkpoints(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
-	if a.holder.stalled() > 1 {
+	if a.lease.Checkpoint().Stalled > 1 {
 		// Whatever ended the attempt before, this one leaves something sooner.
 		last = last.Add(-every * 3 / 4)
 	}
@@ -110,7 +42,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 		urls, size, _ := a.log.Size()
 		age := a.env.Clock.Now().Sub(last)
 		short, _ := a.disk.isShort(a.env.Clock.Now())
-		if !(short && size > 0) && size < limit && (age < every || a.holder.stalled() <= 1 && putOff(every, urls) && size < limit/4 && age < stretch*every) {
+		if !(short && size > 0) && size < limit && (age < every || a.lease.Checkpoint().Stalled <= 1 && putOff(every, urls) && size < limit/4 && age < stretch*every) {
 			continue
 		}
 		if err := a.checkpoint(ctx, nil); err != nil {
@@ -165,14 +97,14 @@ func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {
 		if told {
-			a.held.clear()
+			a.paused.Store(nil)
 		}
 	}()
 	for {
 		_, _, waiting := a.log.Size()
 		now := a.env.Clock.Now()
 		short, since := a.disk.isShort(now)
-		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.holder.mayWrite(now) {
+		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.lease.MayWrite(now) {
 			if told {
 				a.env.Log.Info("there is room again")
 			}
@@ -180,12 +112,12 @@ func (a *attempt) admit(ctx context.Context) error {
 		}
 		if short && !told {
 			told = true
-			a.held.set("the scratch directory "+a.env.Scratch+" is nearly full: make room; given up", since.Add(patience))
+			a.paused.Store(&stages.Wait{Why: "the scratch directory " + a.env.Scratch + " is nearly full: make room; given up", Until: since.Add(lease.Patience)})
 			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.disk.reserve)
 		}
-		if short && now.Sub(since) > patience {
+		if short && now.Sub(since) > lease.Patience {
 			return fmt.Errorf("less than %d bytes are free in the scratch directory %s since %v: make room, or set TMPDIR to another file system: %w",
-				a.disk.reserve, a.env.Scratch, patience, stages.ErrInterrupted)
+				a.disk.reserve, a.env.Scratch, lease.Patience, stages.ErrInterrupted)
 		}
 		if err := a.env.Clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err

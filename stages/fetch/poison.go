@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
@@ -22,29 +23,15 @@ import (
 const (
 	// maxStalled is how many attempts in a row may end without having recorded anything.
 	maxStalled = 3
-	// deadly is how many attempts die at something, alone, until it is taken for the killer.
-	deadly = 3
 	// maxAlone is after how many steps an attempt that goes alone takes it that what
 	// ended the others was none of the URLs that come first.
 	maxAlone = 1000
 )
 
-// accuse counts a death.
-func accuse(suspects []manifest.Suspect, of manifest.Trying) []manifest.Suspect {
-	suspects = slices.Clone(suspects)
-	for i := range suspects {
-		if suspects[i].Trying == of {
-			suspects[i].Deaths++
-			return suspects
-		}
-	}
-	return append(suspects, manifest.Suspect{Trying: of, Deaths: 1})
-}
-
 // killers are the suspects that are to be tried no more.
 func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
-		if s.Deaths >= deadly {
+		if lease.Quarantined(s) {
 			found = append(found, s.Trying)
 		}
 	}
@@ -59,16 +46,16 @@ func (c *crawl) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
 			o := c.origins[s.Origin]
-			return s.Deaths < deadly && (o == nil || o.state == robotsUnknown)
+			return !lease.Quarantined(s) && (o == nil || o.state == robotsUnknown)
 		}
-		return s.Deaths < deadly && (s.Row < 0 || !recorded.Contains(uint32(s.Row)))
+		return !lease.Quarantined(s) && (s.Row < 0 || !recorded.Contains(uint32(s.Row)))
 	})
 }
 
 // goAlone has the crawl do one thing at a time.
 func (a *attempt) goAlone(ctx context.Context, suspected bool) {
-	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", a.holder.doc.Stalled-1, "suspects", len(a.holder.doc.Suspects))
-	c := a.crawl
+	c, doc := a.crawl, a.lease.Checkpoint()
+	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
 	held := cap(c.slots) - 1
 	for range held {
 		c.slots <- struct{}{}
@@ -80,11 +67,12 @@ func (a *attempt) goAlone(ctx context.Context, suspected bool) {
 		}
 		steps++
 		if suspected {
-			recorded, err := a.holder.recorded()
+			doc := a.lease.Checkpoint()
+			recorded, err := doc.RecordedRows()
 			if err != nil {
 				return err
 			}
-			if c.suspicious(a.holder.suspects(), recorded) {
+			if c.suspicious(doc.Suspects, recorded) {
 				return nil
 			}
 		} else if steps < maxAlone {
@@ -101,21 +89,21 @@ func (a *attempt) goAlone(ctx context.Context, suspected bool) {
 
 // convict ends what attempts died at.
 func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
-	c := a.crawl
+	c, doc := a.crawl, a.lease.Checkpoint()
 	const why = "the attempts that worked on it alone died"
-	found := killers(&a.holder.doc)
+	found := killers(&doc)
 	for _, killer := range found {
 		if killer.Origin != "" {
 			row := &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}
 			if _, err := c.restoreOrigin(row); err != nil {
-				return fmt.Errorf("%q: %w", a.holder.key, err)
+				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}
 			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)
 			c.record(&segments.Record{Robots: row})
 			continue
 		}
 		if killer.Row < 0 || killer.Row >= int64(c.planned.Len()) {
-			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.holder.key, killer.Row, c.planned.Len(), manifest.ErrCorrupt)
+			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.lease.Key(), killer.Row, c.planned.Len(), manifest.ErrCorrupt)
 		}
 		if recorded.Contains(uint32(killer.Row)) {
 			continue

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
@@ -24,21 +25,21 @@ import (
 // resume gives the crawl what earlier attempts left: which rows are recorded, the
 // URLs that redirects led to and those that wait for another try, and what is
 // known of hosts.
-func (a *attempt) resume(ctx context.Context, before predecessor) error {
-	c, doc := a.crawl, &a.holder.doc
+func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
+	c, doc := a.crawl, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
-	recorded := before.recorded
+	recorded := before.Recorded
 	if recorded == nil {
 		recorded = roaring.New()
 	}
 	a.queue(int64(c.planned.Len()) - int64(recorded.GetCardinality()))
 	settled := recorded.Clone()
-	for _, k := range killers(doc) {
+	for _, k := range killers(&doc) {
 		if k.Origin == "" && k.Row >= 0 {
 			settled.Add(uint32(k.Row))
 		}
 	}
-	begun := roaring.Or(settled, retried(doc))
+	begun := roaring.Or(settled, retried(&doc))
 	var suspects []int64 // are tried first
 	for _, k := range doc.Suspects {
 		if k.Origin == "" && k.Row >= 0 && k.Row < int64(c.planned.Len()) && !begun.Contains(uint32(k.Row)) {
@@ -60,7 +61,7 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 		}
 		c.sched.Push(v.key.Host, polite.Item{ID: row})
 	}
-	c.mayWrite = a.holder.mayWrite
+	c.mayWrite = a.lease.MayWrite
 	c.admit = a.admit
 	// Attempts that ended before they fetched have left the hosts as they were.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
@@ -74,20 +75,20 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 			return err
 		}
 	}
-	if before.exists {
+	if before.Exists {
 		if err := a.takeState(ctx, before, settled); err != nil {
 			return err
 		}
 	}
-	if before.exists {
+	if before.Exists {
 		c.sched.Resumed()
 	}
 	switch {
-	case before.exists && !before.released || first && a.in.Task.Round > 0:
+	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
 		// The attempt before may have sent requests after its last checkpoint, the
 		// round before may have asked these hosts a moment ago.
 		c.sched.HoldAll()
-	case before.exists:
+	case before.Exists:
 		c.sched.HoldAddresses()
 	}
 	if a.in.GiveUp {
@@ -102,40 +103,26 @@ func (a *attempt) resume(ctx context.Context, before predecessor) error {
 	if alone {
 		a.goAlone(ctx, suspected)
 	}
-	if before.exists {
-		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.released)
-		segments.SweepBelow(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, doc.Files, doc.Epoch, func() error { return a.renewIfDue(ctx) })
+	if before.Exists {
+		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.Released)
+		segments.SweepBelow(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, doc.Files, doc.Epoch, func() error { return a.lease.RenewIfDue(ctx) })
 	}
 	return nil
 }
 
-// renewIfDue renews the lease while what lies in the checkpoint's files is read, which
-// may take longer than it: renew runs only once the crawl does. Between two files the
-// attempt does nothing else, so whatever it holds of the checkpoint stays as it is.
-func (a *attempt) renewIfDue(ctx context.Context) error {
-	if left(a.holder.renewed().Add(a.cfg.Checkpoint.Lease/3), a.env.Clock.Now()) > 0 {
-		return nil
-	}
-	err := a.holder.swap(ctx, func(*manifest.Checkpoint) error { return nil })
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
-		return nil // it is tried again with the next file
-	}
-	return err
-}
-
 // takeState restores what lies in the checkpoint and in the files that it lists.
-func (a *attempt) takeState(ctx context.Context, before predecessor, settled *roaring.Bitmap) error {
-	c, doc := a.crawl, &a.holder.doc
-	waited := a.env.Clock.Now().Sub(before.seen)
-	c.restoreClocks(doc, waited, a.in.Politeness > doc.Politeness)
-	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files, func() error { return a.renewIfDue(ctx) }); err != nil {
+func (a *attempt) takeState(ctx context.Context, before lease.Predecessor, settled *roaring.Bitmap) error {
+	c, doc := a.crawl, a.lease.Checkpoint()
+	waited := a.env.Clock.Now().Sub(before.Seen)
+	c.restoreClocks(&doc, waited, a.in.Politeness > doc.Politeness)
+	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files, func() error { return a.lease.RenewIfDue(ctx) }); err != nil {
 		return err
 	}
-	if err := c.restoreRetries(doc, settled, waited); err != nil {
-		return fmt.Errorf("%q: %w", a.holder.key, err)
+	if err := c.restoreRetries(&doc, settled, waited); err != nil {
+		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
-	if err := c.restoreOriginRetries(doc, waited); err != nil {
-		return fmt.Errorf("%q: %w", a.holder.key, err)
+	if err := c.restoreOriginRetries(&doc, waited); err != nil {
+		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
 	return a.claims(ctx)
 }
@@ -151,11 +138,11 @@ type hop struct {
 // A target that was one redirect too many is among them; the frontier takes it over
 // from the next chain that leads to it.
 func (a *attempt) claims(ctx context.Context) error {
-	for _, f := range a.holder.doc.Files {
+	for _, f := range a.lease.Checkpoint().Files {
 		if f.Dataset != stages.FileCaptures || f.Subset != schema.SubsetDiagnostics {
 			continue
 		}
-		if err := a.renewIfDue(ctx); err != nil {
+		if err := a.lease.RenewIfDue(ctx); err != nil {
 			return err
 		}
 		r, err := table.Open[hop](ctx, a.env.Bucket, f.Key)
@@ -188,7 +175,7 @@ func sameDomain(a, b string) bool {
 
 // handBack ends, for a reason, an attempt that has asked no host anything: the next
 // may begin at once, as this one could have. It returns the reason.
-func (a *attempt) handBack(ctx context.Context, before predecessor, reason error) error {
+func (a *attempt) handBack(ctx context.Context, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
 	}
@@ -202,10 +189,10 @@ func (a *attempt) handBack(ctx context.Context, before predecessor, reason error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
 	err := a.patiently(ctx, func() error {
-		return a.holder.swap(ctx, func(d *manifest.Checkpoint) error {
+		return a.lease.Swap(ctx, func(d *manifest.Checkpoint) error {
 			// What the attempt before it sent last is not known, if that did not
 			// release the partition: the next has to wait for that as well.
-			d.Released = !before.exists || before.released
+			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--
 			}

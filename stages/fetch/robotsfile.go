@@ -33,7 +33,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 		if time.UnixMilli(r.CompletedAt).Add(c.robotsTTL()).Before(now) {
 			continue // all of it is older
 		}
-		err := eachRobotsFile(ctx, a.env.Bucket, r.Files, func() error { return a.renewIfDue(ctx) }, func(row *schema.RobotsFile) error {
+		err := eachRobotsFile(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
 				return nil // another round is another try
 			}

@@ -37,59 +37,6 @@ func withWall(t time.Time, seconds int64) time.Time {
 	return t
 }
 
-func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
-	sent := time.Now()
-	h := &holder{lease: 3 * time.Minute, total: 30 * time.Second, until: sent.Add(3 * time.Minute)}
-	for name, c := range map[string]struct {
-		monotonic time.Duration
-		wall      int64 // seconds it is off the monotonic clock
-		want      bool
-	}{
-		"within":                      {2 * time.Minute, 0, true},
-		"in the last request's time":  {151 * time.Second, 0, false},
-		"woken after an hour":         {time.Minute, 3600, false},
-		"woken early enough":          {time.Minute, 60, true},
-		"set back, within":            {time.Minute, -3600, true},
-		"set back, and over":          {151 * time.Second, -3600, false},
-		"woken after a day, set back": {4 * time.Minute, -86400, false},
-	} {
-		now := withWall(sent.Add(c.monotonic), c.wall)
-		if elapsed := now.Sub(sent); elapsed != c.monotonic {
-			t.Fatalf("the test's clock: %v have passed, want %v", elapsed, c.monotonic)
-		}
-		if got := h.mayWrite(now); got != c.want {
-			t.Errorf("%s: may write %t, want %t", name, got, c.want)
-		}
-	}
-}
-
-func TestRequestsInFlightAreAbortedWhenTheMachineWakesUpWithoutARight(t *testing.T) {
-	base := time.Now()
-	bubble(t, func(t *testing.T) {
-		l := newLab(t, nil)
-		clock := newStepped(base)
-		env := l.env(l.bucket, "")
-		env.Clock = clock
-		a := &attempt{env: env, holder: &holder{until: clock.Now().Add(3 * time.Minute)}}
-		f := newFlights(t.Context())
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- a.lapses(ctx, f) }()
-		time.Sleep(time.Minute)
-		flight := f.current()
-		clock.step.Store(3600)
-		woken := time.Now()
-		<-flight.Done()
-		if took := time.Since(woken); took > 2*time.Second {
-			t.Errorf("aborted %v after the machine woke up", took)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // swaps notes when the checkpoint was swapped last.
 type swaps struct {
 	store.Bucket

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -64,33 +65,39 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 	if err := checkClock(ctx, env.Bucket); err != nil {
 		return nil, err
 	}
-	h, before, err := takeOver(ctx, env, in.Task, in.Plan.ID, uuid.NewString(), &cfg)
-	if errors.Is(err, errComplete) {
-		return h.result(in, part)
+	l, before, err := lease.Acquire(ctx, env, leaseOptions(in, &cfg))
+	if errors.Is(err, lease.ErrComplete) {
+		return result(l, in)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer h.unlock()
+	defer l.Close()
 	a := &attempt{
-		env: env, in: in, cfg: cfg, holder: h, began: env.Clock.Now(), elapsed: time.Duration(h.doc.ElapsedMS) * time.Millisecond,
+		env: env, in: in, cfg: cfg, lease: l, began: env.Clock.Now(), elapsed: time.Duration(l.Checkpoint().ElapsedMS) * time.Millisecond,
 		disk: newDisk(env.Scratch, &cfg),
 	}
 	if err := a.work(ctx, before, &part, parser); err != nil {
 		return nil, err
 	}
-	return h.result(in, part)
+	return result(l, in)
+}
+
+func leaseOptions(in *Input, cfg *Config) lease.Options {
+	return lease.Options{
+		Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total,
+	}
 }
 
 // work fetches the partition from where the checkpoint stands.
-func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.PlanPartition, parser document.Parser) error {
+func (a *attempt) work(ctx context.Context, before lease.Predecessor, part *manifest.PlanPartition, parser document.Parser) error {
 	p, err := partition.Load(ctx, a.env.Bucket, part, a.env.Scratch)
 	if err != nil {
 		return a.handBack(ctx, before, err)
 	}
 	defer p.Close() //nolint:errcheck // scratch
 	a.log = segments.NewLog(segments.Options{
-		Task: a.in.Task, Plan: a.in.Plan.ID, Epoch: a.holder.doc.Epoch, Scratch: a.env.Scratch, Version: a.env.Version,
+		Task: a.in.Task, Plan: a.in.Plan.ID, Epoch: a.lease.Checkpoint().Epoch, Scratch: a.env.Scratch, Version: a.env.Version,
 		UserAgent: a.cfg.UserAgent, Clock: a.env.Clock,
 	})
 	defer a.log.Abort()
@@ -99,7 +106,7 @@ func (a *attempt) work(ctx context.Context, before predecessor, part *manifest.P
 	}
 	defer a.crawl.close()
 	a.crawl.reading = a.in.Reading
-	a.crawl.epoch, a.crawl.segment = a.holder.doc.Epoch, layout.Part(a.in.Task.Partition)
+	a.crawl.epoch, a.crawl.segment = a.lease.Checkpoint().Epoch, layout.Part(a.in.Task.Partition)
 	defer func() { a.queue(-a.queued) }()
 	if err := a.resume(ctx, before); err != nil {
 		return a.handBack(ctx, before, err)
@@ -127,18 +134,19 @@ func checkClock(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// result is the task's result: what the checkpoint lists.
-func (h *holder) result(in *Input, part manifest.PlanPartition) (*manifest.Result, error) {
-	rows, err := h.check(&h.doc, in.Plan.ID)
+// result is the task's result: what its last checkpoint lists.
+func result(l *lease.Lease, in *Input) (*manifest.Result, error) {
+	doc := l.Checkpoint()
+	rows, err := doc.RecordedRows()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%q: %w", l.Key(), err)
 	}
-	if !h.doc.Complete || int64(rows.GetCardinality()) != part.URLs {
-		return nil, fmt.Errorf("%q lists %d outcomes of %d URLs, complete=%t: %w", h.key, rows.GetCardinality(), part.URLs, h.doc.Complete, manifest.ErrCorrupt)
+	if urls := in.Plan.Partitions[in.Task.Partition].URLs; !doc.Complete || int64(rows.GetCardinality()) != urls {
+		return nil, fmt.Errorf("%q lists %d outcomes of %d URLs, complete=%t: %w", l.Key(), rows.GetCardinality(), urls, doc.Complete, manifest.ErrCorrupt)
 	}
 	return &manifest.Result{
-		Header: manifest.Header{Version: h.doc.Version}, Task: in.Task.String(), Stage: string(in.Task.Stage),
-		Partition: in.Task.Partition, Plan: in.Plan.ID, Counts: h.doc.Counts, Files: h.doc.Files,
-		Hosts: h.doc.Hosts, CompletedAt: h.doc.CompletedAt,
+		Header: manifest.Header{Version: doc.Version}, Task: in.Task.String(), Stage: string(in.Task.Stage),
+		Partition: in.Task.Partition, Plan: in.Plan.ID, Counts: doc.Counts, Files: doc.Files,
+		Hosts: doc.Hosts, CompletedAt: doc.CompletedAt,
 	}, nil
 }

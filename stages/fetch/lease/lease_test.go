@@ -1,4 +1,4 @@
-package fetch
+package lease
 
 import (
 	"errors"
@@ -32,16 +32,16 @@ func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 				}
 				return faultstore.None
 			}})
-			h := &holder{bucket: flaky, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler), lease: time.Minute, total: time.Second}
-			h.doc.Epoch, h.doc.Holder = 1, "me"
+			l := &Lease{Options: Options{Duration: time.Minute, Request: time.Second}, bucket: flaky, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler)}
+			l.doc.Epoch, l.doc.Holder = 1, "me"
 			renew := func(*manifest.Checkpoint) error { return nil }
-			if err := h.swap(t.Context(), renew); err != nil {
+			if err := l.Swap(t.Context(), renew); err != nil {
 				t.Fatal(err)
 			}
-			if err := h.swap(t.Context(), renew); !errors.Is(err, store.ErrUnavailable) {
+			if err := l.Swap(t.Context(), renew); !errors.Is(err, store.ErrUnavailable) {
 				t.Fatalf("a renewal whose answer was lost: %v", err)
 			}
-			err = h.swap(t.Context(), func(d *manifest.Checkpoint) error {
+			err = l.Swap(t.Context(), func(d *manifest.Checkpoint) error {
 				d.Files, d.Complete = []manifest.File{{Key: "segment"}}, true
 				return nil
 			})
@@ -53,7 +53,7 @@ func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !stored.Complete || len(stored.Files) != 1 || version != h.version || stored.Counter != h.doc.Counter {
+			if !stored.Complete || len(stored.Files) != 1 || version != l.stored || stored.Counter != l.doc.Counter {
 				t.Errorf("acknowledged, and the store has %+v", stored)
 			}
 		})
@@ -65,18 +65,18 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &holder{bucket: d, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler), lease: time.Minute, total: time.Second}
-	h.doc.Epoch, h.doc.Holder = 1, "me"
+	l := &Lease{Options: Options{Duration: time.Minute, Request: time.Second}, bucket: d, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler)}
+	l.doc.Epoch, l.doc.Holder = 1, "me"
 	renew := func(*manifest.Checkpoint) error { return nil }
-	if err := h.swap(t.Context(), renew); err != nil {
+	if err := l.Swap(t.Context(), renew); err != nil {
 		t.Fatal(err)
 	}
 	// Of the same epoch, with a counter below: by its holder it is another's.
-	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, h.version); err != nil {
+	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, l.stored); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.swap(t.Context(), renew); !errors.Is(err, stages.ErrTaken) || h.mayWrite(time.Now()) {
-		t.Errorf("%v, and may write: %t", err, h.mayWrite(time.Now()))
+	if err := l.Swap(t.Context(), renew); !errors.Is(err, stages.ErrTaken) || l.MayWrite(time.Now()) {
+		t.Errorf("%v, and may write: %t", err, l.MayWrite(time.Now()))
 	}
 }
 
@@ -88,12 +88,12 @@ func TestACheckpointThatIsTooLargeDoesNotKeepSmallerOnesFromBeingSwapped(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &holder{bucket: d, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler), lease: time.Minute, total: time.Second}
-	err = h.swap(t.Context(), func(d *manifest.Checkpoint) error { d.Recorded = make([]byte, manifest.MaxBytes); return nil })
+	l := &Lease{Options: Options{Duration: time.Minute, Request: time.Second}, bucket: d, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler)}
+	err = l.Swap(t.Context(), func(d *manifest.Checkpoint) error { d.Recorded = make([]byte, manifest.MaxBytes); return nil })
 	if !errors.Is(err, manifest.ErrTooLarge) {
 		t.Errorf("a bitmap of %d bytes: %v", manifest.MaxBytes, err)
 	}
-	if err := h.swap(t.Context(), func(d *manifest.Checkpoint) error { d.Released = true; return nil }); err != nil {
+	if err := l.Swap(t.Context(), func(d *manifest.Checkpoint) error { d.Released = true; return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,116 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// A machine that is suspended, and a wall clock that is set: the monotonic clock
+// knows of neither.
+
+// stepped is a clock whose wall time is off by what step says; its monotonic time is
+// not. The times of a bubble have no monotonic reading, so it has one of its own.
+type stepped struct {
+	stages.SystemClock
+	base  time.Time    // with both readings
+	began time.Time    // by the bubble's clock
+	step  atomic.Int64 // seconds
+}
+
+// newStepped makes a clock, in a bubble, from a time that was read outside of it.
+func newStepped(base time.Time) *stepped { return &stepped{base: base, began: time.Now()} }
+
+func (c *stepped) Now() time.Time { return withWall(c.base.Add(time.Since(c.began)), c.step.Load()) }
+
+// withWall moves the wall reading of a time and leaves its monotonic one, for which
+// package time has no function: the seconds of a time that has both lie above the
+// 30 bits of the nanoseconds.
+func withWall(t time.Time, seconds int64) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
+	return t
+}
+
+// testLease is a lease with the right to fetch until a time.
+func testLease(clock stages.Clock, until time.Time) *Lease {
+	return &Lease{Options: Options{Duration: 3 * time.Minute, Request: 30 * time.Second}, clock: clock, log: slog.New(slog.DiscardHandler), until: until}
+}
+
+func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l := testLease(stages.SystemClock{}, start.Add(10*time.Second))
+		f := NewFlights(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); l.WatchExpiry(ctx, f) }()
+		flight := f.Context()
+		<-flight.Done()
+		if at := time.Since(start); at != 10*time.Second {
+			t.Errorf("aborted after %v, the right ran 10s", at)
+		}
+		l.mu.Lock()
+		l.until = time.Now().Add(time.Minute) // lapsed but not replaced: swapped, and on it goes
+		l.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		if err := f.Context().Err(); err != nil {
+			t.Errorf("a request under the new right: %v", err)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
+	sent := time.Now()
+	l := testLease(stages.SystemClock{}, sent.Add(3*time.Minute))
+	for name, c := range map[string]struct {
+		monotonic time.Duration
+		wall      int64 // seconds it is off the monotonic clock
+		want      bool
+	}{
+		"within":                      {2 * time.Minute, 0, true},
+		"in the last request's time":  {151 * time.Second, 0, false},
+		"woken after an hour":         {time.Minute, 3600, false},
+		"woken early enough":          {time.Minute, 60, true},
+		"set back, within":            {time.Minute, -3600, true},
+		"set back, and over":          {151 * time.Second, -3600, false},
+		"woken after a day, set back": {4 * time.Minute, -86400, false},
+	} {
+		now := withWall(sent.Add(c.monotonic), c.wall)
+		if elapsed := now.Sub(sent); elapsed != c.monotonic {
+			t.Fatalf("the test's clock: %v have passed, want %v", elapsed, c.monotonic)
+		}
+		if got := l.MayWrite(now); got != c.want {
+			t.Errorf("%s: may write %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+func TestRequestsInFlightAreAbortedWhenTheMachineWakesUpWithoutARight(t *testing.T) {
+	base := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		clock := newStepped(base)
+		l := testLease(clock, clock.Now().Add(3*time.Minute))
+		f := NewFlights(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); l.WatchExpiry(ctx, f) }()
+		time.Sleep(time.Minute)
+		flight := f.Context()
+		clock.step.Store(3600)
+		woken := time.Now()
+		<-flight.Done()
+		if took := time.Since(woken); took > 2*time.Second {
+			t.Errorf("aborted %v after the machine woke up", took)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -1,0 +1,46 @@
+package lease
+
+import (
+	"context"
+	"sync"
+)
+
+// Flights has the context of the requests in flight. Its methods may be called by several
+// goroutines at a time.
+type Flights struct {
+	base context.Context // ends with End
+	stop context.CancelFunc
+
+	mu    sync.Mutex
+	now   context.Context
+	abort context.CancelFunc
+}
+
+// NewFlights makes flights that end with ctx. End them.
+func NewFlights(ctx context.Context) *Flights {
+	f := &Flights{}
+	f.base, f.stop = context.WithCancel(ctx)
+	f.now, f.abort = context.WithCancel(f.base)
+	return f
+}
+
+// Context is the context of a request that begins now.
+func (f *Flights) Context() context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// AbortAll aborts the requests in flight. Later ones may begin.
+func (f *Flights) AbortAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.abort()
+	f.now, f.abort = context.WithCancel(f.base)
+}
+
+// Base is the context that ends with End.
+func (f *Flights) Base() context.Context { return f.base }
+
+// End aborts the requests in flight and all later ones.
+func (f *Flights) End() { f.stop() }

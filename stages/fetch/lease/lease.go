@@ -1,0 +1,159 @@
+// Package lease is an attempt's exclusive right to fetch a partition: it takes the
+// partition's checkpoint with the next epoch, renews the right by swapping the
+// checkpoint, and tells whether a request may still be written.
+//
+// Whoever swapped the checkpoint last holds the partition, and what that checkpoint
+// lists counts. The right runs from the sending of the last acknowledged swap, by the
+// holder's own clock: no clocks of two machines are compared. It imports packages stages
+// and formats.
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Options say what a lease is of.
+type Options struct {
+	Task     stages.Task
+	Plan     string
+	Attempt  string        // name of the attempt, never used before
+	Duration time.Duration // of the lease
+	Request  time.Duration // the longest time that a request may take
+}
+
+// Lease is an attempt's lease on a partition. Its methods may be called by several
+// goroutines at a time.
+type Lease struct {
+	Options
+	bucket  store.Bucket
+	key     string // of the checkpoint
+	clock   stages.Clock
+	log     *slog.Logger
+	watcher stages.Watcher // may be nil
+	version string         // of crawlbatch
+	unlock  func()         // of the store's lock, if the store has locks
+
+	swapping  sync.Mutex // held while a swap is under way
+	doc       manifest.Checkpoint
+	stored    store.Version
+	unsettled *manifest.Checkpoint // sent, and not known to have been swapped in
+	first     time.Time            // when unsettled was sent first
+
+	mu    sync.Mutex
+	until time.Time // the right's end; zero once it is lost
+	sent  time.Time // when the last acknowledged swap was sent
+	lost  bool
+}
+
+// Key is the key of the checkpoint.
+func (l *Lease) Key() string { return l.key }
+
+// Close frees the store's lock. The lease itself ends by a swap that says released, or
+// by its time.
+func (l *Lease) Close() { l.unlock() }
+
+// Checkpoint is the checkpoint as last acknowledged. It must not be changed.
+func (l *Lease) Checkpoint() manifest.Checkpoint {
+	l.swapping.Lock()
+	defer l.swapping.Unlock()
+	return l.doc
+}
+
+// Swap changes the checkpoint. After an error that says that the store did not answer,
+// the change may have been made or not; the next swap sends the same bytes again first.
+// An error that wraps stages.ErrTaken says that another attempt has taken the partition:
+// this one stops for good.
+func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
+	l.swapping.Lock()
+	defer l.swapping.Unlock()
+	if l.unsettled != nil {
+		if err := l.send(ctx); err != nil {
+			return err
+		}
+	}
+	next := l.doc
+	if err := change(&next); err != nil {
+		return err
+	}
+	next.Counter++
+	l.unsettled, l.first = &next, l.clock.Now()
+	return l.send(ctx)
+}
+
+// send swaps the unsettled checkpoint in; without an answer it stays unsettled. The right
+// runs from its first sending, since that may be the one that took effect. The caller
+// holds swapping.
+func (l *Lease) send(ctx context.Context) error {
+	next := l.unsettled
+	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
+	if errors.Is(err, manifest.ErrTooLarge) {
+		l.unsettled = nil // it was not sent
+		return fmt.Errorf("%q: %w", l.key, err)
+	}
+	if errors.Is(err, store.ErrConflict) {
+		var found manifest.Checkpoint
+		v, _, lerr := manifest.Load(ctx, l.bucket, l.key, &found)
+		if lerr != nil {
+			return errors.Join(err, lerr)
+		}
+		if found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter != next.Counter {
+			l.lose()
+			return fmt.Errorf("%q was taken over by %q with epoch %d: %w", l.key, found.Holder, found.Epoch, stages.ErrTaken)
+		}
+		version, err = v, nil // this swap took effect, only its answer was lost
+	}
+	if err != nil {
+		return err
+	}
+	l.doc, l.stored, l.unsettled = *next, version, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.lost {
+		l.sent, l.until = l.first, l.first.Add(l.Duration)
+	}
+	return nil
+}
+
+func (l *Lease) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost, l.until = true, time.Time{}
+}
+
+// MayWrite reports whether a request that is written now ends within the right.
+func (l *Lease) MayWrite(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.lost && left(l.until, now) >= l.Request
+}
+
+// left is how long it is from now until a time, by whichever of the monotonic and the
+// wall clock has gone further: the monotonic clock stops while the machine is suspended,
+// the wall clock may be set back. A wall clock that is set forward only ends the right
+// early, and renewal repairs that.
+func left(until, now time.Time) time.Duration {
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
+}
+
+// expires is when the right ends unless it is renewed; zero once it is lost.
+func (l *Lease) expires() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+// renewed is when the last acknowledged swap was sent.
+func (l *Lease) renewed() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent
+}

@@ -1,0 +1,97 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Patience is how long an attempt waits for a store that does not answer or is full.
+const Patience = 30 * time.Minute
+
+// maxSleep bounds one sleep while waiting for a lease deadline. Timers stop while the
+// machine is suspended, so a longer sleep could overshoot it.
+const maxSleep = time.Second
+
+// toldAfter is after how many failures in a row a failing renewal is logged.
+const toldAfter = 3
+
+// RenewIfDue renews the lease if a third of it is over. It serves an attempt that reads
+// for longer than its lease before KeepRenewed runs. A store that does not answer is no
+// error: the next call tries again.
+func (l *Lease) RenewIfDue(ctx context.Context) error {
+	if left(l.renewed().Add(l.Duration/3), l.clock.Now()) > 0 {
+		return nil
+	}
+	err := l.Swap(ctx, func(*manifest.Checkpoint) error { return nil })
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// KeepRenewed renews the lease until ctx ends, while no checkpoint is made or an upload
+// takes long. update adds to each swapped checkpoint. An error ends the attempt.
+func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
+	every := l.Duration / 3
+	failed := 0
+	for {
+		if wait := left(l.renewed().Add(every), l.clock.Now()); wait > 0 {
+			if err := l.clock.Sleep(ctx, min(wait, maxSleep)); err != nil {
+				return nil //nolint:nilerr // the attempt has ended
+			}
+			continue // a checkpoint may have been swapped meanwhile
+		}
+		err := l.Swap(ctx, func(d *manifest.Checkpoint) error { update(d); return nil })
+		switch {
+		case err == nil:
+			if failed >= toldAfter {
+				l.log.Info("the lease is renewed again")
+			}
+			failed = 0
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
+			// No request is written once the right has run out; the store may come back.
+			if l.clock.Now().Sub(l.renewed()) > l.Duration+Patience {
+				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
+			}
+			if failed++; failed == toldAfter {
+				l.log.Warn("the lease could not be renewed; it is tried again", "error", err)
+			}
+			if l.clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {
+				return nil
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// WatchExpiry aborts all flights whenever the right ends without renewal, until ctx ends.
+// Only a process that was suspended has such flights when it wakes up: no request is
+// begun that could outlast the right.
+func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
+	for {
+		until := l.expires()
+		if until.IsZero() {
+			return // lost: the attempt ends
+		}
+		if wait := left(until, l.clock.Now()); wait > 0 {
+			if l.clock.Sleep(ctx, min(wait, maxSleep)) != nil {
+				return
+			}
+			continue // it may have been renewed meanwhile
+		}
+		l.log.Warn("the right to fetch has run out: requests in flight are aborted, fetching waits for it")
+		f.AbortAll()
+		for !l.expires().After(until) {
+			if l.clock.Sleep(ctx, 100*time.Millisecond) != nil {
+				return
+			}
+		}
+	}
+}
