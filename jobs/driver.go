@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Driver takes a crawl through its rounds.
+// Driver runs the rounds of a crawl.
 type Driver struct {
 	Bucket   store.Bucket
 	Executor Executor
-	Runner   worker.Runner // for what is run here, whatever the executor: GiveUp, Rebuild
+	Runner   worker.Runner // for GiveUp and Rebuild, which run in this process
 	Observer Observer
 	Config   *config.Config
 	Clock    stages.Clock
@@ -29,17 +30,17 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // what commands for this store need beside --month, with a space before it; for errors
+	Flags    string                      // flags besides --month that commands for this store need, with a leading space; for errors
 }
 
-// Run goes on with the crawl from wherever it stands until its first `rounds`
-// rounds are sealed (0: until crawl_window is over or nothing is left to fetch).
+// Run continues the crawl until its first `rounds` rounds are sealed (0: until crawl_window is
+// over or nothing is left to fetch).
 // The error wraps roundstate.ErrNoCrawl, roundstate.ErrNoPlan, ErrTasksFailed,
 // stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
 	for round := 0; rounds == 0 || round < rounds; round++ {
-		done, err := d.tellSealed(ctx, crawl, round)
+		done, err := d.observeSealed(ctx, crawl, round)
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	return nil
 }
 
-// planShown is planNext as a stage of one task for the observer.
+// planShown is planNext, which the observer sees as a stage of one task.
 func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, error) {
 	t := stages.Task{Stage: stages.Plan, Crawl: crawl, Round: round}
 	d.Observer.StageStarted(StageStart{Plan: &manifest.Plan{Crawl: crawl, Round: round}, Stage: stages.Plan, Tasks: 1, Missing: []stages.Task{t}})
@@ -83,7 +84,7 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 	return more, err
 }
 
-// round runs one round to its seal.
+// round runs one round until it is sealed.
 func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	p, err := roundstate.Begin(ctx, d.Bucket, crawl, round, d.Version)
 	if err != nil {
@@ -97,12 +98,12 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	if err := roundstate.Seal(ctx, d.Bucket, p, d.Version); err != nil {
 		return err
 	}
-	_, err = d.tellSealed(ctx, crawl, round)
+	_, err = d.observeSealed(ctx, crawl, round)
 	return err
 }
 
-// tellSealed tells the observer of a round, if that is sealed.
-func (d *Driver) tellSealed(ctx context.Context, crawl string, round int) (bool, error) {
+// observeSealed reports a round to the observer if it is sealed, and whether it is.
+func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
 	var s manifest.Sealed
 	_, _, err := manifest.Load(ctx, d.Bucket, layout.Sealed(crawl, round), &s)
 	if errors.Is(err, store.ErrNotFound) {
@@ -114,13 +115,13 @@ func (d *Driver) tellSealed(ctx context.Context, crawl string, round int) (bool,
 	return err == nil, err
 }
 
-// stage makes every task of a stage have a result.
+// stage runs the tasks of a stage that have no result.
 func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) error {
 	missing, err := d.Missing(ctx, p, stage, nil)
 	if err != nil {
 		return err
 	}
-	d.tellStarted(ctx, p, stage, stage.Tasks(p), missing)
+	d.observeStart(ctx, p, stage, stage.Tasks(p), missing)
 	if len(missing) > 0 {
 		if stage == stages.Fetch {
 			if err := d.prepareFetch(ctx, p); err != nil {
@@ -142,9 +143,9 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// tellStarted tells the observer that a stage begins, and how far it is: fetch tasks
-// go on from their checkpoints. A checkpoint that cannot be read is for its task to report.
-func (d *Driver) tellStarted(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
+// observeStart reports to the observer that a stage begins, and its progress so far: fetch tasks
+// resume from their checkpoints. The task itself reports an unreadable checkpoint.
+func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
 	if stage == stages.Fetch {
 		var left int64
@@ -185,11 +186,11 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 	}
 	t := tasks[0]
 	d.Observer.StageDone(t.Stage, len(failed))
-	return &failure{fmt.Sprintf("%d of %d tasks of %s failed, the first with: %v: see `crawlbatch status --month %s%s`, mend it, then `crawlbatch retry --month %[5]s%[6]s`",
+	return &failure{fmt.Sprintf("%d of %d tasks of %s failed, the first with: %v: see `crawlbatch status --month %s%s`, fix the cause, then `crawlbatch retry --month %[5]s%[6]s`",
 		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags), []error{failed[0], failureOf(failed)}}
 }
 
-// failure is a line that says enough, with what the failures were.
+// failure is a one-line error that wraps the causes.
 type failure struct {
 	text   string
 	causes []error
@@ -198,7 +199,7 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.causes }
 
-// failureOf is what the failures of a stage's tasks are together: permanent where all of them are.
+// failureOf is the error of a stage whose tasks failed so: permanent if all failures are.
 func failureOf(failed []error) error {
 	for _, err := range failed {
 		if !errors.Is(err, stages.ErrPermanent) {
@@ -208,52 +209,33 @@ func failureOf(failed []error) error {
 	return stages.ErrPermanent
 }
 
-// tasksOf lists the tasks of a stage, in order; of the given partitions only, where
-// any are given.
+// tasksOf lists the tasks of a stage, in order; only those of the given partitions, if there are
+// any. ErrNoPartition: the stage has no such partition.
 func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
-	wanted := map[int]bool{}
+	all := roundstate.Tasks(p, stage)
 	for _, n := range partitions {
-		if n < 0 || n >= stage.Tasks(p) {
-			return nil, fmt.Errorf("%s of %s.%d has no partition %d: it has 0 to %d: %w", stage, p.Crawl, p.Round, n, stage.Tasks(p)-1, ErrNoPartition)
-		}
-		wanted[n] = true
-	}
-	var asked []stages.Task
-	for n := range stage.Tasks(p) {
-		if len(partitions) == 0 || wanted[n] {
-			asked = append(asked, stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n})
+		if n < 0 || n >= len(all) {
+			return nil, fmt.Errorf("%s of %s.%d has no partition %d: it has 0 to %d: %w", stage, p.Crawl, p.Round, n, len(all)-1, ErrNoPartition)
 		}
 	}
-	return asked, nil
+	if len(partitions) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(t stages.Task) bool { return !slices.Contains(partitions, t.Partition) }), nil
 }
 
-// Missing lists the tasks of a stage that have no result, in order; of the given
-// partitions only, where any are given.
+// Missing lists the tasks of a stage that have no result, in order; only those of the given
+// partitions, if there are any.
 func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	asked, err := tasksOf(p, stage, partitions)
 	if err != nil {
 		return nil, err
 	}
-	done := make([]bool, len(asked))
-	err = each(ctx, len(asked), func(ctx context.Context, i int) error {
-		r, _, err := roundstate.LoadResultOf(ctx, d.Bucket, p, asked[i])
-		done[i] = r != nil
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var missing []stages.Task
-	for i, t := range asked {
-		if !done[i] {
-			missing = append(missing, t)
-		}
-	}
-	return missing, nil
+	return roundstate.Missing(ctx, d.Bucket, p, asked)
 }
 
-// claimFetch makes active.json name this round, since one store has one fetch
-// stage at a time: politeness is kept within a round.
+// claimFetch makes active.json name this round. One store runs one fetch stage at a time, because
+// politeness is kept within a round only.
 func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -261,7 +243,7 @@ func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock sta
 		return err
 	}
 	if err == nil && !a.Done && (a.Crawl != p.Crawl || a.Round != p.Round) {
-		return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and two would not be polite together: finish it with `crawlbatch run --month %s`: %w",
+		return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and two at a time would not be polite: finish it with `crawlbatch run --month %s`: %w",
 			b, a.Crawl, a.Round, a.Crawl, ErrBusy)
 	}
 	if err == nil && !a.Done {
@@ -277,7 +259,7 @@ func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock sta
 	return nil
 }
 
-// releaseFetch says that the round's fetch stage is over.
+// releaseFetch marks in active.json that the round's fetch stage is over.
 func releaseFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

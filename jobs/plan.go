@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// ErrPlanned: the round has another plan already, or was started.
+// ErrPlanned: the round has another plan already, or has started.
 var ErrPlanned = errors.New("the round is planned already")
 
 // PlanRequest is a round to plan from sources that a user names.
@@ -28,11 +28,10 @@ type PlanRequest struct {
 	Bucket  store.Bucket
 	Crawl   string
 	Sources []source.Source // beside the frontier
-	// Frontier: plan what the last crawl with a sealed round left due, too; beside
-	// other sources it need not be there. Later rounds of a crawl read its own
-	// frontier in any case.
+	// Frontier also plans the due URLs of the last crawl with a sealed round; with other
+	// sources, such a crawl is optional. Later rounds of a crawl always read its own frontier.
 	Frontier bool
-	Config   *config.Config // as given; a crawl that exists keeps what it froze
+	Config   *config.Config // as given; an existing crawl keeps its frozen keys
 	Replace  bool
 	DryRun   bool
 	Clock    stages.Clock
@@ -41,61 +40,27 @@ type PlanRequest struct {
 	Lookup   func(string) (string, bool)
 }
 
-// Plan plans the first round of a crawl that is not sealed, and returns it; same
-// says that this very plan stood there already. Nothing is written before the plan
-// is whole, and nothing at all by a dry run.
+// Plan plans the first round of a crawl that is not sealed, and returns it; same reports that
+// the store already had this very plan. It writes nothing before the plan is whole, and nothing
+// at all in a dry run.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
 	cfg, old, err := r.frozen(ctx)
+	if err == nil && !r.DryRun {
+		err = cfg.RequireContact()
+	}
 	if err != nil {
 		return nil, false, err
 	}
-	if !r.DryRun {
-		if err := cfg.RequireContact(); err != nil {
-			return nil, false, err
-		}
-	}
-	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
+	crawl, round, earlier, err := r.position(ctx, old)
 	if err != nil {
 		return nil, false, err
-	}
-	round := len(sealed)
-	crawl := &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
-	if old != nil {
-		crawl.Continues = old.Continues
-	}
-	earlier := sealed
-	if r.Frontier && round == 0 {
-		crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
-		if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
-			return nil, false, err
-		}
-	}
-	if crawl.Continues != "" {
-		before, err := roundstate.History(ctx, r.Bucket, crawl.Continues)
-		if err != nil {
-			return nil, false, err
-		}
-		earlier = append(before, sealed...)
-	}
-	sources := slices.Clone(r.Sources)
-	if len(earlier) > 0 {
-		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, r.Clock.Now()))
 	}
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	// A domain that was stopped while the crawl ran is not planned any more.
-	paced := cfg.Clone()
-	if newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl); err != nil {
-		return nil, false, err
-	} else if revision > 0 {
-		paced.Politeness = newest
-	}
-	made, err := planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
-		Crawl: r.Crawl, Round: round, Sources: sources, Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
-	})
+	made, err := r.make(ctx, cfg, round, earlier, scratch)
 	if err != nil {
 		return nil, false, err
 	}
@@ -103,29 +68,82 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	if r.DryRun {
 		return p, false, nil
 	}
-	same, others, err := r.standing(ctx, p)
+	same, others, err := r.compare(ctx, p)
 	if err != nil || same && len(others) == 0 {
 		return p, same, err
 	}
 	if crawl.Config, err = cfg.YAML(); err != nil {
 		return nil, false, err
 	}
-	// Only now is anything written: does the store have what the protocol needs?
-	if _, err := store.Probe(ctx, r.Bucket); err != nil {
+	if err := r.commit(ctx, crawl, made, others); err != nil {
 		return nil, false, err
 	}
+	return p, false, nil
+}
+
+// position returns the round to plan, its crawl document, and the sealed rounds before it,
+// oldest first. old is the crawl's stored document; nil: none.
+func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
+	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
+	if old != nil {
+		crawl.Continues = old.Continues
+	}
+	if r.Frontier && len(sealed) == 0 {
+		crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
+		if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
+			return nil, 0, nil, err
+		}
+	}
+	if crawl.Continues == "" {
+		return crawl, len(sealed), sealed, nil
+	}
+	before, err := roundstate.History(ctx, r.Bucket, crawl.Continues)
+	return crawl, len(sealed), append(before, sealed...), err
+}
+
+// make plans a round from the sources and the frontier of the rounds before, in scratch.
+func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, scratch string) (*planner.Plan, error) {
+	sources := slices.Clone(r.Sources)
+	if len(earlier) > 0 {
+		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, r.Clock.Now()))
+	}
+	// A domain that was stopped while the crawl ran is not planned again.
+	paced := cfg.Clone()
+	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	if revision > 0 {
+		paced.Politeness = newest
+	}
+	return planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
+		Crawl: r.Crawl, Round: round, Sources: sources, Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+	})
+}
+
+// commit writes crawl.json and the plan, and removes the plans that it replaces.
+func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, others []string) error {
+	// Nothing was written so far: first ensure that the store has the needed operations.
+	if _, err := store.Probe(ctx, r.Bucket); err != nil {
+		return err
+	}
+	round := made.Manifest().Round
 	if err := r.writeCrawl(ctx, crawl, round == 0); err != nil {
-		return nil, false, err
+		return err
 	}
 	if err := made.Commit(ctx, r.Bucket); err != nil {
-		return nil, false, err
+		return err
 	}
 	for _, id := range others {
 		if err := removePlan(ctx, r.Bucket, r.Crawl, round, id); err != nil {
-			return nil, false, err
+			return err
 		}
 	}
-	return p, false, nil
+	return nil
 }
 
 // Planned reports whether a crawl's first round has a plan.
@@ -137,8 +155,8 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// frozen is the config that counts: the given one for a new crawl, or one whose
-// plan is replaced; otherwise what the crawl froze, as the given one may change it.
+// frozen returns the config in force: the given one for a new crawl, or for one whose plan is
+// replaced; otherwise the frozen one with the changes of the given one that are allowed.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
@@ -150,24 +168,24 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	_, started, err := roundstate.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
 	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
-		return r.Config, m, CheckAgent(r.Config) // nothing was fetched: the crawl can be made anew
+		return r.Config, m, CheckAgent(r.Config) // nothing was fetched: the crawl may change
 	case err != nil:
 		return nil, nil, err
 	}
 	if err := c.Adopt(r.Config); err != nil {
 		if !started {
-			err = fmt.Errorf("%w; nothing was fetched yet, so --replace puts a new plan in its place", err)
+			err = fmt.Errorf("%w; nothing was fetched yet, so --replace can plan it again", err)
 		}
 		return nil, nil, err
 	}
 	return r.Config, m, nil
 }
 
-// CheckAgent refuses a user agent that robots.txt reads as another's. A crawl that froze
-// one goes on.
+// CheckAgent refuses a user agent whose product token robots.txt would read as another crawler's.
+// A crawl that froze such a user agent before goes on.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
-		return nil // the program's own, or RequireContact refuses it
+		return nil // the program's own agent, or RequireContact refuses it
 	}
 	if err := robots.CheckAgent(c.UserAgent); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
@@ -175,9 +193,9 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// standing compares a plan with those that the round has: whether it is there,
-// and which others it replaces. Others that it may not replace are an error.
-func (r PlanRequest) standing(ctx context.Context, p *manifest.Plan) (same bool, others []string, err error) {
+// compare compares a plan with those in the store: same reports that it is there already, and
+// others are those that it replaces. It refuses to replace others with ErrPlanned if it must not.
+func (r PlanRequest) compare(ctx context.Context, p *manifest.Plan) (same bool, others []string, err error) {
 	ids, err := roundstate.Plans(ctx, r.Bucket, p.Crawl, p.Round)
 	if err != nil {
 		return false, nil, err
@@ -198,9 +216,9 @@ func (r PlanRequest) standing(ctx context.Context, p *manifest.Plan) (same bool,
 	}
 	switch {
 	case started && same:
-		return true, nil, nil // others are garbage of a replacement that was cut off
+		return true, nil, nil // others are garbage of an interrupted replacement
 	case started:
-		return false, nil, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which nothing can replace any more: "+
+		return false, nil, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
 			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, others[0], p.Crawl, ErrPlanned)
 	case !r.Replace:
 		return false, nil, fmt.Errorf("round %d of crawl %s has another plan (%s): add --replace to put this one in its place: %w", p.Round, p.Crawl, others[0], ErrPlanned)
@@ -208,7 +226,7 @@ func (r PlanRequest) standing(ctx context.Context, p *manifest.Plan) (same bool,
 	return same, others, nil
 }
 
-// writeCrawl creates crawl.json, or replaces it while nothing of the crawl has run.
+// writeCrawl creates crawl.json, or replaces it before the crawl's first round starts.
 func (r PlanRequest) writeCrawl(ctx context.Context, c *manifest.Crawl, first bool) error {
 	key := layout.CrawlManifest(c.Crawl)
 	var old manifest.Crawl
@@ -229,8 +247,8 @@ func (r PlanRequest) writeCrawl(ctx context.Context, c *manifest.Crawl, first bo
 	return err
 }
 
-// removePlan deletes a plan that was replaced, its plan.json first: what is left
-// after a cut is no plan any more.
+// removePlan deletes a replaced plan, beginning with plan.json: without it, the leftovers of an
+// interrupted removal are no plan.
 func removePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
 	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
 		return fmt.Errorf("remove plan %s: %w", id, err)
@@ -256,8 +274,8 @@ const reach = 36
 // errNoCrawlBefore: the store holds no earlier crawl whose frontier could be planned.
 var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
 
-// lastCrawl is the newest crawl before this one with a sealed round: the month's own,
-// not a reparse of it, whose frontier may name what was never asked for.
+// lastCrawl returns the newest crawl before this one with a sealed round. It skips reparses,
+// because their frontier may name URLs that were never fetched.
 func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
 	month, err := layout.ParseMonth(crawl)
 	if err != nil {
@@ -276,8 +294,8 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
-// planNext plans a further round from the crawl's own frontier. It returns false
-// when nothing is due. A plan that stands already is kept.
+// planNext plans a further round from the crawl's own frontier, unless the round has a plan. It
+// returns false if no URL is due.
 func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, error) {
 	_, _, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
 	if err == nil || !errors.Is(err, roundstate.ErrNoPlan) {

@@ -13,24 +13,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is how many tasks are looked at, and where parts are missing computed
-// again, at a time.
+// rebuilders is how many tasks are checked, and recomputed if parts are missing, at a time.
 const rebuilders = 4
 
-// RebuildRequest says where to look for lost parts; its zero value is round 0.
+// RebuildRequest says where to look for lost parts. Its zero value selects round 0.
 type RebuildRequest struct {
 	Stage      stages.Stage // "": all reduce stages
 	Partitions []int        // none: all
-	Round      int          // AllRounds: each that was started, sealed or not
+	Round      int          // AllRounds: every started one, sealed or not
 }
 
-// AllRounds is no round in particular.
+// AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
-// Rebuild creates the parts that committed results of reduce tasks, and of the fetch
-// tasks of a reparse, list and the store has lost, round by round and in the order of stages, as later ones are made
-// of those of earlier ones. It tells report what it created for each task. After a
-// stage in which a task could not be rebuilt it stops; the error names the first.
+// Rebuild recreates the lost parts of committed results of reduce tasks and of the fetch tasks of
+// a reparse. It goes round by round and in the order of stages, because later parts are made from
+// earlier ones, and calls report with what it created for each task. It stops after a stage in
+// which a task cannot be rebuilt; the error names the first.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	first, last := r.Round, r.Round
 	if r.Round == AllRounds {
@@ -38,7 +37,7 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 		if err != nil {
 			return err
 		}
-		first, last = 0, len(sealed) // the last may be under way, or not be there
+		first, last = 0, len(sealed) // the last one may be unfinished or missing
 	}
 	for round := first; round <= last; round++ {
 		p, started, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
@@ -49,7 +48,7 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 			return err
 		}
 		if !started {
-			return nil // nothing was made of it yet
+			return nil // it has no parts yet
 		}
 		for _, stage := range stages.Order {
 			if stage == stages.Fetch && !layout.IsReparse(crawl) || r.Stage != "" && stage != r.Stage {

@@ -13,18 +13,18 @@ import (
 )
 
 var (
-	// ErrNotStarted: there is a plan, but nothing of it was run yet.
+	// ErrNotStarted: the round has a plan, but no task of it has run yet.
 	ErrNotStarted = errors.New("nothing to retry")
 	// ErrNoPartition: the stage has no such partition.
 	ErrNoPartition = errors.New("no such partition")
 )
 
-// RetryRequest says which tasks of a round to rerun; its zero value is all that
-// have no result of the first stage that is not done.
+// RetryRequest selects the tasks of a round to rerun. Its zero value selects all tasks without a
+// result in the first stage that is not done.
 type RetryRequest struct {
-	Stage      stages.Stage // "": the first that has tasks to rerun
+	Stage      stages.Stage // "": the first with tasks to rerun
 	Partitions []int        // none: all
-	Classes    []string     // only tasks whose newest attempt failed so (manifest.FailureClasses); none: all
+	Classes    []string     // only tasks whose newest attempt failed in one of these (manifest.FailureClasses); none: all
 }
 
 // Retry runs tasks of the newest started round that have no result, and returns
@@ -35,7 +35,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 		return 0, err
 	}
 	if p == nil {
-		return 0, d.knows(ctx, crawl, r.Stage, r.Partitions)
+		return 0, d.checkPartitions(ctx, crawl, r.Stage, r.Partitions)
 	}
 	order := stages.Order
 	if r.Stage != "" {
@@ -59,7 +59,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
 			return 0, err
 		}
-		d.tellStarted(ctx, p, s, len(missing), missing)
+		d.observeStart(ctx, p, s, len(missing), missing)
 		if err := d.execute(ctx, missing); err != nil {
 			return 0, err
 		}
@@ -69,21 +69,20 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	return 0, nil
 }
 
-// GiveUp ends fetch tasks of the newest started round, where they have no result:
-// what their checkpoints list is committed, and URLs without an outcome become
-// deferred, due in the next round. It asks no host anything. A task that an attempt
-// holds is taken once that has ended, or has not renewed its lease: stop it first. It
-// returns how many it ended.
+// GiveUp ends the fetch tasks of the newest started round that have no result, and returns how
+// many it ended. It commits what their checkpoints list; URLs without an outcome become deferred,
+// due in the next round. It sends no requests. It takes over a running task only when its attempt
+// ends or stops renewing the lease, so stop that first.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
 		return 0, err
 	}
 	if p == nil {
-		return 0, d.knows(ctx, crawl, stages.Fetch, partitions)
+		return 0, d.checkPartitions(ctx, crawl, stages.Fetch, partitions)
 	}
 	if layout.IsReparse(crawl) {
-		return 0, fmt.Errorf("%s fetches nothing that could be given up: mend what its tasks failed with, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
+		return 0, fmt.Errorf("%s fetches nothing that could be given up: fix what its tasks failed with, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
 	}
 	missing, err := d.Missing(ctx, p, stages.Fetch, partitions)
 	if err != nil || len(missing) == 0 {
@@ -91,7 +90,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	}
 	runner := d.Runner
 	runner.GiveUp = true
-	d.tellStarted(ctx, p, stages.Fetch, len(missing), missing)
+	d.observeStart(ctx, p, stages.Fetch, len(missing), missing)
 	var failed []error
 	for _, t := range missing {
 		err := runner.Run(ctx, t)
@@ -110,9 +109,9 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	return len(missing), nil
 }
 
-// knows refuses partitions that the newest sealed round does not have: where all rounds
-// are sealed, none of them is retried, but a wrong number is no success.
-func (d *Driver) knows(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
+// checkPartitions refuses partitions that the newest sealed round does not have. If all rounds
+// are sealed, nothing is retried, but a wrong number is still an error.
+func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {
 		return err
@@ -144,7 +143,7 @@ func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.St
 	return kept, nil
 }
 
-// current is the plan of the round that is not sealed; nil where all are.
+// current returns the plan of the round that is not sealed; nil: all are.
 func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil {
@@ -158,7 +157,7 @@ func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, err
 		return nil, err
 	}
 	if !started {
-		return nil, fmt.Errorf("round %d of crawl %s was not started: use `crawlbatch run --month %s%s`: %w", p.Round, crawl, crawl, d.Flags, ErrNotStarted)
+		return nil, fmt.Errorf("round %d of crawl %s has not started: use `crawlbatch run --month %s%s`: %w", p.Round, crawl, crawl, d.Flags, ErrNotStarted)
 	}
 	return p, nil
 }

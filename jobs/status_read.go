@@ -1,13 +1,11 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -17,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// readers is how many small objects are read at a time.
+// readers bounds how many small objects are read at a time.
 const readers = 32
 
 // each calls read for 0 to n-1, several at a time, and returns the first error.
@@ -33,41 +31,38 @@ func each(ctx context.Context, n int, read func(ctx context.Context, i int) erro
 	return group.Wait()
 }
 
-// readResults returns the counts of each task's result; nil where it has none.
+// readResults returns the counts of each task's result; nil for a task without one.
 func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage stages.Stage) ([][]manifest.Count, error) {
-	found := make([][]manifest.Count, stage.Tasks(p))
-	var ask []int
+	tasks := roundstate.Tasks(p, stage)
+	found := make([][]manifest.Count, len(tasks))
+	var ask []stages.Task
 	there, err := present(ctx, r.Bucket, p, stage)
 	if err != nil {
 		return nil, err
 	}
-	for n := range found {
-		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
+	for n, t := range tasks {
 		if counts, ok := r.results[t]; ok {
 			found[n] = counts
 		} else if there == nil || there[n] {
-			ask = append(ask, n)
+			ask = append(ask, t)
 		}
 	}
-	err = each(ctx, len(ask), func(ctx context.Context, i int) error {
-		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: ask[i]}
-		result, _, err := roundstate.LoadResultOf(ctx, r.Bucket, p, t)
-		if err == nil && result != nil {
-			found[ask[i]] = append([]manifest.Count{}, result.Counts...) // not nil
+	err = roundstate.EachResult(ctx, r.Bucket, p, ask, func(i int, result *manifest.Result, _ string) {
+		if result != nil {
+			found[ask[i].Partition] = append([]manifest.Count{}, result.Counts...) // not nil
 		}
-		return err
 	})
 	for n, counts := range found {
 		if counts != nil {
-			r.results[stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}] = counts
+			r.results[tasks[n]] = counts
 		}
 	}
 	return found, err
 }
 
-// present lists which results of a stage there are, one LIST for 1,000 of them.
-// The results of fetch lie beside its segments, of which there are many more, so
-// for these it returns nil: ask for each. What is decided on it is only shown.
+// present returns which partitions of a stage have a result, with one LIST for 1,000 of them.
+// For fetch, whose results lie beside many more segments, it returns nil: read each. A listing
+// proves nothing, but this one only decides what status shows.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil
@@ -86,7 +81,7 @@ func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 	return there, nil
 }
 
-// readAttempts returns the attempts at each task of a stage that have ended.
+// readAttempts returns the ended attempts at each task of a stage, by partition.
 func (r *StatusReader) readAttempts(ctx context.Context, p *manifest.Plan, stage stages.Stage) (map[int][]*manifest.Attempt, error) {
 	keys, err := attemptKeys(ctx, r.Bucket, p, stage)
 	if err != nil {
@@ -138,7 +133,7 @@ func attemptKeys(ctx context.Context, b store.Bucket, p *manifest.Plan, stage st
 	return keys, nil
 }
 
-// readCheckpoints tells of the fetch tasks that have a checkpoint.
+// readCheckpoints returns the status of the fetch tasks that have a checkpoint.
 func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
 	read := make([]*FetchStatus, len(tasks))
 	err := each(ctx, len(tasks), func(ctx context.Context, i int) error {
@@ -152,12 +147,12 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 		if err != nil {
 			return err
 		}
-		recorded, err := cardinality(c.Recorded)
+		recorded, err := c.RecordedRows()
 		if err != nil {
-			return fmt.Errorf("%q: recorded rows: %v: %w", key, err, manifest.ErrCorrupt)
+			return fmt.Errorf("%q: %w", key, err)
 		}
 		read[i] = &FetchStatus{
-			Partition: n, Planned: p.Partitions[n].URLs, Recorded: recorded,
+			Partition: n, Planned: p.Partitions[n].URLs, Recorded: int64(recorded.GetCardinality()),
 			Epoch: c.Epoch, Released: c.Released, Complete: c.Complete, ElapsedMS: c.ElapsedMS,
 			Activity: c.Activity, Outcomes: outcomes(c.Counts),
 		}
@@ -178,7 +173,7 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 	return all, nil
 }
 
-// outcomes are the counts of outcomes among others.
+// outcomes returns the counts of outcomes.
 func outcomes(counts []manifest.Count) []manifest.Count {
 	var out []manifest.Count
 	for _, c := range counts {
@@ -189,18 +184,7 @@ func outcomes(counts []manifest.Count) []manifest.Count {
 	return out
 }
 
-func cardinality(bitmap []byte) (int64, error) {
-	if len(bitmap) == 0 {
-		return 0, nil
-	}
-	rows := roaring.New()
-	if _, err := rows.ReadFrom(bytes.NewReader(bitmap)); err != nil {
-		return 0, err
-	}
-	return int64(rows.GetCardinality()), nil
-}
-
-// Fetching tells of those fetch tasks of a round that have a checkpoint.
+// Fetching returns the status of those fetch tasks of a round that have a checkpoint.
 func Fetching(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
 	return (&StatusReader{Bucket: b}).readCheckpoints(ctx, p, tasks)
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -122,39 +120,24 @@ func all(w *watched) []int {
 	return out
 }
 
-// resultReaders is how many results are asked for at a time.
-const resultReaders = 32
-
 // settle ends those tasks of some indexes well that have a result, and returns the
 // indexes of the others that are asked for and have not ended.
 func (r *run) settle(ctx context.Context, w *watched, indexes []int) (left []int, err error) {
 	var asked []int
+	var tasks []stages.Task
 	for _, i := range indexes {
 		if _, open := r.open[w.batch.Partitions[i]]; open && !w.before[i] {
-			asked = append(asked, i)
+			asked, tasks = append(asked, i), append(tasks, w.batch.task(i))
 		}
 	}
-	done := map[int]bool{}
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(resultReaders)
-	for _, i := range asked {
-		group.Go(func() error {
-			result, _, err := roundstate.LoadResultOf(ctx, r.Bucket, r.plan, w.batch.task(i))
-			if err == nil && result != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				done[i] = true
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	done := make([]bool, len(asked))
+	err = roundstate.EachResult(ctx, r.Bucket, r.plan, tasks, func(i int, result *manifest.Result, _ string) { done[i] = result != nil })
+	if err != nil {
 		return nil, err
 	}
-	for _, i := range asked {
-		if done[i] {
-			r.end(w.batch.task(i), nil)
+	for n, i := range asked {
+		if done[n] {
+			r.end(tasks[n], nil)
 		} else {
 			left = append(left, i)
 		}

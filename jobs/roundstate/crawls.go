@@ -3,58 +3,28 @@ package roundstate
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Crawls lists the crawls of a store, months and reparses of them, in order. Listing all keys
-// would read millions of names, so it asks decade, year and month whether there is
-// anything.
+// crawlPrefix matches the beginnings of the names of crawls, such as 2026-11 and 2026-11r2.
+var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\d\d(r\d*)?)?)$`)
+
+// Crawls lists the crawls of a store, months and their reparses, in order of their names.
+// Listing all keys would read millions of names, so it extends prefixes of names that some key
+// has, one character at a time.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
-	var crawls []string
-	for decade := 199; decade < 210; decade++ {
-		if some, err := anyKey(ctx, b, fmt.Sprintf("crawl=%d", decade)); err != nil || !some {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		for year := decade * 10; year < decade*10+10; year++ {
-			some, err := anyKey(ctx, b, fmt.Sprintf("crawl=%d-", year))
-			if err != nil {
-				return nil, err
-			}
-			for month := 1; some && month <= 12; month++ {
-				crawl := fmt.Sprintf("%d-%02d", year, month)
-				ok, err := manifest.Exists(ctx, b, layout.CrawlManifest(crawl))
-				if err != nil {
-					return nil, err
-				}
-				if ok {
-					crawls = append(crawls, crawl)
-				}
-				more, err := reparses(ctx, b, crawl+"r")
-				if err != nil {
-					return nil, err
-				}
-				crawls = append(crawls, more...)
-			}
-		}
-	}
-	return crawls, nil
+	return crawlsWith(ctx, b, "")
 }
 
-// reparses lists the crawls whose names begin with prefix and go on with digits, in
-// the order of their names as texts.
-func reparses(ctx context.Context, b store.Bucket, prefix string) ([]string, error) {
-	some, err := anyKey(ctx, b, "crawl="+prefix)
-	if err != nil || !some {
+func crawlsWith(ctx context.Context, b store.Bucket, prefix string) (crawls []string, err error) {
+	if some, err := anyKey(ctx, b, "crawl="+prefix); err != nil || !some {
 		return nil, err
 	}
-	var crawls []string
-	if layout.IsReparse(prefix) {
+	if layout.ValidCrawl(prefix) {
 		ok, err := manifest.Exists(ctx, b, layout.CrawlManifest(prefix))
 		if err != nil {
 			return nil, err
@@ -63,12 +33,14 @@ func reparses(ctx context.Context, b store.Bucket, prefix string) ([]string, err
 			crawls = append(crawls, prefix)
 		}
 	}
-	for digit := range 10 {
-		more, err := reparses(ctx, b, fmt.Sprintf("%s%d", prefix, digit))
-		if err != nil {
-			return nil, err
+	for _, next := range "-0123456789r" {
+		if longer := prefix + string(next); crawlPrefix.MatchString(longer) {
+			more, err := crawlsWith(ctx, b, longer)
+			if err != nil {
+				return nil, err
+			}
+			crawls = append(crawls, more...)
 		}
-		crawls = append(crawls, more...)
 	}
 	return crawls, nil
 }

@@ -71,6 +71,19 @@ func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []s
 	return group.Wait()
 }
 
+// Missing returns the tasks of a plan that have no result, in their order.
+func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]stages.Task, error) {
+	done := make([]bool, len(tasks))
+	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, _ string) { done[i] = r != nil })
+	var missing []stages.Task
+	for i, t := range tasks {
+		if !done[i] {
+			missing = append(missing, t)
+		}
+	}
+	return missing, err
+}
+
 // loadResults reads the results of tasks of a plan and their digests, in the tasks' order.
 func loadResults(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]*manifest.Result, []string, error) {
 	results, digests := make([]*manifest.Result, len(tasks)), make([]string, len(tasks))

@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/jobstest"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
@@ -121,7 +122,7 @@ func drive(ctx context.Context, b store.Bucket, cfg *config.Config, scratch stri
 	clock, log := stages.SystemClock{}, slog.New(slog.DiscardHandler)
 	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
 	d := &jobs.Driver{
-		Bucket: b, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+		Bucket: b, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
 		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
 	}
 	return d.Run(ctx, testCrawl, rounds)

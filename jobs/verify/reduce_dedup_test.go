@@ -110,8 +110,8 @@ func TestDamageToClustersIsFound(t *testing.T) {
 		"a distance":                 {duplicate(exact, set(func(r *schema.Duplicate) { r.Distance = 1 })), "distance is 0, not 1"},
 		"a size":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.ClusterSize++ })), "cluster_size is "},
 		"no via":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.Via = "" })), "via is "},
-		"a chain that leads nowhere": {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = "http://elsewhere.test/" })), "is no member of its cluster"},
-		"a chain with a wide gap":    {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = r.Representative })), "is not within the limit of it"},
+		"a chain that leads nowhere": {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = "http://elsewhere.test/" })), "is not a member of its cluster"},
+		"a chain with a wide gap":    {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = r.Representative })), "is beyond the distance limit"},
 		"a row of no page": {func(d *damaged) string {
 			return duplicate(exact, func(r *schema.Duplicate) []schema.Duplicate {
 				more := *r
@@ -124,7 +124,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 		"a page with another text": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
 			func(p *schema.Page) { p.TextDigest, p.SimHash = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", ^p.SimHash }), "no other page is like it"},
 		"a digest that is none": {page(func(p *schema.Page) bool { return p.TextDigest != "" },
-			func(p *schema.Page) { p.TextDigest = "x" }), "is no SHA-1"},
+			func(p *schema.Page) { p.TextDigest = "x" }), "is not a SHA-1"},
 		"a representative that is gone": {representative(any, func(*schema.Representative) []schema.Representative { return nil }), "missing among the representatives"},
 		"a representative of other text": {representative(any, func(r *schema.Representative) []schema.Representative {
 			r.SimHash++

@@ -83,17 +83,17 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 	}{
 		"a link target that is in no table": {func(d *damaged) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), drop)
-		}, "names it ("},
+		}, "links to it ("},
 		"a skipped target without its row": {func(d *damaged) string {
 			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
 				func(s *schema.Skip) bool { return s.Reason == schema.SkipNofollow || s.Reason == schema.SkipOutOfScope },
 				func(*schema.Skip) []schema.Skip { return nil })
-		}, "names it ("},
+		}, "links to it ("},
 		"a skip without a reason": {func(d *damaged) string {
 			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
 				func(s *schema.Skip) bool { return s.SURT != "" },
 				func(s *schema.Skip) []schema.Skip { s.Reason = "because"; return []schema.Skip{*s} })
-		}, "no reason that there is"},
+		}, "does not exist"},
 		"a redirect's target": {func(d *damaged) string {
 			targets := map[string]bool{}
 			for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 0) {

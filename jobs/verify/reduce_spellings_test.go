@@ -88,7 +88,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 				r.Spellings = nil
 				return []schema.URLRecord{*r}
 			})
-		}, "its row does not say so"},
+		}, "its row does not list that"},
 		"of a source": {0, func(d *damaged) string {
 			return planned(d, 0, func(*schema.PlannedURL) bool { return true }, func(u *schema.PlannedURL) { u.Spellings = []string{other} })
 		}, "spells it " + other},

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/jobstest"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -81,7 +82,7 @@ func newCrawlLab(t *testing.T, addr string, urls []string, change func(*config.C
 	}
 	try := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: scratch, Clock: clock, Log: log, Progress: stages.NoProgress{}}
 	return &crawlLab{b, dir, cfg, &jobs.Driver{
-		Bucket: b, Observer: jobs.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+		Bucket: b, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
 		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: clock, Log: log},
 	}}
 }

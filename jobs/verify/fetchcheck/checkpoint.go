@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -57,11 +55,9 @@ func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, 
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)
 	}
-	recorded := roaring.New()
-	if len(c.Recorded) > 0 {
-		if err := recorded.UnmarshalBinary(c.Recorded); err != nil {
-			return -1, fmt.Sprintf("its bitmap of recorded rows cannot be read: %v", err)
-		}
+	recorded, err := c.RecordedRows()
+	if err != nil {
+		return -1, fmt.Sprintf("its bitmap of recorded rows cannot be read: %v", err)
 	}
 	planned := p.Partitions[n].URLs
 	rows = int64(recorded.GetCardinality())
