@@ -33,11 +33,18 @@ image: ## build the container image bin/crawlbatch-image.tar, no Docker needed (
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
 
-test: ## run the unit tests with the race detector
-	$(GO) test -race -short -timeout 20m ./...
+# tested runs go test with the flags given, and ends with the tests that were skipped and why.
+define tested
+@mkdir -p $(CACHE)
+@$(GO) tool gotestsum --format standard-quiet --hide-summary=skipped --jsonfile $(CACHE)/test.json -- $(1) ./...; \
+	status=$$?; testdata/skipped/list $(CACHE)/test.json; exit $$status
+endef
+
+test: ## run the unit tests with the race detector, list what was skipped and why
+	$(call tested,-race -short -timeout 20m)
 
 test-crawl: ## run all of them without it: whole crawls and what else takes long, too
-	$(GO) test -timeout 20m ./...
+	$(call tested,-timeout 20m)
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
