@@ -53,65 +53,46 @@ type Hasher struct {
 	begins [shingleWords]int
 	words  int // of the text so far
 	votes  counter
+
+	inWord bool
+	alone  bool // the word is a single letter of an unspaced script
 }
 
 // keepBuffer is how large a buffer, in bytes, is kept between shingles and texts.
 const keepBuffer = 64 << 10
 
-// Of gives the fingerprint of text.
+// Of returns the fingerprint of text.
 func (h *Hasher) Of(text string) uint64 {
-	h.buf, h.words = h.buf[:0], 0
+	h.buf, h.words, h.inWord, h.alone = h.buf[:0], 0, false, false
 	h.votes = counter{}
-	inWord, alone := false, false // alone: the word is a single letter of an unspaced script
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
 			i++
-			folded := asciiFold[c]
-			switch {
+			switch folded := asciiFold[c]; {
 			case folded == 0:
-				if inWord {
-					h.endWord()
-					inWord = false
-				}
+				h.step(separator)
 				continue
-			case !inWord:
-				h.beginWord()
-			case alone:
-				h.endWord()
-				h.beginWord()
+			case !h.inWord || h.alone: // else step changes nothing
+				h.step(spaced)
 			}
-			inWord, alone = true, false
-			h.buf = append(h.buf, folded)
+			h.buf = append(h.buf, asciiFold[c])
+			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // the rest of the run
+				h.buf = append(h.buf, asciiFold[text[i]])
+				i++
+			}
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
 		i += size
-		kind := kindOf(r)
+		k := kindOf(r)
 		if r == utf8.RuneError && size == 1 {
-			kind = separator
+			k = separator
 		}
-		switch {
-		case kind == separator:
-			if inWord {
-				h.endWord()
-				inWord = false
-			}
-			continue
-		case !inWord:
-			h.beginWord()
-		case kind == unspaced || alone && kind == spaced:
-			h.endWord()
-			h.beginWord()
+		if h.step(k) {
+			h.buf = utf8.AppendRune(h.buf, unicode.ToLower(r))
 		}
-		if kind != mark || !inWord {
-			alone = kind == unspaced
-		}
-		inWord = true
-		h.buf = utf8.AppendRune(h.buf, unicode.ToLower(r))
 	}
-	if inWord {
-		h.endWord()
-	}
+	h.step(separator)
 	if h.words > 0 && h.words < shingleWords {
 		h.votes.add(xxh3.Hash(h.buf[:len(h.buf)-1]))
 	}
@@ -119,6 +100,29 @@ func (h *Hasher) Of(text string) uint64 {
 		h.buf = nil
 	}
 	return h.votes.majority()
+}
+
+// step begins and ends words at a code point of a kind and reports whether it is part of
+// a word.
+func (h *Hasher) step(k kind) bool {
+	switch {
+	case k == separator:
+		if h.inWord {
+			h.endWord()
+			h.inWord = false
+		}
+		return false
+	case !h.inWord:
+		h.beginWord()
+	case k == unspaced || h.alone && k == spaced:
+		h.endWord()
+		h.beginWord()
+	}
+	if k != mark || !h.inWord {
+		h.alone = k == unspaced
+	}
+	h.inWord = true
+	return true
 }
 
 // beginWord notes where a word begins.

@@ -82,8 +82,9 @@ type paired struct {
 	// pair tells whether two bytes are a character, and whether it is of those that
 	// make up nearly all of a text.
 	pair func(a, b byte) (valid, frequent bool)
-	// alone are single bytes with the high bit.
+	// alone tells whether a byte with the high bit is a character by itself.
 	alone func(a byte) bool
+	kana  bool // every text has kana
 }
 
 func within(c, from, to byte) bool { return c >= from && c <= to }
@@ -95,61 +96,29 @@ func noneAlone(byte) bool { return false }
 var pairedEncodings = []paired{
 	{"euc-jp", func(a, b byte) (bool, bool) { // kana, JIS level 1
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
-	}, noneAlone},
+	}, noneAlone, true},
 	{"shift_jis", func(a, b byte) (bool, bool) {
 		return (within(a, 0x81, 0x9F) || within(a, 0xE0, 0xFC)) && within(b, 0x40, 0xFC) && b != 0x7F, within(a, 0x81, 0x83) || within(a, 0x88, 0x97)
-	}, func(a byte) bool { return within(a, 0xA1, 0xDF) }},
+	}, func(a byte) bool { return within(a, 0xA1, 0xDF) }, true},
 	{"euc-kr", func(a, b byte) (bool, bool) { // the syllables of KS X 1001
 		return within(a, 0x81, 0xFE) && (b >= 0xA1 && b < 0xFF || within(b|0x20, 'a', 'z') || within(b, 0x81, 0xA0)),
 			within(a, 0xB0, 0xC8) && b >= 0xA1 || a == 0xA1 && b >= 0xA1
-	}, noneAlone},
+	}, noneAlone, false},
 	{"gbk", func(a, b byte) (bool, bool) { // GB 2312 level 1
 		return within(a, 0x81, 0xFE) && within(b, 0x40, 0xFE) && b != 0x7F, (within(a, 0xB0, 0xD7) || a == 0xA1 || a == 0xA3) && b >= 0xA1
-	}, noneAlone},
+	}, noneAlone, false},
 	{"big5", func(a, b byte) (bool, bool) { // Big5 level 1
 		return within(a, 0x81, 0xFE) && (within(b, 0x40, 0x7E) || within(b, 0xA1, 0xFE)), within(a, 0xA4, 0xC6) || a == 0xA1
-	}, noneAlone},
+	}, noneAlone, false},
 }
 
-// guessPairs names an encoding of pairs of bytes, "" if none fits well. Bytes below
-// 0x40 are no part of one (but for GB 18030's rarest) and bring it back into step.
+// guessPairs names an encoding of pairs of bytes, "" if none fits well.
 func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
 		e := &pairedEncodings[i]
-		var pairs, frequent, bad, single, kana int
-		for i := 0; i < len(p); i++ {
-			a := p[i]
-			if a < utf8.RuneSelf {
-				continue
-			}
-			if i+1 < len(p) {
-				if valid, common := e.pair(a, p[i+1]); valid {
-					pairs++
-					if common {
-						frequent++
-					}
-					if a == 0xA4 || a == 0x82 && p[i+1] >= 0x9F {
-						kana++
-					}
-					i++
-					continue
-				}
-			}
-			if e.alone(a) {
-				single++
-			} else if i+1 < len(p) || a == 0xFF {
-				bad++
-			}
-		}
-		if pairs < 2 || bad > pairs/64 || single > pairs/2 {
-			continue
-		}
-		if (e.name == "euc-jp" || e.name == "shift_jis") && kana < pairs/16 {
-			continue
-		}
-		// In per mille; beginnings of the table win what is about as good.
-		if score := 1000 * frequent / (pairs + single); score > bestScore+20 {
+		// Earlier encodings win over later ones that fit about as well.
+		if score := e.count(p).score(e.kana); score > bestScore+20 {
 			best, bestScore = e.name, score
 		}
 	}
@@ -157,6 +126,49 @@ func guessPairs(p []byte) string {
 		return ""
 	}
 	return best
+}
+
+// pairCount counts what bytes are in an encoding of pairs.
+type pairCount struct{ pairs, frequent, single, kana, bad int }
+
+// count reads bytes in an encoding. Bytes below 0x40 are not part of a pair (but for GB
+// 18030's rarest) and bring it back into step.
+func (e *paired) count(p []byte) (n pairCount) {
+	for i := 0; i < len(p); i++ {
+		a := p[i]
+		if a < utf8.RuneSelf {
+			continue
+		}
+		last := i+1 == len(p)
+		if !last {
+			b := p[i+1]
+			if valid, frequent := e.pair(a, b); valid {
+				n.pairs++
+				if frequent {
+					n.frequent++
+				}
+				if a == 0xA4 || a == 0x82 && b >= 0x9F {
+					n.kana++
+				}
+				i++
+				continue
+			}
+		}
+		if e.alone(a) {
+			n.single++
+		} else if !last || a == 0xFF {
+			n.bad++
+		}
+	}
+	return n
+}
+
+// score is the share of frequent characters, per mille; 0 if it is not such a text.
+func (n pairCount) score(kana bool) int {
+	if n.pairs < 2 || n.bad > n.pairs/64 || n.single > n.pairs/2 || kana && n.kana < n.pairs/16 {
+		return 0
+	}
+	return 1000 * n.frequent / (n.pairs + n.single)
 }
 
 // fit is an encoding of one byte a character, and the languages that are written in it.
@@ -257,45 +269,54 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	return all
 })
 
-// costOf is what a character costs in a language of which the letters are given.
-func costOf(r rune, at place, order []rune) (cost int) {
+// costOf is what a character costs at a place in a language with these letters.
+func costOf(r rune, at place, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
 		return costNothing
 	case !unicode.IsLetter(r) && !unicode.IsMark(r):
-		switch cost = costSymbol; {
-		case strings.ContainsRune("\u00A0«»“”„‘’‚–—…•·°©®№€™،؟", r):
-			cost = costSign
-		case strings.ContainsRune("£§±½¼¾×÷²³µ¢¥ªº¿¡†", r):
-			cost = costRare
-		}
-		if at == alone {
-			cost -= costSign / 2
-		}
-		if at == inner || at == innerLatin {
-			cost += costJoined
-		}
-		return cost
+		return costOfSign(r, at)
 	}
-	cost = costStranger
+	return costOfLetter(r, at, order)
+}
+
+func costOfSign(r rune, at place) int {
+	cost := costSymbol
+	switch {
+	case strings.ContainsRune("\u00A0«»“”„‘’‚–—…•·°©®№€™،؟", r):
+		cost = costSign
+	case strings.ContainsRune("£§±½¼¾×÷²³µ¢¥ªº¿¡†", r):
+		cost = costRare
+	}
+	switch at {
+	case alone:
+		cost -= costSign / 2
+	case inner, innerLatin:
+		cost += costJoined
+	}
+	return cost
+}
+
+func costOfLetter(r rune, at place, order []rune) int {
+	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
 		// The frequency falls by about the same share from rank to rank, and the
 		// rarest letter is a hundred times as rare as the first.
 		cost = 16 + 56*rank/max(len(order), 8)
 	}
-	if unicode.IsUpper(r) {
-		if at == inner || at == innerLatin {
-			cost += costInner
-		} else {
-			cost += costUpper
-		}
+	upper, latin := unicode.IsUpper(r), unicode.Is(unicode.Latin, r)
+	switch {
+	case upper && (at == inner || at == innerLatin):
+		cost += costInner
+	case upper:
+		cost += costUpper
 	}
-	if at == alone && unicode.Is(unicode.Latin, r) {
-		if cost += costAlone; unicode.IsUpper(r) {
-			cost += costAlone
-		}
-	}
-	if (at == beginsLatin || at == innerLatin) && !unicode.Is(unicode.Latin, r) {
+	switch {
+	case at == alone && latin && upper:
+		cost += 2 * costAlone
+	case at == alone && latin:
+		cost += costAlone
+	case !latin && (at == beginsLatin || at == innerLatin):
 		cost += costMixed
 	}
 	return cost

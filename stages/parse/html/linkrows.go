@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -56,8 +57,8 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
 	return t
 }
 
-// rows returns the links as rows, at most l.max; the others are counted in l.over. all
-// is the outline's text. bad is how many links have no canonical target.
+// rows returns the links as rows, at most l.max; it counts the others in l.over. all is
+// the outline's text. bad is how many links have no canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad
@@ -73,45 +74,50 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 			continue
 		}
 		at := r.target(l.str(raw.href), raw.header)
-		target := at.url
-		if target == "" {
+		if at.url == "" {
 			bad++
 			continue
 		}
 		switch {
-		case raw.kind == schema.KindRefresh && l.refresh == "":
-			l.refresh = target
-		case raw.kind == schema.KindCanonical && raw.header && inHeader == "":
-			inHeader = target
-		case raw.kind == schema.KindCanonical && !raw.header && l.canonical == "":
-			l.canonical = target
+		case raw.kind == schema.KindRefresh:
+			l.refresh = cmp.Or(l.refresh, at.url)
+		case raw.kind == schema.KindCanonical && raw.header:
+			inHeader = cmp.Or(inHeader, at.url)
+		case raw.kind == schema.KindCanonical:
+			l.canonical = cmp.Or(l.canonical, at.url)
 		}
 		if left[raw.class] == 0 {
 			l.over++
 			continue
 		}
 		left[raw.class]--
-		anchor := ""
-		if raw.to > raw.from {
-			anchor = fold.String(all[raw.from:min(int(raw.to), len(all))], fold.MaxAnchor)
-		}
-		if anchor == "" && raw.alt != (span{}) {
-			anchor = fold.Bytes(l.str(raw.alt), fold.MaxAnchor)
-		}
-		rel := intern(l.str(raw.rel))
-		if l.relAuthor == "" && raw.kind == schema.KindA && anchor != "" && len(anchor) <= maxByline && hasWord(rel, "author") {
-			l.relAuthor = anchor
-		}
 		rows = append(rows, schema.Link{
-			SourceSURT: surt, Source: source, Target: target, Anchor: anchor, Rel: rel, Kind: raw.kind,
+			SourceSURT: surt, Source: source, Target: at.url, Anchor: l.anchor(raw, all), Rel: intern(l.str(raw.rel)), Kind: raw.kind,
 			Nofollow: raw.nofollow || pageNofollow, Position: partNames[raw.part], Hreflang: text.LanguageTag(l.str(raw.hreflang)),
 			Ordinal: int32(len(rows)), Spelling: at.spelling,
 		})
+		l.noteAuthor(&rows[len(rows)-1])
 	}
-	if l.canonical == "" {
-		l.canonical = inHeader
-	}
+	l.canonical = cmp.Or(l.canonical, inHeader)
 	return rows, bad
+}
+
+// anchor is the text of a link, else the text that stands for it.
+func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
+	if raw.to > raw.from {
+		anchor = fold.String(all[raw.from:min(int(raw.to), len(all))], fold.MaxAnchor)
+	}
+	if anchor == "" && raw.alt != (span{}) {
+		anchor = fold.Bytes(l.str(raw.alt), fold.MaxAnchor)
+	}
+	return anchor
+}
+
+// noteAuthor keeps the text of the first link with rel=author that may be a name.
+func (l *linkList) noteAuthor(row *schema.Link) {
+	if l.relAuthor == "" && row.Kind == schema.KindA && row.Anchor != "" && len(row.Anchor) <= maxByline && hasWord(row.Rel, "author") {
+		l.relAuthor = row.Anchor
+	}
 }
 
 // hasWord reports whether words that single spaces part hold one.
@@ -127,31 +133,20 @@ func hasWord(words, word string) bool {
 	return false
 }
 
-// intern returns p as a string, without allocating for what most links say.
+// commonRels are what most links say, by themselves.
+var commonRels = func() map[string]string {
+	m := map[string]string{}
+	for _, rel := range [...]string{"", "nofollow", "noopener", "noopener noreferrer", "stylesheet", "tag", "category tag", "bookmark",
+		"alternate", "canonical", "external"} {
+		m[rel] = rel
+	}
+	return m
+}()
+
+// intern returns p as a string, without allocation for common values.
 func intern(p []byte) string {
-	switch string(p) {
-	case "":
-		return ""
-	case "nofollow":
-		return "nofollow"
-	case "noopener":
-		return "noopener"
-	case "noopener noreferrer":
-		return "noopener noreferrer"
-	case "stylesheet":
-		return "stylesheet"
-	case "tag":
-		return "tag"
-	case "category tag":
-		return "category tag"
-	case "bookmark":
-		return "bookmark"
-	case "alternate":
-		return "alternate"
-	case "canonical":
-		return "canonical"
-	case "external":
-		return "external"
+	if s, ok := commonRels[string(p)]; ok {
+		return s
 	}
 	return string(p)
 }

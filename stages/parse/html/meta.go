@@ -88,72 +88,88 @@ func (m *meta) tag(t *lexer.Attrs) {
 
 // named takes a meta element by its name or property, which is lower case.
 func (m *meta) named(name, content []byte) {
-	switch string(name) {
-	case "description":
-		first(&m.description, content, fold.MaxDescription)
-	case "keywords":
-		first(&m.keywords, content, fold.MaxDescription)
-	case "news_keywords":
-		first(&m.newsKeywords, content, fold.MaxDescription)
-	case "generator":
-		first(&m.generator, content, fold.MaxShort)
-	case "author":
-		appendName(&m.author, content)
-	case "article:author", "og:article:author":
-		m.otherAuthors("article:author", content)
-	case "article:author_name", "citation_author", "dc.creator", "dcterms.creator", "parsely-author", "sailthru.author", "byl", "article_author":
-		m.otherAuthors(string(name), content)
-	case "og:title":
-		first(&m.og.title, content, fold.MaxTitle)
-	case "og:description":
-		first(&m.og.description, content, fold.MaxDescription)
-	case "og:image", "og:image:url":
-		first(&m.og.image, content, maxHref)
-	case "og:image:secure_url":
-		first(&m.og.secureImage, content, maxHref)
-	case "og:type":
-		first(&m.og.kind, content, 64)
-	case "og:url":
-		first(&m.og.url, content, maxHref)
-	case "og:site_name":
-		first(&m.og.siteName, content, fold.MaxShort)
-	case "og:locale":
-		first(&m.og.locale, content, 64)
-	case "twitter:card":
-		first(&m.twitter.kind, content, 64)
-	case "twitter:title":
-		first(&m.twitter.title, content, fold.MaxTitle)
-	case "twitter:description":
-		first(&m.twitter.description, content, fold.MaxDescription)
-	case "twitter:image", "twitter:image:src":
-		first(&m.twitter.image, content, maxHref)
-	case "twitter:site":
-		setAccount(&m.twitter.site, content)
-	case "twitter:creator":
-		setAccount(&m.twitter.creator, content)
-	case "language", "dc.language", "dcterms.language":
-		first(&m.metaLang, content, 64)
-	case "article:published_time", "og:article:published_time":
-		m.published.setBytes(content, byArticle)
-	case "article:modified_time", "og:article:modified_time", "og:updated_time":
-		m.modified.setBytes(content, byArticle)
-	case "dc.date", "dc.date.issued", "dc.date.created", "dcterms.date", "dcterms.created", "dcterms.issued", "date", "pubdate",
-		"pub_date", "publishdate", "publish-date", "publish_date", "datepublished", "publication_date", "parsely-pub-date",
-		"sailthru.date", "article.published", "article_date_original", "cxenseparse:recs:publishtime",
-		"citation_publication_date", "citation_date", "originalpublicationdate":
-		m.published.setBytes(content, byMeta)
-	case "dc.date.modified", "dcterms.modified", "last-modified", "lastmod", "datemodified", "article.updated",
-		"article_date_updated", "revised":
-		m.modified.setBytes(content, byMeta)
-	case "robots":
+	if take, ok := metaNames[string(name)]; ok {
+		take(m, content)
+	} else if m.agent != "" && string(name) == m.agent {
 		m.robots.Meta(string(content))
-	case "tdm-reservation":
+	}
+}
+
+// metaNames are the names and properties of meta elements that are read.
+var metaNames = map[string]func(m *meta, content []byte){
+	"description":         metaText(func(m *meta) *string { return &m.description }, fold.MaxDescription),
+	"keywords":            metaText(func(m *meta) *string { return &m.keywords }, fold.MaxDescription),
+	"news_keywords":       metaText(func(m *meta) *string { return &m.newsKeywords }, fold.MaxDescription),
+	"generator":           metaText(func(m *meta) *string { return &m.generator }, fold.MaxShort),
+	"author":              func(m *meta, content []byte) { appendName(&m.author, content) },
+	"article:author":      otherAuthor("article:author"),
+	"og:article:author":   otherAuthor("article:author"),
+	"og:title":            metaText(func(m *meta) *string { return &m.og.title }, fold.MaxTitle),
+	"og:description":      metaText(func(m *meta) *string { return &m.og.description }, fold.MaxDescription),
+	"og:image":            metaText(func(m *meta) *string { return &m.og.image }, maxHref),
+	"og:image:url":        metaText(func(m *meta) *string { return &m.og.image }, maxHref),
+	"og:image:secure_url": metaText(func(m *meta) *string { return &m.og.secureImage }, maxHref),
+	"og:type":             metaText(func(m *meta) *string { return &m.og.kind }, 64),
+	"og:url":              metaText(func(m *meta) *string { return &m.og.url }, maxHref),
+	"og:site_name":        metaText(func(m *meta) *string { return &m.og.siteName }, fold.MaxShort),
+	"og:locale":           metaText(func(m *meta) *string { return &m.og.locale }, 64),
+	"twitter:card":        metaText(func(m *meta) *string { return &m.twitter.kind }, 64),
+	"twitter:title":       metaText(func(m *meta) *string { return &m.twitter.title }, fold.MaxTitle),
+	"twitter:description": metaText(func(m *meta) *string { return &m.twitter.description }, fold.MaxDescription),
+	"twitter:image":       metaText(func(m *meta) *string { return &m.twitter.image }, maxHref),
+	"twitter:image:src":   metaText(func(m *meta) *string { return &m.twitter.image }, maxHref),
+	"twitter:site":        func(m *meta, content []byte) { setAccount(&m.twitter.site, content) },
+	"twitter:creator":     func(m *meta, content []byte) { setAccount(&m.twitter.creator, content) },
+	"language":            metaLanguage,
+	"dc.language":         metaLanguage,
+	"dcterms.language":    metaLanguage,
+	"robots":              func(m *meta, content []byte) { m.robots.Meta(string(content)) },
+	"tdm-reservation": func(m *meta, content []byte) {
 		m.tdm.Reservation(string(content[:min(len(content), fold.MaxShort)]))
-	case "tdm-policy":
-		m.tdm.PolicyAt(string(content[:min(len(content), maxHref)]))
-	default:
-		if m.agent != "" && string(name) == m.agent {
-			m.robots.Meta(string(content))
+	},
+	"tdm-policy": func(m *meta, content []byte) { m.tdm.PolicyAt(string(content[:min(len(content), maxHref)])) },
+}
+
+var metaLanguage = metaText(func(m *meta) *string { return &m.metaLang }, 64)
+
+func init() {
+	for _, name := range strings.Fields(`article:author_name citation_author dc.creator dcterms.creator parsely-author
+		sailthru.author byl article_author`) {
+		metaNames[name] = otherAuthor(name)
+	}
+	published, modified := func(m *meta) *dated { return &m.published }, func(m *meta) *dated { return &m.modified }
+	for _, dates := range []struct {
+		of    func(*meta) *dated
+		rank  uint8
+		names string
+	}{
+		{published, byArticle, `article:published_time og:article:published_time`},
+		{modified, byArticle, `article:modified_time og:article:modified_time og:updated_time`},
+		{published, byMeta, `dc.date dc.date.issued dc.date.created dcterms.date dcterms.created dcterms.issued date pubdate
+			pub_date publishdate publish-date publish_date datepublished publication_date parsely-pub-date
+			sailthru.date article.published article_date_original cxenseparse:recs:publishtime
+			citation_publication_date citation_date originalpublicationdate`},
+		{modified, byMeta, `dc.date.modified dcterms.modified last-modified lastmod datemodified article.updated
+			article_date_updated revised`},
+	} {
+		for name := range strings.FieldsSeq(dates.names) {
+			metaNames[name] = func(m *meta, content []byte) { dates.of(m).setBytes(content, dates.rank) }
+		}
+	}
+}
+
+// metaText takes the first text of an element into a field, at most max bytes.
+func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
+	return func(m *meta, content []byte) { first(field(m), content, max) }
+}
+
+// otherAuthor takes an element other than author that names one. Several elements of one
+// name give several authors; only the first name that gives any counts.
+func otherAuthor(name string) func(*meta, []byte) {
+	return func(m *meta, content []byte) {
+		if m.otherAuthor == "" || m.otherAuthorBy == name {
+			appendName(&m.otherAuthor, content)
+			m.otherAuthorBy = name
 		}
 	}
 }
@@ -190,15 +206,6 @@ func setAccount(s *string, content []byte) {
 	}
 	if name != "" {
 		*s = "@" + name
-	}
-}
-
-// otherAuthors takes a meta element other than author that names one. Several
-// elements of one name name several; those of the first name that gives any count.
-func (m *meta) otherAuthors(name string, content []byte) {
-	if m.otherAuthor == "" || m.otherAuthorBy == name {
-		appendName(&m.otherAuthor, content)
-		m.otherAuthorBy = name
 	}
 }
 

@@ -38,78 +38,48 @@ const (
 	AttrXlinkHref
 	AttrBackground
 	attrCount
-	attrNone = attrCount
 )
 
 // maxAttrs is how many attributes of a tag are looked at; the rest is noise or an attack.
 const maxAttrs = 256
 
-func attrOf(key []byte) Attr {
-	switch string(key) {
-	case "href":
-		return AttrHref
-	case "src":
-		return AttrSrc
-	case "srcset", "imagesrcset": // of a preload link
-		return AttrSrcset
-	case "data-src", "data-lazy-src", "data-original": // what scripts put into src later
-		return AttrDataSrc
-	case "data-srcset", "data-lazy-srcset":
-		return AttrDataSrcset
-	case "rel":
-		return AttrRel
-	case "class":
-		return AttrClass
-	case "id":
-		return AttrID
-	case "role":
-		return AttrRole
-	case "style":
-		return AttrStyle
-	case "hidden":
-		return AttrHidden
-	case "name":
-		return AttrName
-	case "property":
-		return AttrProperty
-	case "content":
-		return AttrContent
-	case "http-equiv":
-		return AttrHTTPEquiv
-	case "charset":
-		return AttrCharset
-	case "lang":
-		return AttrLang
-	case "xml:lang":
-		return AttrXMLLang
-	case "hreflang":
-		return AttrHreflang
-	case "type":
-		return AttrType
-	case "alt":
-		return AttrAlt
-	case "title":
-		return AttrTitle
-	case "action":
-		return AttrAction
-	case "method":
-		return AttrMethod
-	case "data":
-		return AttrData
-	case "itemprop":
-		return AttrItemprop
-	case "datetime":
-		return AttrDatetime
-	case "pubdate":
-		return AttrPubdate
-	case "poster":
-		return AttrPoster
-	case "xlink:href":
-		return AttrXlinkHref
-	case "background":
-		return AttrBackground
-	}
-	return attrNone
+// attrNames are the names of the attributes, lower case.
+var attrNames = map[string]Attr{
+	"href":             AttrHref,
+	"src":              AttrSrc,
+	"srcset":           AttrSrcset,
+	"imagesrcset":      AttrSrcset,  // of a preload link
+	"data-src":         AttrDataSrc, // scripts put it into src later
+	"data-lazy-src":    AttrDataSrc,
+	"data-original":    AttrDataSrc,
+	"data-srcset":      AttrDataSrcset,
+	"data-lazy-srcset": AttrDataSrcset,
+	"rel":              AttrRel,
+	"class":            AttrClass,
+	"id":               AttrID,
+	"role":             AttrRole,
+	"style":            AttrStyle,
+	"hidden":           AttrHidden,
+	"name":             AttrName,
+	"property":         AttrProperty,
+	"content":          AttrContent,
+	"http-equiv":       AttrHTTPEquiv,
+	"charset":          AttrCharset,
+	"lang":             AttrLang,
+	"xml:lang":         AttrXMLLang,
+	"hreflang":         AttrHreflang,
+	"type":             AttrType,
+	"alt":              AttrAlt,
+	"title":            AttrTitle,
+	"action":           AttrAction,
+	"method":           AttrMethod,
+	"data":             AttrData,
+	"itemprop":         AttrItemprop,
+	"datetime":         AttrDatetime,
+	"pubdate":          AttrPubdate,
+	"poster":           AttrPoster,
+	"xlink:href":       AttrXlinkHref,
+	"background":       AttrBackground,
 }
 
 // Attrs are the attributes of a tag, as they stand in the document. Of attributes
@@ -131,8 +101,8 @@ func (t *Attrs) put(key, value []byte) {
 		}
 		low[i] = c
 	}
-	a := attrOf(low[:len(key)])
-	if a == attrNone || t.seen&(1<<a) != 0 {
+	a, known := attrNames[string(low[:len(key)])]
+	if !known || t.seen&(1<<a) != 0 {
 		return
 	}
 	t.seen |= 1 << a

@@ -73,7 +73,7 @@ func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 					if test.DoubleEscaped {
 						v = unescaped(v)
 					}
-					if attrOf([]byte(key)) == a {
+					if of, known := attrNames[key]; known && of == a {
 						s += fmt.Sprintf(" %d=%s", a, even(v))
 					}
 				}

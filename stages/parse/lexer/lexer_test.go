@@ -72,7 +72,7 @@ func theirs(doc []byte) (out []string) {
 			for n := 0; more; n++ {
 				var key, val []byte
 				key, val, more = z.TagAttr()
-				if at := attrOf(key); at != attrNone {
+				if at, known := attrNames[string(key)]; known {
 					if _, ok := vals[at]; !ok {
 						vals[at] = string(val)
 					}

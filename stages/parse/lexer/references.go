@@ -2,14 +2,14 @@ package lexer
 
 import (
 	"bytes"
+	"strconv"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
 )
 
-// Unescape appends p to dst with its character references resolved (13.2.5.72): in
-// an attribute, one without its semicolon is none before "=", and there are no
-// references that end within a name.
+// Unescape appends p to dst with its character references resolved (HTML, 13.2.5.72). In
+// an attribute a reference needs its semicolon before "=" and within a name.
 func Unescape(dst, p []byte, attribute bool) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -18,26 +18,12 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 		}
 		dst = append(dst, p[:i]...)
 		p = p[i:]
-		n := 1
-		if n < len(p) && p[n] == '#' {
-			n++
-		}
-		for n < len(p) && (IsLetter(p[n]) || p[n] >= '0' && p[n] <= '9') {
-			n++
-		}
-		ended := n < len(p) && p[n] == ';'
-		if ended {
-			n++
-		}
-		ref := p[:n]
-		common := rune(0)
-		if ended {
-			common = commonReference(ref)
-		}
-		switch {
+		ref, ended := reference(p)
+		p = p[len(ref):]
+		switch common := commonReference(ref, ended); {
 		case common != 0:
 			dst = utf8.AppendRune(dst, common)
-		case len(ref) < 3 || attribute && ref[1] != '#' && !ended && n < len(p) && p[n] == '=':
+		case len(ref) < 3 || attribute && ref[1] != '#' && !ended && len(p) > 0 && p[0] == '=':
 			dst = append(dst, ref...)
 		default:
 			s := html.UnescapeString(string(ref))
@@ -47,50 +33,51 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 				dst = append(dst, s...)
 			}
 		}
-		p = p[n:]
 	}
 }
 
+// reference returns what may be the reference at the beginning of p, and whether a
+// semicolon ends it.
+func reference(p []byte) (ref []byte, ended bool) {
+	n := 1
+	if n < len(p) && p[n] == '#' {
+		n++
+	}
+	for n < len(p) && isAlphanumeric(p[n]) {
+		n++
+	}
+	if n < len(p) && p[n] == ';' {
+		return p[:n+1], true
+	}
+	return p[:n], false
+}
+
+func isAlphanumeric(c byte) bool { return IsLetter(c) || c >= '0' && c <= '9' }
+
+// commonNames are the named references that nearly all are.
+var commonNames = map[string]rune{"&amp;": '&', "&lt;": '<', "&gt;": '>', "&quot;": '"', "&apos;": '\'', "&nbsp;": '\u00A0'}
+
 // commonReference resolves the references that nearly all are, without allocation;
 // 0 if it is another.
-func commonReference(ref []byte) rune {
-	switch string(ref) {
-	case "&amp;":
-		return '&'
-	case "&lt;":
-		return '<'
-	case "&gt;":
-		return '>'
-	case "&quot;":
-		return '"'
-	case "&apos;":
-		return '\''
-	case "&nbsp;":
-		return '\u00A0'
-	}
-	if ref[1] != '#' || len(ref) > len("&#x10FFFF;") {
+func commonReference(ref []byte, ended bool) rune {
+	switch {
+	case !ended:
+		return 0
+	case ref[1] != '#':
+		return commonNames[string(ref)]
+	case len(ref) > len("&#x10FFFF;"):
 		return 0
 	}
-	digits, base := ref[2:len(ref)-1], rune(10)
+	digits, base := ref[2:len(ref)-1], 10
 	if len(digits) > 0 && digits[0]|0x20 == 'x' {
 		digits, base = digits[1:], 16
 	}
-	n := rune(0)
-	for _, c := range digits {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case base == 16 && c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0
-		}
-		n = n*base + rune(c)
+	n, err := strconv.ParseUint(string(digits), base, 31)
+	// Controls have replacements (HTML, 13.2.5.80).
+	if r := rune(n); err == nil && r >= ' ' && (r < 0x7F || r >= 0xA0) && utf8.ValidRune(r) {
+		return r
 	}
-	if n < ' ' || n >= 0x7F && n < 0xA0 || !utf8.ValidRune(n) {
-		return 0 // see the table of HTML, 13.2.5.80
-	}
-	return n
+	return 0
 }
 
 // partial reports whether only the beginning of a name was resolved: then its end
@@ -100,5 +87,5 @@ func partial(s string, ended bool) bool {
 	if ended {
 		return len(s) > 1 && last == ';'
 	}
-	return IsLetter(last) || last >= '0' && last <= '9'
+	return isAlphanumeric(last)
 }

@@ -1,16 +1,18 @@
 package text
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// writing is a script that text is written in, as far as it tells a language.
+// writing is a script that text is written in.
 type writing uint8
 
-// The scripts of several languages, and the others, of which one language stands for
-// nearly all that is written in it.
+// The scripts. Latin, Cyrillic, Arabic and Devanagari have several languages; in each of
+// the others nearly all is written in one.
 const (
 	inLatin writing = iota
 	inCyrillic
@@ -41,7 +43,7 @@ const (
 	writingCount
 )
 
-// writingLanguages are the languages that a script tells.
+// writingLanguages are the languages that scripts imply.
 var writingLanguages = [writingCount]string{inGreek: "ell", inArmenian: "hye", inHebrew: "heb", inBengali: "ben", inGurmukhi: "pan", inGujarati: "guj", inOriya: "ori",
 	inTamil: "tam", inTelugu: "tel", inKannada: "kan", inMalayalam: "mal", inSinhala: "sin", inThai: "tha", inLao: "lao", inBurmese: "mya", inGeorgian: "kat",
 	inHangul: "kor", inEthiopic: "amh", inKhmer: "khm", inHan: "zho", inKana: "jpn", inTibetan: "bod"}
@@ -52,7 +54,7 @@ type writingRange struct {
 	writing  writing
 }
 
-// writingRanges are in the order of their characters; those between them belong to none.
+// writingRanges are in the order of their characters; other characters have no script here.
 var writingRanges = [...]writingRange{
 	{0xAA, 0x24F, inLatin}, {0x370, 0x3FF, inGreek}, {0x400, 0x52F, inCyrillic}, {0x531, 0x58F, inArmenian}, {0x5D0, 0x5F4, inHebrew},
 	{0x620, 0x6FF, inArabic}, {0x904, 0x97F, inDevanagari}, {0x985, 0x9FB, inBengali}, {0xA05, 0xA75, inGurmukhi}, {0xA85, 0xAF9, inGujarati},
@@ -62,31 +64,12 @@ var writingRanges = [...]writingRange{
 	{0x1F00, 0x1FFF, inGreek}, {0x3041, 0x30FF, inKana}, {0x3400, 0x9FFF, inHan}, {0xAC00, 0xD7A3, inHangul}, {0xFB50, 0xFEFC, inArabic},
 }
 
-// writtenIn is the script that a text is written in, and the language that it tells, ""
-// if it is one of several. What is foreign in a text is mostly Latin (names, commands,
-// addresses), so that letters of other scripts count twice, and ideographs, each of
-// which is about a word's half, four times.
+// writtenIn returns the script of a text, and the language that the script implies, "" if
+// several are written in it. What is foreign in a text is mostly Latin (names, commands,
+// addresses), so letters of other scripts count twice, and ideographs, each about half a
+// word, four times.
 func writtenIn(s string) (best writing, language string) {
-	var count [writingCount]int
-	at := 0
-	for _, r := range s {
-		if r < utf8.RuneSelf {
-			if r|0x20 >= 'a' && r|0x20 <= 'z' {
-				count[inLatin]++
-			}
-			continue
-		}
-		if r < writingRanges[at].from || r > writingRanges[at].to {
-			for at = 0; at < len(writingRanges)-1 && r > writingRanges[at].to; at++ {
-			}
-			if r < writingRanges[at].from || r > writingRanges[at].to {
-				continue
-			}
-		}
-		if unicode.IsLetter(r) {
-			count[writingRanges[at].writing]++
-		}
-	}
+	count := countLetters(s)
 	// Ideographs are Japanese where its syllables are among them.
 	if count[inKana]*20 > count[inKana]+count[inHan] {
 		count[inKana], count[inHan] = count[inKana]+count[inHan], 0
@@ -106,3 +89,28 @@ func writtenIn(s string) (best writing, language string) {
 	}
 	return best, writingLanguages[best]
 }
+
+// countLetters counts the letters of a text by script.
+func countLetters(s string) (count [writingCount]int) {
+	at := 0
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			if r|0x20 >= 'a' && r|0x20 <= 'z' {
+				count[inLatin]++
+			}
+			continue
+		}
+		if !writingRanges[at].has(r) {
+			at, _ = slices.BinarySearchFunc(writingRanges[:], r, func(w writingRange, r rune) int { return cmp.Compare(w.to, r) })
+			if at = min(at, len(writingRanges)-1); !writingRanges[at].has(r) {
+				continue
+			}
+		}
+		if unicode.IsLetter(r) {
+			count[writingRanges[at].writing]++
+		}
+	}
+	return count
+}
+
+func (w writingRange) has(r rune) bool { return r >= w.from && r <= w.to }
