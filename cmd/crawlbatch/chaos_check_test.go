@@ -9,12 +9,13 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // check looks at everything that a disturbed crawl left: what verify says, its
 // tables beside those of an undisturbed crawl, and the server's own log. excused
 // may let a request pass that came too soon.
-func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(simweb.Violation) bool) {
+func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
 	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
@@ -26,7 +27,7 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(simweb.Violation
 	}
 	compareStable(t, r.baseline, b, normal)
 	entries := c.stop()
-	for _, v := range c.web.CheckLog(entries, c.pace) {
+	for _, v := range truth.CheckLog(c.web, entries, c.pace) {
 		if excused == nil || !excused(v) {
 			t.Errorf("the server saw: %s", v)
 		}

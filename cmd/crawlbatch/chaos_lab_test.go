@@ -17,6 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // What the chaos suite is set by.
@@ -57,7 +58,7 @@ type chaos struct {
 	store  string
 	env    []string // of the crawl's processes, beside this one's
 	flags  []string // of its runs
-	pace   simweb.Pace
+	pace   truth.Pace
 
 	mu          sync.Mutex
 	blows       []blow
@@ -136,7 +137,7 @@ type chaosPlan struct {
 func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	t.Helper()
 	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, p.salt)), binary: r.binary, web: p.web, store: p.store, env: p.env,
-		pace: simweb.Pace{Delay: chaosDelay, Slack: chaosSlack}}
+		pace: truth.Pace{Delay: chaosDelay, Slack: chaosSlack}}
 	c.addr = c.serve(r.listen)
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")

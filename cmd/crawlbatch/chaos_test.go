@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
-	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // TestChaos crawls the synthetic web again and again while everything goes wrong
@@ -169,12 +169,12 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	if len(wakings) < 2 {
 		t.Errorf("paused %d times only", len(wakings))
 	}
-	c.check(r, openS3(t, server, address), func(v simweb.Violation) bool {
+	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
 		// A request that was checked before the pause and is written after it: the
 		// only exception there is, one a slot. What follows it came in time for
 		// the process that holds the partition now.
 		for _, at := range wakings {
-			if late := v.Entry.Time.Sub(at); v.Kind == simweb.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
+			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true
 			}
 		}

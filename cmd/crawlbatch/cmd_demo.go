@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // demoCrawl is a month that no real crawl has.
@@ -53,7 +54,7 @@ where it stopped.`,
 func demoWeb() simweb.Config {
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost = 40, 60
-	w.Faults = simweb.Quick
+	w.Faults = faults.Quick
 	w.CrawlDelay = 40 * time.Millisecond
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 type simwebOptions struct {
@@ -55,7 +56,7 @@ prints; the host name decides which site answers.`,
 func runSimweb(ctx context.Context, o simwebOptions) error {
 	o.web.Faults = 0
 	for _, class := range o.faults {
-		c, ok := map[string]simweb.FaultClass{"quick": simweb.Quick, "retried": simweb.Retried, "slow": simweb.Slow}[class]
+		c, ok := map[string]faults.Class{"quick": faults.Quick, "retried": faults.Retried, "slow": faults.Slow}[class]
 		if !ok {
 			return usagef("--fault-classes %q: it may be quick, retried, slow", class)
 		}

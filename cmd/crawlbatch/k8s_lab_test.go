@@ -16,7 +16,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
-	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // What the suite on a real cluster is set by. Its processes listen at an address
@@ -107,7 +107,7 @@ func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 	c.chaos = r.plan(t, chaosPlan{
 		store: "s3://" + c.server.NewBucket(t) + "/crawls", salt: p.salt, web: webOf(t, p.hosts, p.pages), config: c.text, env: env,
 	})
-	c.pace = simweb.Pace{Delay: clusterDelay, Slack: clusterSlack}
+	c.pace = truth.Pace{Delay: clusterDelay, Slack: clusterSlack}
 	c.flags = []string{"--executor", executorKubernetes, "--config", c.config}
 	return c
 }

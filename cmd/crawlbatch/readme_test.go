@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // block is a block of shell commands of a README.
@@ -217,7 +218,7 @@ func notPasted(b block) string {
 func servesReadersWeb(t *testing.T, dir string) string {
 	t.Helper()
 	w := simweb.Default()
-	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter, w.Faults = 30, 8, 0, 0, simweb.Quick
+	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter, w.Faults = 30, 8, 0, 0, faults.Quick
 	web, err := simweb.New(w)
 	if err != nil {
 		t.Fatal(err)

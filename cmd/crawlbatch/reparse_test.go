@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // TestAReparseEqualsItsCrawlOnEveryStableColumn parses two months again, the second
@@ -88,7 +89,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	}
 	c := simweb.Default()
 	c.Hosts, c.PagesPerHost, c.FaultShare = 12, 60, 0.6
-	c.Faults, c.CrawlDelay, c.RetryAfter = simweb.Quick, time.Millisecond, 0
+	c.Faults, c.CrawlDelay, c.RetryAfter = faults.Quick, time.Millisecond, 0
 	web, err := simweb.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // truthDelay is the pace of the test crawls: long enough that a shorter gap shows
@@ -41,7 +43,7 @@ func truthWeb(t *testing.T) *simweb.Web {
 func truthWebConfig() simweb.Config {
 	c := simweb.Default()
 	c.Hosts, c.PagesPerHost = 20, 100
-	c.Faults = simweb.Quick | simweb.Retried
+	c.Faults = faults.Quick | faults.Retried
 	c.CrawlDelay = 90 * time.Millisecond
 	c.RetryAfter = 0
 	return c
@@ -146,15 +148,15 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 	addr, stop := serve(t, "--hosts", "20", "--pages", "100", "--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s")
 	dir := filepath.Join(t.TempDir(), "store")
 	crawl(t, web, addr, dir, 300)
-	truth, err := web.Truth(simweb.DefaultTruth())
+	correct, err := truth.Of(web, truth.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, sealed := sealedRounds(t, dir)
-	if len(sealed) != 2 || len(truth.Rounds) != 2 {
-		t.Fatalf("%d rounds sealed, %d in truth", len(sealed), len(truth.Rounds))
+	if len(sealed) != 2 || len(correct.Rounds) != 2 {
+		t.Fatalf("%d rounds sealed, %d in truth", len(sealed), len(correct.Rounds))
 	}
-	for n, want := range truth.Rounds {
+	for n, want := range correct.Rounds {
 		one := sealed[n : n+1]
 		t.Run(fmt.Sprint("round", n), func(t *testing.T) {
 			diff(t, "fetches", truthFetches(want), crawledFetches(rowsOf[schema.Fetch](t, b, one, "fetches")))
@@ -168,7 +170,7 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 		})
 	}
 	entries := stop()
-	for _, v := range web.CheckLog(entries, simweb.Pace{Delay: truthDelay, Slack: 20 * time.Millisecond}) {
+	for _, v := range truth.CheckLog(web, entries, truth.Pace{Delay: truthDelay, Slack: 20 * time.Millisecond}) {
 		t.Errorf("the server saw: %s", v)
 	}
 	if len(entries) < 500 {
@@ -204,7 +206,7 @@ func verdict(b *bool) string {
 	return fmt.Sprint(*b)
 }
 
-func truthFetches(r simweb.Round) []fetchRow {
+func truthFetches(r truth.Round) []fetchRow {
 	var rows []fetchRow
 	for _, f := range r.Fetches {
 		rows = append(rows, fetchRow{f.URL, f.Host, f.Domain, f.Outcome, f.HTTPStatus, verdict(f.RobotsAllowed), f.RobotsRule, f.Depth, f.Redirects, f.Truncated, f.RedirectTarget, f.FinalURL})
@@ -236,7 +238,7 @@ type pageRow struct {
 	Words, Outlinks                           int32
 }
 
-func truthPages(r simweb.Round) []pageRow {
+func truthPages(r truth.Round) []pageRow {
 	var rows []pageRow
 	for _, p := range r.Pages {
 		row := pageRow{URL: p.URL, PlannedURL: p.PlannedURL, ETag: p.ETag, Depth: p.Depth}
@@ -250,7 +252,7 @@ func truthPages(r simweb.Round) []pageRow {
 	return sorted(rows, func(p pageRow) string { return p.URL })
 }
 
-func crawledPages(r simweb.Round, pages []schema.Page) []pageRow {
+func crawledPages(r truth.Round, pages []schema.Page) []pageRow {
 	known := textKnown(r)
 	var rows []pageRow
 	for _, p := range pages {
@@ -265,7 +267,7 @@ func crawledPages(r simweb.Round, pages []schema.Page) []pageRow {
 	return sorted(rows, func(p pageRow) string { return p.URL })
 }
 
-func textKnown(r simweb.Round) map[string]bool {
+func textKnown(r truth.Round) map[string]bool {
 	known := map[string]bool{}
 	for _, p := range r.Pages {
 		known[p.URL] = p.TextKnown
@@ -274,16 +276,16 @@ func textKnown(r simweb.Round) map[string]bool {
 }
 
 // crawledLinks are the links that stand in documents, of pages whose text truth knows.
-func crawledLinks(r simweb.Round, links []schema.Link) []simweb.Link {
+func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	known := textKnown(r)
-	var rows []simweb.Link
+	var rows []truth.Link
 	for _, l := range links {
 		if known[l.Source] && l.Kind != schema.KindRedirect {
-			rows = append(rows, simweb.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow, Position: l.Position,
+			rows = append(rows, truth.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow, Position: l.Position,
 				Hreflang: l.Hreflang, Ordinal: l.Ordinal})
 		}
 	}
-	slices.SortFunc(rows, func(a, b simweb.Link) int {
+	slices.SortFunc(rows, func(a, b truth.Link) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	// The place counts the page's links; a redirect's row comes before them.
@@ -297,7 +299,7 @@ func crawledLinks(r simweb.Round, links []schema.Link) []simweb.Link {
 	return rows
 }
 
-func truthDuplicates(r simweb.Round) []string {
+func truthDuplicates(r truth.Round) []string {
 	var rows []string
 	for _, c := range r.Clusters {
 		for _, m := range c.Members {
@@ -323,7 +325,7 @@ func crawledDuplicates(duplicates []schema.Duplicate) []string {
 	return rows
 }
 
-func truthCopies(r simweb.Round) []string {
+func truthCopies(r truth.Round) []string {
 	var rows []string
 	for _, c := range r.Clusters {
 		for _, m := range c.Members {
@@ -347,7 +349,7 @@ func crawledCopies(pages []schema.Page) []string {
 	return rows
 }
 
-func truthSkips(r simweb.Round) []string {
+func truthSkips(r truth.Round) []string {
 	var rows []string
 	for _, s := range r.Skips {
 		rows = append(rows, fmt.Sprint(s.URL, " ", s.Reason))
@@ -365,7 +367,7 @@ func crawledSkips(skips []schema.Skip) []string {
 	return rows
 }
 
-func truthNext(r simweb.Round) []string {
+func truthNext(r truth.Round) []string {
 	var rows []string
 	for _, p := range r.Next {
 		rows = append(rows, fmt.Sprint(p.URL, " at depth ", p.Depth))

@@ -33,6 +33,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 const crawl = "2026-11"
@@ -62,7 +63,7 @@ func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost, w.FaultShare, w.CrawlDelay, w.RetryAfter = 12, 40, 0.4, 0, 0
-	w.Faults = simweb.Quick | simweb.Retried | simweb.Slow
+	w.Faults = faults.Quick | faults.Retried | faults.Slow
 	web, err := simweb.New(w)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed crawls a web by its areas, frames
@@ -19,7 +20,7 @@ func TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	w := simweb.Default()
-	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter, w.Faults = 6, 40, 20*time.Millisecond, 0, simweb.Quick
+	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter, w.Faults = 6, 40, 20*time.Millisecond, 0, faults.Quick
 	l := newSimwebLab(t, w, func(c *config.Config) {
 		c.Frontier.Follow, c.Frontier.Kinds = "any", []string{"area", "iframe", "redirect"}
 	})

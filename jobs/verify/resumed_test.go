@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again: rules of
@@ -19,7 +20,7 @@ func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	}
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost, w.CrawlDelay, w.RetryAfter = 20, 60, 40*time.Millisecond, 0
-	w.Faults = simweb.Quick
+	w.Faults = faults.Quick
 	l := newSimwebLab(t, w, func(*config.Config) {})
 	interruptions := 0
 	for range 4 {

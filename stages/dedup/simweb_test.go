@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // TestClustersOfASyntheticWeb takes the pages of two rounds as the synthetic web
@@ -21,7 +22,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth, err := web.Truth(simweb.DefaultTruth())
+	correct, err := truth.Of(web, truth.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	}
 	var sealed [][]page
 	earlier := 0
-	for round, r := range truth.Rounds {
+	for round, r := range correct.Rounds {
 		w := world{sealed: sealed, partitions: make([][]page, 3), buckets: 2, narrow: true}
 		known := map[string]page{}
 		for _, p := range r.Pages {

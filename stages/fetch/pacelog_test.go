@@ -22,6 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // mixture is a synthetic web of 1,000 hosts whose settings differ in every way that
@@ -50,7 +52,7 @@ func newMixture(t *testing.T, record *simweb.Log) (m *mixture, urls []string) {
 	t.Helper()
 	cfg := simweb.Default()
 	cfg.Hosts, cfg.PagesPerHost, cfg.FaultShare, cfg.SeedShare = mixedHosts, 4, 0.2, 1
-	cfg.Faults = simweb.Quick | simweb.Retried | simweb.Slow
+	cfg.Faults = faults.Quick | faults.Retried | faults.Slow
 	cfg.CrawlDelay, cfg.RetryAfter, cfg.LargeBody = crawlDelay, 40*time.Second, 16<<10
 	w, err := simweb.New(cfg)
 	if err != nil {
@@ -236,7 +238,7 @@ func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time
 		k := m.number(host)
 		return min(m.wanted(k, false), m.wanted(k, true))
 	}
-	for _, v := range m.web.CheckLog(entries, simweb.Pace{DelayOf: floor}) {
+	for _, v := range truth.CheckLog(m.web, entries, truth.Pace{DelayOf: floor}) {
 		t.Error(v)
 	}
 	rules := map[string]int{}

@@ -13,6 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
 // TestASyntheticWebIsFetchedAsItsTruthSays crawls a web with every fault of the
@@ -24,20 +26,20 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cfg := simweb.Default()
 		cfg.Hosts, cfg.PagesPerHost, cfg.FaultShare, cfg.SeedShare = 16, 40, 0.3, 1
-		cfg.Faults = simweb.Quick | simweb.Retried | simweb.Slow
+		cfg.Faults = faults.Quick | faults.Retried | faults.Slow
 		w, err := simweb.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		truthCfg := simweb.DefaultTruth()
+		truthCfg := truth.Default()
 		truthCfg.Rounds = 1
-		truth, err := w.Truth(truthCfg)
+		correct, err := truth.Of(w, truthCfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]simweb.Fetch{}
+		want := map[string]truth.Fetch{}
 		var list []string
-		for _, f := range truth.Rounds[0].Fetches {
+		for _, f := range correct.Rounds[0].Fetches {
 			want[f.URL] = f
 			list = append(list, f.URL)
 		}
@@ -61,7 +63,7 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 
 		differ := 0
 		for u, f := range l.outcomes(r) {
-			got := simweb.Fetch{
+			got := truth.Fetch{
 				URL: f.URL, Host: f.Host, Domain: f.Domain, Outcome: f.Outcome, HTTPStatus: f.HTTPStatus,
 				RobotsAllowed: f.RobotsAllowed, RobotsRule: f.RobotsRule, Depth: f.Depth, Truncated: f.Truncated,
 				RedirectTarget: f.RedirectTarget, Redirects: f.Redirects, FinalURL: f.FinalURL, Fault: want[u].Fault,
@@ -72,7 +74,7 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 				}
 			}
 		}
-		for _, v := range w.CheckLog(record.Entries(), simweb.Pace{Delay: l.cfg.Politeness.Delay}) {
+		for _, v := range truth.CheckLog(w, record.Entries(), truth.Pace{Delay: l.cfg.Politeness.Delay}) {
 			t.Error(v)
 		}
 		l.checkCaptures(r)
@@ -84,7 +86,7 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 			pages = append(pages, p.PlannedURL+" "+p.URL)
 		}
 		var wantPages []string
-		for _, p := range truth.Rounds[0].Pages {
+		for _, p := range correct.Rounds[0].Pages {
 			wantPages = append(wantPages, p.PlannedURL+" "+p.URL)
 		}
 		slices.Sort(pages)

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -22,8 +23,8 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tc := simweb.DefaultTruth()
-	truth, err := web.Truth(tc)
+	tc := truth.Default()
+	correct, err := truth.Of(web, tc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +37,14 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := clientOf(t, web)
-	links := map[string][]simweb.Link{}
-	for _, round := range truth.Rounds {
+	links := map[string][]truth.Link{}
+	for _, round := range correct.Rounds {
 		for _, l := range round.Links {
 			links[l.Source] = append(links[l.Source], l)
 		}
 	}
 	compared := 0
-	for _, round := range truth.Rounds {
+	for _, round := range correct.Rounds {
 		for _, want := range round.Pages {
 			if !want.TextKnown {
 				continue
@@ -66,9 +67,9 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s (-truth +parsed):\n%s", want.URL, d)
 			}
-			var gotLinks []simweb.Link
+			var gotLinks []truth.Link
 			for _, l := range r.Links {
-				gotLinks = append(gotLinks, simweb.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow,
+				gotLinks = append(gotLinks, truth.Link{Source: l.Source, Target: l.Target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind, Nofollow: l.Nofollow,
 					Position: l.Position, Hreflang: l.Hreflang, Ordinal: l.Ordinal})
 			}
 			if d := cmp.Diff(links[want.URL], gotLinks); d != "" {

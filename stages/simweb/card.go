@@ -36,7 +36,7 @@ func (a *author) card(path string, k key) {
 		kind = "website"
 	}
 	for _, p := range [][2]string{
-		{"og:title", d.title}, {"og:description", "Preview: " + title(k.at(2), 4) + "."}, {"og:image", picture}, {"og:type", kind},
+		{"og:title", d.Title}, {"og:description", "Preview: " + title(k.at(2), 4) + "."}, {"og:image", picture}, {"og:type", kind},
 		{"og:url", w.at(a.host, path)}, {"og:site_name", site}, {"og:locale", d.lang.tag},
 		{"article:published_time", published.Format(time.RFC3339)}, {"article:modified_time", modified.Format(time.RFC3339)},
 	} {
@@ -56,14 +56,14 @@ func (a *author) card(path string, k key) {
 		a.meta("tdm-reservation", "1")
 		a.meta("tdm-policy", w.at(a.host, "/tdm-policy.json"))
 	}
-	if d.robots == "" && d.xRobots == "" && k.at(8).below(12) == 0 {
-		d.robots = "unavailable_after: 2040-06-25"
-		a.meta("robots", d.robots)
+	if d.Robots == "" && d.XRobots == "" && k.at(8).below(12) == 0 {
+		d.Robots = "unavailable_after: 2040-06-25"
+		a.meta("robots", d.Robots)
 	}
 	a.linkTag("icon", "", schema.KindLink, place{a.host, "/static/picture-icon.png"})
 	by := ""
-	if d.author != "" {
-		by = `"author":{"@type":"Person","name":"` + d.author + `"},`
+	if d.Author != "" {
+		by = `"author":{"@type":"Person","name":"` + d.Author + `"},`
 	}
 	a.text(`<script type="application/ld+json">{"@context":"https://schema.org","@type":"Article","headline":"` + title(k.at(7), 4) + `",` + by +
 		`"datePublished":"` + published.Format(time.RFC3339) + `","publisher":{"@type":"Organization","name":"` + site + `"}}</script>` + "\n")

@@ -3,9 +3,11 @@ package simweb
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -28,8 +30,10 @@ type Config struct {
 	// SeedShare is the share of a host's pages that Seeds lists beside its home, 0 to 1.
 	SeedShare float64
 
-	// Faults are the classes of faults that pages may have: Quick, Retried, Slow.
-	Faults FaultClass
+	// Faults are the classes of faults that pages may have: package faults.
+	Faults faults.Class
+	// Without names faults that pages do not have nevertheless.
+	Without []string
 	// Robots: without it, every host allows everything with an empty robots.txt.
 	Robots bool
 
@@ -50,7 +54,7 @@ func Default() Config {
 		Seed: 1, Hosts: 20, PagesPerHost: 100,
 		FaultShare: 0.05, ExactShare: 0.03, NearShare: 0.03, ShortShare: 0.05, ChainShare: 0.3,
 		SeedShare: 0.4,
-		Faults:    Quick,
+		Faults:    faults.Quick,
 		Robots:    true,
 
 		CrawlDelay: 500 * time.Millisecond,
@@ -100,7 +104,7 @@ func (c *Config) Validate() error {
 	if c.LargeBody < 0 || c.LargeBody > 1<<30 {
 		return fmt.Errorf("LargeBody %d: want 0 to %d bytes: %w", c.LargeBody, 1<<30, ErrConfig)
 	}
-	if c.FaultShare > 0 && len(enabledFaults(c.Faults)) == 0 {
+	if c.FaultShare > 0 && len(c.faults()) == 0 {
 		return fmt.Errorf("FaultShare %v without a class of Faults: %w", c.FaultShare, ErrConfig)
 	}
 	if s := c.PrivateSuffix; s != "" {
@@ -109,4 +113,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// faults lists the faults that pages may have.
+func (c *Config) faults() []*faults.Fault {
+	return slices.DeleteFunc(faults.Of(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
 }

@@ -6,40 +6,40 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// document is an HTML page: its bytes and, from the same pass of the same
-// generator, what they say.
-type document struct {
-	title, description, keywords, author string
+// Document is an HTML page: its bytes and, written in the same pass, their meaning.
+type Document struct {
+	Title, Description, Keywords, Author string
 
-	lang      language
-	canonical string // as declared; "" if not
-	robots    string // meta robots; "" if none
-	xRobots   string // X-Robots-Tag; "" if none
+	Language  string // ISO 639-3
+	Canonical string // as declared, or ""
+	Robots    string // meta robots, or ""
+	XRobots   string // X-Robots-Tag, or ""
 
-	html  []byte
-	main  []byte // main text: blocks as lines
-	links []link
+	Main      []byte // main text: blocks as lines
+	Links     []Link
+	MainLinks int // how many of Links a document has that is cut after its main part
 
-	// Where a document that is cut after its main part ends: bytes, links.
-	mainEnd, mainLinks int
+	lang    language
+	html    []byte
+	mainEnd int // in html
 }
 
-// link is a reference that a page holds, as it is meant.
-type link struct {
-	target   string // canonical URL, tracking parameters aside
-	track    string // tracking parameters that the reference carries
-	anchor   string
-	rel      string // lower case
-	hreflang string
-	kind     schema.LinkKind
-	nofollow bool
-	position string
+// Link is a reference in a page, with its meaning.
+type Link struct {
+	Target   string // canonical URL without tracking parameters
+	Track    string // tracking parameters that the reference has
+	Anchor   string
+	Rel      string // lower case
+	Hreflang string
+	Kind     schema.LinkKind
+	Nofollow bool
+	Position string
 }
 
-// place is a URL of the web, or of outside where host is -1.
+// place is a URL of the web, or outside it if host is -1.
 type place struct {
 	host int
-	path string // the whole URL where host is -1
+	path string // the whole URL if host is -1
 }
 
 func (w *Web) urlOf(p place) string {
@@ -52,7 +52,7 @@ func (w *Web) urlOf(p place) string {
 // author writes a document.
 type author struct {
 	w        *Web
-	doc      *document
+	doc      *Document
 	host     int
 	page     int
 	variant  string
@@ -66,12 +66,13 @@ type author struct {
 
 // document gives the page of that number as it stands at path. variant tells the
 // documents of one number apart: "" is the page of the graph.
-func (w *Web) document(host, page int, variant, path string, refresh *place) *document {
+func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
-	a.doc = &document{html: make([]byte, 0, 8<<10), main: make([]byte, 0, 4<<10), links: make([]link, 0, 40)}
+	a.doc = &Document{html: make([]byte, 0, 8<<10), Main: make([]byte, 0, 4<<10), Links: make([]Link, 0, 40)}
 	src := w.source(host, page, variant)
 	a.doc.lang = w.languageOf(src)
+	a.doc.Language = a.doc.lang.iso
 	a.head(src, path)
 	a.text("\n<body>\n<header><p class=\"brand\">The " + title(w.hostKey(host).named("brand"), 2) + "</p></header>\n")
 	a.nav()
@@ -79,7 +80,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *do
 	a.aside(src)
 	a.footer()
 	if refresh != nil { // a page has one at most; it counts as its last link
-		a.record(*refresh, link{kind: schema.KindRefresh})
+		a.record(*refresh, Link{Kind: schema.KindRefresh})
 	}
 	a.text("</body>\n</html>\n")
 	return a.doc
@@ -94,39 +95,39 @@ func (w *Web) titleOf(host, page, words int) string {
 
 func (a *author) head(src source, path string) {
 	w, d, k := a.w, a.doc, a.key.named("head")
-	d.title = w.titleOf(a.host, a.page, 3)
+	d.Title = w.titleOf(a.host, a.page, 3)
 	switch k.at(0).below(8) {
 	case 0:
-		d.title += " & Co"
+		d.Title += " & Co"
 	case 1:
-		d.title += " – " + title(w.hostKey(a.host).named("brand"), 1)
+		d.Title += " – " + title(w.hostKey(a.host).named("brand"), 1)
 	}
 	a.text("<!doctype html>\n<html lang=\"" + d.lang.tag + "\">\n<head>\n<meta charset=\"utf-8\">\n<title>")
-	d.html = appendEscaped(d.html, d.title)
+	d.html = appendEscaped(d.html, d.Title)
 	a.text("</title>\n")
 	if k.at(1).below(4) > 0 {
-		d.description = "About " + title(k.at(2), 4) + "."
-		a.meta("description", d.description)
+		d.Description = "About " + title(k.at(2), 4) + "."
+		a.meta("description", d.Description)
 	}
 	if k.at(3).below(4) == 0 {
-		d.keywords = title(k.at(4), 1) + ", " + title(k.at(5), 1)
-		a.meta("keywords", d.keywords)
+		d.Keywords = title(k.at(4), 1) + ", " + title(k.at(5), 1)
+		a.meta("keywords", d.Keywords)
 	}
 	if k.at(6).below(6) == 0 {
-		d.author = title(k.at(7), 2)
-		a.meta("author", d.author)
+		d.Author = title(k.at(7), 2)
+		a.meta("author", d.Author)
 	}
 	ordinary := a.variant == "" && a.page > 0 && w.role(a.host, a.page) == rolePage
 	if u := k.at(8).below(100); ordinary && u < 5 {
 		switch {
 		case u < 2:
-			d.robots = "noindex"
-			a.meta("robots", d.robots)
+			d.Robots = "noindex"
+			a.meta("robots", d.Robots)
 		case u < 4:
-			d.robots, a.nofollow = "nofollow", true
-			a.meta("robots", d.robots)
+			d.Robots, a.nofollow = "nofollow", true
+			a.meta("robots", d.Robots)
 		default:
-			d.xRobots = "noindex"
+			d.XRobots = "noindex"
 		}
 	}
 	if a.variant == "" && k.at(9).below(12) == 0 {
@@ -163,7 +164,7 @@ func (a *author) headLinks(src source, path string, k key) {
 			p := k.at(2).below(w.Pages(a.host))
 			if w.role(a.host, p) != roleFault {
 				a.text("<link rel=\"alternate\" hreflang=\"nl\" href=\"")
-				a.linkEnd(place{a.host, w.path(a.host, p)}, link{rel: "alternate", kind: schema.KindHreflang, hreflang: "nl"})
+				a.linkEnd(place{a.host, w.path(a.host, p)}, Link{Rel: "alternate", Kind: schema.KindHreflang, Hreflang: "nl"})
 			}
 		}
 	}
@@ -174,28 +175,28 @@ func (a *author) headLinks(src source, path string, k key) {
 }
 
 func (a *author) canonical(p place) {
-	a.doc.canonical = a.w.urlOf(p)
+	a.doc.Canonical = a.w.urlOf(p)
 	a.linkTag("canonical", "", schema.KindCanonical, p)
 }
 
 func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.text("<link rel=\"" + rel + "\"" + attrs + " href=\"")
-	a.linkEnd(p, link{rel: rel, kind: kind})
+	a.linkEnd(p, Link{Rel: rel, Kind: kind})
 }
 
 // linkEnd writes the rest of a link element, from the value of its href on.
-func (a *author) linkEnd(p place, l link) {
+func (a *author) linkEnd(p place, l Link) {
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text("\">\n")
 	a.record(p, l)
 }
 
 // record notes a link that was written.
-func (a *author) record(p place, l link) {
-	l.target = a.w.urlOf(p)
-	l.position = a.position
-	l.nofollow = l.nofollow || a.nofollow
-	a.doc.links = append(a.doc.links, l)
+func (a *author) record(p place, l Link) {
+	l.Target = a.w.urlOf(p)
+	l.Position = a.position
+	l.Nofollow = l.Nofollow || a.nofollow
+	a.doc.Links = append(a.doc.Links, l)
 }
 
 func (a *author) nav() {
@@ -248,7 +249,7 @@ func (a *author) embed(open string, kind schema.LinkKind, p place, end string) {
 	a.text(open)
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text(end)
-	a.record(p, link{kind: kind})
+	a.record(p, Link{Kind: kind})
 }
 
 func (a *author) footer() {
@@ -257,7 +258,7 @@ func (a *author) footer() {
 	a.text("<footer>\n<p>")
 	login := place{a.host, "/login?next=" + strconv.Itoa(a.page)}
 	a.text("<a rel=\"NoFollow\" href=\"" + login.path + "\">Sign in</a>\n")
-	a.record(login, link{anchor: "Sign in", rel: "nofollow", kind: schema.KindA, nofollow: true})
+	a.record(login, Link{Anchor: "Sign in", Rel: "nofollow", Kind: schema.KindA, Nofollow: true})
 	if k.at(0).below(3) == 0 {
 		a.plainAnchor(place{(a.host + 1) % w.cfg.Hosts, "/"}, "Partner")
 		a.text("\n")

@@ -3,6 +3,8 @@ package simweb
 import (
 	"strconv"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // role is what a page of the graph is.
@@ -52,7 +54,7 @@ func (w *Web) role(host, page int) role {
 }
 
 // faultOf is the fault that a page of roleFault has.
-func (w *Web) faultOf(host, page int) *Fault {
+func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 

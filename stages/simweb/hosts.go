@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // Web is a synthetic web. It is immutable and holds no page; any number of
@@ -12,7 +14,7 @@ import (
 type Web struct {
 	cfg    Config
 	root   key
-	faults []*Fault // that pages may have
+	faults []*faults.Fault // that pages may have
 	// harmonic[n] is the sum of the Zipf weights of ranks 1 to n.
 	harmonic [sizeBlock + 1]float64
 }
@@ -22,7 +24,7 @@ func New(cfg Config) (*Web, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("simweb: %w", err)
 	}
-	w := &Web{cfg: cfg, root: key(cfg.Seed).named("simweb"), faults: enabledFaults(cfg.Faults)}
+	w := &Web{cfg: cfg, root: key(cfg.Seed).named("simweb"), faults: cfg.faults()}
 	for n := 1; n <= sizeBlock; n++ {
 		w.harmonic[n] = w.harmonic[n-1] + zipf(n)
 	}
@@ -138,3 +140,15 @@ func (w *Web) Pages(i int) int {
 
 func (w *Web) hostKey(i int) key          { return w.root.named("host").at(i) }
 func (w *Web) pageKey(host, page int) key { return w.hostKey(host).at(page) }
+
+// Locate returns the host and path of a canonical URL. ok is false if the web does not
+// have the host.
+func (w *Web) Locate(url string) (host int, path string, ok bool) {
+	rest, found := strings.CutPrefix(url, "http://")
+	i := strings.IndexByte(rest, '/')
+	if !found || i < 0 {
+		return 0, "", false
+	}
+	host, ok = w.HostIndex(rest[:i])
+	return host, rest[i:], ok
+}

@@ -1,66 +1,50 @@
 package simweb
 
 import (
-	"bytes"
-	"image"
-	"image/png"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
-	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// answer is what the web has at a URL, before any transport.
-type answer struct {
-	status   int
-	mime     string
-	location string    // Location header of a redirect, as sent
-	to       place     // of a redirect, what its location means
-	doc      *document // an HTML page; else
-	body     []byte
-	xRobots  string
-
-	// Of a fault: what goes wrong, and the number in its URL.
-	fault *Fault
-	visit visit
+// Response is what a host of the web has at a URL, before any transport.
+type Response struct {
+	Status   int
+	MIME     string
+	Location string    // of a redirect, as sent
+	Target   string    // the URL that Location means; "" if it cannot be crawled
+	Document *Document // an HTML page, or nil
+	Body     []byte
+	MainEnd  int           // of a page, where its main part ends in Body
+	XRobots  string        // X-Robots-Tag
+	Fault    *faults.Fault // what goes wrong, or nil
 }
 
-// redirects reports whether the answer is a redirect, one without a Location included.
-func (a *answer) redirects() bool {
-	return a.location != "" || a.fault != nil && a.fault.redirect != nil
+// Redirects reports whether the response is a redirect, with or without a Location.
+func (r *Response) Redirects() bool {
+	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// visit is where a fault is met.
-type visit struct {
-	w    *Web
-	host int
-	num  int // number in the fault's URL
-	hop  int // of a fault that has several URLs, which: 0 is the first
-}
-
-// faultPath is the URL form of a fault. landingPath is where it leads, if it does.
+// faultPath is the path of a fault, and landingPath that of the page to which it
+// leads.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
 func landingPath(name string, num int) string { return "/land/" + name + "/" + strconv.Itoa(num) }
-
-// deniedLandingPath is one that some hosts' robots.txt denies.
-func deniedLandingPath(name string, num int) string { return "/private" + landingPath(name, num) }
 
 func hopPath(name string, num, hop int) string {
 	return faultPath(name, num) + "/" + strconv.Itoa(hop)
 }
 
-// isTrack reports whether a parameter is one of those that references carry to
-// track readers. The web answers as though they were not there.
+// isTrack reports whether a parameter is one by which sites track their readers. The
+// web ignores these.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
 	return strings.HasPrefix(name, "utm_") || name == "fbclid" || name == "gclid" || name == "ref"
 }
 
-// untracked is a path without tracking parameters.
-func untracked(path string) string {
+// Untracked removes tracking parameters from a path.
+func Untracked(path string) string {
 	path, query, ok := strings.Cut(path, "?")
 	if !ok {
 		return path
@@ -77,46 +61,41 @@ func untracked(path string) string {
 	return path + "?" + kept[1:]
 }
 
-// look finds what host has at a path, with its query.
-func (w *Web) look(host int, path string) answer {
-	if a, ok := w.robotsAnswer(host, path); ok {
-		return a
+// Look returns what host has at a path, with its query.
+func (w *Web) Look(host int, path string) Response {
+	if r, ok := w.robotsResponse(host, path); ok {
+		return r
 	}
-	path = untracked(path)
+	path = Untracked(path)
 	if page, ok := w.pageOf(host, path); ok && w.role(host, page) != roleFault {
-		doc := w.document(host, page, "", path, nil)
-		return documentAnswer(doc)
+		return documentResponse(w.document(host, page, "", path, nil))
 	}
 	plain, query, _ := strings.Cut(path, "?")
-	rest, denied := strings.CutPrefix(plain, "/private/land/")
-	if !denied {
-		rest, denied = strings.CutPrefix(plain, "/land/")
-	}
-	if denied {
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(plain, "/private"), "/land/"); ok {
 		if f, num, hop, ok := readFault(rest); ok && hop == 0 {
-			return documentAnswer(w.document(host, num, "land:"+f.Name, path, nil))
+			return documentResponse(w.document(host, num, "land:"+f.Name, path, nil))
 		}
 	}
 	if rest, ok := strings.CutPrefix(path, "/fault/"); ok {
-		if f, num, hop, ok := readFault(rest); ok && hop <= f.hops {
-			return w.meet(f, visit{w: w, host: host, num: num, hop: hop}, path)
+		if f, num, hop, ok := readFault(rest); ok && hop <= f.Hops() {
+			return w.faultResponse(f, host, num, hop, path)
 		}
 	}
 	if num, ok := strings.CutPrefix(query, "next="); ok && plain == "/login" {
 		if n, ok := readNumber(num); ok {
-			return documentAnswer(w.document(host, n, "login", path, nil))
+			return documentResponse(w.document(host, n, "login", path, nil))
 		}
 	}
-	if a, ok := w.furniture(host, path); ok {
-		return a
+	if mime, body := w.static(host, path); body != nil {
+		return Response{Status: http.StatusOK, MIME: mime, Body: body}
 	}
 	return statusPage(http.StatusNotFound)
 }
 
-// readFault reads NAME/NUM or NAME/NUM/HOP.
-func readFault(s string) (f *Fault, num, hop int, ok bool) {
+// readFault parses NAME/NUM or NAME/NUM/HOP.
+func readFault(s string) (f *faults.Fault, num, hop int, ok bool) {
 	name, digits, found := strings.Cut(s, "/")
-	if f = faultNamed(name); f == nil || !found {
+	if f = faults.Named(name); f == nil || !found {
 		return nil, 0, 0, false
 	}
 	digits, hops, more := strings.Cut(digits, "/")
@@ -129,7 +108,7 @@ func readFault(s string) (f *Fault, num, hop int, ok bool) {
 	return f, num, hop, ok
 }
 
-// readNumber reads a number as it is written in URLs: one form each.
+// readNumber parses the canonical form of a number in a URL.
 func readNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > maxPages || strconv.Itoa(n) != s {
@@ -138,71 +117,29 @@ func readNumber(s string) (int, bool) {
 	return n, true
 }
 
-func documentAnswer(doc *document) answer {
-	return answer{status: http.StatusOK, mime: htmlType, doc: doc, body: doc.html, xRobots: doc.xRobots}
+func documentResponse(doc *Document) Response {
+	return Response{Status: http.StatusOK, MIME: faults.HTML, Document: doc, Body: doc.html, MainEnd: doc.mainEnd, XRobots: doc.XRobots}
 }
 
-const htmlType = "text/html; charset=utf-8"
-
-// statusPage is an answer that is no document: a few words under a status.
-func statusPage(status int) answer {
+// statusPage is a response without a document: a few words for a status.
+func statusPage(status int) Response {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
-	return answer{status: status, mime: htmlType, body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
+	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// furniture is what hosts have beside pages.
-func (w *Web) furniture(host int, path string) (answer, bool) {
+// static returns what hosts have besides pages; nil if there is nothing at path.
+func (w *Web) static(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":
-		return answer{status: http.StatusOK, mime: "text/css", body: []byte("body { margin: 2em }\n")}, true
+		return "text/css", []byte("body { margin: 2em }\n")
 	case path == "/static/site.js":
-		return answer{status: http.StatusOK, mime: "text/javascript", body: []byte("\"use strict\";\n")}, true
+		return "text/javascript", []byte("\"use strict\";\n")
 	case strings.HasPrefix(path, "/static/picture-") && strings.HasSuffix(path, ".png"):
-		return answer{status: http.StatusOK, mime: "image/png", body: picture()}, true
+		return "image/png", faults.Picture()
 	case path == "/feed.xml":
-		return answer{status: http.StatusOK, mime: "application/rss+xml", body: w.feed(host)}, true
+		return "application/rss+xml", w.feed(host)
 	case strings.HasPrefix(path, "/sitemap"):
-		if body := w.sitemap(host, path); body != nil {
-			return answer{status: http.StatusOK, mime: "application/xml", body: body}, true
-		}
+		return "application/xml", w.sitemap(host, path)
 	}
-	return answer{}, false
-}
-
-// picture is a PNG of one transparent pixel.
-var picture = sync.OnceValue(func() []byte {
-	var b bytes.Buffer
-	_ = png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, 1, 1))) // a Buffer takes all
-	return b.Bytes()
-})
-
-// recorded gives the first n links of a document as a crawler records them that
-// makes URLs canonical by canonical: tracking parameters stay unless it strips them.
-func (d *document) recorded(n int, canonical func(url string) (string, bool)) []link {
-	out := make([]link, 0, n)
-	for _, l := range d.links[:n] {
-		if l.track != "" {
-			sep := "?"
-			if strings.Contains(l.target, "?") {
-				sep = "&"
-			}
-			t, ok := canonical(l.target + sep + l.track)
-			if !ok {
-				continue
-			}
-			l.target = t
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-// followed reports whether the kind is one of those whose targets may be planned.
-func followed(kinds []schema.LinkKind, kind schema.LinkKind) bool {
-	for _, k := range kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
+	return "", nil
 }

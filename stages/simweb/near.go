@@ -12,7 +12,8 @@ const NearDistance = 3
 
 var hashers = sync.Pool{New: func() any { return new(simhash.Hasher) }}
 
-func fingerprint(text []byte) uint64 {
+// Fingerprint is the SimHash of a text.
+func Fingerprint(text []byte) uint64 {
 	h := hashers.Get().(*simhash.Hasher)
 	defer hashers.Put(h)
 	return h.Of(string(text))
@@ -26,19 +27,19 @@ func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 	for i := range words {
 		words[i] = k.at(i)
 	}
-	d.main = append(d.main, '\n')
-	body := len(d.main)
+	d.Main = append(d.Main, '\n')
+	body := len(d.Main)
 	var texts [2][]byte
 	if src.steps > 0 {
-		texts[0] = append(make([]byte, 0, body+1<<10), d.main...)
-		texts[1] = append(make([]byte, 0, body+1<<10), d.main...)
+		texts[0] = append(make([]byte, 0, body+1<<10), d.Main...)
+		texts[1] = append(make([]byte, 0, body+1<<10), d.Main...)
 	}
 	for step := range src.steps {
 		words = edit(texts, body, words, src.family.at(step), step, accents)
 	}
-	d.main = appendSentence(d.main, words, accents)
+	d.Main = appendSentence(d.Main, words, accents)
 	d.html = append(d.html, "<p>"...)
-	d.html = append(d.html, d.main[body:]...)
+	d.html = append(d.html, d.Main[body:]...)
 	d.html = append(d.html, "</p>\n"...)
 }
 
@@ -69,7 +70,7 @@ const triesPerSize = 150
 // in a text so short that this moves too much, the last words, which are in fewer
 // shingles, are changed again.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
-	before := fingerprint(appendSentence(texts[0][:body], words, accents))
+	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))
 	for _, last := range [...]int{len(words) - 1 - 2*step, len(words) - 1} {
 		for size, n := range editSizes {
@@ -78,7 +79,7 @@ func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool)
 				for i := range n {
 					changed[last-i] = k.at(size).at(try).at(last - i)
 				}
-				after := fingerprint(appendSentence(texts[1][:body], changed, accents))
+				after := Fingerprint(appendSentence(texts[1][:body], changed, accents))
 				if d := simhash.Distance(before, after); d >= 1 && d <= NearDistance {
 					return changed
 				}

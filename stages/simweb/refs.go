@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // plainAnchor writes a link in its usual form.
@@ -15,7 +16,7 @@ func (a *author) plainAnchor(p place, anchor string) {
 		a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	}
 	a.text("\">" + anchor + "</a>")
-	a.record(p, link{anchor: anchor, kind: schema.KindA})
+	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
 // pageAnchor writes a link to a page of the graph in a form that k chooses, and
@@ -24,9 +25,9 @@ func (a *author) plainAnchor(p place, anchor string) {
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.anchor(k, place{host, a.w.path(host, page)}, anchor, "")
-	if a.w.role(host, page) == roleFault && a.w.faultOf(host, page).Name == faultPlanned {
+	if a.w.role(host, page) == roleFault && a.w.faultOf(host, page).Name == faults.Planned {
 		a.text(" ")
-		a.anchor(k.at(50), place{host, landingPath(faultPlanned, page)}, "twin", "")
+		a.anchor(k.at(50), place{host, landingPath(faults.Planned, page)}, "twin", "")
 		anchor += " twin"
 	}
 	return anchor
@@ -37,9 +38,9 @@ var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link
 
 // anchor writes an a element. k chooses the form of its reference.
 func (a *author) anchor(k key, p place, anchor, rel string) {
-	l := link{anchor: anchor, rel: strings.ToLower(rel), kind: schema.KindA}
-	for _, r := range strings.Fields(l.rel) {
-		l.nofollow = l.nofollow || r == "nofollow" || r == "ugc" || r == "sponsored"
+	l := Link{Anchor: anchor, Rel: strings.ToLower(rel), Kind: schema.KindA}
+	for _, r := range strings.Fields(l.Rel) {
+		l.Nofollow = l.Nofollow || r == "nofollow" || r == "ugc" || r == "sponsored"
 	}
 	a.text("<a")
 	if rel != "" {
@@ -48,11 +49,11 @@ func (a *author) anchor(k key, p place, anchor, rel string) {
 	a.text(" href=\"")
 	ref := a.reference(k, p)
 	if k.at(1).below(8) == 0 && p.host >= 0 {
-		l.track = tracks[k.at(2).below(len(tracks))]
+		l.Track = tracks[k.at(2).below(len(tracks))]
 		if strings.Contains(ref, "?") {
-			ref += "&" + l.track
+			ref += "&" + l.Track
 		} else {
-			ref += "?" + l.track
+			ref += "?" + l.Track
 		}
 	}
 	if k.at(3).below(12) == 0 {

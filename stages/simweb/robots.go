@@ -83,27 +83,33 @@ func (w *Web) robotsText(i int) string {
 	return "User-agent: *\nDisallow:\n" + sitemap
 }
 
-// robotsAnswer is what host i answers for one of its robots paths.
-func (w *Web) robotsAnswer(i int, path string) (a answer, ok bool) {
+// robotsResponse is what host i answers for one of its robots paths.
+func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	profile := w.Profile(i)
-	text := func() answer {
-		return answer{status: http.StatusOK, mime: "text/plain; charset=utf-8", body: []byte(w.robotsText(i))}
+	text := func() Response {
+		return Response{Status: http.StatusOK, MIME: "text/plain; charset=utf-8", Body: []byte(w.robotsText(i))}
 	}
 	switch {
 	case path == robotsMoved && profile == RobotsMoved:
 		return text(), true
 	case path != "/robots.txt":
-		return answer{}, false
+		return Response{}, false
 	case profile == RobotsNone:
 		return statusPage(http.StatusNotFound), true
 	case profile == RobotsUnreachable:
 		return statusPage(http.StatusServiceUnavailable), true
 	case profile == RobotsMoved:
-		a := statusPage(http.StatusMovedPermanently)
-		a.location, a.to = robotsMoved, place{i, robotsMoved}
-		return a, true
+		r := statusPage(http.StatusMovedPermanently)
+		r.Location, r.Target = robotsMoved, w.at(i, robotsMoved)
+		return r, true
 	}
 	return text(), true
+}
+
+// IsRobots reports whether host i serves path by its robots profile.
+func (w *Web) IsRobots(i int, path string) bool {
+	_, ok := w.robotsResponse(i, path)
+	return ok
 }
 
 // Verdict is what host i's robots.txt says of a path (with its query), as its

@@ -1,6 +1,10 @@
 package simweb
 
-import "iter"
+import (
+	"iter"
+
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
+)
 
 // Seeds lists the URLs that a crawl of the web begins with: each host's home, then
 // the share of its pages that SeedShare says, in the order of their numbers.
@@ -25,7 +29,7 @@ func (w *Web) moreSeeds(h int, yield func(string) bool) bool {
 		if !yield(w.URL(h, p)) {
 			return false
 		}
-		if w.role(h, p) == roleFault && w.faultOf(h, p).Name == faultPlanned && !yield(w.at(h, landingPath(faultPlanned, p))) {
+		if w.role(h, p) == roleFault && w.faultOf(h, p).Name == faults.Planned && !yield(w.at(h, landingPath(faults.Planned, p))) {
 			return false
 		}
 	}

@@ -1,12 +1,14 @@
 package simweb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,36 +18,35 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Server serves a Web over HTTP/1.1, keyed by the Host header, faults that
-// net/http cannot produce included. The web itself is a pure function; what a
-// server knows beside it is its log and, for faults that fail once, which URLs
-// were asked for before: 8 bytes for each of the last maxAsked such URLs at least.
+// Server serves a Web over HTTP/1.1, keyed by the Host header, including faults that
+// net/http cannot produce. Besides its log it remembers, for faults that fail once,
+// the last URLs requested: at least maxAsked of them, in 8 bytes each.
 type Server struct {
 	web *Web
 	log *Log // nil: none
 
 	mu    sync.Mutex
-	asked map[uint64]struct{} // since the last time it was full
+	asked map[uint64]struct{} // since it was last full
 	old   map[uint64]struct{} // before that
 }
 
 // maxAsked bounds each of the two generations of asked URLs.
 const maxAsked = 1 << 18
 
-// NewServer returns a server of web that notes each request in log, unless that is nil.
+// NewServer returns a server of web. It records each request in log, if not nil.
 func NewServer(web *Web, log *Log) *Server {
 	return &Server{web: web, log: log, asked: make(map[uint64]struct{})}
 }
 
-// Serve answers what comes in on ln until ctx ends, then closes ln and all
-// connections and returns nil. It returns an error when ln fails before.
+// Serve serves requests on ln until ctx ends, then closes ln and all connections and
+// returns nil. It returns an error if ln fails before.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withArrivals,
 		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // broken clients are this server's trade
+		ErrorLog:          log.New(io.Discard, "", 0), // broken clients are expected here
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
@@ -55,35 +56,35 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// ServeHTTP answers one request. Faults of the wire need a connection that can be
-// hijacked; without one they answer 501.
-func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	at := arrived(r)
-	name := strings.ToLower(strings.TrimSuffix(r.Host, ":80"))
-	path := r.RequestURI
-	if !strings.HasPrefix(path, "/") { // absolute form, as proxies are asked
-		path = r.URL.RequestURI()
+// ServeHTTP serves one request. Faults of the wire need a connection that can be
+// hijacked; without one they respond with 501.
+func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
+	at := arrived(req)
+	name := strings.ToLower(strings.TrimSuffix(req.Host, ":80"))
+	path := req.RequestURI
+	if !strings.HasPrefix(path, "/") { // absolute form, as proxies receive it
+		path = req.URL.RequestURI()
 	}
-	a := s.answer(name, path, r.Method)
-	if a.fault == nil && a.doc != nil {
-		s.negotiate(&a, name, path, r.Header, rw.Header())
+	r := s.respond(name, path, req.Method)
+	if r.Fault == nil && r.Document != nil {
+		s.negotiate(&r, name, path, req.Header, rw.Header())
 	}
-	status := a.status
-	if a.fault != nil && (a.fault.wire != nil || a.fault.script != nil) {
-		status = a.fault.Status
+	status, onWire := r.Status, r.Fault != nil && r.Fault.OnWire()
+	if onWire {
+		status = r.Fault.Status
 	}
 	if s.log != nil {
-		s.log.add(Entry{Time: at, Host: name, Path: path, UserAgent: r.UserAgent(), Status: status})
+		s.log.add(Entry{Time: at, Host: name, Path: path, UserAgent: req.UserAgent(), Status: status})
 	}
-	if a.fault != nil && (a.fault.wire != nil || a.fault.script != nil) {
-		s.misbehave(rw, r, a)
+	if onWire {
+		s.misbehave(rw, req, r)
 		return
 	}
-	sendPlain(rw, r, a)
+	s.send(rw, req, r)
 }
 
-// answer finds the answer to a request and lets faults that fail once fail.
-func (s *Server) answer(host, path, method string) answer {
+// respond returns the response to a request. Faults that fail once fail here.
+func (s *Server) respond(host, path, method string) Response {
 	i, ok := s.web.HostIndex(host)
 	switch {
 	case !ok:
@@ -91,14 +92,14 @@ func (s *Server) answer(host, path, method string) answer {
 	case method != http.MethodGet && method != http.MethodHead:
 		return statusPage(http.StatusMethodNotAllowed)
 	}
-	a := s.web.look(i, path)
-	if f := a.fault; f != nil && f.first != 0 && s.isFirst(host, path) {
-		a.doc, a.status, a.body = nil, f.first, statusPage(f.first).body
+	r := s.web.Look(i, path)
+	if f := r.Fault; f != nil && f.First != 0 && s.isFirst(host, path) {
+		r.Document, r.Status, r.Body = nil, f.First, statusPage(f.First).Body
 	}
-	return a
+	return r
 }
 
-// isFirst notes that a URL is asked for and reports whether that is the first time.
+// isFirst records a request for a URL and reports whether it is the first one.
 func (s *Server) isFirst(host, path string) bool {
 	h := xxh3.HashString(host + path)
 	s.mu.Lock()
@@ -114,15 +115,15 @@ func (s *Server) isFirst(host, path string) bool {
 	return false
 }
 
-// negotiate makes use of what the client says of itself: half of the hosts give
-// entity tags, a quarter compress.
-func (s *Server) negotiate(a *answer, name, path string, in, out http.Header) {
+// negotiate applies the request's header fields: half of the hosts give entity tags,
+// a quarter compress.
+func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
-	s.web.announce(i, untracked(path), out)
-	if tag := s.web.etag(i, untracked(path)); tag != "" {
+	s.web.announce(i, Untracked(path), out)
+	if tag := s.web.ETag(i, Untracked(path)); tag != "" {
 		out.Set("ETag", tag)
 		if in.Get("If-None-Match") == tag {
-			a.status, a.body, a.mime = http.StatusNotModified, nil, ""
+			r.Status, r.Body, r.MIME = http.StatusNotModified, nil, ""
 			return
 		}
 	}
@@ -130,24 +131,28 @@ func (s *Server) negotiate(a *answer, name, path string, in, out http.Header) {
 		out.Set("Vary", "Accept-Encoding")
 		if strings.Contains(in.Get("Accept-Encoding"), "gzip") {
 			out.Set("Content-Encoding", "gzip")
-			a.body = pooledGzip(a.body)
+			r.Body = gzipped(r.Body)
 		}
 	}
 }
 
-var gzipWriters = sync.Pool{New: func() any { return gzipWriter(io.Discard) }}
+var gzipWriters = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
+	return w
+}}
 
-func pooledGzip(b []byte) []byte {
+func gzipped(b []byte) []byte {
 	w := gzipWriters.Get().(*gzip.Writer)
 	defer gzipWriters.Put(w)
-	return compressed(b, func(buf io.Writer) io.WriteCloser {
-		w.Reset(buf)
-		return w
-	})
+	var buf bytes.Buffer
+	w.Reset(&buf)
+	_, _ = w.Write(b) // a Buffer never fails
+	_ = w.Close()
+	return buf.Bytes()
 }
 
-// etag is the entity tag of a page; "" on hosts that give none.
-func (w *Web) etag(host int, path string) string {
+// ETag is the entity tag of a page; "" on hosts that give none.
+func (w *Web) ETag(host int, path string) string {
 	k := w.hostKey(host).named("etag")
 	if k.below(2) == 0 {
 		return ""
@@ -155,53 +160,45 @@ func (w *Web) etag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// sendPlain sends an answer as net/http does, without a Date: the same request
-// gets the same bytes.
-func sendPlain(rw http.ResponseWriter, r *http.Request, a answer) {
+// send sends a response as net/http does, without a Date: the same request gets the
+// same bytes.
+func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
 	h["Date"] = nil
 	h["Content-Type"] = nil // nil keeps net/http from sniffing one
-	if a.mime != "" {
-		h.Set("Content-Type", a.mime)
-	}
-	if a.location != "" {
-		h.Set("Location", a.location)
-	}
-	if a.xRobots != "" {
-		h.Set("X-Robots-Tag", a.xRobots)
-	}
-	if f := a.fault; f != nil {
-		for i := 0; i+1 < len(f.header); i += 2 {
-			h.Set(f.header[i], f.header[i+1])
+	for _, f := range [...]struct{ name, value string }{{"Content-Type", r.MIME}, {"Location", r.Location}, {"X-Robots-Tag", r.XRobots}} {
+		if f.value != "" {
+			h.Set(f.name, f.value)
 		}
-		after := a.visit.w.cfg.RetryAfter
-		if after > 0 && (a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable && f.first != 0) {
+	}
+	if f := r.Fault; f != nil {
+		for pair := range slices.Chunk(f.Header, 2) {
+			h.Set(pair[0], pair[1])
+		}
+		after := s.web.cfg.RetryAfter
+		if after > 0 && (r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable && f.First != 0) {
 			h.Set("Retry-After", strconv.Itoa(int(after/time.Second)))
 		}
 	}
-	if a.status != http.StatusNotModified {
-		h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	if r.Status != http.StatusNotModified {
+		h.Set("Content-Length", strconv.Itoa(len(r.Body)))
 	}
-	rw.WriteHeader(a.status)
-	if r.Method != http.MethodHead {
-		_, _ = rw.Write(a.body) // a client that has gone away is no matter of ours
+	rw.WriteHeader(r.Status)
+	if req.Method != http.MethodHead {
+		_, _ = rw.Write(r.Body) // a client that has gone away needs nothing
 	}
 }
 
-// misbehave takes the connection over and plays the fault on it.
-func (s *Server) misbehave(rw http.ResponseWriter, r *http.Request, a answer) {
+// misbehave takes over the connection and plays the fault on it.
+func (s *Server) misbehave(rw http.ResponseWriter, req *http.Request, r Response) {
 	conn, _, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
-		http.Error(rw, "simweb: fault "+a.fault.Name+" needs an HTTP/1.1 connection of its own: "+err.Error(), http.StatusNotImplemented)
+		http.Error(rw, "simweb: fault "+r.Fault.Name+" needs an HTTP/1.1 connection of its own: "+err.Error(), http.StatusNotImplemented)
 		return
 	}
-	stop := context.AfterFunc(r.Context(), func() { _ = conn.Close() })
+	stop := context.AfterFunc(req.Context(), func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Time{}) // net/http may have set one
-	if a.fault.script != nil {
-		a.fault.script(r.Context(), conn, a.visit, a, s.web.cfg.SlowDelay)
-		return
-	}
-	_, _ = conn.Write(a.fault.wire(a.visit, a))
+	r.Fault.Play(req.Context(), conn, r.plain(s.web), s.web.cfg.SlowDelay)
 }

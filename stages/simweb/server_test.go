@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // serve starts a server on loopback until the test ends.
@@ -63,6 +64,8 @@ func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]by
 	}
 }
 
+const ok = "HTTP/1.1 200 OK"
+
 // onTheWire says for each fault of the wire what the raw bytes must hold: how they
 // begin, and what they must have and not have further on.
 var onTheWire = map[string]struct{ begins, has, hasNot string }{
@@ -104,8 +107,8 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 	addr := serve(t, w, nil)
 	host := w.Host(0)
 	seen := 0
-	for i := range Faults {
-		f := &Faults[i]
+	for i := range faults.All {
+		f := &faults.All[i]
 		t.Run(f.Name, func(t *testing.T) {
 			patience := 5 * time.Second
 			endless := f.Truncated == schema.TruncatedTime || f.Outcome == schema.Timeout
@@ -138,7 +141,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 				if !bytes.HasPrefix(got, []byte(want.begins)) || !bytes.Contains(got, []byte(want.has)) || want.hasNot != "" && bytes.Contains(got, []byte(want.hasNot)) {
 					t.Errorf("want %q, then %q, never %q, got\n%.600q", want.begins, want.has, want.hasNot, got)
 				}
-			} else if f.script == nil {
+			} else if !f.Scripted() {
 				wellFormed(t, w, f, got, path)
 			}
 		})
@@ -170,7 +173,7 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 }
 
 // wellFormed checks an answer that net/http can read against the table.
-func wellFormed(t *testing.T, w *Web, f *Fault, raw []byte, path string) {
+func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) {
 	t.Helper()
 	if bytes.Contains(raw, []byte("\r\nDate:")) {
 		t.Error("the answer has a Date: it is not the same at another time")
@@ -179,16 +182,16 @@ func wellFormed(t *testing.T, w *Web, f *Fault, raw []byte, path string) {
 	req := httptest.NewRequest(http.MethodGet, "http://"+w.Host(0)+path, nil)
 	srv := NewServer(w, nil)
 	srv.ServeHTTP(rec, req)
-	if f.first != 0 {
-		if rec.Code != f.first {
-			t.Errorf("the first answer is %d, want %d", rec.Code, f.first)
+	if f.First != 0 {
+		if rec.Code != f.First {
+			t.Errorf("the first answer is %d, want %d", rec.Code, f.First)
 		}
 		rec = httptest.NewRecorder()
 		srv.ServeHTTP(rec, req)
 	}
 	want := f.Status
-	if f.code != 0 {
-		want = f.code
+	if f.Code != 0 {
+		want = f.Code
 	}
 	if rec.Code != want {
 		t.Errorf("status %d, want %d", rec.Code, want)
@@ -196,31 +199,31 @@ func wellFormed(t *testing.T, w *Web, f *Fault, raw []byte, path string) {
 	if rate := rec.Code == http.StatusTooManyRequests; rate != (rec.Header().Get("Retry-After") == "1") {
 		t.Errorf("status %d with Retry-After %q", rec.Code, rec.Header().Get("Retry-After"))
 	}
-	if f.Page == WholePage && f.redirect == nil && rec.Header().Get("Content-Encoding") == "" && !strings.HasPrefix(f.Name, "charset-utf16") &&
+	if f.Page == faults.WholePage && f.Redirect == nil && rec.Header().Get("Content-Encoding") == "" && !strings.HasPrefix(f.Name, "charset-utf16") &&
 		!bytes.Contains(rec.Body.Bytes(), []byte("</main>")) {
 		t.Errorf("there is no page: %.200q", rec.Body.Bytes())
 	}
 }
 
 func TestTableOfFaultsIsSound(t *testing.T) {
-	if len(Faults) < 60 {
-		t.Errorf("%d faults, want at least 60", len(Faults))
+	if len(faults.All) < 60 {
+		t.Errorf("%d faults, want at least 60", len(faults.All))
 	}
-	seen := map[string]bool{}
+	w, seen := newWeb(t, nil), map[string]bool{}
 	outcomes := map[schema.Outcome]bool{}
 	for _, o := range schema.Outcomes {
 		outcomes[o] = true
 	}
-	for i := range Faults {
-		f := &Faults[i]
+	for i := range faults.All {
+		f := &faults.All[i]
 		if seen[f.Name] || f.Name == "" || f.About == "" || f.Class == 0 || !outcomes[f.Outcome] {
 			t.Errorf("fault %q is not described, or twice", f.Name)
 		}
 		seen[f.Name] = true
-		if (f.Page != NoPage) != (f.Outcome == schema.OK) {
+		if (f.Page != faults.NoPage) != (f.Outcome == schema.OK) {
 			t.Errorf("%s: outcome %s and page %d", f.Name, f.Outcome, f.Page)
 		}
-		if got, ok := ParseFaultURL(faultPath(f.Name, 5)); !ok || got != f {
+		if r := w.Look(0, faultPath(f.Name, 5)); r.Fault != f {
 			t.Errorf("%s is not found by its URL", f.Name)
 		}
 	}
@@ -285,7 +288,7 @@ func TestOnceMeansOncePerURL(t *testing.T) {
 		for num := range 3 {
 			url := w.FaultURL(num, name, num)
 			first, second, third := get(srv, url).Code, get(srv, url).Code, get(srv, url).Code
-			if first != faultNamed(name).first || second != 200 || third != 200 {
+			if first != faults.Named(name).First || second != 200 || third != 200 {
 				t.Errorf("%s answers %d, %d, %d", url, first, second, third)
 			}
 		}

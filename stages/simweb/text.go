@@ -53,13 +53,13 @@ func (a *author) mainPart(src source) {
 	a.text("<main>\n<h1>")
 	heading := title(k.named("heading"), 3)
 	a.text(heading + "</h1>\n")
-	d.main = append(d.main, heading...)
+	d.Main = append(d.Main, heading...)
 	s := stream(k.named("paragraphs"))
 	if src.short {
 		a.open("p")
 		a.words(s.next(), s.between(8, 30), accents)
 		a.text(".</p>\n")
-		d.main = append(d.main, '.')
+		d.Main = append(d.Main, '.')
 	} else {
 		for left := s.between(36, 360); left > 0; {
 			n := min(left, s.between(20, 70))
@@ -67,7 +67,7 @@ func (a *author) mainPart(src source) {
 			a.open("p")
 			a.words(s.next(), n, accents)
 			a.text(".</p>\n")
-			d.main = append(d.main, '.')
+			d.Main = append(d.Main, '.')
 		}
 		if s.below(6) == 0 {
 			a.text("<script>var shown = \"not text\";</script>\n<!-- nor this -->\n")
@@ -77,13 +77,13 @@ func (a *author) mainPart(src source) {
 	}
 	a.text("</main>\n")
 	a.position, a.absolute = "", false
-	d.mainEnd, d.mainLinks = len(d.html), len(d.links)
+	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
 // open starts a block, which is a line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
-	a.doc.main = append(a.doc.main, '\n')
+	a.doc.Main = append(a.doc.Main, '\n')
 }
 
 // words writes n words to the page and to the main text.
@@ -91,19 +91,19 @@ func (a *author) words(k key, n int, accents bool) {
 	d := a.doc
 	for i := range n {
 		if i > 0 {
-			d.main = append(d.main, ' ')
+			d.Main = append(d.Main, ' ')
 			if i%12 == 0 {
 				d.html = append(d.html, "\n    "...)
 			} else {
 				d.html = append(d.html, ' ')
 			}
 		}
-		at := len(d.main)
-		d.main = appendWord(d.main, k.at(i), accents)
+		at := len(d.Main)
+		d.Main = appendWord(d.Main, k.at(i), accents)
 		if i%11 == 10 && i+1 < n {
-			d.main = append(d.main, '.')
+			d.Main = append(d.Main, '.')
 		}
-		if word := d.main[at:]; i%17 == 5 {
+		if word := d.Main[at:]; i%17 == 5 {
 			d.html = append(append(append(d.html, "<em>"...), word...), "</em>"...)
 		} else {
 			d.html = append(d.html, word...)
@@ -119,9 +119,9 @@ func (a *author) list(src source, k key) {
 	n := 0
 	item := func(write func(k key) string) {
 		a.open("li")
-		d.main = append(d.main, write(k.at(n))...)
+		d.Main = append(d.Main, write(k.at(n))...)
 		a.text(" ")
-		d.main = append(d.main, ' ')
+		d.Main = append(d.Main, ' ')
 		a.words(k.at(n).named("after"), 2, false)
 		a.text("</li>\n")
 		n++

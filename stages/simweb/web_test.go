@@ -50,11 +50,11 @@ func TestSameSeedSameBytes(t *testing.T) {
 		if got := b.path(h, p); got != path {
 			t.Fatalf("page %d of host %d is at %s and at %s", p, h, path, got)
 		}
-		first, again := a.look(h, path), b.look(h, path)
-		if !bytes.Equal(first.body, again.body) || first.status != again.status || first.location != again.location {
+		first, again := a.Look(h, path), b.Look(h, path)
+		if !bytes.Equal(first.Body, again.Body) || first.Status != again.Status || first.Location != again.Location {
 			t.Fatalf("%s answers differently in another instance", a.URL(h, p))
 		}
-		if bytes.Equal(first.body, other.look(h, path).body) {
+		if bytes.Equal(first.Body, other.Look(h, path).Body) {
 			same++
 		}
 	})
@@ -73,12 +73,12 @@ func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {
 	sum := sha256.New()
 	for h := range w.Hosts() {
 		for _, path := range []string{"/robots.txt", "/sitemap.xml", "/feed.xml"} {
-			sum.Write(w.look(h, path).body)
+			sum.Write(w.Look(h, path).Body)
 		}
 	}
 	eachPage(w, func(h, p int) {
 		io.WriteString(sum, w.URL(h, p))
-		sum.Write(w.look(h, w.path(h, p)).body)
+		sum.Write(w.Look(h, w.path(h, p)).Body)
 	})
 	if got := hex.EncodeToString(sum.Sum(nil)); got != defaultWeb {
 		t.Errorf("digest of the default web is %s, was %s", got, defaultWeb)
@@ -87,7 +87,7 @@ func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {
 
 func TestNamesAndPathsAreUndone(t *testing.T) {
 	w := newWeb(t, func(c *Config) { c.Hosts, c.PagesPerHost, c.PrivateSuffix = 300, 20, "github.io" })
-	canonicalizer, err := urlkey.New(DefaultTruth().StripParams)
+	canonicalizer, err := urlkey.New([]string{"utm_*", "fbclid", "gclid", "ref"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +135,8 @@ func TestNamesAndPathsAreUndone(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/x-0.html", "/news/wrong-5.html", "/item?id=99999999", "/news/-1", "/robots", "/fault/gzip", "/fault/no/1", "/fault/gzip/01", "/fault/gzip/1/1", "/land/gzip/-1"} {
-		if a := w.look(3, path); a.status != 404 {
-			t.Errorf("%s answers %d, want 404", path, a.status)
+		if a := w.Look(3, path); a.Status != 404 {
+			t.Errorf("%s answers %d, want 404", path, a.Status)
 		}
 	}
 }
@@ -162,19 +162,19 @@ func TestHugeWebCostsNothing(t *testing.T) {
 	w := newWeb(t, func(c *Config) { c.Hosts, c.PagesPerHost = maxHosts, maxPages })
 	h := maxHosts - 3
 	p := w.Pages(h) - 1
-	if a := w.look(h, w.path(h, p)); a.status == 404 {
+	if a := w.Look(h, w.path(h, p)); a.Status == 404 {
 		t.Errorf("%s is not there", w.URL(h, p))
 	}
 	if i, ok := w.HostIndex(w.Host(h)); !ok || i != h {
 		t.Errorf("host %d is found as %d, %v", h, i, ok)
 	}
-	if a := w.look(h, "/sitemap.xml"); !bytes.Contains(a.body, []byte("<sitemapindex")) {
+	if a := w.Look(h, "/sitemap.xml"); !bytes.Contains(a.Body, []byte("<sitemapindex")) {
 		t.Errorf("a host of %d pages has no sitemap index", p)
 	}
 }
 
 // mainOf is the main text of a page of the graph.
-func mainOf(w *Web, h, p int) []byte { return w.document(h, p, "", w.path(h, p), nil).main }
+func mainOf(w *Web, h, p int) []byte { return w.document(h, p, "", w.path(h, p), nil).Main }
 
 func TestCopiesAreWhatTheyClaim(t *testing.T) {
 	w := newWeb(t, func(c *Config) { c.PagesPerHost, c.ExactShare, c.NearShare = 60, 0.1, 0.1 })
@@ -196,7 +196,7 @@ func TestCopiesAreWhatTheyClaim(t *testing.T) {
 		}
 		src := w.source(h, p, "")
 		base := mainOf(w, src.host, src.page)
-		d := simhash.Distance(fingerprint(text), fingerprint(base))
+		d := simhash.Distance(Fingerprint(text), Fingerprint(base))
 		switch {
 		case r == roleExact && !bytes.Equal(text, base):
 			t.Errorf("%s is no exact copy", w.URL(h, p))
@@ -204,7 +204,7 @@ func TestCopiesAreWhatTheyClaim(t *testing.T) {
 			t.Errorf("%s is a near copy at distance %d", w.URL(h, p), d)
 		case r == roleChain:
 			before := mainOf(w, h, p-1)
-			if d := simhash.Distance(fingerprint(text), fingerprint(before)); d < 1 || d > NearDistance {
+			if d := simhash.Distance(Fingerprint(text), Fingerprint(before)); d < 1 || d > NearDistance {
 				t.Errorf("%s is %d from the page before it in its chain", w.URL(h, p), d)
 			}
 			if d > NearDistance {
@@ -228,7 +228,7 @@ func TestUnrelatedPagesAreFarApart(t *testing.T) {
 	var urls []string
 	eachPage(w, func(h, p int) {
 		if w.role(h, p) != roleFault {
-			prints = append(prints, fingerprint(mainOf(w, h, p)))
+			prints = append(prints, Fingerprint(mainOf(w, h, p)))
 			urls = append(urls, w.URL(h, p))
 		}
 	})
@@ -326,7 +326,7 @@ func TestSeedsAndSitemaps(t *testing.T) {
 	total, listed := 0, 0
 	for h := range w.Hosts() {
 		total += w.Pages(h)
-		body := string(w.look(h, "/sitemap.xml").body)
+		body := string(w.Look(h, "/sitemap.xml").Body)
 		w.SitemapURLs(h, func(u string) bool {
 			listed++
 			if !strings.Contains(body, "<loc>"+strings.ReplaceAll(u, "&", "&amp;")+"</loc>") {
@@ -351,7 +351,7 @@ func BenchmarkDocument(b *testing.B) {
 	n := w.Pages(1)
 	size := 0
 	for i := 0; b.Loop(); i++ {
-		size += len(w.look(1, w.path(1, i%n)).body)
+		size += len(w.Look(1, w.path(1, i%n)).Body)
 	}
 	b.SetBytes(int64(size / b.N))
 }

@@ -1,4 +1,4 @@
-package simweb
+package truth
 
 import (
 	"cmp"

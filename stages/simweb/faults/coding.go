@@ -1,4 +1,4 @@
-package simweb
+package faults
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// codingFaults encode the body, asked for or not.
+// codingFaults encode the body, even if the client did not ask for it.
 var codingFaults = []Fault{
 	coded("gzip", "gzip", "gzip that nobody asked for", gzipped),
 	coded("x-gzip", "x-gzip", "gzip by its old name", gzipped),
@@ -37,28 +37,23 @@ var codingFaults = []Fault{
 	warned(coded("gzip-trailing", "gzip", "bytes after the gzip", func(b []byte) []byte { return append(gzipped(b), "\x00\x00<!-- -->"...) })),
 	warned(coded("gzip-false", "gzip", "plain text that claims to be gzip", func(b []byte) []byte { return b })),
 	{Name: "gzip-bomb", About: "a page, then 64 MiB of white space, in 64 kB of gzip", Class: Quick, Outcome: schema.OK, Status: 200,
-		Page: WholePage, Truncated: schema.TruncatedLength, header: []string{"Content-Encoding", "gzip"},
-		plain: func(_ visit, a *answer) { a.body = bomb(a.body) }},
+		Page: WholePage, Truncated: schema.TruncatedLength, Header: []string{"Content-Encoding", "gzip"},
+		Bomb: bombSize, alter: func(r *Response) { r.Body = bomb(r.Body) }},
 	{Name: "gzip-truncated", About: "gzip that ends after the main part", Class: Quick, Outcome: schema.OK, Status: 200,
-		Page: MainPage, Warning: true, Truncated: schema.TruncatedDisconnect, header: []string{"Content-Encoding", "gzip"},
-		plain: func(_ visit, a *answer) { a.body = gzippedTo(a.body, a.doc.mainEnd) }},
+		Page: MainPage, Warning: true, Truncated: schema.TruncatedDisconnect, Header: []string{"Content-Encoding", "gzip"},
+		alter: func(r *Response) { r.Body = gzippedTo(r.Body, r.MainEnd) }},
 }
 
 func coded(name, coding, about string, encode func([]byte) []byte) Fault {
-	f := page(name, about, func(_ visit, a *answer) { a.body = encode(a.body) })
-	f.header = []string{"Content-Encoding", coding}
+	f := page(name, about, func(r *Response) { r.Body = encode(r.Body) })
+	f.Header = []string{"Content-Encoding", coding}
 	return f
 }
 
-func warned(f Fault) Fault {
-	f.Warning = true
-	return f
-}
-
-// must is for writers that fail by bad options only, which are constants here.
+// must returns v. Its callers can fail only by bad options, which are constants here.
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic("simweb: " + err.Error())
+		panic("faults: " + err.Error())
 	}
 	return v
 }
@@ -66,7 +61,7 @@ func must[T any](v T, err error) T {
 func compressed(b []byte, open func(io.Writer) io.WriteCloser) []byte {
 	var buf bytes.Buffer
 	w := open(&buf)
-	_, _ = w.Write(b) // a Buffer takes all
+	_, _ = w.Write(b) // a Buffer never fails
 	_ = w.Close()
 	return buf.Bytes()
 }
@@ -77,7 +72,7 @@ func gzipped(b []byte) []byte {
 	return compressed(b, func(w io.Writer) io.WriteCloser { return gzipWriter(w) })
 }
 
-// gzippedTo is gzip whose first n bytes of content can be decoded; the rest is not there.
+// gzippedTo is a gzip stream that ends after the first n bytes of b.
 func gzippedTo(b []byte, n int) []byte {
 	var buf bytes.Buffer
 	w := gzipWriter(&buf)
@@ -86,14 +81,17 @@ func gzippedTo(b []byte, n int) []byte {
 	return buf.Bytes()
 }
 
-// bomb is gzip of page, and in a second member 64 MiB of spaces.
+// bombSize is how many spaces follow the page in a decompression bomb.
+const bombSize = 64 << 20
+
+// bomb is page in gzip, with 64 MiB of spaces in a second member.
 func bomb(page []byte) []byte { return append(gzipped(page), spaces()...) }
 
 var spaces = sync.OnceValue(func() []byte {
 	var buf bytes.Buffer
 	w := gzipWriter(&buf)
 	mebibyte := bytes.Repeat([]byte{' '}, 1<<20)
-	for range 64 {
+	for range bombSize >> 20 {
 		_, _ = w.Write(mebibyte)
 	}
 	_ = w.Close()

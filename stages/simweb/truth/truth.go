@@ -1,4 +1,39 @@
-package simweb
+// Package truth computes what a correct crawl of a synthetic web yields.
+//
+// In: a simweb.Web and a Config. Out: a Truth: the rows of every round, by the rules
+// below, from what the generator knows; nothing is fetched or parsed, and no code of
+// the crawler's stages takes part. CheckLog audits a server's log for requests that no
+// polite crawler sends.
+//
+// # The rules of a crawl
+//
+//   - A planned URL is robots_unreachable if its host's robots.txt responds with
+//     5xx, and robots_denied if a rule denies it; 4xx means no rules.
+//   - Redirects inside the domain are followed, at most MaxRedirects of them. Each
+//     hop is checked in this order: a Location that names no http or https URL is a
+//     protocol_error; a URL already in the chain is redirect_limit; another domain,
+//     or a target that is planned in this round, is redirected; one hop too many is
+//     redirect_limit; then the robots.txt of the target's host decides.
+//   - final_url is the URL of the last response, http_status its status. Both are
+//     empty without any response. A URL denied before its request has neither; one
+//     denied at a later hop has those of the hop before.
+//   - pages.url is the final URL; its depth is that of the planned URL.
+//   - Links are recorded in document order, only those to http and https. Meta robots
+//     nofollow makes all links of a page nofollow.
+//   - The next round plans every target of a followed kind that at least one link of
+//     the round names without nofollow, including the targets of redirected URLs and
+//     redirect hops that were denied or gave no response. Excluded are URLs planned
+//     before and final URLs. The depth is one more than the lowest depth of those
+//     links' pages. Other targets are skipped, with the first reason that applies:
+//     nofollow (of all its links), out_of_scope, depth.
+//   - Duplicates are the connected components of the round's pages and of the
+//     representatives of earlier rounds, under equal text digest or, among texts of
+//     at least MinWords words, a Hamming distance of at most MaxDistance. A page
+//     without text is in no cluster. Pages of earlier rounds are not compared with
+//     each other.
+//
+// It imports simweb, faults and formats packages only.
+package truth
 
 import (
 	"errors"
@@ -7,12 +42,13 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ErrTruth: a TruthConfig cannot be used; the error names the field.
-var ErrTruth = errors.New("not a usable truth config")
+// ErrConfig means that a Config cannot be used; the error names the field.
+var ErrConfig = errors.New("not a usable truth config")
 
-// Follow says whose links the frontier follows.
+// Follow is the scope of the frontier.
 type Follow string
 
 // The values of frontier.follow.
@@ -23,28 +59,28 @@ const (
 	FollowAny    Follow = "any"
 )
 
-// TruthConfig is the crawl whose results Truth foretells.
-type TruthConfig struct {
+// Config describes the crawl.
+type Config struct {
 	Seeds        []string // canonical URLs; nil: those of the web
 	Rounds       int
 	Follow       Follow
 	MaxDepth     int32
 	MaxRedirects int
-	MaxBody      int64 // bytes of a document that are kept
+	MaxBody      int64 // bytes kept of a document
 	StripParams  []string
 	Kinds        []schema.LinkKind // whose targets are followed
-	MinWords     int               // of a text that takes part in near duplicates
+	MinWords     int               // of a text that can be a near duplicate
 	MaxDistance  int               // bits
 
 	// Better orders the pages of a cluster: the first is its representative, unless
-	// an earlier round has one; of several, the oldest. nil: pages that name no other
-	// as canonical, then the shorter URL, then the lesser one.
+	// an earlier round has one. nil: pages that name no other page as canonical, then
+	// the shorter URL, then the lexically lower one.
 	Better func(a, b *Page) int
 }
 
-// DefaultTruth is a crawl of two rounds with the defaults of crawlbatch.
-func DefaultTruth() TruthConfig {
-	return TruthConfig{
+// Default is a crawl of two rounds with the defaults of crawlbatch.
+func Default() Config {
+	return Config{
 		Rounds: 2, Follow: FollowDomain, MaxDepth: 15, MaxRedirects: 5, MaxBody: 5 << 20,
 		StripParams: []string{"utm_*", "fbclid", "gclid", "ref"},
 		Kinds:       schema.DefaultFollowed,
@@ -52,19 +88,19 @@ func DefaultTruth() TruthConfig {
 	}
 }
 
-// Truth is what a correct crawl finds, round by round.
+// Truth is the result of a correct crawl, round by round.
 type Truth struct{ Rounds []Round }
 
 // Round is the truth of one round. All lists are sorted by URL (links: source,
-// then place in the page; clusters: first member).
+// then position in the page; clusters: first member).
 type Round struct {
 	Fetches   []Fetch   // one for each planned URL
 	Pages     []Page    // one for each document
 	Links     []Link    // of the pages
-	Redirects []Link    // from a planned URL to the target that is left to the frontier
+	Redirects []Link    // from a planned URL to the target that the frontier plans
 	Clusters  []Cluster // of duplicates
-	Next      []Planned // what the next round plans
-	Skips     []Skip    // what was found and is not planned
+	Next      []Planned // of the next round
+	Skips     []Skip    // found and not planned
 }
 
 // Planned is a URL that a round plans.
@@ -73,7 +109,7 @@ type Planned struct {
 	Depth int32
 }
 
-// Fetch is what becomes of a planned URL. The fields are the columns of fetches.
+// Fetch is the result of a planned URL. The fields are the columns of fetches.
 type Fetch struct {
 	URL, Host, Domain string
 	Outcome           schema.Outcome
@@ -94,9 +130,9 @@ type Page struct {
 	Depth           int32
 	ETag            string
 
-	// TextKnown says that the fields below are certain. They are not, and left
-	// empty, where what the page says depends on how a crawler mends what is
-	// broken; the links of such a page are not listed.
+	// TextKnown marks that the fields below are certain. Otherwise they are empty,
+	// because the text depends on how a crawler repairs the page, and the links of the
+	// page are not listed.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // ISO-639-3
@@ -142,27 +178,25 @@ type Skip struct {
 	Depth  int32
 }
 
-// Truth walks the web as a crawl of the config would, by the rules in the package
-// comment, on what the generator knows: nothing is fetched or parsed, and no code
-// of the crawler's stages takes part. It holds all results in memory and compares
-// all pages with all, so it is for small webs.
-func (w *Web) Truth(cfg TruthConfig) (*Truth, error) {
+// Of returns the truth of a crawl of web. It holds all results in memory and compares
+// all pages with each other, so it suits small webs only.
+func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {
-		return nil, fmt.Errorf("simweb: truth config: StripParams: %v: %w", err, ErrTruth)
+		return nil, fmt.Errorf("simweb: truth config: StripParams: %v: %w", err, ErrConfig)
 	}
 	switch cfg.Follow {
 	case FollowNone, FollowHost, FollowDomain, FollowAny:
 	default:
-		return nil, fmt.Errorf("simweb: truth config: Follow %q: want none, host, domain or any: %w", cfg.Follow, ErrTruth)
+		return nil, fmt.Errorf("simweb: truth config: Follow %q: want none, host, domain or any: %w", cfg.Follow, ErrConfig)
 	}
 	if cfg.Rounds < 1 {
-		return nil, fmt.Errorf("simweb: truth config: Rounds %d: want at least 1: %w", cfg.Rounds, ErrTruth)
+		return nil, fmt.Errorf("simweb: truth config: Rounds %d: want at least 1: %w", cfg.Rounds, ErrConfig)
 	}
 	if cfg.Better == nil {
 		cfg.Better = better
 	}
-	c := &crawl{web: w, cfg: cfg, known: make(map[string]bool), hosts: make(map[string]bool), domains: make(map[string]bool)}
+	c := &crawl{web: web, cfg: cfg, seen: make(map[string]bool), hosts: make(map[string]bool), domains: make(map[string]bool)}
 	c.canonical = func(url string) (string, bool) {
 		k, err := canonicalizer.Canonical(url, "")
 		return k.URL, err == nil
@@ -171,7 +205,7 @@ func (w *Web) Truth(cfg TruthConfig) (*Truth, error) {
 	for _, url := range c.seeds() {
 		k, err := urlkey.KeyOf(url)
 		if err != nil {
-			return nil, fmt.Errorf("simweb: truth config: Seeds: %v: %w", err, ErrTruth)
+			return nil, fmt.Errorf("simweb: truth config: Seeds: %v: %w", err, ErrConfig)
 		}
 		c.hosts[k.Host], c.domains[k.Domain] = true, true
 		plan = append(plan, Planned{URL: url})
@@ -188,7 +222,7 @@ func (w *Web) Truth(cfg TruthConfig) (*Truth, error) {
 	return t, nil
 }
 
-// seeds gives the seeds, sorted, each once.
+// seeds returns the seeds, sorted, without duplicates.
 func (c *crawl) seeds() []string {
 	seeds := slices.Clone(c.cfg.Seeds)
 	if seeds == nil {

@@ -1,4 +1,4 @@
-package simweb
+package truth
 
 import (
 	"bytes"
@@ -12,31 +12,33 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// crawl is the state of a walk between rounds.
+// crawl is the state between rounds.
 type crawl struct {
-	web       *Web
-	cfg       TruthConfig
+	web       *simweb.Web
+	cfg       Config
 	canonical func(url string) (string, bool)
-	known     map[string]bool // planned before, or answered as a final URL
+	seen      map[string]bool // planned before, or a final URL
 	hosts     map[string]bool // that were planned
 	domains   map[string]bool
-	standing  []earlier // pages of earlier rounds that stand for themselves or others
-	rounds    int       // walked
+	standing  []earlier // the representatives of earlier rounds
+	rounds    int       // completed
 }
 
-// found is what the links of a round say of one target.
+// found is one target of a round's links.
 type found struct {
-	followed bool  // by some link
-	depth    int32 // least depth of a page that follows it; of any where none does
+	followed bool  // by at least one link
+	depth    int32 // lowest depth of the pages that follow it, or else of those that link to it
 }
 
-// round walks one round.
+// round computes one round.
 func (c *crawl) round(plan []Planned) (*Round, error) {
 	planned := make(map[string]bool, len(plan))
 	for _, p := range plan {
-		planned[p.URL], c.known[p.URL] = true, true
+		planned[p.URL], c.seen[p.URL] = true, true
 	}
 	r := new(Round)
 	targets := make(map[string]found)
@@ -55,7 +57,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 			c.find(targets, Link{Source: f.FinalURL, Target: unanswered, Kind: schema.KindRedirect}, p.Depth)
 		}
 		if page != nil {
-			c.known[page.URL] = true
+			c.seen[page.URL] = true
 			r.Pages = append(r.Pages, *page)
 			r.Links = append(r.Links, links...)
 			for _, l := range links {
@@ -74,9 +76,9 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 	return r, nil
 }
 
-// find notes the target of a link of a followed kind.
+// find records the target of a link of a followed kind.
 func (c *crawl) find(targets map[string]found, l Link, depth int32) {
-	if !followed(c.cfg.Kinds, l.Kind) {
+	if !slices.Contains(c.cfg.Kinds, l.Kind) {
 		return
 	}
 	t, seen := targets[l.Target]
@@ -89,30 +91,21 @@ func (c *crawl) find(targets map[string]found, l Link, depth int32) {
 	}
 }
 
-// frontier decides about the targets of a round.
+// frontier plans or skips the targets of a round.
 func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	for url, t := range targets { // sorted below
-		if c.known[url] {
+		if c.seen[url] {
 			continue
 		}
 		key, err := urlkey.KeyOf(url)
 		if err != nil {
 			return fmt.Errorf("simweb: target of a link: %w", err)
 		}
-		inScope := false
-		switch c.cfg.Follow {
-		case FollowAny:
-			inScope = true
-		case FollowHost:
-			inScope = c.hosts[key.Host]
-		case FollowDomain:
-			inScope = c.domains[key.Domain]
-		}
 		depth := t.depth + 1
 		switch {
 		case !t.followed:
 			r.Skips = append(r.Skips, Skip{url, schema.SkipNofollow, depth})
-		case !inScope:
+		case !c.inScope(key):
 			r.Skips = append(r.Skips, Skip{url, schema.SkipOutOfScope, depth})
 		case depth > c.cfg.MaxDepth:
 			r.Skips = append(r.Skips, Skip{url, schema.SkipDepth, depth})
@@ -132,8 +125,21 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	return nil
 }
 
+// inScope reports whether the frontier may plan a URL.
+func (c *crawl) inScope(key urlkey.Key) bool {
+	switch c.cfg.Follow {
+	case FollowAny:
+		return true
+	case FollowHost:
+		return c.hosts[key.Host]
+	case FollowDomain:
+		return c.domains[key.Domain]
+	}
+	return false
+}
+
 // fetch follows a planned URL to its outcome. unanswered is a redirect hop that was
-// not asked for, or gave no answer.
+// not requested or gave no response.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
@@ -142,8 +148,8 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	f = Fetch{URL: p.URL, Host: key.Host, Domain: key.Domain, Depth: p.Depth}
 	chain := []string{p.URL}
 	for url := p.URL; ; {
-		host, path, exists := c.web.locate(url)
-		if !exists { // the server's word for a host that it does not have
+		host, path, exists := c.web.Locate(url)
+		if !exists { // the server's status for a host that it does not have
 			f.Outcome, f.HTTPStatus, f.FinalURL = schema.HTTP4xx, http.StatusMisdirectedRequest, url
 			if len(chain) == 1 {
 				f.RobotsAllowed = new(true)
@@ -157,18 +163,18 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 			}
 			return f, nil, nil, unanswered, nil
 		}
-		a := c.web.look(host, path)
-		if a.fault != nil && f.Fault == "" {
-			f.Fault = a.fault.Name
+		a := c.web.Look(host, path)
+		if a.Fault != nil && f.Fault == "" {
+			f.Fault = a.Fault.Name
 		}
-		if !a.redirects() {
-			page, links = c.settle(&f, p, url, host, a)
+		if !a.Redirects() {
+			page, links = c.finish(&f, p, url, host, a)
 			if len(chain) > 1 && f.FinalURL != url {
 				unanswered = url
 			}
 			return f, page, links, unanswered, nil
 		}
-		f.HTTPStatus, f.FinalURL = int16(a.status), url
+		f.HTTPStatus, f.FinalURL = int16(a.Status), url
 		target, outcome := c.hop(a, key.Domain, chain, planned)
 		if outcome != "" {
 			f.Outcome = outcome
@@ -183,9 +189,9 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	}
 }
 
-// robots asks for the verdict on a URL; the outcome is "" where it is allowed.
+// robots applies robots.txt to a URL. The outcome is "" if it is allowed.
 func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outcome {
-	if c.web.Profile(host) == RobotsUnreachable {
+	if c.web.Profile(host) == simweb.RobotsUnreachable {
 		return schema.RobotsUnreachable
 	}
 	allowed, rule := c.web.Verdict(host, path)
@@ -198,12 +204,12 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	return ""
 }
 
-// hop decides about a redirect: the outcome that it ends in, or "" and where it goes on.
-func (c *crawl) hop(a answer, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
-	if a.to.host < 0 && a.to.path == "" {
+// hop follows a redirect. It returns the outcome if the redirect ends the chain.
+func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
+	if a.Target == "" {
 		return "", schema.ProtocolError
 	}
-	target, _ = c.canonical(c.web.urlOf(a.to))
+	target, _ = c.canonical(a.Target)
 	key, err := urlkey.KeyOf(target)
 	switch {
 	case err != nil:
@@ -218,89 +224,84 @@ func (c *crawl) hop(a answer, domain string, chain []string, planned map[string]
 	return target, ""
 }
 
-// settle gives the outcome of an answer that is no redirect, and its page.
-func (c *crawl) settle(f *Fetch, p Planned, url string, host int, a answer) (*Page, []Link) {
-	f.FinalURL, f.HTTPStatus = url, int16(a.status)
-	part, xRobots := WholePage, a.xRobots
+// finish sets the outcome of a response that is not a redirect, and returns its page.
+func (c *crawl) finish(f *Fetch, p Planned, url string, host int, a simweb.Response) (*Page, []Link) {
+	f.FinalURL, f.HTTPStatus = url, int16(a.Status)
+	part := faults.WholePage
 	switch {
-	case a.fault != nil:
-		f.Outcome, f.HTTPStatus, f.Truncated, part = a.fault.Outcome, int16(a.fault.Status), a.fault.Truncated, a.fault.Page
+	case a.Fault != nil:
+		f.Outcome, f.HTTPStatus, f.Truncated, part = a.Fault.Outcome, int16(a.Fault.Status), a.Fault.Truncated, a.Fault.Page
 		if f.HTTPStatus == 0 {
 			f.FinalURL = ""
 		}
-		if f.Truncated == schema.TruncatedLength && c.size(a) <= c.cfg.MaxBody {
+		if f.Truncated == schema.TruncatedLength && max(int64(len(a.Body)), a.Fault.Bomb) <= c.cfg.MaxBody {
 			f.Truncated = ""
 		}
-	case a.status >= 500:
-		f.Outcome, part = schema.HTTP5xx, NoPage
-	case a.status >= 400:
-		f.Outcome, part = schema.HTTP4xx, NoPage
-	case a.doc == nil:
-		f.Outcome, part = schema.MIMEFiltered, NoPage
+	case a.Status >= 500:
+		f.Outcome, part = schema.HTTP5xx, faults.NoPage
+	case a.Status >= 400:
+		f.Outcome, part = schema.HTTP4xx, faults.NoPage
+	case a.Document == nil:
+		f.Outcome, part = schema.MIMEFiltered, faults.NoPage
 	default:
 		f.Outcome = schema.OK
 	}
-	if part == NoPage {
+	if part == faults.NoPage {
 		return nil, nil
 	}
-	page := &Page{URL: url, PlannedURL: p.URL, Depth: p.Depth, Indexable: true, TextKnown: part != OtherPage}
-	if a.fault == nil {
-		_, path, _ := c.web.locate(url)
-		page.ETag = c.web.etag(host, untracked(path))
+	page := &Page{URL: url, PlannedURL: p.URL, Depth: p.Depth, Indexable: true, TextKnown: part != faults.OtherPage}
+	if a.Fault == nil {
+		_, path, _ := c.web.Locate(url)
+		page.ETag = c.web.ETag(host, simweb.Untracked(path))
 	}
-	if part == EmptyPage || a.doc == nil {
+	if part == faults.EmptyPage || part == faults.OtherPage || a.Document == nil {
 		return page, nil
 	}
-	return page, c.read(page, a.doc, part, xRobots)
+	return page, c.read(page, a.Document, part, a.XRobots)
 }
 
-// size is the length of a faulty document once decoded.
-func (c *crawl) size(a answer) int64 {
-	if a.fault.Name == "gzip-bomb" {
-		return int64(len(a.doc.html)) + 64<<20
-	}
-	return int64(len(a.body))
-}
-
-// read fills in what a document says.
-func (c *crawl) read(page *Page, doc *document, part Part, xRobots string) []Link {
-	if part == OtherPage {
-		return nil
-	}
-	page.Title, page.Description, page.Keywords, page.Author = doc.title, doc.description, doc.keywords, doc.author
-	page.Language = doc.lang.iso
-	page.CanonicalURL = doc.canonical
-	page.Robots = cmp.Or(doc.robots, xRobots)
+// read fills page from a document and returns its links.
+func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots string) []Link {
+	page.Title, page.Description, page.Keywords, page.Author = doc.Title, doc.Description, doc.Keywords, doc.Author
+	page.Language = doc.Language
+	page.CanonicalURL = doc.Canonical
+	page.Robots = cmp.Or(doc.Robots, xRobots)
 	page.Indexable = page.Robots != "noindex"
-	page.Main = string(doc.main)
-	page.WordCount = int32(len(bytes.Fields(doc.main)))
-	page.SimHash = fingerprint(doc.main)
-	page.TextDigest = textDigest(doc.main)
-	n := len(doc.links)
-	if part == MainPage {
-		n = doc.mainLinks
+	page.Main = string(doc.Main)
+	page.WordCount = int32(len(bytes.Fields(doc.Main)))
+	page.SimHash = simweb.Fingerprint(doc.Main)
+	page.TextDigest = textDigest(doc.Main)
+	all := doc.Links
+	if part == faults.MainPage {
+		all = all[:doc.MainLinks]
 	}
 	var links []Link
-	for i, l := range doc.recorded(n, c.canonical) {
-		links = append(links, Link{Source: page.URL, Target: l.target, Anchor: l.anchor, Rel: l.rel, Kind: l.kind,
-			Nofollow: l.nofollow, Position: l.position, Hreflang: l.hreflang, Ordinal: int32(i)})
+	for _, l := range all {
+		target, ok := c.tracked(l)
+		if !ok {
+			continue
+		}
+		links = append(links, Link{Source: page.URL, Target: target, Anchor: l.Anchor, Rel: l.Rel, Kind: l.Kind,
+			Nofollow: l.Nofollow, Position: l.Position, Hreflang: l.Hreflang, Ordinal: int32(len(links))})
 	}
 	page.Outlinks = int32(len(links))
 	return links
 }
 
+// tracked is the target of a link as the crawl records it: with its tracking
+// parameters unless the crawl strips them.
+func (c *crawl) tracked(l simweb.Link) (target string, ok bool) {
+	if l.Track == "" {
+		return l.Target, true
+	}
+	sep := "?"
+	if strings.Contains(l.Target, "?") {
+		sep = "&"
+	}
+	return c.canonical(l.Target + sep + l.Track)
+}
+
 func textDigest(main []byte) string {
 	sum := sha1.Sum(bytes.ToLower(bytes.Join(bytes.Fields(main), []byte(" "))))
 	return base32.StdEncoding.EncodeToString(sum[:])
-}
-
-// locate finds the host of a canonical URL; ok is false where the web has none.
-func (w *Web) locate(url string) (host int, path string, ok bool) {
-	rest, found := strings.CutPrefix(url, "http://")
-	i := strings.IndexByte(rest, '/')
-	if !found || i < 0 {
-		return 0, "", false
-	}
-	host, ok = w.HostIndex(rest[:i])
-	return host, rest[i:], ok
 }

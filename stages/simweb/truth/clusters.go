@@ -1,4 +1,4 @@
-package simweb
+package truth
 
 import (
 	"cmp"
@@ -8,13 +8,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// earlier is a page of an earlier round that stands for itself or for others.
+// earlier is a representative of an earlier round.
 type earlier struct {
 	page  Page
 	round int
 }
 
-// better prefers pages that name no other as canonical, then shorter URLs, then lesser ones.
+// better is the default of Config.Better.
 func better(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
@@ -25,8 +25,8 @@ func better(a, b *Page) int {
 	return cmp.Or(cmp.Compare(names(a), names(b)), cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
 }
 
-// cluster groups the pages of a round with one another and with those of earlier
-// rounds, and notes who stands for whom for the rounds to come.
+// cluster groups the pages of a round with each other and with those of earlier
+// rounds. It keeps the new representatives for later rounds.
 func (c *crawl) cluster(pages []Page) []Cluster {
 	all := make([]earlier, 0, len(c.standing)+len(pages))
 	round := c.rounds
@@ -58,8 +58,8 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 	return clusters
 }
 
-// clusterOf gives the rows of a cluster; ok is false where no page of the round
-// has another beside it.
+// clusterOf returns the rows of a cluster. ok is false unless a page of the round is
+// in it together with another page.
 func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok bool) {
 	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
 	if all[rep].round != round {
@@ -83,9 +83,9 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
 }
 
-// components gives for each page the least number of its connected component.
-// Pairs of earlier pages, the first n, are not compared: rounds that are sealed
-// do not change.
+// components returns for each page the lowest index in its connected component. It
+// does not compare the first n pages, those of earlier rounds, with each other: sealed
+// rounds do not change.
 func (c *crawl) components(all []earlier, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {
@@ -112,7 +112,7 @@ func (c *crawl) components(all []earlier, n int) []int {
 	return parent
 }
 
-// duplicates reports whether two pages are next to each other in their component.
+// duplicates reports whether two pages have an edge between them.
 func (c *crawl) duplicates(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false

@@ -1,4 +1,4 @@
-package simweb
+package truth
 
 import (
 	"net/http"
@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
 // read takes a document apart by walking its tree.
@@ -37,7 +38,7 @@ func (n *naive) read(u string, resp *http.Response, body []byte) (*Page, []Link)
 	page.Indexable = page.Robots != "noindex"
 	page.Main = strings.Join(w.lines, "\n")
 	page.WordCount = int32(len(strings.Fields(page.Main)))
-	page.SimHash, page.TextDigest = fingerprint([]byte(page.Main)), textDigest([]byte(page.Main))
+	page.SimHash, page.TextDigest = simweb.Fingerprint([]byte(page.Main)), textDigest([]byte(page.Main))
 	page.Outlinks = int32(len(w.links))
 	return page, w.links
 }
@@ -95,11 +96,7 @@ func (w *treeWalk) refreshLink() {
 func (w *treeWalk) walk(e *html.Node, position string, inMain bool) {
 	switch e.DataAtom {
 	case atom.Html:
-		for _, l := range languages {
-			if l.tag == attr(e, "lang") {
-				w.page.Language = l.iso
-			}
-		}
+		w.page.Language = map[string]string{"en": "eng", "en-GB": "eng", "de": "deu", "fr": "fra", "es-MX": "spa"}[attr(e, "lang")]
 	case atom.Title:
 		w.page.Title = textOf(e)
 	case atom.Meta:

@@ -1,0 +1,82 @@
+package faults
+
+import "crawlbatch.io/crawlbatch/formats/schema"
+
+// Destination is where a redirect leads.
+type Destination uint8
+
+// The destinations. A landing page is one that no link names, so that results do not
+// depend on the order of fetching.
+const (
+	Landing Destination = iota // the landing page on the same host
+	Sibling                    // the landing page on another host of the domain, if there is one
+	Denied                     // a landing page that robots.txt denies on some hosts
+	Away                       // a page of another domain, if there is one
+	Outside                    // a host that the web does not have
+	Self                       // the URL itself, or with Hops the first URL again
+	Nowhere                    // no URL that can be crawled
+)
+
+// Redirect describes where a redirect leads and how its Location is written.
+type Redirect struct {
+	To   Destination
+	Hops int // URLs that lead on, one to the next, beyond the first
+	// Query is appended to the target; Written is its form in the Location, if that
+	// differs.
+	Query, Written string
+	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix is
+	// the whole Location.
+	Prefix, Suffix string
+	Full           bool // the Location has the whole URL, otherwise the path
+}
+
+var redirectFaults = []Fault{
+	redirect("redirect-301", 301, "moved permanently, a path", Redirect{}),
+	redirect("redirect-302", 302, "found, a path", Redirect{}),
+	redirect("redirect-303", 303, "see other, a path", Redirect{}),
+	redirect("redirect-307", 307, "temporary redirect, a path", Redirect{}),
+	redirect("redirect-308", 308, "permanent redirect, a path", Redirect{}),
+	redirect("redirect-relative", 302, "a Location relative to the directory", Redirect{Prefix: "../.."}),
+	redirect("redirect-fragment", 301, "a Location with a fragment", Redirect{Full: true, Suffix: "#part-2"}),
+	redirect("redirect-tracked", 302, "a Location with a tracking parameter", Redirect{Query: "?utm_source=redirect"}),
+	redirect("redirect-percent", 302, "a Location with a percent sign that escapes nothing", Redirect{Query: "?full=100%"}),
+	redirect("redirect-space", 302, "a Location with spaces in and around it",
+		Redirect{Query: "?q=two%20words", Written: "?q=two words", Prefix: "  ", Suffix: " "}),
+	onHost(redirect("redirect-host", 301, "to another host of the domain, if it has one", Redirect{To: Sibling, Full: true})),
+	onHost(redirect("redirect-denied", 302, "to a path that robots.txt denies on some hosts", Redirect{To: Denied})),
+	onHost(ending(redirect(Planned, 301, "to a page that every link to this one is followed by", Redirect{}), schema.Redirected, 0)),
+	onHost(ending(redirect("redirect-away", 302, "to a page of another domain, if there is one", Redirect{To: Away, Full: true}), schema.Redirected, 0)),
+	ending(redirect("redirect-outside", 301, "to a host that this web does not have", Redirect{To: Outside, Full: true}), schema.Redirected, 0),
+	ending(redirect("redirect-self", 302, "to itself", Redirect{To: Self}), schema.RedirectLimit, 0),
+	ending(redirect("redirect-loop", 302, "to a URL that leads back", Redirect{To: Self, Hops: 1}), schema.RedirectLimit, 1),
+	chain("redirect-chain-3", 3),
+	chain("redirect-chain-5", 5),
+	ending(chain("redirect-chain-9", 9), schema.RedirectLimit, 5),
+	ending(redirect("redirect-nowhere", 302, "302 without a Location", Redirect{To: Nowhere}), schema.ProtocolError, 0),
+	ending(redirect("redirect-invalid", 302, "a Location that is no URL", Redirect{To: Nowhere, Prefix: "http://[bad/"}), schema.ProtocolError, 0),
+	ending(redirect("redirect-ftp", 302, "to a URL of another scheme", Redirect{To: Nowhere, Prefix: "ftp://files.example/"}), schema.ProtocolError, 0),
+	{Name: "meta-refresh", About: "a page with a meta refresh, which is a link to follow, not a redirect", Class: Quick,
+		Outcome: schema.OK, Status: 200, Page: WholePage, Refresh: true},
+}
+
+// redirect is a redirect that a crawler follows to a page.
+func redirect(name string, code int, about string, r Redirect) Fault {
+	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Redirects: 1 + r.Hops, Page: WholePage,
+		Code: code, Redirect: &r}
+}
+
+// chain is a redirect of n hops.
+func chain(name string, n int) Fault {
+	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
+}
+
+// ending changes f to a redirect that ends in outcome after so many were followed.
+func ending(f Fault, outcome schema.Outcome, followed int) Fault {
+	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
+	return f
+}
+
+func onHost(f Fault) Fault {
+	f.Host = true
+	return f
+}

@@ -1,0 +1,86 @@
+package simweb
+
+import (
+	"cmp"
+
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
+)
+
+// FaultURL is the URL of a fault on a host; num distinguishes URLs of the same fault.
+func (w *Web) FaultURL(host int, name string, num int) string {
+	return w.at(host, faultPath(name, num))
+}
+
+// faultResponse is the response at one of the URLs of a fault: path, the hop-th.
+func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
+	r := Response{Status: 200}
+	switch {
+	case f.Code != 0:
+		r = statusPage(f.Code)
+	case f.HasPage():
+		var refresh *place
+		if f.Refresh {
+			refresh = &place{host, landingPath(f.Name, num)}
+		}
+		r = documentResponse(w.document(host, num, "fault:"+f.Name, path, refresh))
+	}
+	if f.Redirect != nil {
+		r.Location, r.Target = w.redirect(f, host, num, hop)
+	}
+	r.Fault = f
+	altered := r.plain(w)
+	f.Alter(&altered)
+	r.MIME, r.Body, r.MainEnd = altered.MIME, altered.Body, altered.MainEnd
+	if altered.NoPage {
+		r.Document = nil
+	}
+	if t := altered.Text; t != nil {
+		r.Document = &Document{Title: t.Title, Language: languages[0].iso, Main: []byte(t.Main)}
+	}
+	return r
+}
+
+// plain is the response as package faults takes it.
+func (r *Response) plain(w *Web) faults.Response {
+	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
+}
+
+// redirect returns the Location of a redirect and the URL that it means.
+func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target string) {
+	r := f.Redirect
+	to := place{host, landingPath(f.Name, num)}
+	switch {
+	case r.To == faults.Nowhere:
+		return r.Prefix, ""
+	case hop < r.Hops:
+		to.path = hopPath(f.Name, num, hop+1)
+	case r.To == faults.Self:
+		to.path = faultPath(f.Name, num)
+	case r.To == faults.Sibling:
+		to.host = w.sibling(host)
+	case r.To == faults.Denied:
+		to.path = "/private" + to.path
+	case r.To == faults.Outside:
+		to = w.outside(w.pageKey(host, num).named("outside"))
+	case r.To == faults.Away:
+		to = w.away(host, num)
+	}
+	location = to.path
+	if r.Full {
+		location = w.urlOf(to)
+	}
+	return r.Prefix + location + cmp.Or(r.Written, r.Query) + r.Suffix, w.urlOf(to) + r.Query
+}
+
+// away is a page of another domain, or outside if there is none.
+func (w *Web) away(host, num int) place {
+	k := w.pageKey(host, num).named("away")
+	h, ok := w.stranger(k, host)
+	if !ok {
+		return w.outside(k)
+	}
+	if p := k.at(1).below(w.Pages(h)); w.role(h, p) != roleFault {
+		return place{h, w.path(h, p)}
+	}
+	return place{h, "/"}
+}
