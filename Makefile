@@ -1,7 +1,7 @@
-# crawlbatch: what there is to make. `make` alone lists it.
+# The targets of crawlbatch. `make` alone lists them.
 #
-# Only Go, a C compiler, git and make are needed for build, demo and test; the
-# slower suites install what they need under .cache.
+# Build, demo and test need only Go, a C compiler, git and make. The slower suites
+# install what they need under .cache.
 
 GO      ?= go
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
@@ -43,7 +43,7 @@ endef
 test: ## run the unit tests with the race detector, list what was skipped and why
 	$(call tested,-race -short -timeout 20m)
 
-test-crawl: ## run all of them without it: whole crawls and what else takes long, too
+test-crawl: ## run all tests without the race detector, whole crawls and long tests too
 	$(call tested,-timeout 20m)
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
@@ -56,14 +56,14 @@ KILLS ?= 100
 RUNS  ?= 1
 SEED  ?=
 
-test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root it fills disks too)
+test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS=1 CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(GO) test -count=$(RUNS) -v -timeout $$((15 * $(RUNS)))m -parallel 7 -run TestChaos ./cmd/crawlbatch
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
 	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch
 
-test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those, too)
+test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those too)
 	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 20m -run Readers ./cmd/crawlbatch
 
 test-warc: $(CACHE)/node/.installed ## read every WARC file of a crawl with warcio, check its indexes
@@ -78,8 +78,8 @@ BLOWS   ?= 20
 
 test-k8s: build image $(CACHE)/bin/versitygw ## crawl on a real Kubernetes, undisturbed and disturbed (CLUSTER=dir of its commands, BLOWS=20)
 	$(CLUSTER)/up
-	# A bridge without an address of its own takes another with each pod that comes
-	# or goes, and every connection of the others stands still for seconds.
+	# A bridge without an address of its own takes a new one whenever a pod comes or
+	# goes, and all connections of the other pods stall for seconds.
 	$(CLUSTER)/exec ip link set cni0 address 0a:58:0a:55:00:01
 	$(CLUSTER)/load $(BIN)/crawlbatch-image.tar
 	$(GO) test -c -o $(BIN)/k8s.test ./cmd/crawlbatch
@@ -92,7 +92,7 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-vuln: ## look up known vulnerabilities in what the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
+vuln: ## find known vulnerabilities in what the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
 	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 FUZZTIME ?= 15s
@@ -105,7 +105,7 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=15s)
 bench: ## print the figures that matter, each beside its floor where it has one
 	$(GO) test -run '^$$' -skip one_template -bench 'Map|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher' ./...
 
-clean: ## remove what was built; the crawl's data stay
+clean: ## remove what was built; keep the crawl's data
 	rm -rf $(BIN) $(CACHE)
 
 $(CACHE)/bin/versitygw:
