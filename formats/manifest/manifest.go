@@ -363,14 +363,20 @@ type HostBreaker struct {
 	Opened  int   `json:"opened,omitempty"`   // times
 }
 
+// RetryCounts are the retries used, by class of failure.
+type RetryCounts struct {
+	Timeouts     int `json:"timeouts,omitempty"`
+	ServerErrors int `json:"server_errors,omitempty"`
+	Limited      int `json:"limited,omitempty"` // 429 and 503
+	DNS          int `json:"dns,omitempty"`
+	Later        int `json:"later,omitempty"` // a robots.txt that the other retries did not get
+}
+
 // URLRetry is a planned URL that has been tried and waits to be tried again.
 type URLRetry struct {
-	Row          int64  `json:"row"`                // in the plan file
-	Attempts     int32  `json:"attempts"`           // requests sent for it
-	Timeouts     int    `json:"timeouts,omitempty"` // retries used, by class
-	ServerErrors int    `json:"server_errors,omitempty"`
-	Limited      int    `json:"limited,omitempty"`
-	DNS          int    `json:"dns,omitempty"`
+	Row      int64 `json:"row"`      // in the plan file
+	Attempts int32 `json:"attempts"` // requests sent for it
+	RetryCounts
 	WaitMS       int64  `json:"wait_ms"`       // until it is due, at the checkpoint
 	Why          string `json:"why,omitempty"` // what failed, for people
 	// Chain is where the URL's redirects have led; nil: nowhere yet.
@@ -401,11 +407,7 @@ type OriginRetry struct {
 	Host         string `json:"host"` // of that
 	Hops         int    `json:"hops,omitempty"`
 	Tries        int32  `json:"tries"`              // requests sent for it
-	Timeouts     int    `json:"timeouts,omitempty"` // retries used, by class
-	ServerErrors int    `json:"server_errors,omitempty"`
-	Limited      int    `json:"limited,omitempty"`
-	DNS          int    `json:"dns,omitempty"`
-	Later        int    `json:"later,omitempty"`
+	RetryCounts
 	WaitMS       int64  `json:"wait_ms"`       // until it is due, at the checkpoint
 	Why          string `json:"why,omitempty"` // what failed, for people
 }

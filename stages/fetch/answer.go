@@ -14,16 +14,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
 // get spends a turn on the URL that a visit is at.
-func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForce, rule string) {
+func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, rules *robotscache.Rules, rule string) {
 	v.tries++
 	a := ask{
-		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: known, attempt: v.tries,
+		purpose: schema.ForPage, url: v.key.URL, plannedURL: v.planned.URL, rule: rule, robots: rules, attempt: v.tries,
 		onHead: func(x *wire.Exchange) bool { return !response.RefusedByName(c.parser, x) },
 		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
@@ -42,7 +43,7 @@ func (c *crawl) get(ctx context.Context, t *polite.Turn, v *visit, known *inForc
 	} else if a.known = segments.KnownPayload(&v.planned, c.clock.Now()); a.known != nil {
 		a.header = conditions(&v.planned)
 	}
-	v.rules, v.detected = known.rules, ""
+	v.rules, v.detected = rules.Group, ""
 	if t.Kind == polite.Probe {
 		a.purpose = schema.ForProbe
 	}
@@ -172,14 +173,9 @@ func (c *crawl) redirect(t *polite.Turn, v *visit, s *sent) {
 			return
 		}
 		v.fetch.Redirects++
-		v.key, v.spelled, v.known, v.tries, v.retries = target, strings.Clone(spelled), known, 0, [response.RetryClasses]int{}
+		v.key, v.spelled, v.known, v.tries, v.retries = target, strings.Clone(spelled), known, 0, manifest.RetryCounts{}
 		c.keep(v, time.Time{})
-		if target.Host == t.Host {
-			t.Done(polite.Result{Class: polite.Success, Again: &polite.Item{ID: v.row}})
-			return
-		}
-		c.sched.Push(target.Host, polite.Item{ID: v.row})
-		t.Done(polite.Result{Class: polite.Success})
+		c.passOn(t, target.Host, &polite.Item{ID: v.row})
 	}
 }
 

@@ -154,11 +154,11 @@ func (c *crawl) unfinished() []*segments.Record {
 			out = append(out, v.evidence(func() { c.keepRecorded(v, due) })) // the next attempt goes on from here
 		}
 	}
-	for _, o := range c.byID {
-		if o.download != nil && len(o.asked.Requests) > 0 {
-			b := o.asked
-			host, due := o.nextAt, c.clock.Now()
-			b.OnRecorded = func() { c.keepOrigin(o, host, "", due) } // the next attempt goes on from here
+	for _, id := range slices.Sorted(maps.Keys(c.robotsTasks)) {
+		if rt := c.robotsTasks[id]; len(rt.record.Requests) > 0 {
+			b := rt.record
+			host, due := rt.nextAt, c.clock.Now()
+			b.OnRecorded = func() { c.keepRobotsTask(rt, host, "", due) } // the next attempt goes on from here
 			out = append(out, &b)
 		}
 	}

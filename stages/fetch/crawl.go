@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
@@ -39,6 +40,7 @@ type crawl struct {
 	sink     segments.Sink
 	archiver *segments.Archiver
 	client   *wire.Client
+	robots   *robotscache.Cache
 	canon    *urlkey.Canonicalizer
 	token    string // product token
 	reading  robots.Reading
@@ -47,7 +49,6 @@ type crawl struct {
 
 	sched *polite.Scheduler
 	cpu   chan struct{} // held by who compresses or parses
-	ttl   atomic.Int64  // of robots.txt, after a reload; nanoseconds
 
 	failures failures
 
@@ -59,13 +60,11 @@ type crawl struct {
 	slots    chan struct{}                // one element for each turn that is out
 	gaveUp   bool                         // nothing is fetched any more: the rest is deferred
 
-	mu      sync.Mutex
-	visits  map[int64]*visit // that go on at a later turn
-	origins map[string]*origin
-	byID    []*origin
-	pending map[string]int // downloads of robots.txt under way, by host
-	claims  map[uint64]struct{}
-	rules   rulebook
+	mu             sync.Mutex
+	visits         map[int64]*visit // that go on at a later turn
+	robotsTasks    map[int64]*robotsTask
+	lastRobotsTask int64 // ID of the newest
+	claims         map[uint64]struct{}
 
 	stop  context.CancelCauseFunc // of the loop
 	fatal atomic.Pointer[error]
@@ -106,27 +105,32 @@ func newCrawl(env *stages.Env, cfg Config, parser document.Parser, p *partition.
 	if cfg.Pauses.Breaker > 0 {
 		breaker.Pause = cfg.Pauses.Breaker
 	}
+	sched := polite.New(polite.Options{
+		Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
+	})
+	token := robots.ProductToken(cfg.UserAgent)
 	return &crawl{
 		cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, parser: parser, planned: p, sink: out, archiver: segments.NewArchiver(out),
-		client: client, canon: canon, token: robots.ProductToken(cfg.UserAgent),
-		sched: polite.New(polite.Options{
-			Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
+		client: client, canon: canon, token: token, sched: sched,
+		robots: robotscache.New(robotscache.Options{
+			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(cfg.rules, maxRules),
 		}),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		mayWrite: func(time.Time) bool { return true },
 		admit:    func(ctx context.Context) error { return ctx.Err() },
 		slots:    make(chan struct{}, cfg.Slots),
-		visits:   map[int64]*visit{}, origins: map[string]*origin{}, pending: map[string]int{}, claims: map[uint64]struct{}{},
-		rules: rulebook{dir: env.Scratch, max: cmp.Or(cfg.rules, maxRules)},
+		visits:   map[int64]*visit{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
 	}, nil
 }
+
+// maxRules bounds the memory that the rules of robots.txt files take, in bytes. A
+// partition may have a million hosts, and a robots.txt 500 KiB of rules.
+const maxRules = 64 << 20
 
 // close gives connections and scratch space back.
 func (c *crawl) close() {
 	c.client.Close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rules.close()
+	c.robots.Close()
 }
 
 // fail ends the crawl with the first error that comes.
@@ -199,12 +203,7 @@ func (c *crawl) serve(ctx context.Context, t *polite.Turn) {
 // step takes the turn's item on. It reports whether the turn is over.
 func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 	if t.Item.ID < 0 {
-		o := c.originByID(t.Item.ID)
-		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
-			return true
-		}
-		c.askRobots(ctx, t, o)
-		return true
+		return c.stepRobots(ctx, t, c.robotsTaskOf(t.Item.ID))
 	}
 	v, err := c.visit(t.Item.ID)
 	if err != nil {
@@ -212,48 +211,59 @@ func (c *crawl) step(ctx context.Context, t *polite.Turn) bool {
 		t.Done(polite.Result{})
 		return true
 	}
-	o := c.originOf(v.key)
-	switch state, known := c.rulesOf(o); state {
-	case robotsUnknown:
-		t.PutBack(t.Item)
-		if !c.announce(t, manifest.Trying{Origin: o.name()}) {
-			return true
-		}
-		c.askRobots(ctx, t, o)
-		return true
-	case robotsPending:
+	entry := c.robots.Entry(v.key)
+	state, rules, failed, err := c.robots.Lookup(entry)
+	switch {
+	case err != nil:
+		c.fail(err)
+		fallthrough
+	case state == robotscache.Pending:
 		t.PutBack(t.Item)
 		t.Done(polite.Result{})
 		return true
-	case robotsFailed:
-		c.finish(v, o.outcome, o.failure)
+	case state == robotscache.Unknown:
+		t.PutBack(t.Item)
+		return c.stepRobots(ctx, t, c.newRobotsTask(entry))
+	case state == robotscache.Failed:
+		c.finish(v, failed.Outcome, failed.Why)
 		return false
-	default:
-		verdict := known.rules.Verdict(c.reading, v.key.URL, v.spellings()...)
-		var why response.Failure
-		if len(v.met) == 0 {
-			v.judge(verdict)
-			if verdict.Spelling != "" {
-				why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
-			}
-		} else {
-			why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
-		}
-		// Of too many spellings not all are known: such a URL is not planned either.
-		tooMany := v.known.Overflow() && c.reading == robots.Every
-		if tooMany && verdict.Allowed {
-			why = response.Failed("redirect to a URL with too many spellings", "%s: %s", v.key.URL, v.known.TooMany())
-		}
-		if !verdict.Allowed || tooMany {
-			c.finish(v, schema.RobotsDenied, why)
-			return false
-		}
-		if !c.announce(t, manifest.Trying{Row: v.row}) {
-			return true
-		}
-		c.get(ctx, t, v, known, verdict.Rule)
-		return true
 	}
+	verdict, why := c.judge(v, rules)
+	if !verdict.Allowed {
+		c.finish(v, schema.RobotsDenied, why)
+		return false
+	}
+	if c.announce(t, manifest.Trying{Row: v.row}) {
+		c.get(ctx, t, v, rules, verdict.Rule)
+	}
+	return true
+}
+
+// stepRobots spends the turn on a robots task. It returns true: the turn is over.
+func (c *crawl) stepRobots(ctx context.Context, t *polite.Turn, rt *robotsTask) bool {
+	if c.announce(t, manifest.Trying{Origin: rt.entry.Root}) {
+		c.askRobots(ctx, t, rt)
+	}
+	return true
+}
+
+// judge gives the verdict of robots.txt on the URL to ask for next, and why it is denied.
+func (c *crawl) judge(v *visit, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
+	verdict = rules.Verdict(c.reading, v.key.URL, v.spellings()...)
+	if len(v.met) == 0 {
+		v.judge(verdict)
+		if verdict.Spelling != "" {
+			why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
+		}
+	} else {
+		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, v.key.URL), verdict.Rule)
+	}
+	// Of a URL with too many spellings not all are known, so it is not planned either.
+	if verdict.Allowed && v.known.Overflow() && c.reading == robots.Every {
+		verdict.Allowed = false
+		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", v.key.URL, v.known.TooMany())
+	}
+	return verdict, why
 }
 
 // announce tells who wants to know what the turn is about to do; false: it could
@@ -284,9 +294,9 @@ func (c *crawl) drain(t *polite.Turn) {
 	}
 	for it, ok := t.Item, true; ok; it, ok = t.Another() {
 		if it.ID < 0 {
-			o := c.originByID(it.ID)
-			c.robotsFailed(o, schema.RobotsUnreachable, response.Failure{Phrase: "its host is " + string(outcome)})
-			c.recordRobots(o, nil) // another attempt is another try
+			rt := c.robotsTaskOf(it.ID)
+			c.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
+			c.recordRobots(rt, nil) // another attempt is another try
 			continue
 		}
 		v, err := c.visit(it.ID)
@@ -304,7 +314,7 @@ func (c *crawl) drain(t *polite.Turn) {
 
 // reload replaces the politeness of the running crawl.
 func (c *crawl) reload(p polite.Config) {
-	c.ttl.Store(int64(p.RobotsTTL))
+	c.robots.SetTTL(cmp.Or(p.RobotsTTL, c.cfg.Politeness.RobotsTTL))
 	c.sched.Reload(p)
 	c.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
@@ -317,36 +327,43 @@ const (
 	maxLater    = 5
 )
 
-// retry decides whether a failure of a class is tried again, and completes the
-// turn's result with the item. why is what failed, for people.
-func (c *crawl) retry(counts *[response.RetryClasses]int, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
-	limit, pause := 0, time.Duration(0)
+// retryRule gives the counter of a class of failures, how many retries it has, and the
+// pause before the next.
+func (c *crawl) retryRule(counts *manifest.RetryCounts, class response.RetryClass) (used *int, limit int, pause time.Duration) {
+	r, p := &c.cfg.Retries, &c.cfg.Pauses
 	switch class {
 	case response.AfterTimeout:
-		limit, pause = c.cfg.Retries.Timeout, c.cfg.Pauses.Timeout
+		return &counts.Timeouts, r.Timeout, p.Timeout
 	case response.AfterServerError:
-		limit, pause = c.cfg.Retries.ServerError, c.cfg.Pauses.ServerError
+		return &counts.ServerErrors, r.ServerError, p.ServerError
 	case response.AfterLimit:
-		limit = c.cfg.Retries.RateLimited // the host slows down, which is the pause
+		return &counts.Limited, r.RateLimited, 0 // the host slows down, which is the pause
 	case response.AfterDNS:
-		limit = c.cfg.Retries.DNS
-		if counts[class] < limit {
-			r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
-		}
-	}
-	if class == response.ForRobots {
-		limit, pause = c.cfg.Retries.Robots, laterPauses*c.cfg.Pauses.ServerError
-		for range min(counts[class], maxLater) {
+		return &counts.DNS, r.DNS, 0 // the host is put off
+	case response.ForRobots:
+		pause = laterPauses * p.ServerError
+		for range min(counts.Later, maxLater) {
 			pause *= laterGrowth
 		}
+		return &counts.Later, r.Robots, pause
 	}
-	if counts[class] >= limit || c.cfg.patience > 0 && r.RetryAfter > c.cfg.patience {
+	return new(int), 0, 0
+}
+
+// retry decides whether a failure of a class is tried again, and completes the turn's
+// result with the item. why is what failed, for people.
+func (c *crawl) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
+	used, limit, pause := c.retryRule(counts, class)
+	if *used >= limit || c.cfg.patience > 0 && r.RetryAfter > c.cfg.patience {
 		return false
 	}
-	counts[class]++
+	*used++
+	if class == response.AfterDNS {
+		r.Hold = c.sched.Jitter(host, c.cfg.Pauses.DNS)
+	}
 	it.Why = why
 	if c.cfg.tell != nil {
-		c.tellRetry(class, counts[class], host, it, r, pause)
+		c.tellRetry(class, *used, host, it, r, pause)
 	}
 	if pause > 0 {
 		it.NotBefore = c.clock.Now().Add(c.sched.Jitter(host, pause))

@@ -41,12 +41,9 @@ func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
 // suspicious reports whether something that an attempt died at was neither
 // convicted nor survived.
 func (c *crawl) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
-			o := c.origins[s.Origin]
-			return !lease.Quarantined(s) && (o == nil || o.state == robotsUnknown)
+			return !lease.Quarantined(s) && c.robots.Undecided(s.Origin)
 		}
 		return !lease.Quarantined(s) && (s.Row < 0 || !recorded.Contains(uint32(s.Row)))
 	})
@@ -95,7 +92,7 @@ func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
 	for _, killer := range found {
 		if killer.Origin != "" {
 			row := &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}
-			if _, err := c.restoreOrigin(row); err != nil {
+			if _, err := c.robots.Restore(row); err != nil {
 				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}
 			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)

@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
@@ -115,7 +116,10 @@ func (a *attempt) takeState(ctx context.Context, before lease.Predecessor, settl
 	c, doc := a.crawl, a.lease.Checkpoint()
 	waited := a.env.Clock.Now().Sub(before.Seen)
 	c.restoreClocks(&doc, waited, a.in.Politeness > doc.Politeness)
-	if err := c.restoreRobots(ctx, a.env.Bucket, doc.Files, func() error { return a.lease.RenewIfDue(ctx) }); err != nil {
+	if err := robotscache.Each(ctx, a.env.Bucket, doc.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
+		_, err := c.robots.Restore(row)
+		return err
+	}); err != nil {
 		return err
 	}
 	if err := c.restoreRetries(&doc, settled, waited); err != nil {

@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 )
 
 // What a successor takes over, and how it begins.
@@ -84,12 +85,20 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		}
 		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // as checkpoints list them
 		c := l.crawlOf()
-		if err := c.restoreRobots(t.Context(), l.bucket, d.Files, func() error { return nil }); err != nil {
+		err := robotscache.Each(t.Context(), l.bucket, d.Files, func() error { return nil }, func(row *schema.RobotsFile) error {
+			_, err := c.robots.Restore(row)
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		for origin, want := range map[string]robotsState{"http://a.com": robotsFailed, "http://b.org": robotsFailed, "http://c.net": robotsKnown} {
-			if got := c.origins[origin].state; got != want {
-				t.Errorf("%s: state %d, want %d", origin, got, want)
+		for origin, want := range map[string]robotscache.State{"http://a.com": robotscache.Failed, "http://b.org": robotscache.Failed, "http://c.net": robotscache.Known} {
+			e, err := c.robots.EntryOf(origin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _, _, err := c.robots.Lookup(e); err != nil || got != want {
+				t.Errorf("%s: state %d, %v; want %d", origin, got, err, want)
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,6 +168,40 @@ func TestEveryRequestHasItsEvidence(t *testing.T) {
 		}
 		if purposes[schema.ForPage] == 0 || purposes[schema.ForRedirect] == 0 || purposes[schema.ForRobots] == 0 {
 			t.Errorf("too little was asked: %v", purposes)
+		}
+	})
+}
+
+func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var urls []string
+		for h := range 60 {
+			for p := range 3 {
+				urls = append(urls, fmt.Sprintf("http://h%d.com/p%d", h, p))
+			}
+			urls = append(urls, fmt.Sprintf("http://h%d.com/private", h))
+		}
+		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				fmt.Fprint(w, "User-agent: *\nDisallow: /private\n", strings.Repeat("Disallow: /nothing\n", 50))
+				return
+			}
+			page(w, r)
+		}, urls...)
+		l.cfg.rules = 20_000 // of two hosts
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u, f := range l.outcomes(r) {
+			if denied := strings.HasSuffix(u, "/private"); denied != (f.Outcome == schema.RobotsDenied) || !denied && f.Outcome != schema.OK {
+				t.Errorf("%s: %s %q", u, f.Outcome, f.Error)
+			}
+		}
+		for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
+			if q.Purpose == schema.ForPage && q.RobotsDigest == "" {
+				t.Errorf("%s: no digest", q.URL)
+			}
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
@@ -33,8 +34,8 @@ type ask struct {
 	purpose    schema.Purpose
 	url        string
 	plannedURL string
-	rule       string   // of robots.txt, that allows it
-	robots     *inForce // nil: it is robots.txt that is asked for
+	rule       string             // of robots.txt, that allows it
+	robots     *robotscache.Rules // nil: it is robots.txt that is asked for
 	attempt    int32
 	header     http1.Header
 	known      *segments.Payload // that the URL had; header asks for another, if any
@@ -89,8 +90,8 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	begun := c.clock.Now()
 	row.Start, row.QueueMS = begun.UnixMilli(), millis(max(begun.Sub(t.Due), 0)) // unless it is written
 	if k := a.robots; k != nil {
-		row.RobotsDigest = k.digest
-		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.answer.file, k.answer.offset, k.answer.length
+		row.RobotsDigest = k.Digest
+		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
 	}
 	looked, met := c.meet(ctx, t, a.url)
 	if !met {

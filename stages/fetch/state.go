@@ -2,17 +2,21 @@ package fetch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
-	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // What an attempt hands on to the next beside rows: the pace and health of hosts
@@ -44,12 +48,12 @@ func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRet
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, o := range c.byID {
-		if o.download == nil || o.kept == nil {
+	for _, rt := range c.robotsTasks {
+		if rt.kept == nil {
 			continue
 		}
-		r := *o.kept
-		r.WaitMS = roundUp(max(o.due.Sub(now), 0))
+		r := *rt.kept
+		r.WaitMS = roundUp(max(rt.due.Sub(now), 0))
 		origins = append(origins, r)
 	}
 	slices.SortFunc(origins, func(a, b manifest.OriginRetry) int { return cmp.Compare(a.Origin, b.Origin) })
@@ -163,34 +167,24 @@ func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duratio
 		if slices.Contains(convicted, manifest.Trying{Origin: r.Origin}) {
 			continue
 		}
-		key, err := c.canon.Canonical(r.Origin+"/", "")
+		entry, err := c.robots.EntryOf(r.Origin)
 		if err != nil {
 			return fmt.Errorf("it retries robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
 		}
-		o := c.originOf(key)
-		if state, _ := c.rulesOf(o); state != robotsUnknown {
+		state, _, _, err := c.robots.Lookup(entry)
+		if err != nil {
+			return err
+		}
+		if state != robotscache.Unknown {
 			continue
 		}
-		o.next, o.nextAt, o.hops, o.tries = r.Next, r.Host, r.Hops, r.Tries
-		o.retries[response.AfterTimeout], o.retries[response.AfterServerError], o.retries[response.AfterLimit], o.retries[response.AfterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
-		o.retries[response.ForRobots] = r.Later
+		rt := c.newRobotsTask(entry)
+		rt.next, rt.nextAt, rt.hops, rt.tries, rt.retries = r.Next, r.Host, r.Hops, r.Tries, r.RetryCounts
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
-		c.keepOrigin(o, r.Host, r.Why, due)
-		c.sched.Push(r.Host, polite.Item{ID: o.id, Urgent: true, NotBefore: due, Why: r.Why})
+		c.keepRobotsTask(rt, r.Host, r.Why, due)
+		c.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why})
 	}
 	return nil
-}
-
-// keepOrigin notes that an origin's robots.txt waits to be asked for again.
-func (c *crawl) keepOrigin(o *origin, host, why string, due time.Time) {
-	kept := &manifest.OriginRetry{
-		Origin: o.name(), Next: o.next, Host: host, Hops: o.hops, Tries: o.tries, Why: why,
-		Timeouts: o.retries[response.AfterTimeout], ServerErrors: o.retries[response.AfterServerError], Limited: o.retries[response.AfterLimit], DNS: o.retries[response.AfterDNS],
-		Later: o.retries[response.ForRobots],
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o.kept, o.due = kept, due
 }
 
 // retried are the rows of a checkpoint's retries and of nothing else.
@@ -204,5 +198,34 @@ func retried(d *manifest.Checkpoint) *roaring.Bitmap {
 	return rows
 }
 
-// name is the origin's scheme, name and port.
-func (o *origin) name() string { return strings.TrimSuffix(o.url, robotsPath) }
+// takeRobots takes over what the round before knows of the robots.txt files of planned
+// hosts, while it is in force. It records the rows again, so that this round's evidence
+// is whole and no later round looks further back.
+func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
+	c := a.crawl
+	now := c.clock.Now()
+	taken := 0
+	for _, r := range a.in.Before {
+		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
+			continue // all of it is older
+		}
+		err := robotscache.Each(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
+			if !planned[row.Host] || row.Outcome != "" {
+				return nil // another round is another try
+			}
+			known, err := c.robots.Restore(row)
+			if err != nil || !known {
+				return err
+			}
+			taken++
+			return a.log.Emit(&segments.Record{Robots: row})
+		}, table.IntRange("until", now.UnixMilli(), math.MaxInt64))
+		if err != nil {
+			return fmt.Errorf("take over robots.txt files of the round before: %w", err)
+		}
+	}
+	if taken > 0 {
+		a.env.Log.Debug("robots.txt files of the round before still hold", "files", taken)
+	}
+	return nil
+}

@@ -28,7 +28,7 @@ type visit struct {
 	known   schema.Spellings // of key, where it is not planned
 	met     []manifest.Hop   // of the chain before it
 	cookies response.Cookies // that the chain set
-	retries [response.RetryClasses]int
+	retries manifest.RetryCounts
 	tries   int32         // requests sent for the URL in key
 	why     string        // what the next try waits for, for people
 	rules   *robots.Group // that allowed the request under way
@@ -107,7 +107,7 @@ func (c *crawl) keep(v *visit, due time.Time) {
 func (c *crawl) keepRecorded(v *visit, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: v.row, Attempts: v.fetch.Attempts, Why: v.why,
-		Timeouts: v.retries[response.AfterTimeout], ServerErrors: v.retries[response.AfterServerError], Limited: v.retries[response.AfterLimit], DNS: v.retries[response.AfterDNS],
+		RetryCounts: v.retries,
 	}
 	if len(v.met) > 0 {
 		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: cmp.Or(v.spelled, v.key.URL), Tries: v.tries, Fetch: v.fetch}
@@ -120,8 +120,7 @@ func (c *crawl) keepRecorded(v *visit, due time.Time) {
 
 // resume has a visit go on where a checkpoint says that it was.
 func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
-	v.tries, v.fetch.Attempts, v.why = r.Attempts, r.Attempts, r.Why
-	v.retries[response.AfterTimeout], v.retries[response.AfterServerError], v.retries[response.AfterLimit], v.retries[response.AfterDNS] = r.Timeouts, r.ServerErrors, r.Limited, r.DNS
+	v.tries, v.fetch.Attempts, v.why, v.retries = r.Attempts, r.Attempts, r.Why, r.RetryCounts
 	if r.Chain == nil {
 		return nil
 	}

@@ -1,0 +1,281 @@
+// Package robotscache holds what a fetch task knows of robots.txt files: one entry for
+// each origin (scheme, name and port), with its rules, or why they could not be had.
+//
+// In: parsed files and failures, and the rows that earlier attempts recorded. Out: the
+// rules in force for a URL, and rows for the next attempt. While an origin's file is
+// asked for, its host is blocked in the scheduler; the delay of a file is in force before
+// the host is asked anything else. Rules beyond a memory limit wait in a scratch file.
+// It has a lock of its own. It imports packages stages, formats, polite, robots, response
+// and segments.
+package robotscache
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// Options are what a Cache is made from.
+type Options struct {
+	Clock     stages.Clock
+	Scheduler *polite.Scheduler // blocks hosts and keeps to Crawl-delay
+	Canon     *urlkey.Canonicalizer
+	Token     string        // product token that rules are chosen for
+	TTL       time.Duration // how long a robots.txt is in force
+	Scratch   string        // local directory
+	Memory    int           // bytes of rules in memory
+}
+
+// Cache has an entry for each origin. Its methods may be called by several goroutines at
+// a time.
+type Cache struct {
+	opt Options
+
+	mu      sync.Mutex
+	ttl     time.Duration
+	entries map[string]*Entry // by root
+	pending map[string]int    // entries that are being asked for, by host
+	rules   lru
+}
+
+// Entry is the robots.txt of an origin. The cache's lock guards the lower-case fields.
+type Entry struct {
+	Root string // scheme, name and port
+	Host string // what is paced
+
+	state  State
+	rules  *Rules // of Known; its group may be in the scratch file only
+	page   page
+	until  time.Time // rules are in force
+	failed Failure   // of Failed
+}
+
+// Path is the path of robots.txt.
+const Path = "/robots.txt"
+
+// URL is the URL of the origin's robots.txt.
+func (e *Entry) URL() string { return e.Root + Path }
+
+// State is what is known of a robots.txt.
+type State uint8
+
+// The states.
+const (
+	Unknown State = iota // nothing is known
+	Pending              // another goroutine asks for it; the host is blocked
+	Known
+	Failed // it could not be had
+)
+
+// Rules are the rules in force for an origin, with their evidence. They do not change.
+type Rules struct {
+	*robots.Group
+	Digest string // of the file; "" if there is none
+	Record Record
+}
+
+// Record is where the response to a request lies.
+type Record struct {
+	File           string // "": it was not archived
+	Offset, Length int32
+	At             time.Time // when the request was written
+}
+
+// Failure is the outcome of an origin's URLs if its robots.txt could not be had.
+type Failure struct {
+	Outcome schema.Outcome
+	Why     response.Failure
+}
+
+// New makes a cache without entries. Close it.
+func New(opt Options) *Cache {
+	return &Cache{
+		opt: opt, ttl: opt.TTL, entries: map[string]*Entry{}, pending: map[string]int{},
+		rules: lru{dir: opt.Scratch, max: opt.Memory},
+	}
+}
+
+// Close gives the scratch file back.
+func (c *Cache) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rules.close()
+}
+
+// SetTTL changes how long a robots.txt is in force from now on.
+func (c *Cache) SetTTL(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ttl = d
+}
+
+// Entry finds or makes the entry of a canonical URL.
+func (c *Cache) Entry(key urlkey.Key) *Entry {
+	scheme, rest, _ := strings.Cut(key.URL, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	root := key.URL[:len(scheme)+len("://")+len(rest)]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[root]
+	if e == nil {
+		root = strings.Clone(root)
+		e = &Entry{Root: root, Host: strings.Clone(key.Host)}
+		c.entries[root] = e
+	}
+	return e
+}
+
+// EntryOf finds or makes the entry of a root.
+func (c *Cache) EntryOf(root string) (*Entry, error) {
+	key, err := c.opt.Canon.Canonical(root+"/", "")
+	if err != nil {
+		return nil, err
+	}
+	return c.Entry(key), nil
+}
+
+// Lookup gives what is known of an entry: its rules if Known, its failure if Failed. A
+// caller that gets Unknown has to ask for the robots.txt and then call Learn or Fail; the
+// host is blocked until then. An error means that the scratch file cannot be read.
+func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.state == Known && c.opt.Clock.Now().After(e.until) {
+		c.forget(e)
+	}
+	switch e.state {
+	case Known:
+		rules, err := c.rules.get(e)
+		return Known, rules, Failure{}, err
+	case Unknown:
+		e.state = Pending
+		c.pending[e.Host]++
+		c.opt.Scheduler.Block(e.Host)
+		return Unknown, nil, Failure{}, nil
+	}
+	return e.state, nil, e.failed, nil
+}
+
+// Undecided reports whether nothing is known of an origin.
+func (c *Cache) Undecided(root string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[root]
+	return e == nil || e.state == Unknown
+}
+
+// Failed gives an entry's failure, if it has one.
+func (c *Cache) Failed(e *Entry) (Failure, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return e.failed, e.state == Failed
+}
+
+// Learn ends the asking for a robots.txt with its rules. It returns the row for the next
+// attempt, but for the text of the file.
+func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.know(e, rules, c.opt.Clock.Now().Add(c.ttl))
+	c.settle(e)
+	return e.row(), err
+}
+
+// Fail ends the asking for a robots.txt that could not be had. It returns the row for the
+// next attempt.
+func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.Why.Phrase = "robots.txt: " + f.Why.Phrase
+	c.forget(e)
+	e.state, e.failed = Failed, f
+	c.settle(e)
+	return e.row()
+}
+
+// settle unblocks the host once none of its entries is being asked for. The caller holds
+// mu.
+func (c *Cache) settle(e *Entry) {
+	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
+		delete(c.pending, e.Host)
+		c.opt.Scheduler.Unblock(e.Host)
+	}
+}
+
+// know puts rules in force. The caller holds mu.
+func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
+	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
+	if d, ok := rules.Delay(); ok {
+		c.opt.Scheduler.SetCrawlDelay(e.Host, d)
+	}
+	return c.rules.put(e)
+}
+
+// forget drops what is known of an entry. The caller holds mu.
+func (c *Cache) forget(e *Entry) {
+	c.rules.drop(e)
+	e.state, e.rules, e.failed = Unknown, nil, Failure{}
+}
+
+// row is what the next attempt has to know of the entry, but for the text of the file.
+// The caller holds the cache's mu.
+func (e *Entry) row() *schema.RobotsFile {
+	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
+	if e.state == Failed {
+		r.Outcome, r.Failure, r.Detail = e.failed.Outcome, response.Bounded(e.failed.Why.Phrase), response.Bounded(e.failed.Why.Detail)
+		return r
+	}
+	k := e.rules
+	r.Rules, r.Digest = k.Digest != "", k.Digest
+	r.FetchedAt, r.WARCFile, r.WARCOffset, r.WARCLength = k.Record.At.UnixMilli(), k.Record.File, k.Record.Offset, k.Record.Length
+	return r
+}
+
+// Restore takes over a row that an earlier attempt recorded. It reports whether the row's
+// rules are in force. A row whose time is over leaves the entry unknown.
+func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
+	e, err := c.EntryOf(row.Origin)
+	if err != nil {
+		return false, fmt.Errorf("origin %q: %v: %w", row.Origin, err, table.ErrCorrupt)
+	}
+	rules := &Rules{Record: Record{row.WARCFile, row.WARCOffset, row.WARCLength, time.UnixMilli(row.FetchedAt)}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.opt.Clock.Now()
+	// No longer than if it had come now, whatever the clock of the machine before.
+	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
+	if row.FetchedAt > 0 {
+		until = earlier(until, rules.Record.At.Add(c.ttl))
+	}
+	c.forget(e)
+	switch {
+	case row.Outcome != "":
+		e.state, e.failed = Failed, Failure{row.Outcome, response.Failure{Phrase: row.Failure, Detail: row.Detail}}
+		return false, nil
+	case !until.After(now):
+		return false, nil
+	case row.Rules:
+		rules.Group, rules.Digest = robots.Parse(row.Body).For(c.opt.Token), row.Digest
+	default:
+		rules.Group = robots.AllowAll()
+	}
+	return true, c.know(e, rules, until)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,49 @@
+package robotscache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+)
+
+// Each calls yield for the rows of the robots files among a task's files, in the order
+// in which they were written: the last row of an origin counts. It calls before ahead of
+// each file. Rows pass one by one, so that only what yield keeps takes memory.
+func Each(ctx context.Context, b store.Bucket, files []manifest.File, before func() error, yield func(*schema.RobotsFile) error, opts ...table.ReaderOption) error {
+	var written []string
+	for _, f := range files {
+		if f.Dataset == stages.FileRobots {
+			written = append(written, f.Key)
+		}
+	}
+	slices.SortFunc(written, segments.InOrderWritten)
+	for _, key := range written {
+		if err := before(); err != nil {
+			return err
+		}
+		r, err := table.Open[schema.RobotsFile](ctx, b, key, opts...)
+		if err != nil {
+			return err
+		}
+		for row, err := range r.All(ctx) {
+			if err == nil {
+				err = yield(&row)
+			}
+			if err != nil {
+				return errors.Join(fmt.Errorf("%q: %w", key, err), r.Close())
+			}
+		}
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

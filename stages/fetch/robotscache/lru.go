@@ -1,0 +1,131 @@
+package robotscache
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"os"
+
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+)
+
+// lru bounds the memory of the rules of entries: those looked up least recently wait in a
+// scratch file. The cache's lock guards it.
+type lru struct {
+	dir    string
+	max    int // bytes
+	held   int // bytes
+	recent list.List
+	file   *os.File // unlinked; nil until it is needed
+	end    int64
+	buf    []byte
+}
+
+// page is where the rules of an entry are.
+type page struct {
+	elem   *list.Element // of lru.recent; nil: the rules are not in memory, or take none
+	size   int           // bytes in memory
+	offset int64         // in the scratch file
+	length int           // in the scratch file; 0: not written yet
+}
+
+var errDamaged = errors.New("a scratch file is damaged")
+
+// put takes the new rules of an entry.
+func (l *lru) put(e *Entry) error {
+	l.drop(e)
+	e.page = page{size: e.rules.Group.Size()}
+	if e.page.size == 0 {
+		return nil
+	}
+	return l.keep(e)
+}
+
+// drop forgets the rules of an entry.
+func (l *lru) drop(e *Entry) {
+	if e.page.elem != nil {
+		l.recent.Remove(e.page.elem)
+		l.held -= e.page.size
+	}
+	e.page = page{}
+}
+
+// get gives the rules of an entry and has them in memory.
+func (l *lru) get(e *Entry) (*Rules, error) {
+	if e.page.elem != nil {
+		l.recent.MoveToFront(e.page.elem)
+		return e.rules, nil
+	}
+	if e.rules.Group != nil {
+		return e.rules, nil
+	}
+	l.buf = append(l.buf[:0], make([]byte, e.page.length)...)
+	if _, err := l.file.ReadAt(l.buf, e.page.offset); err != nil {
+		return nil, fmt.Errorf("read rules of robots.txt from scratch: %w", err)
+	}
+	rules := new(robots.Group)
+	if err := rules.UnmarshalBinary(l.buf); err != nil {
+		return nil, fmt.Errorf("read rules of robots.txt from scratch: %w: %w", errDamaged, err)
+	}
+	known := *e.rules // Rules do not change
+	known.Group = rules
+	e.rules = &known
+	return e.rules, l.keep(e)
+}
+
+// keep notes that the rules of an entry are in memory, and makes room.
+func (l *lru) keep(e *Entry) error {
+	e.page.elem = l.recent.PushFront(e)
+	l.held += e.page.size
+	for l.held > l.max && l.recent.Len() > 1 {
+		if err := l.evict(l.recent.Back().Value.(*Entry)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evict leaves the rules of an entry to the scratch file.
+func (l *lru) evict(e *Entry) (err error) {
+	if e.page.length == 0 {
+		if l.buf, err = e.rules.Group.AppendBinary(l.buf[:0]); err != nil {
+			return err
+		}
+		if err := l.write(); err != nil {
+			return fmt.Errorf("write rules of robots.txt to scratch: %w", err)
+		}
+		e.page.offset, e.page.length = l.end, len(l.buf)
+		l.end += int64(len(l.buf))
+	}
+	l.recent.Remove(e.page.elem)
+	l.held -= e.page.size
+	e.page.elem = nil
+	known := *e.rules
+	known.Group = nil
+	e.rules = &known
+	return nil
+}
+
+// write appends buf to the file.
+func (l *lru) write() error {
+	if l.file == nil {
+		f, err := os.CreateTemp(l.dir, "rules-")
+		if err != nil {
+			return err
+		}
+		l.file = f
+		if err := os.Remove(f.Name()); err != nil { // the open file ends with the process
+			return err
+		}
+	}
+	_, err := l.file.WriteAt(l.buf, l.end)
+	return err
+}
+
+// close gives the file back.
+func (l *lru) close() {
+	if l.file != nil {
+		_ = l.file.Close() // nothing is read from it any more
+		l.file = nil
+	}
+}
