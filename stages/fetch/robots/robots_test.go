@@ -2,24 +2,72 @@ package robots
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
-const shared = "../../../../shared/data/robots-named.jsonl"
-
-// TestNamedCases holds the verdicts of Google's open-source parser.
-func TestNamedCases(t *testing.T) {
-	f, err := os.Open(shared)
+// TestSites holds what is true of the robots.txt files of a few kinds of sites, and that
+// Google's parser says the same.
+func TestSites(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/sites.txtar")
 	if err != nil {
-		t.Skip("needs ../shared/data/robots-named.jsonl, which is not part of the project")
+		t.Fatal(err)
+	}
+	body := map[string][]byte{}
+	verdicts := 0
+	for _, f := range archive.Files {
+		site, file := path.Split(f.Name)
+		if file != "verdicts" {
+			body[site] = f.Data
+			continue
+		}
+		for line := range strings.Lines(string(f.Data)) {
+			w := strings.Fields(line)
+			if len(w) != 3 || body[site] == nil || w[0] != "allow" && w[0] != "deny" {
+				t.Fatalf("%s: %q is no verdict of a file", site, line)
+			}
+			allowed, agent, url := w[0] == "allow", w[1], w[2]
+			verdicts++
+			for _, with := range []struct{ name, from, to string }{{"", "", ""}, {" with CRLF", "\n", "\r\n"}, {" with CR", "\n", "\r"}} {
+				text := body[site]
+				if with.name != "" {
+					text = bytes.ReplaceAll(text, []byte(with.from), []byte(with.to))
+				}
+				for _, by := range []Reading{Google, Every} { // none of them depends on how octets are escaped
+					if got := Parse(text).For(agent).Verdict(by, url); got.Allowed != allowed {
+						t.Errorf("%s%s: %s: got %+v", site, with.name, line, got)
+					}
+				}
+				compare(t, string(text), agent, url)
+			}
+		}
+	}
+	if verdicts < 80 {
+		t.Errorf("only %d verdicts", verdicts)
+	}
+}
+
+// TestNamedCases holds the verdicts of Google's open-source parser on cases that lie
+// beside the project, where they do.
+func TestNamedCases(t *testing.T) {
+	f, err := os.Open("../../../../shared/data/robots-named.jsonl")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Log("without ../shared/data/robots-named.jsonl TestSites and TestVerdict have the cases")
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer f.Close()
 	sc := bufio.NewScanner(f)
