@@ -6,7 +6,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rate is how fast URLs get their outcome, over the last minute.
+// rate measures how many URLs get their outcome a second, over the last minute.
 type rate struct {
 	samples []sample
 }
@@ -18,7 +18,7 @@ type sample struct {
 
 const rateSpan = time.Minute
 
-// take notes how many there are now, and gives how many came a second.
+// take adds a sample and returns the rate.
 func (r *rate) take(now time.Time, n int64) float64 {
 	r.samples = append(r.samples, sample{now, n})
 	for len(r.samples) > 2 && now.Sub(r.samples[1].at) >= rateSpan {
@@ -31,10 +31,10 @@ func (r *rate) take(now time.Time, n int64) float64 {
 	return 0
 }
 
-// scale is how long tasks really take, compared with what the plan predicts.
+// scale compares the real duration of tasks with the plan's prediction.
 type scale struct {
 	began          map[int]time.Time
-	planned, taken float64 // seconds, of tasks that ran from beginning to end here
+	planned, taken float64 // seconds, of tasks that ran completely in this process
 }
 
 func (s *scale) begin(partition int, now time.Time) {
@@ -60,9 +60,8 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts how long the fetch stage takes from here: the tasks that run, as
-// they predict it themselves, then those that have not begun, on the lanes that come
-// free. p.mu is held.
+// remaining predicts the remaining time of the fetch stage: running tasks take as long as they
+// predict, then the others follow on the lanes that become free. p.mu is held.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

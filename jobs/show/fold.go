@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Fold breaks a text of one line into rows of at most width cells; those after the
-// first are indented. What is to be copied stays in one piece, if need be in a row of
-// its own that is too long: a word, or a command in backquotes.
+// Fold breaks one line into rows of at most width cells and indents the rows after the first. A word,
+// or a command in backquotes, stays in one piece so that it can be copied, even if its row is too
+// long.
 func Fold(text string, width int) []string {
 	if width <= 0 || cells(text) <= width {
 		return []string{text}
@@ -33,7 +33,7 @@ func Fold(text string, width int) []string {
 	return append(rows, row)
 }
 
-// cut breaks a row that is too long wherever that is.
+// cut breaks a row that is too long at any character.
 func cut(row string, width int) []string {
 	var rows []string
 	for cells(row) > width {
@@ -59,8 +59,7 @@ func words(text string) []string {
 
 func cells(s string) int { return runewidth.StringWidth(s) }
 
-// printable replaces control characters, which a terminal would obey: what is shown
-// may come from the web.
+// printable replaces control characters, which a terminal would obey: the text may come from the web.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -70,8 +69,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// Folding folds the lines that are written to a terminal, as wide as that is at the
-// time. Of any other writer nothing is changed.
+// Folding returns a writer that folds lines to the current width of the terminal w. It returns any
+// other writer unchanged.
 func Folding(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return &folding{f}
@@ -95,7 +94,7 @@ func (f *folding) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// file is the file that w writes to in the end; nil: none.
+// file is the file that w writes to; nil: none.
 func file(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *folding:

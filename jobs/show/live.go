@@ -18,16 +18,16 @@ import (
 // How often things are shown.
 const (
 	frameEvery = 500 * time.Millisecond // on a terminal
-	lookEvery  = time.Second            // at lines that may be due
-	frameLeast = 50 * time.Millisecond  // between frames, however many lines come
+	lookEvery  = time.Second            // checks whether a line is due
+	frameLeast = 50 * time.Millisecond  // least pause between frames, however many lines come
 
-	soon       = 10 * time.Second // between lines of the first minutes, and of reasons that change
-	often      = 2 * time.Minute  // after which a stage's lines come less often
+	soon       = 10 * time.Second // between lines in the first minutes, and when the reasons of a wait change
+	often      = 2 * time.Minute  // after that, a stage's lines come less often
 	atLeast    = time.Minute      // between lines later
-	adviseFrom = time.Minute      // of a wait that nothing shortens
+	adviseFrom = time.Minute      // shortest wait for which advice is shown
 )
 
-// saying is what lines have told of the stage.
+// saying is the state of the lines about the stage.
 type saying struct {
 	at      time.Time // of the last line
 	reasons string
@@ -35,7 +35,7 @@ type saying struct {
 	urls    int64
 }
 
-// show runs until the display ends.
+// show updates the display until it ends.
 func (p *Progress) show(ctx context.Context) {
 	defer close(p.ended)
 	for ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (p *Progress) show(ctx context.Context) {
 	}
 }
 
-// pause waits until the next frame, or a moment if there is something new.
+// pause waits until the next frame, or for frameLeast if something new is to be shown.
 func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	sleep, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	<-woken
 }
 
-// frame draws the lines that came, and the block.
+// frame draws the queued lines and the block.
 func (p *Progress) frame(block []string) {
 	p.mu.Lock()
 	lines := p.lines
@@ -81,10 +81,10 @@ func (p *Progress) frame(block []string) {
 	}
 	p.lines, p.lost = nil, 0
 	p.mu.Unlock()
-	_ = p.block.Draw(lines, block) // of a terminal that is gone nobody is told
+	_ = p.block.Draw(lines, block) // an error means that the terminal is gone
 }
 
-// picture is what there is to show of the running stage.
+// picture is the state of the running stage that is shown.
 type picture struct {
 	name       string
 	fetch      bool
@@ -92,7 +92,7 @@ type picture struct {
 	rate       float64
 	took, left time.Duration
 	activity   stages.Activity
-	slowest    stages.Task     // that takes longest
+	slowest    stages.Task     // the task that takes longest
 	holds      stages.Activity // of the slowest
 	asOf       time.Time       // of activity; zero: now
 	stopping   bool
@@ -107,7 +107,7 @@ func (p *Progress) look() (*picture, bool) {
 	}
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
-	// A task that is asked takes a moment, in which the counters go on.
+	// Asking a task takes a moment, so it is done without the lock.
 	slices.SortFunc(tasks, func(a, b *watched) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
@@ -154,14 +154,14 @@ func (p *Progress) look() (*picture, bool) {
 	return pic, true
 }
 
-// waiting reports whether nothing goes on but waits that are worth telling of.
+// waiting reports whether the stage does nothing but wait for hosts.
 func (pic *picture) waiting() bool {
 	a := pic.activity
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// holder is the host that the slowest task waits for, if the wait is one that somebody may
-// want to end; else "".
+// holder is the host that the slowest task waits for, if the wait is long enough that somebody may
+// want to end it; else "".
 func (pic *picture) holder(now time.Time) string {
 	w := pic.holds.Waits
 	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
@@ -170,18 +170,16 @@ func (pic *picture) holder(now time.Time) string {
 	return w[0].Host
 }
 
-// counts is how far the stage is.
+// counts describes the progress of the stage.
 func (pic *picture) counts() string {
-	what := ""
-	if !pic.fetch {
-		what = "task"
-	} else {
+	what := "task"
+	if pic.fetch {
 		what = "URL"
 	}
 	return fmt.Sprintf("%s of %s", Thousands(pic.done), Count(pic.of, what))
 }
 
-// speed is how fast it goes, and how long that takes.
+// speed describes the rate and the remaining time, if known.
 func (pic *picture) speed() []string {
 	var out []string
 	if pic.fetch && pic.rate >= 0.05 {
@@ -193,11 +191,11 @@ func (pic *picture) speed() []string {
 	return out
 }
 
-// shownLive is how many waits the block lists, where there is room.
+// shownLive is how many waits the block lists if the terminal has room.
 const shownLive = 4
 
-// live are the lines of the block. On a low terminal it lists fewer waits, so that the
-// longest one and the advice stay.
+// live returns the lines of the block. On a low terminal it lists fewer waits, so that the longest
+// one and the advice stay visible.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
@@ -211,7 +209,7 @@ func (p *Progress) live() []string {
 	}
 }
 
-// blockOf are the lines of the block, with at most so many waits.
+// blockOf returns the lines of the block with at most shown waits.
 func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()
@@ -224,14 +222,8 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	if c := closing(a, now); c != "" {
 		out = append(out, "  "+c)
 	}
-	for i, w := range a.Waits {
-		if i == shown {
-			break
-		}
-		out = append(out, "  "+Wait(w, now))
-	}
-	if n := max(len(a.Waits)-shown, 0) + a.More; n > 0 {
-		out = append(out, fmt.Sprintf("  waits for %s more", Count(int64(n), "host")))
+	for _, w := range waitLines(a, shown, now) {
+		out = append(out, "  "+w)
 	}
 	if !pic.asOf.IsZero() {
 		out = append(out, "  as of "+clockTime(pic.asOf, now))
@@ -241,7 +233,7 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	}
 	switch {
 	case pic.stopping:
-		out = append(out, "  stopping: what is under way ends, what is done is kept; Ctrl-C again ends at once")
+		out = append(out, "  stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
 	case p.Advice != nil:
 		if host := pic.holder(now); host != "" {
 			out = append(out, "  "+p.Advice(pic.slowest, host))
@@ -250,7 +242,7 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	return out
 }
 
-// bar is a bar, where there is room for one.
+// bar is a progress bar; "" on a narrow terminal.
 func bar(pic *picture, width int) string {
 	const size = 20
 	if width < 100 || pic.of == 0 {
@@ -260,8 +252,7 @@ func bar(pic *picture, width int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat("-", size-full) + "] "
 }
 
-// speak says a line if one is due: every ten seconds at first and each minute later,
-// when the reasons of a wait change, and once a minute whatever happens.
+// speak writes a line if one is due.
 func (p *Progress) speak() {
 	pic, ok := p.look()
 	if !ok {
@@ -274,43 +265,11 @@ func (p *Progress) speak() {
 	if said.at.IsZero() {
 		said.at = began
 	}
-	reasons := ""
-	if pic.waiting() {
-		reasons = p.reasons(pic)
-	}
-	since, due := now.Sub(said.at), atLeast
-	if moves := pic.done != said.urls; moves && now.Sub(began) < often || reasons != said.reasons && reasons != "" {
-		due = soon
-	}
-	if since < due {
+	since, reasons := now.Sub(said.at), pic.reasons()
+	if since < pauseAfter(said, pic.done, reasons, now.Sub(began)) {
 		return
 	}
-	parts := append([]string{pic.counts()}, pic.speed()...)
-	line := pic.name + ": " + strings.Join(parts, ", ")
-	a := pic.activity
-	if c := closing(a, now); c != "" {
-		line += "; " + c
-	}
-	var waits []string
-	for i, w := range a.Waits {
-		if i == 2 {
-			break
-		}
-		waits = append(waits, Wait(w, now))
-	}
-	if len(waits) > 0 {
-		line += "; " + strings.Join(waits, "; ")
-		if n := len(a.Waits) - len(waits) + a.More; n > 0 {
-			line += fmt.Sprintf("; waits for %s more", Count(int64(n), "host"))
-		}
-	}
-	if !pic.asOf.IsZero() {
-		line += ", as of " + clockTime(pic.asOf, now)
-	}
-	if f := Failures(a.Failures, now); f != "" && since >= atLeast {
-		line += "; " + f
-	}
-	p.say(line)
+	p.say(pic.line(now, since >= atLeast))
 	host := pic.holder(now)
 	advise := host != "" && !said.advised && p.Advice != nil
 	if advise {
@@ -321,19 +280,62 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// reasons tells one state of waiting from another.
-func (p *Progress) reasons(pic *picture) string {
+// pauseAfter is the pause after a line until the next one is due: ten seconds while URLs are
+// recorded in the first minutes, and when the reasons of a wait change; else a minute.
+func pauseAfter(said saying, done int64, reasons string, runs time.Duration) time.Duration {
+	if done != said.urls && runs < often || reasons != said.reasons && reasons != "" {
+		return soon
+	}
+	return atLeast
+}
+
+// shownInLine is how many waits a line names.
+const shownInLine = 2
+
+// line describes the stage in one line.
+func (pic *picture) line(now time.Time, failures bool) string {
+	a := pic.activity
+	line := pic.name + ": " + strings.Join(append([]string{pic.counts()}, pic.speed()...), ", ")
+	if c := closing(a, now); c != "" {
+		line += "; " + c
+	}
+	for _, w := range waitLines(a, shownInLine, now) {
+		line += "; " + w
+	}
+	if !pic.asOf.IsZero() {
+		line += ", as of " + clockTime(pic.asOf, now)
+	}
+	if f := Failures(a.Failures, now); f != "" && failures {
+		line += "; " + f
+	}
+	return line
+}
+
+// waitLines describes at most shown waits, then the number of other hosts that are waited for.
+func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	var out []string
-	for i, w := range pic.activity.Waits {
-		if i == 2 {
-			break
-		}
+	for _, w := range a.Waits[:min(shown, len(a.Waits))] {
+		out = append(out, Wait(w, now))
+	}
+	if n := len(a.Waits) - len(out) + a.More; n > 0 {
+		out = append(out, fmt.Sprintf("waits for %s more", Count(int64(n), "host")))
+	}
+	return out
+}
+
+// reasons identifies a state of waiting; "" if the stage does more than wait.
+func (pic *picture) reasons() string {
+	if !pic.waiting() {
+		return ""
+	}
+	var out []string
+	for _, w := range pic.activity.Waits[:min(shownInLine, len(pic.activity.Waits))] {
 		out = append(out, w.Host+" "+w.Why+" "+w.Until.String())
 	}
 	return strings.Join(out, "\n")
 }
 
-// sameTerminal reports whether both are one terminal.
+// sameTerminal reports whether both write to the same terminal.
 func sameTerminal(a, b io.Writer) bool {
 	f, g := file(a), file(b)
 	if _, _, shows := Size(a); !shows {
@@ -346,16 +348,15 @@ func sameTerminal(a, b io.Writer) bool {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// elsewhere is what checkpoints tell of tasks that run in other processes.
+// elsewhere is the state of tasks that run in other processes, from their checkpoints.
 type elsewhere struct {
 	seen []jobs.FetchStatus
 }
 
-// peekEvery is how often checkpoints are looked at: holders write what they do as
-// often, about.
+// peekEvery is how often checkpoints are read. Attempts write their activity about as often.
 const peekEvery = time.Minute
 
-// peek looks at the checkpoints of tasks that run elsewhere.
+// peek reads the checkpoints of tasks that run elsewhere.
 func (p *Progress) peek(ctx context.Context) {
 	for p.Clock.Sleep(ctx, peekEvery) == nil {
 		p.mu.Lock()
@@ -372,7 +373,7 @@ func (p *Progress) peek(ctx context.Context) {
 		}
 		found, err := p.Peek(ctx, plan, tasks)
 		if err != nil {
-			continue // it is asked again soon
+			continue // the next round tries again
 		}
 		p.mu.Lock()
 		if p.start.Plan == plan && p.start.Stage == stages.Fetch {
@@ -382,7 +383,7 @@ func (p *Progress) peek(ctx context.Context) {
 	}
 }
 
-// take takes over what checkpoints list. p.mu is held.
+// take takes over the state in checkpoints. p.mu is held.
 func (p *Progress) take(found []jobs.FetchStatus) {
 	p.seen = slices.DeleteFunc(slices.Clone(found), func(f jobs.FetchStatus) bool { return p.finished[f.Partition] })
 	n := p.start.URLs

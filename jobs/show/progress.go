@@ -16,44 +16,44 @@ import (
 
 // Options are what a Progress is made from.
 type Options struct {
-	Out        io.Writer // of what rounds hold
-	Err        io.Writer // of everything else
+	Out        io.Writer // for the summaries of rounds
+	Err        io.Writer // for everything else
 	Clock      stages.Clock
 	Log        *slog.Logger
-	Structured bool // lines are entries of Log
-	FetchTasks int  // at a time; 0: all, elsewhere
+	Structured bool // write lines as entries of Log
+	FetchTasks int  // at a time; 0: all, in other processes
 	// Summary writes what a sealed round holds.
 	Summary func(w io.Writer, s *manifest.Sealed)
-	// Advice is how a wait for a host is ended early, in one sentence; nil: it is not said.
+	// Advice says in one sentence how to end a wait for a host early; nil: no advice.
 	Advice func(t stages.Task, host string) string
-	// Peek reads the checkpoints of tasks that run elsewhere; nil: they run here.
+	// Peek reads the checkpoints of tasks in other processes; nil: tasks run in this one.
 	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
 }
 
-// Progress shows how rounds go. It implements jobs.Observer, stages.Progress and
+// Progress shows the progress of rounds. It implements jobs.Observer, stages.Progress and
 // stages.Watcher.
 type Progress struct {
 	Options
-	block *Block // nil: only lines are shown
+	block *Block // nil: show lines only
 	urls  atomic.Int64
 
 	mu       sync.Mutex
 	start    jobs.StageStart
-	running  bool // a stage is
+	running  bool // a stage is running
 	name     string
 	began    time.Time
-	done     int // tasks that have a result
+	done     int // tasks with a result
 	base     int64
 	watched  map[int]*watched
 	watches  int
-	finished map[int]bool // partitions of the stage that ended here
+	finished map[int]bool // partitions of the stage that ended while this ran
 	scale    scale
 	rate     rate
 	elsewhere
 
 	stopping bool
-	lines    []string // to be shown above the block
-	lost     int      // lines that were too many
+	lines    []string // queued to be shown above the block
+	lost     int      // lines dropped from the full queue
 	said     saying
 
 	wake  chan struct{}
@@ -61,21 +61,21 @@ type Progress struct {
 	ended chan struct{}
 }
 
-// watched is a task that can be asked what it does.
+// watched is a running task.
 type watched struct {
 	task  stages.Task
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // as it was when it was asked, by one goroutine
-	next time.Time       // when it is asked again
+	last stages.Activity // when it was last asked; used by one goroutine
+	next time.Time       // earliest time to ask again
 }
 
-// share is the part of the time, one in so many, that asking a task may take: it looks
-// at all of its hosts, and nothing is sent meanwhile.
+// share bounds the time spent on asking a task to one part in so many: the task walks through all
+// of its hosts and sends nothing meanwhile.
 const share = 100
 
-// now is what the task does, about.
+// now returns the recent activity of the task.
 func (w *watched) now(clock stages.Clock) stages.Activity {
 	began := clock.Now()
 	if began.Before(w.next) {
@@ -87,15 +87,15 @@ func (w *watched) now(clock stages.Clock) stages.Activity {
 	return w.last
 }
 
-// New makes a Progress that shows something until Close is called. Once ctx ends, it
-// says that the command is about to end.
+// New returns a Progress that shows something until Close is called. When ctx ends, it shows that
+// the command is stopping.
 func New(ctx context.Context, o Options) *Progress {
 	p := &Progress{Options: o, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
 		p.block = &Block{W: file(o.Err), Size: func() (int, int) {
 			width, height, ok := Size(o.Err)
 			if !ok {
-				return 80, 24 // it was hung up
+				return 80, 24 // the terminal was closed
 			}
 			return width, height
 		}}
@@ -115,14 +115,14 @@ func New(ctx context.Context, o Options) *Progress {
 	return p
 }
 
-// Live reports whether something is redrawn in place, so that all else that is
-// written to the terminal has to go through Write.
+// Live reports whether a block is redrawn in place. If so, everything else for the terminal must go
+// through Write.
 func (p *Progress) Live() bool { return p.block != nil }
 
-// maxLines bounds the lines that wait for a terminal that takes none.
+// maxLines bounds the lines that wait for a blocked terminal.
 const maxLines = 1000
 
-// Write has lines shown above what is redrawn. It never waits for the terminal.
+// Write queues lines to be shown above the block. It never waits for the terminal.
 func (p *Progress) Write(text []byte) (int, error) {
 	if p.block == nil {
 		return p.Err.Write(text)
@@ -146,7 +146,7 @@ func (p *Progress) add(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// say shows a line that stays. p.mu is not held.
+// say shows a line that stays. p.mu must not be held.
 func (p *Progress) say(line string) {
 	switch {
 	case p.block != nil:
@@ -249,7 +249,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // most often the plan was there
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // usually the plan existed already
 		p.say(line)
 	}
 	p.poke()
@@ -267,11 +267,11 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 	p.Summary(p, s)
 }
 
-// recorded is how many URLs of the stage have an outcome. p.mu is held. Attempts that
-// failed may have counted some twice.
+// recorded is how many URLs of the stage have an outcome. p.mu is held. Failed attempts may have
+// counted some twice.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
-// patience is how long Close waits for a terminal that takes nothing.
+// patience is how long Close waits for a blocked terminal.
 const patience = time.Second
 
 // Close ends the display.

@@ -10,11 +10,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// shownTasks is how many fetch tasks without result are shown.
+// shownTasks bounds the fetch tasks without result that are shown.
 const shownTasks = 20
 
-// Status writes a crawl's status in lines of at most width cells; commands to copy may
-// be longer.
+// Status writes a crawl's status in lines of at most width cells; commands to copy may be longer.
 func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	p := &printer{width: width}
 	p.line("crawl %s in %s", s.Crawl, s.Store)
@@ -51,10 +50,10 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-// fullTable is the width from which the table has the columns of what stages cost.
+// fullTable is the width from which the table has columns for the cost of stages.
 const fullTable = 78
 
-// table writes a row a stage.
+// table writes one row for each stage.
 func (p *printer) table(all []jobs.StageStatus) {
 	head := []string{"stage", "tasks", "done", "running", "failed"}
 	full := p.width >= fullTable
@@ -112,7 +111,7 @@ func taskTime(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// fetching tells of the fetch tasks that are under way what their checkpoints say.
+// fetching writes the state of unfinished fetch tasks from their checkpoints.
 func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
 	if len(st.Fetching) == 0 {
 		return
@@ -128,7 +127,7 @@ func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
 		case f.Complete:
 			state = "complete, result missing"
 		case f.Released:
-			state = "released, `run` goes on with it"
+			state = "released, `run` continues it"
 		}
 		elapsed := (time.Duration(f.ElapsedMS) * time.Millisecond).Round(time.Second)
 		p.line("  partition %d: %s of %s, epoch %d, %s, %s of its window", f.Partition, Thousands(f.Recorded), Thousands(f.Planned), f.Epoch, state, elapsed)
@@ -136,7 +135,7 @@ func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
 	}
 }
 
-// outcomes writes the failures among the outcomes of tasks that are under way.
+// outcomes writes the outcomes of unfinished tasks.
 func outcomes(all []jobs.FetchStatus) string {
 	var text strings.Builder
 	sums := map[string]int64{}
@@ -158,7 +157,7 @@ func outcomes(all []jobs.FetchStatus) string {
 	return ": " + text.String()[2:]
 }
 
-// activity writes what an attempt was doing when it last said so.
+// activity writes what an attempt was doing at its last checkpoint.
 func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	a, at, ok := told(f)
 	if !ok || f.Complete {
@@ -195,7 +194,7 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// told is what the checkpoint of a task says that it was doing, and when; false: nothing.
+// told returns the activity in a task's checkpoint and its time; false: there is none.
 func told(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {
@@ -214,7 +213,7 @@ func told(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	return a, moment(c.At), true
 }
 
-// moment is a time as a manifest has it.
+// moment converts a manifest's time.
 func moment(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -48,7 +48,7 @@ func TestStatusSaysWhatIsWaitedForIn80Columns(t *testing.T) {
 		"  merge    23    0              1    0   0    0       0    0      0s",
 		"fetch: 12,345 of 1,050,000 URLs recorded: ok 10,000, timeout 345",
 		"  partition 0: 10,345 of 50,000, epoch 3, held, 1m1s of its window",
-		"    as of 14:00:48, 3 requests under way, 1 host due, 40 hosts between two",
+		"    as of 14:00:48, 3 requests in flight, 1 host due, 40 hosts between two",
 		"      waits for h.test: robots.txt answered 503, asked again at 14:03:10, in",
 		"        1m52s (12 URLs)",
 		"      waits for 7 hosts more",

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Size gives the width and height of the terminal that w is; ok is false where it is
-// none, or none that shows more than lines: TERM=dumb, or an unknown size.
+// Size returns the width and height of the terminal behind w. ok is false if w is not a terminal, or
+// one that shows lines only: TERM is dumb or unset, or the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -25,8 +25,7 @@ func Size(w io.Writer) (width, height int, ok bool) {
 	return width, height, os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
-// Width is how many cells a row of w may have: those of the terminal that it is, else
-// what is given.
+// Width is how many cells a row of w may have: the width of its terminal, or otherwise if it has none.
 func Width(w io.Writer, otherwise int) int {
 	if width, _, _ := Size(w); width > 0 {
 		return width
@@ -34,19 +33,18 @@ func Width(w io.Writer, otherwise int) int {
 	return otherwise
 }
 
-// Block is the end of a terminal that is drawn anew in place. It is for one goroutine.
+// Block is the part at the end of a terminal that is redrawn in place. Only one goroutine may use it.
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
-	drawn []string // rows on the terminal, which the cursor is below of
+	drawn []string // rows on the terminal; the cursor is below them
 }
 
-// maxBlock is how many cells rows of a block have at most. Terminals tell of a new
-// width a moment late; a row that is narrower than both is not folded meanwhile.
+// maxBlock bounds the width of a block's rows, in cells. Terminals report a new width a moment late;
+// a row that is narrower than both widths is not folded meanwhile.
 const maxBlock = 99
 
-// rows folds the block's lines to the terminal's width as it is now. most is how many
-// rows the terminal has room for.
+// rows folds the block's lines to the current width of the terminal. most is how many rows fit.
 func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()
 	room := min(width-1, maxBlock)
@@ -58,8 +56,8 @@ func (b *Block) rows(block []string) (rows []string, most int) {
 	return rows, max(height-1, 1)
 }
 
-// fit shortens rows that are more than the terminal has. The first row stays, as it says
-// what is shown, and the end, as it holds what is newest and the commands to copy.
+// fit drops rows that do not fit the terminal. It keeps the first row, which names the stage, and
+// the last ones, which hold the newest facts and the commands to copy.
 func fit(rows []string, most int) []string {
 	over := len(rows) - most
 	if over <= 0 {
@@ -72,8 +70,8 @@ func fit(rows []string, most int) []string {
 	return append(short, rows[over+2:]...)
 }
 
-// Draw puts lines that stay above the block, and the block's lines. A block that is
-// higher than the terminal is shortened.
+// Draw writes lines that stay above the block, then redraws the block. It shortens a block that is
+// higher than the terminal.
 func (b *Block) Draw(stay, block []string) error {
 	width, _ := b.Size()
 	rows, most := b.rows(block)
@@ -99,8 +97,7 @@ func (b *Block) Draw(stay, block []string) error {
 	return err
 }
 
-// height is how many rows the block takes now: terminals fold what was drawn when
-// they become narrower.
+// height is how many rows the drawn block takes now: terminals fold rows when they become narrower.
 func (b *Block) height(width int) int {
 	n := 0
 	for _, row := range b.drawn {

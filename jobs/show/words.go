@@ -27,7 +27,7 @@ func Count(n int64, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// clockTime writes a time of day, with the day where it is another than now's.
+// clockTime writes a time of day, with the date if that is not today's.
 func clockTime(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.Sub(now) < 10*time.Minute && now.Sub(at) < 10*time.Minute {
@@ -50,7 +50,7 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// left writes how long something still takes.
+// left writes a remaining time.
 func left(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -63,7 +63,7 @@ func left(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// closing writes when the window closes, if that is what ends the fetching.
+// closing writes when the window closes, if the stage will not end before that.
 func closing(a stages.Activity, now time.Time) string {
 	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
 		return ""
@@ -71,7 +71,7 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait writes who waits, or is the slowest, with the reason.
+// Wait writes a wait, or the slowest host, with the reason.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":
@@ -82,7 +82,7 @@ func Wait(w stages.Wait, now time.Time) string {
 	return "waits for " + wait(w, now)
 }
 
-// wait writes what is waited for: whom, why, until when, and how many URLs with it.
+// wait writes the parts of a wait: host, reason, end and number of waiting URLs.
 func wait(w stages.Wait, now time.Time) string {
 	text := w.Why
 	if w.Host != "" {
@@ -127,7 +127,7 @@ func Failures(all []stages.Failure, now time.Time) string {
 func states(a stages.Activity) string {
 	var parts []string
 	if a.InFlight > 0 {
-		parts = append(parts, Count(int64(a.InFlight), "request")+" under way")
+		parts = append(parts, Count(int64(a.InFlight), "request")+" in flight")
 	}
 	if a.Ready > 0 {
 		parts = append(parts, Count(int64(a.Ready), "host")+" due")
@@ -138,7 +138,7 @@ func states(a stages.Activity) string {
 	return strings.Join(parts, ", ")
 }
 
-// merge adds up what several tasks do. The waits of the task that takes longest come first.
+// merge adds up the activities of several tasks. The waits of the slowest task come first.
 func merge(all []stages.Activity) stages.Activity {
 	var sum stages.Activity
 	all = slices.Clone(all)
