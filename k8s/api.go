@@ -19,13 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrCluster: the cluster refuses or cannot start what it was asked to run; the
-// error says why, and what to do. Where nobody has to do anything but go on later (no
-// cluster answers, a quota is reached) it wraps stages.ErrInterrupted too: a driver
-// that runs as a Job must not fail for good of that.
+// ErrCluster: the cluster refuses the work or cannot start it; the error says why and what to do.
+// If waiting is enough (no cluster answers, a quota is reached), the error wraps
+// stages.ErrInterrupted too, so that a driver that runs as a Job does not fail for good.
 var ErrCluster = errors.New("the cluster does not run it")
 
-// refusal is a line that says enough, and is ErrCluster beside what caused it.
+// refusal is a one-line error that wraps ErrCluster and its causes.
 type refusal struct {
 	text   string
 	causes []error
@@ -34,16 +33,16 @@ type refusal struct {
 func (r *refusal) Error() string   { return r.text }
 func (r *refusal) Unwrap() []error { return append([]error{ErrCluster}, r.causes...) }
 
-// How long a cluster that does not answer is waited for.
+// How long the driver waits for a cluster that does not answer.
 const (
-	startPatience = 12 * time.Second // where it has never answered this process: the address may be wrong
-	patience      = 30 * time.Minute // where it has: its Jobs go on meanwhile
+	startPatience = 12 * time.Second // if it has never answered this process: the address may be wrong
+	patience      = 30 * time.Minute // if it has answered: its Jobs continue meanwhile
 )
 
-// applyManifests is how what the driver needs comes into the cluster.
+// applyManifests is the command that installs what the driver needs in the cluster.
 const applyManifests = "`kubectl apply -k` on k8s/manifests, or on your overlay of them"
 
-// explain turns an error of the API into what is wrong and what to do.
+// explain turns an error of the API into a sentence that says what is wrong and what to do.
 func explain(err error, cfg *config.Config) error {
 	ns := cfg.Kubernetes.Namespace
 	later, fix := false, ""
@@ -56,11 +55,11 @@ func explain(err error, cfg *config.Config) error {
 		later = true
 		fix = "raise the namespace's ResourceQuota, delete Jobs that have ended, or lower kubernetes.parallelism and kubernetes.resources"
 	case terminating(err):
-		fix = fmt.Sprintf("the namespace is being deleted: wait until `kubectl get namespace %s` finds it no more, make it again (%s), and run this again", ns, applyManifests)
+		fix = fmt.Sprintf("the namespace is being deleted: wait until `kubectl get namespace %s` does not find it, create it again (%s), and run this again", ns, applyManifests)
 	case apierrors.IsForbidden(err):
 		fix = "grant what k8s/manifests/rbac.yaml lists: " + applyManifests
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
-		fix = fmt.Sprintf("name another with --namespace or kubernetes.namespace, or make this one with all that is needed: %s", applyManifests)
+		fix = fmt.Sprintf("name another with --namespace or kubernetes.namespace, or create this one with everything it needs: %s", applyManifests)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		fix = "mend the kubernetes section of the config; `crawlbatch k8s render` shows the Job"
 	case untrusted(err):
@@ -86,7 +85,7 @@ func terminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// untrusted reports whether what answered is not the cluster that was meant.
+// untrusted reports whether the server that answered is not the configured cluster.
 func untrusted(err error) bool {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
@@ -95,12 +94,12 @@ func untrusted(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &certificate) || errors.As(err, &verification)
 }
 
-// lasting reports whether asking the API the same again is no use.
+// lasting reports whether repeating the request cannot help.
 func lasting(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || untrusted(err)
 }
 
-// transient reports whether the API did not answer, or said that it cannot just now.
+// transient reports whether the API did not answer or is temporarily unable to.
 func transient(err error) bool {
 	if err == nil || lasting(err) {
 		return false
@@ -116,10 +115,9 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask calls the API until it answers: with nil, or with an error that another try
-// would not change, which is returned as it is. A cluster that has answered this
-// process before is waited for, one that has not is soon taken for the wrong one. What
-// ask gives up on is explained.
+// ask calls the API until it answers with nil or with an error that another try would not change;
+// it returns that error unchanged. It waits long for a cluster that has answered this process
+// before, and briefly for one that has not. It explains the error with which it gives up.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

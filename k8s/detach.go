@@ -15,15 +15,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The driver reads manifests and waits, and plans the next round.
+// The resources of the driver, which reads manifests, waits, and plans the next round.
 const (
 	driverMemory  = 1 << 30
 	driverScratch = 4 << 30
-	driverTries   = 20 // a driver that dies is started again, and goes on from the store
+	driverTries   = 20 // a driver that dies is restarted and continues from the store
 )
 
-// DriverJob renders the Job that runs the driver itself: `crawlbatch run` of a crawl
-// within the cluster.
+// DriverJob renders the Job that runs the driver itself: `crawlbatch run` of a crawl inside the
+// cluster.
 func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := map[string]string{LabelName: "crawlbatch", LabelComponent: "driver", LabelCrawl: crawl, LabelStore: storeLabel(r.Store)}
@@ -50,8 +50,8 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	}
 }
 
-// driverPolicy ends the driver's Job where it says itself that somebody has to do
-// something: failed tasks, permanent.
+// driverPolicy ends the driver's Job on exit codes that need a person: failed tasks, permanent
+// errors.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
@@ -59,8 +59,8 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 	return p
 }
 
-// Submit creates the driver's Job. One of that name that has ended is replaced; one
-// that runs is left, and reported as running.
+// Submit creates the driver's Job. It replaces an ended Job of that name, and leaves a running one,
+// which it reports.
 func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
 	jobs := client.Jobs(job.Namespace)
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}

@@ -12,37 +12,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reasons of the Events that the driver leaves at its Jobs, for `kubectl describe
-// job` and `kubectl get events`.
+// The reasons of the Events that the driver records for its Jobs; `kubectl describe job` and
+// `kubectl get events` show them.
 const (
-	eventAdopted     = "Adopted"           // another driver goes on with the Job
+	eventAdopted     = "Adopted"           // another driver continues with the Job
 	eventTaskFailed  = "TaskFailed"        // a task failed for good
-	eventTooSmall    = "ResourcesTooSmall" // a pod was ended for the memory or disk it used
+	eventTooSmall    = "ResourcesTooSmall" // a pod was killed for the memory or disk it used
 	eventCannotStart = "CannotStart"       // no pod of the Job can start, so it was removed
 	eventStageDone   = "StageDone"         // every task of the Job has ended
 )
 
-// maxEvents bounds the warnings at a Job: what makes one task fail may make all
-// fail. The last says that there are more.
+// maxEvents bounds the warnings for a Job: one cause may make all of its tasks fail. The last
+// warning says that there are more.
 const maxEvents = 25
 
-// warn leaves a warning at a Job.
+// warn records a warning for a Job.
 func (r *run) warn(ctx context.Context, w *watched, reason, text string) {
 	switch w.warned++; {
 	case w.warned < maxEvents:
 		r.leave(ctx, w, corev1.EventTypeWarning, reason, text)
 	case w.warned == maxEvents:
-		r.leave(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; more is not told here: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
+		r.leave(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; further warnings are left out: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
 	}
 }
 
-// tell leaves at a Job what is in order.
+// tell records a normal Event for a Job.
 func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
 	r.leave(ctx, w, corev1.EventTypeNormal, reason, text)
 }
 
-// leave creates an Event. One that cannot be created is only logged: nothing is
-// decided on Events.
+// leave creates an Event. If that fails it only logs, because no decision depends on Events.
 func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
 	w.left++
 	now := r.Clock.Now()
@@ -61,7 +60,7 @@ func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) 
 	}
 }
 
-// stageDone tells at each Job how its tasks ended.
+// stageDone records for each Job how its tasks ended.
 func (r *run) stageDone(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.jobs)) {
 		w := r.jobs[name]

@@ -20,16 +20,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// How the executor goes about it.
+// Intervals of the executor.
 const (
-	pollEvery   = 2 * time.Second  // between looks at the Jobs
-	lookEvery   = 6 * time.Second  // between looks at pods and events, for what is wrong
-	startWithin = 12 * time.Second // after which what cannot start by itself ends the run
-	repeatEvery = 5 * time.Minute  // before the same trouble is told again
+	pollEvery   = 2 * time.Second  // between reads of the Jobs
+	lookEvery   = 6 * time.Second  // between reads of pods and events, to find problems
+	startWithin = 12 * time.Second // after that, pods that cannot start end the run
+	repeatEvery = 5 * time.Minute  // before the same problem is logged again
 )
 
-// Executor runs tasks as Jobs. It implements jobs.Executor; when ctx ends it leaves
-// the Jobs as they are, for the next driver to adopt.
+// Executor runs tasks as Jobs. It implements jobs.Executor. When ctx ends it leaves the Jobs
+// running, for the next driver to adopt.
 type Executor struct {
 	Client  Client
 	Bucket  store.Bucket
@@ -40,7 +40,7 @@ type Executor struct {
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
-	Again   string // flags that commands for the same store and cluster need beside --month, with a space before it; for errors
+	Again   string // flags besides --month that commands for the same store and cluster need, with a leading space; for errors
 
 	answered atomic.Bool // the API has answered
 }
@@ -51,14 +51,14 @@ type run struct {
 	plan    *manifest.Plan
 	stage   stages.Stage
 	render  *Renderer
-	open    map[int]stages.Task // by partition: tasks asked for that have not ended yet
+	open    map[int]stages.Task // by partition: requested tasks that have not ended
 	done    func(stages.Task, error)
 	jobs    map[string]*watched
 	trouble *troubles
 	pods    podsKnown
 }
 
-// watched is a Job that runs tasks asked for.
+// watched is a Job that runs requested tasks.
 type watched struct {
 	name      string
 	uid       types.UID
@@ -66,9 +66,9 @@ type watched struct {
 	ended     bool
 	started   bool // some pod of it has run
 	suspended bool
-	before    map[int]bool // indexes that had failed for good when it was adopted: they are run anew
+	before    map[int]bool // indexes that had failed for good before it was adopted: another Job reruns them
 	failed    []int        // partitions that failed for good
-	counted   int32        // failures of pods that its status counted when they were last looked at
+	counted   int32        // pod failures in its status when failed pods were last read
 	refused   string       // newest event of a pod that could not be created
 	warned    int          // Events, see warn
 	left      int64        // Events of any kind
@@ -81,7 +81,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	}
 	err := e.run(ctx, tasks, done)
 	if ctx.Err() != nil {
-		return fmt.Errorf("the Jobs in namespace %s go on without this command, `kubectl delete jobs -n %[1]s -l %s=%s` stops them: %w",
+		return fmt.Errorf("the Jobs in namespace %s continue without this command, `kubectl delete jobs -n %[1]s -l %s=%s` stops them: %w",
 			e.Config.Kubernetes.Namespace, LabelCrawl, tasks[0].Crawl, stages.ErrInterrupted)
 	}
 	return err
@@ -123,10 +123,10 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	return r.watch(ctx)
 }
 
-// name is the stage's: fetch@2026-11.0.
+// name is the name of the stage: fetch@2026-11.0.
 func (r *run) name() string { return fmt.Sprintf("%s@%s.%d", r.stage, r.plan.Crawl, r.plan.Round) }
 
-// selector chooses the Jobs and pods of the stage, of this store.
+// selector selects the Jobs and pods of the stage and this store.
 func (r *run) selector() string {
 	return fmt.Sprintf("%s=%s,%s=%d,%s=%s,%s=%s", LabelCrawl, r.plan.Crawl, LabelRound, r.plan.Round, LabelStage, r.stage, LabelStore, storeLabel(r.Store))
 }
@@ -143,10 +143,9 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over Jobs that an earlier driver submitted and that have not ended.
-// One that asks for other pods than would be asked for now is removed, unless it is
-// suspended: its user has changed the config. Its pods end as after an interruption,
-// and lose nothing.
+// adopt takes over unfinished Jobs of an earlier driver. If the config has changed so that a Job
+// would ask for other pods now, it removes the Job, unless that is suspended. The pods then end as
+// after an interruption, without loss.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -158,7 +157,7 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 			return err
 		}
 		if job.DeletionTimestamp == nil && !suspended(job) && job.Annotations[AnnotationTemplate] != templateDigest(ptr(r.render.pod(b, r.render.labels(b)))) {
-			r.Log.Info("replacing a Job that asks for other pods than the config does now", "job", job.Name)
+			r.Log.Info("replacing a Job because the config asks for other pods now", "job", job.Name)
 			if err := r.remove(ctx, job.Name); err != nil {
 				return err
 			}
@@ -170,7 +169,7 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 			}
 			continue
 		}
-		r.Log.Info("going on with a Job that runs", "job", job.Name, "partitions", ranges(b.Partitions))
+		r.Log.Info("continuing with a running Job", "job", job.Name, "partitions", ranges(b.Partitions))
 		w := r.watches(job, b)
 		w.before = map[int]bool{}
 		for _, i := range failedIndexes(job) {
@@ -181,19 +180,19 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	return nil
 }
 
-// watches makes the run wait for a Job.
+// watches adds a Job to those that the run waits for.
 func (r *run) watches(job *batchv1.Job, b *Batch) *watched {
 	w := &watched{name: job.Name, uid: job.UID, batch: b}
 	r.jobs[job.Name] = w
 	return w
 }
 
-// batchOf reads which tasks a Job runs.
+// batchOf reads the list of a Job's tasks.
 func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 	key := job.Annotations[AnnotationTasks]
 	list, err := LoadTasks(ctx, r.Bucket, key, r.stage, r.plan.Crawl, r.plan.Round)
 	if err == nil && list.Plan != r.plan.ID {
-		err = fmt.Errorf("%q is of plan %s, not of %s: %w: %w", key, list.Plan, r.plan.ID, errList, stages.ErrPermanent)
+		err = fmt.Errorf("%q belongs to plan %s, not to %s: %w: %w", key, list.Plan, r.plan.ID, errList, stages.ErrPermanent)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("Job %s, which runs in namespace %s: %w", job.Name, job.Namespace, err)
@@ -212,7 +211,7 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone waits until a Job that is being deleted is no more: its pods may still fetch.
+// gone waits until a Job that is being deleted no longer exists: its pods may still fetch.
 func (r *run) gone(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
@@ -232,7 +231,7 @@ func (r *run) gone(ctx context.Context, name string) error {
 	}
 }
 
-// submit makes Jobs of the tasks that no adopted Job runs.
+// submit creates Jobs for the tasks that no adopted Job runs.
 func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv1.Job) error {
 	covered := map[int]bool{}
 	for _, w := range r.jobs {
@@ -267,8 +266,8 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 	return nil
 }
 
-// create submits a Job. Another driver that was quicker has submitted the same,
-// which is adopted; one of that name that has ended is left alone.
+// create submits a Job. If another driver has submitted the same Job first, it adopts that. It
+// leaves an ended Job of the same name alone.
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	jobs := r.Client.Jobs(r.Config.Kubernetes.Namespace)
 	for {
@@ -298,7 +297,7 @@ func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	}
 }
 
-// watch looks at the Jobs until every task asked for has ended.
+// watch follows the Jobs until every requested task has ended.
 func (r *run) watch(ctx context.Context) error {
 	var looked time.Time
 	for {
@@ -311,7 +310,7 @@ func (r *run) watch(ctx context.Context) error {
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err) && r.trouble.lasted(refused) < startWithin: // rights and tokens are changed while it runs
+		case lasting(err) && r.trouble.lasted(refused) < startWithin: // rights and tokens may change during a run
 			r.trouble.say(refused, explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)
@@ -332,5 +331,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// refused names the trouble of an API that refuses to be asked.
+// refused names the problem of an API that denies requests.
 const refused = "refused"

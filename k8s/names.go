@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Labels of Jobs and pods, to select them by.
+// Labels of Jobs and pods.
 const (
 	LabelName      = "app.kubernetes.io/name"      // crawlbatch
 	LabelComponent = "app.kubernetes.io/component" // task or driver
@@ -31,20 +31,20 @@ const (
 	AnnotationTasks      = "crawlbatch.io/tasks"         // key of the task list
 	AnnotationPartitions = "crawlbatch.io/partitions"    // as 0-199 or 3,17
 	AnnotationStore      = "crawlbatch.io/store-address" // as --store has it
-	AnnotationTemplate   = "crawlbatch.io/template"      // digest of what was asked for
+	AnnotationTemplate   = "crawlbatch.io/template"      // digest of the pod template
 )
 
-// shortDigest is as much of a digest as tells a cluster's objects apart.
+// shortDigest is how many digits of a digest identify an object of a cluster.
 const shortDigest = 8
 
-// Batch is what one Job runs: tasks of one stage, by ascending partition.
+// Batch is the work of one Job: tasks of one stage, by ascending partition.
 type Batch struct {
 	Stage      stages.Stage
 	Crawl      string
 	Round      int
 	Partitions []int
 	Key        string // of the task list in the store
-	Generation int    // from 1: the same tasks may be run again by a later Job
+	Generation int    // from 1: a later Job may run the same tasks again
 }
 
 // list is the batch as the store keeps it.
@@ -52,7 +52,7 @@ func (b *Batch) list(plan, version string) *manifest.Tasks {
 	return &manifest.Tasks{Header: manifest.Header{Version: version}, Crawl: b.Crawl, Round: b.Round, Stage: string(b.Stage), Plan: plan, Partitions: b.Partitions}
 }
 
-// digest tells batches apart; it is that of the task list's key.
+// digest identifies the batch; it is part of the task list's key.
 func (b *Batch) digest() string {
 	name := strings.TrimSuffix(b.Key[strings.LastIndexByte(b.Key, '-')+1:], ".json")
 	return name[:min(len(name), shortDigest)]
@@ -72,8 +72,7 @@ func (b *Batch) task(index int) stages.Task {
 	return stages.Task{Stage: b.Stage, Crawl: b.Crawl, Round: b.Round, Partition: b.Partitions[index]}
 }
 
-// Split makes batches of at most bound tasks, all of one stage, and gives each the
-// key its list has in the store.
+// Split makes batches of at most bound tasks of one stage, and sets the key of each task list.
 func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) ([]Batch, error) {
 	var batches []Batch
 	for len(tasks) > 0 {
@@ -92,10 +91,10 @@ func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) 
 	return batches, nil
 }
 
-// errList: a task list is not of the stage or plan that it is used for.
-var errList = errors.New("the task list is of another stage or plan")
+// errList: a task list belongs to another stage or plan.
+var errList = errors.New("the task list belongs to another stage or plan")
 
-// LoadTasks reads the task list under key and checks that it is of that stage.
+// LoadTasks reads the task list under key and checks that it belongs to that stage.
 func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Stage, crawl string, round int) (*manifest.Tasks, error) {
 	var list manifest.Tasks
 	if _, _, err := manifest.Load(ctx, b, key, &list); err != nil {
@@ -107,9 +106,9 @@ func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Sta
 	return &list, nil
 }
 
-// Settings gives the config for pods, and the key that it has in the store. Politeness
-// is not in it: pods take what the crawl froze, or its newest revision, so that a Job
-// stays the same when the pace changes.
+// Settings returns the config for pods and its key in the store. It leaves out politeness, which
+// pods take from the crawl's frozen config or its newest revision, so that a Job stays the same
+// when the pace changes.
 func Settings(crawl string, cfg *config.Config, version string) (string, *manifest.Settings, error) {
 	c := cfg.Clone()
 	c.Politeness = config.Default().Politeness
@@ -148,8 +147,8 @@ func ranges(n []int) string {
 	return strings.Join(out, ",")
 }
 
-// parseRanges reads indexes below bound as Kubernetes writes them, such as 0,3-5;
-// what it cannot read, it leaves out.
+// parseRanges reads indexes below bound in Kubernetes' notation, such as 0,3-5. It skips what it
+// cannot read.
 func parseRanges(s string, bound int) []int {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ended is the condition with which a Job has ended; nil while it runs.
+// ended returns the condition that ended a Job; nil while it runs.
 func ended(job *batchv1.Job) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -40,7 +40,7 @@ func failedIndexes(job *batchv1.Job) []int {
 	return parseRanges(*job.Status.FailedIndexes, int(*job.Spec.Completions))
 }
 
-// note takes what the Jobs say for news, and asks the store.
+// note processes the status of the Jobs and checks the results in the store.
 func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 	byName := map[string]*batchv1.Job{}
 	for i := range found {
@@ -53,12 +53,12 @@ func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 		}
 		job := byName[name]
 		if job == nil || job.DeletionTimestamp != nil || w.uid != job.UID {
-			left, err := r.settle(ctx, w, all(w)) // it may have been done before it was deleted
+			left, err := r.settle(ctx, w, all(w)) // tasks may have ended before the Job was deleted
 			if err != nil {
 				return err
 			}
 			if len(left) > 0 {
-				return fmt.Errorf("Job %s was deleted: run the same command again to go on: %w", name, stages.ErrInterrupted)
+				return fmt.Errorf("Job %s was deleted: run the same command again to continue: %w", name, stages.ErrInterrupted)
 			}
 			w.ended = true
 			continue
@@ -72,7 +72,7 @@ func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 	return nil
 }
 
-// noteJob deals with the tasks of a Job that have ended.
+// noteJob ends the tasks of a Job that have a result or have failed for good.
 func (r *run) noteJob(ctx context.Context, job *batchv1.Job, w *watched) error {
 	left, err := r.settle(ctx, w, parseRanges(job.Status.CompletedIndexes, len(w.batch.Partitions)))
 	if err != nil {
@@ -101,13 +101,13 @@ func (r *run) noteJob(ctx context.Context, job *batchv1.Job, w *watched) error {
 	return nil
 }
 
-// pause tells, once each time, that somebody suspended a Job or let it go on.
+// pause logs when somebody suspends a Job or resumes it.
 func (r *run) pause(job *batchv1.Job, w *watched) {
 	switch was := w.suspended; {
 	case suspended(job) && !was:
-		r.Log.Warn(fmt.Sprintf("Job %s is suspended: `kubectl patch job %[1]s -n %s --type merge -p '{\"spec\":{\"suspend\":false}}'` lets it go on", job.Name, job.Namespace))
+		r.Log.Warn(fmt.Sprintf("Job %s is suspended: `kubectl patch job %[1]s -n %s --type merge -p '{\"spec\":{\"suspend\":false}}'` resumes it", job.Name, job.Namespace))
 	case !suspended(job) && was:
-		r.Log.Info("the Job goes on", "job", job.Name)
+		r.Log.Info("the Job was resumed", "job", job.Name)
 	}
 	w.suspended = suspended(job)
 }
@@ -120,8 +120,8 @@ func all(w *watched) []int {
 	return out
 }
 
-// settle ends those tasks of some indexes well that have a result, and returns the
-// indexes of the others that are asked for and have not ended.
+// settle ends the tasks of indexes that have a result, and returns the indexes of requested tasks
+// that have none.
 func (r *run) settle(ctx context.Context, w *watched, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task
@@ -150,16 +150,15 @@ func (r *run) end(t stages.Task, err error) {
 	r.done(t, err)
 }
 
-// fail ends the task of an index badly.
+// fail ends the task of an index with an error.
 func (r *run) fail(w *watched, index int, why error) {
 	t := w.batch.task(index)
 	w.failed = append(w.failed, t.Partition)
 	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// failed deals with indexes that failed for good: it finds out why from what their
-// last pods left behind, tells so in an Event, and records it as an attempt where
-// the pod could not: killed, it has no last words.
+// failed ends indexes that failed for good. It finds the cause in their last pods, records an
+// Event, and records an attempt for a pod that could not do so itself because it was killed.
 func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {
@@ -168,7 +167,7 @@ func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 		why := fmt.Errorf("its attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what they recorded", t.Crawl, r.Again)
 		switch {
 		case err != nil:
-			why = fmt.Errorf("its attempts failed; their pods cannot be looked at: %w", err)
+			why = fmt.Errorf("its attempts failed; their pods cannot be read: %w", err)
 		case end != nil:
 			why, class = end.err(r.Again), end.class()
 		}

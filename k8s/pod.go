@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Where things lie in a pod.
+// Paths and names inside a pod.
 const (
 	scratchDir      = "/scratch"
 	politenessDir   = "/etc/crawlbatch"
@@ -23,10 +23,10 @@ const (
 	zoneTopo        = "topology.kubernetes.io/zone"
 	scratchVolume   = "scratch"
 	politenessMount = "politeness"
-	metricsPort     = "metrics" // name of a task pod's port that a PodMonitor asks
+	metricsPort     = "metrics" // name of a task pod's port that a PodMonitor scrapes
 )
 
-// PodName is the variable in which pods are told their names.
+// PodName is the environment variable with a pod's own name.
 const PodName = "POD_NAME"
 
 // spotTaints are the taints that clouds give their spot nodes.
@@ -72,7 +72,7 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 	}
 }
 
-// podSpec is what the pods of tasks and of the driver have in common.
+// podSpec is the common part of the pods of tasks and of the driver.
 func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, mounts []corev1.VolumeMount) corev1.PodSpec {
 	k := &r.Config.Kubernetes
 	env := maps.Clone(r.Env)
@@ -123,7 +123,7 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 	return spec
 }
 
-// podEnv lists variables by name, after the pod's own name.
+// podEnv lists the pod's own name, then variables by name.
 func podEnv(m map[string]string) []corev1.EnvVar {
 	own := corev1.EnvVar{Name: PodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}
 	return append([]corev1.EnvVar{own}, envVars(m)...)
@@ -135,8 +135,8 @@ func scratch(size int64) corev1.Volume {
 
 func bytesOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
-// spread asks for pods of a stage on different nodes and zones, where that can be:
-// what goes away then takes few of them along, and they share no address.
+// spread asks for a stage's pods on different nodes and zones if possible: a lost node then takes
+// few of them, and they do not share an address.
 func spread(topology string, labels map[string]string) corev1.TopologySpreadConstraint {
 	return corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: corev1.ScheduleAnyway,

@@ -17,28 +17,28 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Bounds of a look at the pods of a stage, which may have thousands.
+// Bounds of one pass over the pods of a stage, which may have thousands.
 const (
-	podPage       = 500              // pods a call
-	labelsALook   = 60               // pods labelled in one look; the others in the next ones
-	toldALook     = 20               // failed pods told of
-	failuresEvery = 30 * time.Second // between looks at pods that have failed, a page of them each
-	endingFor     = time.Minute      // beyond its grace, after which a pod that does not end is told of
-	startingFor   = 90 * time.Second // after which a pod that has a node and does not start is told of
+	podPage       = 500              // pods in a call
+	labelsALook   = 60               // pods labelled in one pass; later passes label the others
+	toldALook     = 20               // failed pods reported in one pass
+	failuresEvery = 30 * time.Second // between passes over failed pods, one page each
+	endingFor     = time.Minute      // beyond its grace period, before a pod that does not end is reported
+	startingFor   = 90 * time.Second // before a scheduled pod that does not start is reported
 )
 
-// podsKnown is what is remembered of pods from look to look.
+// podsKnown is the memory of one pass for the next.
 type podsKnown struct {
-	told     map[types.UID]bool      // failed ones that were told of
+	told     map[types.UID]bool      // failed pods that were reported
 	waiting  map[types.UID]time.Time // since when one has been starting or ending
-	failures time.Time               // when the failed ones are looked at next
+	failures time.Time               // time of the next pass over failed pods
 }
 
-// podEnd is how a pod ended that did not do its task: what is kept of it.
+// podEnd describes how a pod ended without completing its task.
 type podEnd struct {
 	pod     string
 	attempt int
-	code    int32 // exit code; -1 where no process was started
+	code    int32 // exit code; -1 if no process started
 	oom     bool
 	text    string // one line
 	created time.Time
@@ -47,7 +47,7 @@ type podEnd struct {
 	crawl   string
 }
 
-// eachPod calls look for the pods of the stage in some phases, a page at a time.
+// eachPod calls look for the pods of the stage in some phases, page by page.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {
@@ -67,14 +67,14 @@ func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*cor
 	}
 }
 
-// Phases of pods, as fields to select them by.
+// Field selectors for the phases of pods.
 const (
 	phaseActive = "status.phase!=Succeeded,status.phase!=Failed"
 	phaseFailed = "status.phase=Failed"
 )
 
-// active looks at the pods that have not ended: it labels them, and returns what
-// keeps those of each Job from starting.
+// active reads the pods that have not ended. It labels them and returns, for each Job, what keeps
+// pods from starting.
 func (r *run) active(ctx context.Context) (map[string]*problem, error) {
 	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
 	now, labelled := r.Clock.Now(), 0
@@ -110,7 +110,7 @@ func (r *run) active(ctx context.Context) (map[string]*problem, error) {
 	return problems, err
 }
 
-// slow tells of a pod that takes long to start or to end.
+// slow reports a pod that takes long to start or to end.
 func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	k := &r.Config.Kubernetes
 	switch {
@@ -123,8 +123,8 @@ func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// failures tells of pods that failed since the last look, once each. It looks when a
-// Job counts a new one, and otherwise now and then: some failures do not count.
+// failures reports each pod that failed since the last pass once. It runs when a Job counts a new
+// failure, and otherwise at intervals, because some failures do not count.
 func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
@@ -164,14 +164,14 @@ func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	return err
 }
 
-// disrupted reports whether the cluster ended a pod, for reasons of its own.
+// disrupted reports whether the cluster ended a pod for its own reasons.
 func disrupted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 	})
 }
 
-// lastEnds finds how the newest pods of some indexes of a Job ended.
+// lastEnds returns how the newest pods of some indexes of a Job ended.
 func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]*podEnd, error) {
 	newest, wanted := map[int]*podEnd{}, map[int]bool{}
 	for _, i := range indexes {
@@ -194,7 +194,7 @@ func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]
 	return newest, err
 }
 
-// endOf is how a pod ended; nil where it did well, or has not ended.
+// endOf returns how a pod ended; nil if it succeeded or runs.
 func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	end := &podEnd{pod: pod.Name, attempt: attemptOf(pod), created: pod.CreationTimestamp.Time, stage: r.stage, crawl: r.plan.Crawl, code: -1, limit: "its limit"}
 	if len(pod.Spec.Containers) > 0 {
@@ -223,14 +223,14 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	return end
 }
 
-// codeKilled is the exit code of a process that SIGKILL ended.
+// codeKilled is the exit code of a process killed by SIGKILL.
 const codeKilled = 128 + 9
 
-// faultText begins the line for a pod whose program crashed.
+// faultText begins the line about a pod whose program crashed.
 const faultText = "fault in the program: "
 
-// lastWord is the line of a termination message that says most: what a Go program
-// crashed of, where it did, otherwise the last.
+// lastWord is the most telling line of a termination message: the panic of a Go program if it
+// crashed, else the last line.
 func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
@@ -247,12 +247,12 @@ func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	return line
 }
 
-// overScratch reports whether the pod was ended for what it had written.
+// overScratch reports whether the pod was evicted for the disk space it used.
 func (e *podEnd) overScratch() bool {
 	return strings.HasPrefix(e.text, "Evicted: ") && (strings.Contains(e.text, "EmptyDir") || strings.Contains(e.text, "ephemeral"))
 }
 
-// reason says in one line why the pod ended, with the fix where there is one.
+// reason says in one line why the pod ended, with the fix if there is one.
 func (e *podEnd) reason(again string) string {
 	fix := func(field string) string {
 		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then `crawlbatch retry --month %s%s`", e.stage, field, e.crawl, again)
@@ -262,13 +262,13 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == codeKilled: // it had no last words: what is there is from its log
+	case e.code == codeKilled: // it wrote no termination message: the text is from its log
 		return "killed (SIGKILL)"
 	}
 	return e.text
 }
 
-// err is the error of a task whose last pod this was.
+// err is the error of a task that ended with this pod.
 func (e *podEnd) err(again string) error {
 	text := e.reason(again)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
@@ -281,7 +281,7 @@ func (e *podEnd) err(again string) error {
 	return fmt.Errorf("%s: %s", where, text)
 }
 
-// class is how the record of an attempt calls it.
+// class is the class of the attempt's record.
 func (e *podEnd) class() string {
 	switch {
 	case e.oom:
@@ -298,7 +298,7 @@ func (e *podEnd) class() string {
 	return manifest.ClassFailed
 }
 
-// indexOf is a pod's completion index; -1 where it has none.
+// indexOf returns a pod's completion index, or -1 without one.
 func indexOf(pod *corev1.Pod) int {
 	n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
 	if err != nil {
@@ -307,7 +307,7 @@ func indexOf(pod *corev1.Pod) int {
 	return n
 }
 
-// attemptOf says the how-manieth pod of its index a pod is.
+// attemptOf returns which attempt at its index a pod is, from 1.
 func attemptOf(pod *corev1.Pod) int {
 	attempt := 1
 	for _, a := range []string{batchv1.JobIndexFailureCountAnnotation, batchv1.JobIndexIgnoredFailureCountAnnotation} {

@@ -17,19 +17,19 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// Exit codes of a task that the Job treats in a way of its own (cmd/crawlbatch lists
-// them all). 2, usage or config, is none of them: a Go program that crashes ends with
-// it as well. In pods, what no other attempt can mend ends with exitPermanent.
+// Exit codes of a task that the Job treats specially (cmd/crawlbatch lists all). Exit 2, usage or
+// config, is not one of them, because a crashing Go program ends with it too. In pods, errors that
+// no other attempt can fix end with exitPermanent.
 const (
 	exitTasksFailed = 3  // of a driver: tasks failed for good
-	exitInterrupted = 75 // go on later: no failure
+	exitInterrupted = 75 // to be continued later; not a failure
 	exitPermanent   = 78 // retrying cannot help
 )
 
-// containerName is that of a pod's one container.
+// containerName is the name of a pod's only container.
 const containerName = "task"
 
-// Renderer makes Jobs. It asks no cluster anything.
+// Renderer makes Jobs. It sends nothing to a cluster.
 type Renderer struct {
 	Config   *config.Config
 	Plan     *manifest.Plan
@@ -39,7 +39,7 @@ type Renderer struct {
 	Env      map[string]string // kubernetes.env overrides it
 }
 
-// NeedImage refuses a config whose Jobs no cluster would take.
+// NeedImage refuses a config whose Jobs no cluster would accept.
 func NeedImage(cfg *config.Config) error {
 	if cfg.Kubernetes.Image == "" {
 		return &refusal{text: "kubernetes.image is empty: name the image of crawlbatch in the config, or with --image"}
@@ -47,7 +47,7 @@ func NeedImage(cfg *config.Config) error {
 	return nil
 }
 
-// Job renders the Job of a batch that may run share of the stage's pods at a time.
+// Job renders the Job of a batch, which may run share of the stage's pods at a time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := r.labels(b)
@@ -74,7 +74,7 @@ func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	}
 }
 
-// Shares gives each batch its part of the pods that may run at a time, at least one.
+// Shares divides the pods that may run at a time among batches; each gets at least one.
 func Shares(batches []Batch, parallelism int) []int {
 	total := 0
 	for _, b := range batches {
@@ -87,8 +87,7 @@ func Shares(batches []Batch, parallelism int) []int {
 	return shares
 }
 
-// ServiceAccount renders the account of task pods, with the annotations that give
-// it a cloud identity.
+// ServiceAccount renders the account of task pods, with the annotations for a cloud identity.
 func (r *Renderer) ServiceAccount() *corev1.ServiceAccount {
 	k := &r.Config.Kubernetes
 	return &corev1.ServiceAccount{
@@ -104,15 +103,15 @@ func (r *Renderer) labels(b *Batch) map[string]string {
 	}
 }
 
-// storeLabel is the label's value for a store's address, which has letters that no
-// label may have.
+// storeLabel is the label value for a store's address, which has characters that labels must not
+// have.
 func storeLabel(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
-// maxFailed is how many tasks may fail before the Job gives the others up too: so
-// many have one cause.
+// maxFailed is how many tasks may fail before the Job stops the others too: so many failures have
+// one cause.
 func maxFailed(configured int, tasks int32) int32 {
 	if configured == 0 {
 		return min(tasks, max(10, tasks/10))
@@ -120,8 +119,8 @@ func maxFailed(configured int, tasks int32) int32 {
 	return min(tasks, int32(configured))
 }
 
-// failurePolicy says which ends of a pod count: what is permanent ends its task at
-// once, an interruption or a node that goes away counts for nothing.
+// failurePolicy says which ends of a pod count: a permanent error ends its task at once, an
+// interruption or a lost node does not count.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	codes := func(v ...int32) *batchv1.PodFailurePolicyOnExitCodesRequirement {
 		return &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: v}
@@ -133,10 +132,10 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 	}}
 }
 
-// templateDigest tells whether two Jobs ask for the same pods.
+// templateDigest is equal for Jobs that ask for the same pods.
 func templateDigest(t *corev1.PodTemplateSpec) string {
 	body, err := json.Marshal(t)
-	if err != nil { // it holds nothing that JSON cannot
+	if err != nil { // JSON can encode all of it
 		return fmt.Sprintf("none: %v", err)
 	}
 	return manifest.Digest(body)[:16]

@@ -8,26 +8,26 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// What tasks need, by what they work on. These are estimates with room to spare: a
-// limit that is too low kills, one that is too high only costs. kubernetes.resources
-// overrides them. Peaks measured, of a whole task on amd64 without a memory limit, in
-// MB, for a partition of 12,000 and of 48,000 documents of 6 kB:
+// The resources of tasks by their work. These are generous estimates: a limit that is too low
+// kills, one that is too high only costs. kubernetes.resources overrides them. Measured peaks of a
+// whole task on amd64 without a memory limit, in MB, for a partition of 12,000 and of 48,000
+// documents of 6 kB:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
-// Most of what grows are buffers up to their bounds. Fetch reached 813 MB while 200
-// slots had a body of 5 MiB each, which is what it is given, and 410 MB on ordinary pages.
+// Most of the growth is in buffers up to their bounds. Fetch reached 813 MB while 200 slots had a
+// body of 5 MiB each, which is the value used here, and 410 MB on ordinary pages.
 const (
 	baseMemory     = 256 << 20 // the process and its buffers; a reduce task's sorts hold as much again before they spill
 	slotMemory     = 2 << 20   // a fetch in flight
-	parseFactor    = 80        // bodies' worth of memory that parsing the largest ones at once takes; a sitemap of 50 MiB takes less
+	parseFactor    = 80        // memory for parsing the largest bodies at once, in bodies; a sitemap of 50 MiB takes less
 	rowMemory      = 1 << 10   // a planned URL of a fetch task
-	mergeRowMemory = 4 << 10   // a document that merge or publish joins: 3.5 kB were measured in merge
+	mergeRowMemory = 4 << 10   // a document that merge or publish joins; measured in merge: 3.5 kB
 	edgeRowMemory  = 2 << 10   // a URL of a bucket of rank or frontier
 	graphMemory    = 64        // a URL of the round in rank, which holds the graph of all hosts: 12 bytes an edge, twice for the collector
 	hashMemory     = 256       // a document that dedup compares: 80 bytes, and the sealed rounds' representatives
 
-	fetchCPU       = 0.010 // core seconds a URL: 0.005 were measured to fetch, parse and compress one
+	fetchCPU       = 0.010 // core seconds a URL; measured to fetch, parse and compress one: 0.005
 	leastCPU       = 250   // millicores
 	mostCPU        = 4000
 	reduceCPU      = 1000 // of a reduce task of a million URLs and more, in proportion below
@@ -36,7 +36,7 @@ const (
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
 	spelledScratch = 1 << 10 // a known URL with spellings that a fetch task does not plan
-	cutsKept       = 4       // checkpoints' worth of segments and WARC files a fetch task may hold
+	cutsKept       = 4       // segments and WARC files that a fetch task may hold, in checkpoints
 )
 
 // needs are the resources of a pod.
@@ -46,7 +46,7 @@ type needs struct {
 	scratch int64 // bytes
 }
 
-// estimate gives what the largest of the tasks needs.
+// estimate returns the needs of the largest of the tasks.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	urls, rate := int64(0), 0.0 // of the largest partition
 	spelled := int64(0)         // known URLs with spellings, of the partition with the most
@@ -93,7 +93,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	for _, key := range []string{"default", string(b.Stage)} {
 		r := cfg.Kubernetes.Resources[key]
 		if r.CPU != "" {
-			if q, err := resource.ParseQuantity(r.CPU); err == nil { // the config was checked
+			if q, err := resource.ParseQuantity(r.CPU); err == nil { // config validation has checked it
 				n.cpu = q
 			}
 		}
@@ -109,9 +109,9 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// inProportion is a reduce task's share of most millicores, by its URLs.
+// inProportion returns a reduce task's share of most millicores, by its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
-// goMemory is the soft limit of Go's heap under a hard one: what is left is for
-// stacks, the runtime and what the kernel counts with them.
+// goMemory is the soft limit of Go's heap under a hard limit; the rest is for stacks, the runtime
+// and memory that the kernel counts with them.
 func goMemory(limit int64) int64 { return limit - limit/8 }

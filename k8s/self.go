@@ -16,17 +16,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// What a process learns from the Job or pod that it runs in, and tells it.
+// Functions for a process that runs in a Job or pod.
 
 var (
 	monthAtEnd  = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2}(?:r[1-9]\d*)?)$`)
 	minuteAtEnd = regexp.MustCompile(`-(\d{8})$`)
 )
 
-// MonthOfJob is the month that the name of a Job ends with, as in crawl-2026-11; "" if there is
-// none. A CronJob ends its Jobs' names with the minute they are due, counted from 1970: then
-// it is the month of that minute in UTC. So a late Job, and a pod that restarts in the next
-// month, crawl the month that was due.
+// MonthOfJob returns the month at the end of a Job's name, as in crawl-2026-11; "" if there is
+// none. A CronJob ends its Jobs' names with their scheduled minute, counted from 1970: then it
+// returns the month of that minute in UTC. So a late Job, and a pod that restarts in the next
+// month, still crawl the scheduled month.
 func MonthOfJob(name string) string {
 	if m := monthAtEnd.FindStringSubmatch(name); m != nil && layout.ValidCrawl(m[1]) {
 		return m[1]
@@ -41,10 +41,10 @@ func MonthOfJob(name string) string {
 	return ""
 }
 
-// ErrIndex: the completion index of a pod is none of its task list.
+// ErrIndex: the task list does not have the pod's completion index.
 var ErrIndex = errors.New("is no index of the task list")
 
-// PartitionAt is the partition at a pod's completion index in the task list under key. It
+// PartitionAt returns the partition at a pod's completion index in the task list under key. It
 // fails with ErrIndex if the list has no such index.
 func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stages.Task) (int, error) {
 	list, err := LoadTasks(ctx, b, key, t.Stage, t.Crawl, t.Round)
@@ -74,7 +74,7 @@ func WriteTermination(file string, err error) error {
 	return os.WriteFile(file, []byte(line+"\n"), 0o644)
 }
 
-// WriteCrashesTo has the Go runtime write a crash to the file of the termination message.
+// WriteCrashesTo makes the Go runtime write a crash to the file of the termination message.
 func WriteCrashesTo(file string) error {
 	if file == "" {
 		return nil
@@ -87,7 +87,7 @@ func WriteCrashesTo(file string) error {
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
-// StoreEnv is the environment that tells pods where S3 is. It holds no secrets, and
+// StoreEnv returns the environment variables that tell pods where S3 is. It holds no secrets, and
 // kubernetes.env overrides it.
 func StoreEnv() map[string]string {
 	env := map[string]string{}

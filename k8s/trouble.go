@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// troubles tells each thing once, and again when it lasts.
+// troubles logs each problem once, and again while it lasts.
 type troubles struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -37,7 +37,7 @@ func (t *troubles) say(what, text string) {
 	t.log.Warn(text)
 }
 
-// lasted is how long something has been wrong, without having been right in between.
+// lasted is how long a problem has lasted without interruption.
 func (t *troubles) lasted(what string) time.Duration {
 	now := t.clock.Now()
 	if _, ok := t.first[what]; !ok {
@@ -46,18 +46,18 @@ func (t *troubles) lasted(what string) time.Duration {
 	return now.Sub(t.first[what])
 }
 
-// over says that something is right again.
+// over marks a problem as solved.
 func (t *troubles) over(what string) { delete(t.first, what) }
 
 // problem is why pods do not start.
 type problem struct {
 	text  string
-	stuck bool // it does not mend itself: somebody has to do something
+	stuck bool // it does not go away by itself: somebody has to act
 }
 
-// diagnose looks for what keeps pods from starting or kills them, tells of it, and
-// ends the run where nothing can start: the Job is removed, so that a mended one
-// takes its place. Where it may not look, the crawl goes on all the same.
+// diagnose finds out what keeps pods from starting or kills them, and reports it. If no pod of a
+// Job can start, it ends the run and removes the Job, so that a corrected one can take its place.
+// If it may not read pods and events, the crawl goes on.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	problems, err := r.active(ctx)
 	if err == nil {
@@ -93,23 +93,23 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	return ctx.Err()
 }
 
-// blind tells that pods or events could not be looked at.
+// blind reports that pods or events cannot be read.
 func (r *run) blind(ctx context.Context, what string, err error) bool {
 	if err == nil {
 		return false
 	}
 	if ctx.Err() == nil {
-		r.trouble.say("blind "+what, fmt.Sprintf("%s cannot be looked at; the crawl goes on, without a word on what keeps pods from starting: %v", what, explain(err, r.Config)))
+		r.trouble.say("blind "+what, fmt.Sprintf("%s cannot be read; the crawl goes on, but what keeps pods from starting is not reported: %v", what, explain(err, r.Config)))
 	}
 	return true
 }
 
-// podProblem says why a pod that waits does not start.
+// podProblem says why a waiting pod does not start.
 func (r *run) podProblem(pod *corev1.Pod) *problem {
 	k := &r.Config.Kubernetes
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &problem{text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or mend kubernetes.node_selector and tolerations; it starts when one fits",
+			return &problem{text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or change kubernetes.node_selector and tolerations; it starts when one fits",
 				pod.Name, firstLine(c.Message), r.stage)}
 		}
 	}
@@ -120,9 +120,9 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 		message := firstLine(s.State.Waiting.Message)
 		switch reason := s.State.Waiting.Reason; reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-			return &problem{stuck: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or mend kubernetes.image, image_pull_policy and image_pull_secrets, and run this again", s.Image, reason, message)}
+			return &problem{stuck: true, text: fmt.Sprintf("the image %q cannot be pulled (%s: %s): push it, or correct kubernetes.image, image_pull_policy and image_pull_secrets, and run this again", s.Image, reason, message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &problem{stuck: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): mend it (kubernetes.env_from_secrets names %s) and run this again", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
+			return &problem{stuck: true, text: fmt.Sprintf("pod %s cannot start (%s: %s): fix it (kubernetes.env_from_secrets names %s) and run this again", pod.Name, reason, message, strings.Join(k.EnvFromSecrets, ", "))}
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func wantsMore(job *batchv1.Job) bool {
 	return job.Status.Active < min(left, *job.Spec.Parallelism)
 }
 
-// eventProblem says why a Job lacks pods: the Job controller leaves it in events.
+// eventProblem says why a Job lacks pods, from the events of the Job controller.
 func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*problem, error) {
 	if !wantsMore(job) {
 		return nil, nil
@@ -149,13 +149,13 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*
 		return nil, err
 	}
 	items := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // one of that name may have been there before
+		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // a former Job may have had that name
 	})
 	if len(items) == 0 {
 		return nil, nil
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	// While some pods run, an event that is not new may be about what is over.
+	// While some pods run, an old event may be about a solved problem.
 	seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest))
 	if job.Status.Active > 0 && seen == w.refused {
 		return nil, nil
@@ -189,8 +189,8 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// label lets `kubectl get pods -L` tell which partition a pod works on, and the
-// how-manieth attempt it is. Where that is forbidden the crawl goes on without.
+// label sets labels with which `kubectl get pods -L` shows the partition and attempt of a pod. If
+// that is forbidden the crawl goes on without them.
 func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	n := indexOf(pod)
 	if n < 0 || n >= len(b.Partitions) || pod.Labels[LabelPartition] != "" {
@@ -202,7 +202,7 @@ func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	}
 }
 
-// maxLine bounds a line of somebody else's text, bytes.
+// maxLine bounds a line of external text, in bytes.
 const maxLine = 1000
 
 func firstLine(s string) string {

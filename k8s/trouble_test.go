@@ -183,7 +183,7 @@ func TestRightsTakenAwayInMidStageAreSaidAndWaitedForShortly(t *testing.T) {
 
 func TestWithoutRightToPodsOrEventsTheCrawlGoesOn(t *testing.T) {
 	for _, c := range []struct{ verb, resource, want string }{
-		{"list", "pods", "pods cannot be looked at"}, {"list", "events", "events cannot be looked at"}, {"create", "events", "Events cannot be written"},
+		{"list", "pods", "pods cannot be read"}, {"list", "events", "events cannot be looked at"}, {"create", "events", "Events cannot be written"},
 	} {
 		t.Run(c.verb+" "+c.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestASuspendedJobIsSaidOnceAndWaitedForUntilItGoesOn(t *testing.T) {
 			t.Errorf("told %d times", log.times("is suspended"))
 		}
 		suspend(false)
-		if log.times("the Job goes on") != 1 {
+		if log.times("the Job was resumed") != 1 {
 			t.Error("that it goes on was not told")
 		}
 		l.finish(t, job, ends, 0)

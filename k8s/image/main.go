@@ -37,7 +37,7 @@ type options struct {
 	tag, out     string
 }
 
-// run writes the archive; what is at o.out is replaced once it is whole.
+// run writes the archive. It replaces the file at o.out once the archive is whole.
 func run(o options) error {
 	tag, err := name.NewTag(o.tag)
 	if err != nil {
@@ -58,7 +58,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // there is nothing of that name once it was renamed
+	defer os.Remove(f.Name()) // does nothing after the rename
 	err = tarball.Write(tag, img, f)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return fmt.Errorf("write %q: %w", o.out, err)

@@ -15,16 +15,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// What the image is; k8s/Dockerfile says the same.
+// The image; k8s/Dockerfile describes the same.
 const (
 	binaryPath = "/crawlbatch"
-	user       = "65532:65532" // a number, so that runAsNonRoot can be checked
+	user       = "65532:65532" // numeric, so that Kubernetes can check runAsNonRoot
 )
 
-// machines are the architectures that an image can be made for, as ELF has them.
+// machines maps the supported architectures to their ELF machines.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// check refuses what would not start in an image that holds nothing else.
+// check refuses a binary that would not start in an otherwise empty image.
 func check(binary []byte, arch string) error {
 	machine, known := machines[arch]
 	if !known {
@@ -74,8 +74,7 @@ func pack(binary []byte, arch string) (v1.Image, error) {
 	return img, nil
 }
 
-// archive is the layer's content. Everybody may read and run the binary, and nobody
-// but root could change it.
+// archive builds the layer. Everybody may read and run the binary, only root may change it.
 func archive(binary []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
