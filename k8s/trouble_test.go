@@ -183,7 +183,7 @@ func TestRightsTakenAwayInMidStageAreSaidAndWaitedForShortly(t *testing.T) {
 
 func TestWithoutRightToPodsOrEventsTheCrawlGoesOn(t *testing.T) {
 	for _, c := range []struct{ verb, resource, want string }{
-		{"list", "pods", "pods cannot be read"}, {"list", "events", "events cannot be looked at"}, {"create", "events", "Events cannot be written"},
+		{"list", "pods", "pods cannot be read"}, {"list", "events", "events cannot be read"}, {"create", "events", "Events cannot be written"},
 	} {
 		t.Run(c.verb+" "+c.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

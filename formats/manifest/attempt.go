@@ -2,14 +2,14 @@ package manifest
 
 import "time"
 
-// The classes of how an attempt ended. ClassDone, ClassInterrupted and ClassTaken
-// are no failures: the task has its result, or the next attempt goes on.
+// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are no failures: the
+// task has its result, or the next attempt continues.
 const (
 	ClassDone        = "done"
-	ClassInterrupted = "interrupted" // told to stop
+	ClassInterrupted = "interrupted" // asked to stop
 	ClassTaken       = "taken"       // another attempt took the task over
 
-	ClassFailed           = "failed"            // for a reason that has no class of its own
+	ClassFailed           = "failed"            // for a reason without its own class
 	ClassFault            = "fault"             // a fault in the program
 	ClassPermanent        = "permanent"         // retrying cannot help
 	ClassCorrupt          = "corrupt"           // an input is damaged, or of a newer format
@@ -17,7 +17,7 @@ const (
 	ClassStoreDenied      = "store_denied"      // the store refused access
 	ClassDiskFull         = "disk_full"         // no room in the store or on the local disk
 	ClassOutOfMemory      = "out_of_memory"     // killed for using more memory than it may
-	ClassKilled           = "killed"            // killed from outside, without a word
+	ClassKilled           = "killed"            // killed from outside, without a record of its own
 )
 
 // FailureClasses lists the classes of failed attempts.
@@ -35,8 +35,8 @@ type Attempt struct {
 	Attempt int    `json:"attempt"`
 	At      string `json:"at"` // when it ended, RFC 3339, UTC
 	Class   string `json:"class"`
-	Error   string `json:"error"`           // "" where it is done
-	Machine string `json:"machine"`         // host name; of a pod, its name
+	Error   string `json:"error"`           // "" if it is done
+	Machine string `json:"machine"`         // name of the host or pod
 	Usage   *Usage `json:"usage,omitempty"` // absent in records of older versions
 }
 
@@ -51,16 +51,15 @@ func (a *Attempt) Failure() bool {
 	return true
 }
 
-// Usage is what attempts cost: calls to the store, as package store's Bucket
-// counts them, and time. The call that writes the record of the attempt itself is
-// not in it.
+// Usage is the cost of attempts: calls to the store, as package store's Bucket counts them, and
+// time. It leaves out the call that writes the attempt's record.
 type Usage struct {
 	WallMS       int64 `json:"wall_ms"`
-	Puts         int64 `json:"puts"` // an upload in parts is one
-	Gets         int64 `json:"gets"` // opening an object is one, and each range that is read
+	Puts         int64 `json:"puts"` // an upload in parts counts once
+	Gets         int64 `json:"gets"` // opening an object counts once, and so does each range
 	Lists        int64 `json:"lists"`
 	Deletes      int64 `json:"deletes"`
-	Failed       int64 `json:"failed"` // of all these
+	Failed       int64 `json:"failed"` // of all calls
 	BytesRead    int64 `json:"bytes_read"`
 	BytesWritten int64 `json:"bytes_written"`
 }

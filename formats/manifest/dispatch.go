@@ -1,7 +1,7 @@
 package manifest
 
-// Tasks is tasks-DIGEST.json: tasks of one stage that are run together somewhere
-// else. Who runs the n-th of them is given n alone.
+// Tasks is tasks-DIGEST.json: tasks of one stage for other machines. Whoever runs the n-th of them
+// gets only n.
 type Tasks struct {
 	Header
 	Crawl      string `json:"crawl"`
@@ -13,8 +13,8 @@ type Tasks struct {
 
 func (*Tasks) kind() string { return "tasks" }
 
-// Settings is settings-DIGEST.json: the config that tasks somewhere else run with,
-// which differs from the frozen one where a running crawl may change.
+// Settings is settings-DIGEST.json: the config of tasks on other machines. It differs from the
+// frozen one in the keys that may change during a crawl.
 type Settings struct {
 	Header
 	Config string `json:"config"` // YAML, ${VAR} unexpanded

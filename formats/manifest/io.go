@@ -24,8 +24,7 @@ func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Ve
 	return version, Digest(body), nil
 }
 
-// Create writes a document once. When another stands there already, the error
-// wraps store.ErrExists.
+// Create writes a document once. If another one exists there, the error wraps store.ErrExists.
 func Create(ctx context.Context, b store.Bucket, key string, d Document) (string, error) {
 	body, err := Encode(d)
 	if err != nil {
@@ -50,7 +49,7 @@ func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store
 	return v, nil
 }
 
-// Exists reports whether a document stands under key.
+// Exists reports whether an object exists under key.
 func Exists(ctx context.Context, b store.Bucket, key string) (bool, error) {
 	_, _, err := b.Get(ctx, key, MaxBytes)
 	if errors.Is(err, store.ErrNotFound) {

@@ -1,10 +1,9 @@
-// Package manifest holds the small JSON documents by which tasks agree: the
-// frozen crawl, plans, checkpoints, inputs, results, failed attempts and seals.
+// Package manifest holds the small JSON documents through which tasks agree: the frozen crawl,
+// plans, checkpoints, inputs, results, attempts and seals.
 //
-// In: bytes from the store. Out: checked values, or an error that names the
-// object and what to do. Every document carries a format version; a newer one is
-// refused with ErrNewer. Encoding is deterministic: struct order, sorted maps, no
-// time that was not given. It imports packages schema and store.
+// In: bytes from the store. Out: checked values, or an error that names the object and what to do.
+// Every document carries a format version; a newer one is refused with ErrNewer. Encoding is
+// deterministic: struct order, sorted maps, no clock. It imports packages schema and store.
 package manifest
 
 import (
@@ -20,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxBytes bounds a manifest, as it is written and as it is read.
+// MaxBytes bounds a manifest when it is written and when it is read.
 const MaxBytes = 64 << 20
 
 var (
@@ -28,7 +27,7 @@ var (
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
 	// ErrTooLarge: the document has more than MaxBytes, nothing was written.
 	ErrTooLarge = errors.New("too large for a manifest")
-	// ErrCorrupt: the document is no manifest of its kind.
+	// ErrCorrupt: the document is not a manifest of its kind.
 	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
 )
 
@@ -47,8 +46,8 @@ type Document interface {
 	kind() string
 }
 
-// Encode renders a document, its header filled in, with a final newline. One that
-// could not be read back is refused with ErrTooLarge.
+// Encode renders a document with its header and a final newline. It refuses one that could not be
+// read back with ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = schema.FormatVersion, d.kind()
@@ -85,8 +84,8 @@ func Decode(key string, body []byte, d Document) error {
 	return nil
 }
 
-// File describes a committed object: data is durable, its size and digest
-// recorded, before anything names it.
+// File describes a committed object. The object is durable and its size and digest are recorded
+// before anything names it.
 type File struct {
 	Dataset string `json:"dataset"` // dataset or working file name
 	Subset  string `json:"subset,omitempty"`
@@ -102,14 +101,14 @@ type Count struct {
 	N    int64  `json:"n"`
 }
 
-// Crawl is crawl.json: what was frozen when the crawl was planned first.
+// Crawl is crawl.json: what the first plan of the crawl froze.
 type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
 	CreatedAt string `json:"created_at"` // RFC 3339, UTC
 	Config    string `json:"config"`     // YAML as resolved by the first plan, ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"`
-	// Reparse says what the crawl parses again; nil: it is one that fetches.
+	// Reparse says what the crawl parses again; nil: it fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
 }
 
@@ -117,13 +116,12 @@ func (*Crawl) kind() string { return "crawl" }
 
 // Reparse is what makes a crawl a reparse: its fetch tasks read stored responses.
 type Reparse struct {
-	// Of is the crawl that fetched; empty: the WARC files are those of others, which
-	// the plan names, in the store Archive.
+	// Of is the crawl that fetched; empty: the plan names external WARC files in the store Archive.
 	Of      string `json:"of,omitempty"`
 	Archive string `json:"archive,omitempty"` // directory or s3://bucket/prefix, as the user named it
 	// Files is the digest of the list of those WARC files.
 	Files  string `json:"files_sha256,omitempty"`
-	Parser int    `json:"parser_version"` // of all its rows, but for those of what could not be read again
+	Parser int    `json:"parser_version"` // of all its rows, except those of unreadable records
 }
 
 // Plan is plan.json.
@@ -132,7 +130,7 @@ type Plan struct {
 	ID               string          `json:"plan"` // digest of inputs and config
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
-	Buckets          int             `json:"buckets"` // reduce buckets; a partition's domains are all of one
+	Buckets          int             `json:"buckets"` // reduce buckets; all domains of a partition are in one
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`
@@ -147,8 +145,8 @@ type Plan struct {
 
 func (*Plan) kind() string { return "plan" }
 
-// KeepsSpellings reports whether the plan says how its URLs were spelled: plans of
-// format 1 do not.
+// KeepsSpellings reports whether the plan lists how its URLs were spelled; plans of format 1 do
+// not.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
 
 // PlanPartition describes one partition of a plan.
@@ -160,12 +158,12 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings are rows of the URLs of its domains that are known by several spellings and
-	// are not planned in this round; nil: there are none, or the plan is an older one.
+	// Spellings has rows for the URLs of its domains that are known by several spellings and are
+	// not planned in this round; nil: none, or the plan is older.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
-// Start is start.json: which plan counts.
+// Start is start.json: the plan that the round follows.
 type Start struct {
 	Header
 	Plan string `json:"plan"`
@@ -173,7 +171,7 @@ type Start struct {
 
 func (*Start) kind() string { return "start" }
 
-// Inputs is inputs.json: what a stage reads, fixed once.
+// Inputs is inputs.json: the results that a stage reads, fixed once.
 type Inputs struct {
 	Header
 	Stage string      `json:"stage"`
@@ -190,8 +188,8 @@ type InputTask struct {
 	SHA256    string `json:"sha256"` // of the result document
 }
 
-// Result is the result of a committed task; a pure function of its inputs, so it
-// holds no time and no machine.
+// Result is the result of a committed task. It is a pure function of the task's inputs, so it names
+// no time and no machine.
 type Result struct {
 	Header
 	Task      string  `json:"task"` // merge@2026-11.0:17
@@ -201,15 +199,15 @@ type Result struct {
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
 
-	// Of a fetch task: the hosts that are to be left alone for longer than their
-	// usual delay, as they were when it was completed. The next round keeps to it.
+	// Of a fetch task: the hosts that need a longer pause than their usual delay, as they were when
+	// the task ended. The next round keeps to it.
 	Hosts       []HostClock `json:"hosts,omitempty"`
-	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, by the clock of who completed it
+	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, by the clock of the completing attempt
 }
 
 func (*Result) kind() string { return "result" }
 
-// Count returns the count of that name, 0 where there is none.
+// Count returns the count of that name, or 0.
 func (r *Result) Count(name string) int64 {
 	for _, c := range r.Counts {
 		if c.Name == name {
@@ -267,32 +265,33 @@ type Active struct {
 
 func (*Active) kind() string { return "active" }
 
-// Checkpoint is the authority over a partition.
+// Checkpoint is the authority over a partition: its holder alone may fetch, and outcomes count once
+// it lists them.
 type Checkpoint struct {
 	Header
 	Plan        string        `json:"plan"`
 	Partition   int           `json:"partition"`
 	Epoch       int           `json:"epoch"`
 	Counter     int64         `json:"counter"` // with Epoch and Holder it makes every body unique
-	Holder      string        `json:"holder"`  // attempt that holds it
+	Holder      string        `json:"holder"`  // attempt that holds the lease
 	Released    bool          `json:"released"`
 	Complete    bool          `json:"complete"`
 	CompletedAt int64         `json:"completed_at_ms,omitempty"` // UTC
 	LeaseMS     int64         `json:"lease_ms"`                  // the holder may fetch for so long after sending a swap
 	ElapsedMS   int64         `json:"elapsed_ms"`                // of the fetch window, by the clocks of all attempts
 	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of rows of the plan file whose outcome is recorded
-	Files       []File        `json:"files"`                     // segments and WARC files that count
+	Files       []File        `json:"files"`                     // committed segments and WARC files
 	Hosts       []HostClock   `json:"hosts"`                     // sorted by host
 	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait to be tried again, by row
-	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits to be asked for again, by origin
+	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits to be fetched again, by origin
 	Counts      []Count       `json:"counts"`
 
 	Politeness int       `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
-	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, this one included, that have recorded nothing so far
-	Trying     *Trying   `json:"trying,omitempty"`     // what is processed alone, to find what kills attempts
-	Suspects   []Suspect `json:"suspects,omitempty"`   // what attempts died at that worked on it alone
+	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, with this one, that have recorded nothing
+	Trying     *Trying   `json:"trying,omitempty"`     // what is processed in serial mode, to find what kills attempts
+	Suspects   []Suspect `json:"suspects,omitempty"`   // what attempts in serial mode died at
 
-	// Activity is what the holder was doing, for people. Checkpoints of format 1 have none.
+	// Activity shows people what the holder was doing. Checkpoints of format 1 have none.
 	Activity *Activity `json:"activity,omitempty"`
 }
 
@@ -309,26 +308,26 @@ func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 	return rows, nil
 }
 
-// Activity is what the holder of a partition was doing at a checkpoint or renewal, by
-// its own clock. Nothing but what is shown depends on it.
+// Activity is what the holder of a partition was doing at a checkpoint or renewal, by its own
+// clock. It is only displayed.
 type Activity struct {
 	At          int64     `json:"at_ms"`     // UTC
 	InFlight    int       `json:"in_flight"` // requests
 	Ready       int       `json:"ready"`     // hosts that were due
 	Delayed     int       `json:"delayed"`   // hosts that waited for their usual delay
 	Waits       []Wait    `json:"waits,omitempty"`
-	More        int       `json:"more_waits,omitempty"`   // that Waits leaves out
+	More        int       `json:"more_waits,omitempty"`   // waits that Waits leaves out
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // as predicted
 	Closes      int64     `json:"closes_ms,omitempty"`    // UTC, when the window closes
 	Failures    []Failure `json:"failures,omitempty"`     // by class, the newest first
 }
 
-// Wait is something that the holder waited for.
+// Wait is a wait of the holder.
 type Wait struct {
 	Host  string `json:"host,omitempty"` // "": the whole task waited
 	Why   string `json:"why"`
 	Until int64  `json:"until_ms,omitempty"` // UTC
-	URLs  int64  `json:"urls,omitempty"`     // that waited with it
+	URLs  int64  `json:"urls,omitempty"`     // waiting with it
 }
 
 // Failure is a class of failed requests of one attempt.
@@ -344,8 +343,8 @@ type Failure struct {
 type HostClock struct {
 	Host     string       `json:"host"`
 	DelayMS  int64        `json:"delay_ms"`            // in force
-	BaseMS   int64        `json:"base_ms"`             // of it, what config and robots.txt ask for
-	RaisedMS int64        `json:"raised_ms,omitempty"` // by the host's own answers
+	BaseMS   int64        `json:"base_ms"`             // the part that config and robots.txt ask for
+	RaisedMS int64        `json:"raised_ms,omitempty"` // the part added for the host's responses
 	Limited  int          `json:"limited,omitempty"`   // 429 and 503 in a row
 	WaitMS   int64        `json:"wait_ms"`             // until its next request was due, at the checkpoint
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
@@ -372,7 +371,7 @@ type RetryCounts struct {
 	Later        int `json:"later,omitempty"` // a robots.txt that the other retries did not get
 }
 
-// URLRetry is a planned URL that has been tried and waits to be tried again.
+// URLRetry is a planned URL that waits for another try.
 type URLRetry struct {
 	Row      int64 `json:"row"`      // in the plan file
 	Attempts int32 `json:"attempts"` // requests sent for it

@@ -1,10 +1,9 @@
 // Package local runs tasks in this process, several at a time.
 //
-// In: tasks. Out: results in the store, made by a Runner (jobs/worker). A failed
-// task is tried again, after a pause that grows, unless its error says that
-// retrying cannot help. While the store is away its tasks wait for it, and are
-// interrupted when that takes too long. It imports stages and formats/store, and
-// implements jobs.Executor.
+// In: tasks. Out: results in the store, made by a Runner (jobs/worker). A failed task is tried
+// again after a growing pause, unless its error says that retrying cannot help. While the store
+// does not answer, tasks wait for it; if that takes too long they are interrupted. It imports
+// stages and formats/store, and implements jobs.Executor.
 package local
 
 import (
@@ -31,10 +30,10 @@ type Executor struct {
 	Tasks      int           // tasks of other stages at a time
 	Attempts   int           // at a task
 	Pause      time.Duration // before the second attempt; doubles
-	Patience   time.Duration // with a store that is away; zero means 30 minutes
+	Patience   time.Duration // with a store that does not answer; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
-	Watcher    stages.Watcher // is shown for what tasks wait between attempts; nil: nobody is
+	Watcher    stages.Watcher // sees what tasks wait for between attempts; may be nil
 }
 
 // Run implements jobs.Executor.
@@ -46,7 +45,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the first, which says why
+	var interrupted error // the first interruption, which says why
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -79,14 +78,14 @@ feed:
 	return interrupted
 }
 
-// awayPause is the wait before a task is tried again that found the store away, or
-// a disk full; it doubles up to longestPause.
+// awayPause is the first pause after an attempt that met a full disk or a store that did not
+// answer. It doubles up to longestPause.
 const (
 	awayPause    = time.Second
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether an attempt ended for the sake of where its data lie.
+// trouble reports whether the store or the disk ended an attempt, not the task.
 func trouble(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -101,7 +100,7 @@ func (e *Executor) patience() time.Duration {
 // attempts makes up to Attempts attempts at a task.
 func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
-	var away time.Time // since when there has been trouble; zero: there is none
+	var away time.Time // since when there is trouble; zero: none
 	waits := 0
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
@@ -123,7 +122,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			if now.Sub(away) >= e.patience() {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
-			attempt-- // it is not the task that fails
+			attempt-- // the task itself did not fail
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
 			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)
@@ -133,8 +132,8 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			continue
 		}
 		if errors.Is(err, stages.ErrTaken) {
-			// It has been replaced, which is no failure: the next attempt stands by for
-			// the one that fetches now.
+			// Another attempt has taken the task over, which is no failure: the next attempt stands
+			// by for it.
 			attempt--
 			e.Log.Info("task taken over by another process, standing by", "task", t.String())
 			if e.Clock.Sleep(ctx, e.Pause) != nil {

@@ -1,14 +1,13 @@
-// Package lookup says what a store knows of one URL.
+// Package lookup finds what a store knows about one URL.
 //
-// In: the documents of a crawl's sealed rounds and of its newest plan, the Bloom
-// files of the rounds, and the row groups of urls, skips and partitions that may hold
-// the URL. Out: its newest state, its newest skip, and the partition that holds it.
+// In: the documents of a crawl's sealed rounds and of its newest plan, the rounds' URL filters, and
+// the row groups of urls, skips and partitions that may hold the URL. Out: its newest state, its
+// newest skip, and the partition that holds it.
 //
-// The rounds are asked from the newest on. In each, the Bloom file of the URL's
-// bucket comes first: where it says no, the tables are not opened; else the row
-// decides, compared by the whole URL. A round without Bloom files, as older versions
-// left, is looked up in the tables alone. It reads and never writes. It imports
-// jobs/worker, stages and formats packages.
+// It searches the rounds from the newest on. In each round, the filter of the URL's bucket comes
+// first: if it denies the URL, the tables are not opened; else the row decides, compared by the
+// whole URL. A round without filters, made by an older version, is searched in the tables only. It
+// never writes. It imports jobs/roundstate, stages and formats packages.
 package lookup
 
 import (
@@ -30,7 +29,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// cachedFilters bounds how many Bloom files are kept from one URL to the next.
+// cachedFilters bounds the URL filters that are kept for the next URL.
 const cachedFilters = 32
 
 // Round names a round of a crawl.
@@ -42,7 +41,7 @@ type Round struct {
 // String is the round as the tables name it: 2026-11.0.
 func (r Round) String() string { return fmt.Sprintf("%s.%d", r.Crawl, r.Round) }
 
-// Found is what a store knows of a URL. All are nil of one that it never met.
+// Found is what a store knows about a URL; all fields are nil for an unknown URL.
 type Found struct {
 	State   *State
 	Skip    *Skip
@@ -55,7 +54,7 @@ type State struct {
 	schema.URLRecord
 }
 
-// Skip is the newest row of skips, where no later round has a state of the URL.
+// Skip is the newest row of skips, unless a later round has a state of the URL.
 type Skip struct {
 	Round
 	schema.Skip
@@ -67,11 +66,11 @@ type Planned struct {
 	Partition int
 }
 
-// Crawl answers for one crawl, as it was when it was opened. It is for one goroutine.
+// Crawl finds URLs of one crawl, as it was when it was opened. Only one goroutine may use it.
 type Crawl struct {
 	bucket  store.Bucket
 	rounds  []*manifest.Sealed // oldest first
-	plan    *manifest.Plan     // the newest; nil: there is none
+	plan    *manifest.Plan     // the newest; nil: none
 	filters map[string]*urlfilter.Filter
 }
 
@@ -82,7 +81,7 @@ func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
 	if c.rounds, err = roundstate.History(ctx, b, crawl); err != nil {
 		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
 	}
-	next := 0 // the round that is not sealed yet
+	next := 0 // the unsealed round
 	for _, s := range c.rounds {
 		if s.Crawl == crawl {
 			next = s.Round + 1
@@ -124,7 +123,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if len(urls) == 0 {
 		return nil
 	}
-	bucket := urlkey.Bucket(k.Domain, len(urls)) // a part a bucket
+	bucket := urlkey.Bucket(k.Domain, len(urls)) // one part for each bucket
 	if may, err := c.mayHold(ctx, s, bucket, k.URL); err != nil || !may {
 		return err
 	}
@@ -137,7 +136,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if state != nil {
 		found.State = &State{round, *state}
 	}
-	if found.Skip != nil { // a later round's
+	if found.Skip != nil { // from a later round
 		return nil
 	}
 	skip, err := first(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
@@ -147,7 +146,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	return err
 }
 
-// mayHold asks the Bloom file of a bucket; where there is none, the tables may.
+// mayHold asks the URL filter of a bucket. Without one, the tables may hold the URL.
 func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
 	key := layout.URLFilter(s.Crawl, s.Round, bucket)
 	listed := func(f manifest.File) bool { return f.Key == key }
@@ -159,7 +158,7 @@ func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url
 		var err error
 		f, err = urlfilter.Open(ctx, c.bucket, key)
 		if errors.Is(err, store.ErrNotFound) {
-			return true, nil // lost: the tables know as well
+			return true, nil // the filter is lost: search the tables
 		}
 		if err != nil {
 			return false, err
@@ -172,7 +171,7 @@ func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url
 	return f.MayHold(url), nil
 }
 
-// planned is the partition of the newest plan that holds a URL; nil: none does.
+// planned returns the partition of the newest plan that holds a URL; nil: none.
 func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 	bucket := urlkey.Bucket(k.Domain, c.plan.Buckets)
 	for _, p := range c.plan.Partitions {
@@ -190,12 +189,12 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 	return nil, nil
 }
 
-// plannedRow is what is read of a row of a partition.
+// plannedRow is the part of a row of a partition that a lookup needs.
 type plannedRow struct {
 	URL string `parquet:"url"`
 }
 
-// partOf is the key of a bucket's part; "": there is none.
+// partOf returns the key of a bucket's part; "": none.
 func partOf(files []manifest.File, bucket int) string {
 	for _, f := range files {
 		if strings.TrimSuffix(path.Base(f.Key), ".parquet") == layout.Part(bucket) {
@@ -205,7 +204,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// first is the first row of an object that is meant; nil: there is none.
+// first returns the first row of an object that matches; nil: none.
 func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

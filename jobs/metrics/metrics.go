@@ -1,22 +1,21 @@
-// Package metrics tells Prometheus what this process does.
+// Package metrics exports what this process does to Prometheus.
 //
-// In: what running tasks count (stages.Progress) and writes to the store. Out: the
-// series of New, beside those of the Go runtime and of the process, which a Server
-// hands out under /metrics until it is closed. Who wants no metrics hands out a nil
-// *Metrics, which measures nothing and costs nothing. The package promises a bounded
-// number of series, whatever the web answers: no label holds a host, domain or URL.
-// By domain, the datasets fetches and hosts know more than a label could.
+// In: the counters of running tasks (stages.Progress) and writes to the store. Out: the series of
+// New, besides those of the Go runtime and of the process; a Server serves them under /metrics until
+// it is closed. A nil *Metrics measures nothing and costs nothing. The number of series is bounded,
+// whatever the web answers: no label holds a host, domain or URL. The datasets fetches and hosts
+// have the numbers by domain.
 //
-// Counters are those of this process and begin at zero with it. All but one count as things
-// happen, so they tell within seconds whether a crawl goes on; what an attempt lost and
-// another did again counts twice. crawler_urls_checkpointed_total counts a URL when a
-// checkpoint lists its outcome, every minute or, while little happens, every ten: at most
-// once, however many attempts at its task fail. Its sums over all pods are the counts of the
-// tasks' results, apart from what a pod counted between its last scrape and its end.
+// Counters belong to this process and begin at zero with it. All but one count as things happen, so
+// they show within seconds whether a crawl progresses; work that one attempt lost and another
+// repeated counts twice. crawler_urls_checkpointed_total counts a URL when a checkpoint lists its
+// outcome, every minute or, while little happens, every ten: at most once, however many attempts at
+// its task fail. Its sum over all pods equals the counts of the tasks' results, except for what a
+// pod counted between its last scrape and its end.
 //
-// What can be derived is not here: the error rate of a worker is a quotient of rates
-// of crawler_urls_processed_total by status; how far a month has come, and since when,
-// is known to the store alone (`crawlbatch status`), no process knows it.
+// There are no series for what can be derived: the error rate of a worker is a quotient of rates of
+// crawler_urls_processed_total by status. Only the store knows the progress of a whole crawl
+// (`crawlbatch status`).
 //
 // It imports stages and formats, and only cmd imports it.
 package metrics
@@ -31,36 +30,36 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Metrics are the series of one process. Its methods may be called by several
-// goroutines at a time, and on a nil *Metrics.
+// Metrics are the series of one process. Several goroutines may call its methods at a time, also on
+// a nil *Metrics.
 type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
-	processed map[string]prometheus.Counter // by outcome; the map is not changed
+	processed map[string]prometheus.Counter // by outcome; the map does not change
 	listed    map[string]prometheus.Counter // by outcome; as above
 	retries   map[string]prometheus.Counter // by class; as above
 	answers   *prometheus.CounterVec        // by status code
 	robots    prometheus.Counter
 	timeouts  prometheus.Counter
 	queued    prometheus.Gauge
-	legacy    prometheus.Gauge // queued by its old name; registered on demand
+	legacy    prometheus.Gauge // queued under its old name; registered on demand
 	flights   prometheus.Gauge
 
 	storeWrites prometheus.Histogram
 	tableWrites prometheus.Histogram
 }
 
-// writeBuckets are the upper bounds of the write histograms, in seconds: from a small
-// object on a local disk to a WARC file of 1 GiB to a slow store.
+// writeBuckets are the upper bounds of the write histograms, in seconds: from a small object on a
+// local disk to a WARC file of 1 GiB in a slow store.
 var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 
-// Legacy adds the series under the names that they had before they were renamed, for
-// dashboards that ask for them: crawler_urls_queued_total, a gauge, is crawler_urls_queued.
+// Legacy adds series under their former names, for dashboards that use them: the gauge
+// crawler_urls_queued_total is crawler_urls_queued.
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
-// New makes the series of a process that runs the given version of crawlbatch, all of
-// them at zero. The clock times writes.
+// New returns the series of a process that runs the given version of crawlbatch, all at zero. The
+// clock times writes.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{
 		clock: clock, registry: prometheus.NewRegistry(),
@@ -129,7 +128,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress counts what next is told too.
+// Progress returns a stages.Progress that counts and then calls next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next
@@ -148,7 +147,7 @@ func (p *progress) Add(name string, n int64) {
 	p.next.Add(name, n)
 }
 
-// count takes what there is a series for.
+// count counts the names that have a series.
 func (m *Metrics) count(name string, n int64) {
 	switch name {
 	case stages.CountFlights:
@@ -182,8 +181,8 @@ func (m *Metrics) count(name string, n int64) {
 	}
 }
 
-// statusLabel is a status code of a class that HTTP knows (RFC 9110, section 15), else
-// "other": servers may answer anything up to 999.
+// statusLabel returns a status code of a class that HTTP defines (RFC 9110, section 15), or
+// "other": servers may answer with any number up to 999.
 func statusLabel(code string) string {
 	if len(code) != 3 || code[0] < '1' || code[0] > '5' {
 		return "other"

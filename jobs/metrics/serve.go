@@ -14,16 +14,16 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Bounds of the server: what asks it is not trusted, and may not hold up a crawl.
+// Bounds of the server. Its clients are not trusted and must not delay a crawl.
 const (
 	maxConnections = 64
-	maxScrapes     = 4 // at a time; others are told 503
+	maxScrapes     = 4 // at a time; others get 503
 	maxHeader      = 16 << 10
 	readWithin     = 5 * time.Second
 	scrapeWithin   = 10 * time.Second
 	writeWithin    = 15 * time.Second
-	idleFor        = 2 * time.Minute // longer than what lies between two scrapes
-	closeWithin    = time.Second     // for the scrapes under way
+	idleFor        = 2 * time.Minute // longer than the interval between two scrapes
+	closeWithin    = time.Second     // for running scrapes
 )
 
 // Server serves metrics over HTTP.
@@ -33,9 +33,8 @@ type Server struct {
 	served   chan struct{}
 }
 
-// Listen serves the metrics under http://addr/metrics until Close. addr is
-// ADDR:PORT, or :PORT for all addresses of the machine; port 0 is any free one. The
-// error says what is wrong with addr.
+// Listen serves the metrics under http://addr/metrics until Close. addr is ADDR:PORT, or :PORT for
+// all addresses of the machine; port 0 means any free port. The error says what is wrong with addr.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)
@@ -47,7 +46,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", addr, err)
 	}
-	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // of clients, most of them
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // most are faults of clients
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
@@ -69,15 +68,15 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Addr is the address that is listened on.
+// Addr is the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close ends the server, and at last the scrapes under way. It may be called once.
+// Close stops the server and then the running scrapes. It may be called once.
 func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // nothing is left to be lost
+		_ = s.server.Close() // nothing can be lost
 	}
 	<-s.served
 }

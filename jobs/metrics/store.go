@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// tableSuffix is what the keys of parts of tables end with, published and working ones.
+// tableSuffix is the suffix of keys of parts of tables, published and working ones.
 const tableSuffix = ".parquet"
 
 // Bucket wraps b so that its writes are timed.

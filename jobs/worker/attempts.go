@@ -17,15 +17,14 @@ import (
 // errFault: a stage panicked.
 var errFault = errors.New("fault in the program")
 
-// How long writing the record of an attempt may take; a task that has to stop has little
-// time left.
+// Time limits for writing the record of an attempt; a task that has to stop has little time left.
 const (
 	recordWithin   = 30 * time.Second
 	recordStopping = 5 * time.Second
 )
 
-// createWithin is how long an attempt goes on with one write, its bytes aside, while
-// the store is away, before it is told so: it may wait, or leave it to a later one.
+// createWithin bounds one write while the store does not answer, besides the time for its bytes.
+// Then the attempt decides whether to wait or to leave the write to a later attempt.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -35,7 +34,7 @@ type meter struct {
 	began   time.Time
 }
 
-// metered returns a Runner for one attempt, whose calls to the store are counted.
+// metered returns a Runner for one attempt that counts its calls to the store.
 func (r Runner) metered() (Runner, *meter) {
 	m := &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now()}
 	r.Bucket = m.counter
@@ -51,7 +50,7 @@ func (m *meter) usage() manifest.Usage {
 	}
 }
 
-// classOf is how an attempt ended that returned err.
+// classOf returns the class of an attempt that ended with err.
 func classOf(err error) string {
 	is := func(targets ...error) bool {
 		for _, t := range targets {
@@ -66,7 +65,7 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// Of an interruption the cause matters more: a full disk, a store that is away.
+	// The cause of an interruption matters more: a full disk, a store that does not answer.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):
@@ -85,8 +84,8 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// record creates the next attempts/part-…-eN.json. An attempt that only waited for
-// the stage before, or found the task done, is none.
+// record creates the next attempts/part-…-eN.json. It records no attempt that only waited for the
+// stage before or found the task done.
 func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil

@@ -13,19 +13,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Compute makes the parts of a reduce task from its frozen inputs and returns the
-// result that an attempt would commit, whether or not the task has one. Parts are
-// created in r.Bucket, as are start.json and inputs.json where they are missing,
-// so to compute a task again, that must be an overlay. A fetch task, which is no
-// function of what is stored unless it is of a reparse, is refused with stages.ErrPermanent.
+// Compute computes a reduce task from its frozen inputs and returns the result that an attempt
+// would commit, whether or not the task has one. It creates parts in r.Bucket, and start.json and
+// inputs.json if they are missing, so recomputing needs an overlay. It refuses a fetch task with
+// stages.ErrPermanent, unless it belongs to a reparse: fetched data cannot be computed.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
-		return nil, fmt.Errorf("%s: what was fetched cannot be computed: %w", t, stages.ErrPermanent)
+		return nil, fmt.Errorf("%s: fetched data cannot be computed: %w", t, stages.ErrPermanent)
 	}
 	return r.compute(ctx, t)
 }
 
-// compute runs the stage of a task of any kind.
+// compute runs the stage of any task.
 func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result, err error) {
 	p, err := roundstate.Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
 	if err != nil {
@@ -39,7 +38,7 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 		return nil, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	// A fault in a stage fails its task, not the process with the tasks beside it.
+	// A panic in a stage fails its task, not the process with other tasks.
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v: %s", errFault, fault, debug.Stack())
@@ -56,8 +55,8 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 	return result, nil
 }
 
-// Recompute is Compute on top of the store, which it leaves as it is. The parts
-// that were made can be read from the overlay until release is called.
+// Recompute is Compute on an overlay of the store, which it does not change. The new parts can be
+// read from the overlay until release is called.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// inputs is a bucket in which the files that a task reads must have the size that
-// was recorded when they were committed. Opening an object tells its size, so this
-// costs no request; a damage that keeps the size is left to `crawlbatch verify`.
+// inputs is a bucket that checks the sizes of the files that a task reads against those recorded
+// when they were committed. Opening an object reports its size, so this costs no request; damage
+// that keeps the size is left to `crawlbatch verify`.
 type inputs struct {
 	store.Bucket
 	sizes map[string]int64 // bytes, by key
 }
 
-// expect wraps b for a task that reads in.
+// expect wraps b for a task with the input in.
 func expect(b store.Bucket, in *stages.Input) store.Bucket {
 	sizes := map[string]int64{}
 	add := func(files []manifest.File) {
@@ -49,7 +49,7 @@ func expect(b store.Bucket, in *stages.Input) store.Bucket {
 	return &inputs{b, sizes}
 }
 
-// Unwrap returns the bucket that is read.
+// Unwrap returns the wrapped bucket.
 func (b *inputs) Unwrap() store.Bucket { return b.Bucket }
 
 // Open implements store.Bucket.

@@ -16,13 +16,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Rebuild creates the parts that a task's result lists and the store has lost, and
-// returns their keys. It computes the task again from its frozen inputs, which must
-// all be there, so tasks are rebuilt in the order of their stages; and it writes
-// nothing unless every part comes out with the digest that the result has. One that
-// does not, a part that is damaged instead of missing, and lost data of a fetch
-// task, which nothing can make again, are errors that wrap stages.ErrPermanent and
-// name the object. A task without a result has nothing to rebuild.
+// Rebuild recreates the lost parts that a task's result lists, and returns their keys. It
+// recomputes the task from its frozen inputs, which must all exist, so tasks are rebuilt in the
+// order of their stages. It writes nothing unless every part has the digest in the result. A part
+// with another digest, a damaged part, and lost data of a fetch task, which cannot be made again,
+// are errors that wrap stages.ErrPermanent and name the object. A task without a result has nothing
+// to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil || committed == nil {
@@ -36,7 +35,7 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		return nil, nil
 	}
 	if lost := fetchedBy(t, missing); len(lost) > 0 {
-		return nil, fmt.Errorf("rebuild %s: %s cannot be made again, as it was fetched: restore it: %w", t, someKeys(lost), stages.ErrPermanent)
+		return nil, fmt.Errorf("rebuild %s: %s was fetched and cannot be made again: restore it: %w", t, someKeys(lost), stages.ErrPermanent)
 	}
 	again, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
@@ -55,8 +54,8 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// fetchedBy keeps those of a task's files that came over the wire: all of a fetch
-// task, but of a reparse only those that it lists of others.
+// fetchedBy returns those of a task's files that came over the wire: all of a fetch task, but for a
+// reparse only those of the crawl that fetched.
 func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil
@@ -68,8 +67,8 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// missing are the files of a result that the store does not have. It opens each:
-// that a key is not listed proves nothing.
+// missing returns the files of a result that the store does not have. It opens each, because
+// absence from a listing proves nothing.
 func (r Runner) missing(ctx context.Context, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	for _, f := range committed.Files {
@@ -92,8 +91,7 @@ func (r Runner) missing(ctx context.Context, committed *manifest.Result) ([]mani
 	return missing, nil
 }
 
-// sameFiles says whether a task that was computed again gave the files that its
-// result lists, byte for byte.
+// sameFiles checks that a recomputed task gave the files that its result lists, byte for byte.
 func sameFiles(committed, again *manifest.Result) error {
 	made := map[string]manifest.File{}
 	for _, f := range again.Files {
@@ -103,7 +101,7 @@ func sameFiles(committed, again *manifest.Result) error {
 		m, ok := made[f.Key]
 		switch {
 		case !ok:
-			return fmt.Errorf("%q is in the result and does not come of its inputs: %w: %w", f.Key, table.ErrDiffers, stages.ErrPermanent)
+			return fmt.Errorf("%q is in the result, but does not follow from its inputs: %w: %w", f.Key, table.ErrDiffers, stages.ErrPermanent)
 		case m.SHA256 != f.SHA256 || m.Bytes != f.Bytes:
 			return fmt.Errorf("%q would have %d bytes with SHA-256 %s, its result says %d with %s; nothing was written: use the crawlbatch that made it, or restore it: %w",
 				f.Key, m.Bytes, m.SHA256, f.Bytes, f.SHA256, stages.ErrPermanent)
@@ -112,23 +110,23 @@ func sameFiles(committed, again *manifest.Result) error {
 	return nil
 }
 
-// restore creates one part.
+// restore creates one lost part.
 func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
 	o, err := made.OpenWritten(ctx, f.Key)
 	if err != nil {
 		return err
 	}
 	_, err = r.Bucket.Create(ctx, f.Key, o, o.Size())
-	if errors.Is(err, store.ErrExists) { // it came in between, with other bytes
+	if errors.Is(err, store.ErrExists) { // another process created it meanwhile, with other bytes
 		err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 	}
 	return errors.Join(err, o.Close())
 }
 
-// namedKeys bounds the keys that an error names.
+// namedKeys bounds the keys that an error lists.
 const namedKeys = 5
 
-// someKeys names files in an error.
+// someKeys lists the keys of files for an error.
 func someKeys(files []manifest.File) string {
 	var names []string
 	for _, f := range files[:min(len(files), namedKeys)] {

@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
-// Reloads hands new politeness to the fetch tasks that run, and to those that
-// start later. The zero value is ready.
+// Reloads passes new politeness to the running fetch tasks and to those that start later. The zero
+// value is ready.
 type Reloads struct {
 	mu     sync.Mutex
 	latest *fetch.Revision
@@ -42,7 +42,7 @@ func (r *Reloads) subscribe() (<-chan fetch.Revision, func()) {
 	}
 }
 
-// offer leaves the newest value in the channel, never waiting for its reader.
+// offer puts the newest value into the channel without waiting for its reader.
 func offer(task chan fetch.Revision, c fetch.Revision) {
 	select {
 	case <-task:

@@ -13,10 +13,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse"
 )
 
-// ParserVersion is that of the parser which NewParser makes.
+// ParserVersion is the version of the parser that NewParser returns.
 const ParserVersion = parse.Version
 
-// reparse runs a fetch task of a reparse, which reads what is stored.
+// reparse runs a fetch task of a reparse, which reads stored responses.
 func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Reparse, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
 	parser, err := r.parserOf(of)
 	if err != nil {
@@ -52,19 +52,19 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)
 }
 
-// parserOf is the parser that makes the rows of a reparse: the one that it was begun with.
+// parserOf returns the parser that the reparse began with.
 func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	if of.Parser != ParserVersion {
 		return nil, fmt.Errorf("the reparse was begun with version %d of the parser, this crawlbatch has %d, and one crawl has the rows of one: "+
-			"go on with the crawlbatch that began it, or reparse under another name: %w", of.Parser, ParserVersion, stages.ErrPermanent)
+			"continue with the crawlbatch that began it, or reparse under another name: %w", of.Parser, ParserVersion, stages.ErrPermanent)
 	}
 	return NewParser(r.Config)
 }
 
-// archive opens the store with WARC files of others.
+// archive opens the store with the external WARC files.
 func (r Runner) archive(ctx context.Context, of *manifest.Reparse) (store.Bucket, error) {
 	if r.Archive == nil {
-		return nil, fmt.Errorf("nothing here can open %q, where the WARC files are: %w", of.Archive, stages.ErrPermanent)
+		return nil, fmt.Errorf("%q, where the WARC files are, cannot be opened here: %w", of.Archive, stages.ErrPermanent)
 	}
 	return r.Archive(ctx, of.Archive)
 }

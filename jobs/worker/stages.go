@@ -26,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/rank"
 )
 
-// fetch runs a fetch task with the parser handed in.
+// fetch runs a fetch task.
 func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
 	parser, err := NewParser(r.Config)
 	if err != nil {
@@ -57,8 +57,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore gives what the fetch tasks of the round before that may know hosts of
-// a task's partition say of hosts: those of its bucket, where both rounds have as many.
+// roundBefore returns the host states and robots files of those fetch tasks of the round before
+// that may know hosts of a task's partition: those of its bucket, if both rounds have the same
+// number of buckets.
 func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -85,7 +86,7 @@ func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task
 	return results, nil
 }
 
-// reduce runs the task of any other stage.
+// reduce runs a task of any other stage.
 func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	followed := r.Config.FollowedKinds()
 	switch in.Task.Stage {
@@ -136,8 +137,8 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	return f
 }
 
-// UserAgent is what requests say: the configured one, or for crawls that reach
-// no host of others the program's own.
+// UserAgent is the user agent of requests: the configured one, or the program's own for crawls that
+// reach no external host.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent
@@ -145,7 +146,7 @@ func UserAgent(c *config.Config, version string) string {
 	return "crawlbatch/" + version
 }
 
-// Politeness is the politeness section as the fetch stage takes it.
+// Politeness converts the politeness section for the fetch stage.
 func Politeness(c *config.Config) polite.Config {
 	p := polite.Default()
 	p.Delay = c.Politeness.Delay.Std()
@@ -208,7 +209,7 @@ func PlanConfig(c *config.Config) planner.Config {
 	return p
 }
 
-// NewParser makes the parser that fetch tasks and `crawlbatch inspect page` use.
+// NewParser returns the parser that fetch tasks and `crawlbatch inspect page` use.
 func NewParser(c *config.Config) (*Parser, error) {
 	canonical, err := urlkey.New(c.Plan.StripParams)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package worker runs one task: it gathers the committed inputs, calls the
 // stage, and commits the result once.
 //
-// In: a task and a store. Out: the task's result under its fixed key, or a record
-// of how the attempt failed. It is what a pod runs and what the local executor
-// runs; whoever comes may run any task at any time, and the store decides whose
-// result counts. It imports jobs/config, every stage, planner and formats.
+// In: a task and a store. Out: the task's result under its fixed key, or a record of how the
+// attempt failed. A pod and the local executor run it; any process may run any task at any time,
+// and the store decides whose result counts. It imports jobs/config, jobs/roundstate, every stage,
+// planner and formats.
 package worker
 
 import (
@@ -29,23 +29,23 @@ type Runner struct {
 	Bucket   store.Bucket
 	Config   *config.Config
 	Version  string
-	Scratch  string // existing local directory; each attempt makes one of its own in it
+	Scratch  string // existing local directory; each attempt creates its own in it
 	Clock    stages.Clock
 	Log      *slog.Logger
 	Progress stages.Progress
-	Watcher  stages.Watcher // is shown what tasks do; nil: nobody is
-	Reloads  *Reloads       // politeness that changes while tasks run; may be nil
-	Machine  string         // name of what this runs on, of a pod its own; empty: the host name
-	GiveUp   bool           // fetch tasks ask nothing any more: what has no outcome is deferred
-	// Archive opens, to be read, the store that holds WARC files of others, by its
-	// address; nil: tasks that parse such fail.
+	Watcher  stages.Watcher // sees what tasks do; may be nil
+	Reloads  *Reloads       // new politeness for running tasks; may be nil
+	Machine  string         // name of this machine or pod; empty: the host name
+	GiveUp   bool           // fetch tasks send no requests: URLs without an outcome are deferred
+	// Archive opens the store at an address with external WARC files for reading; nil: tasks that
+	// parse such files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 }
 
-// Run makes one attempt at a task. It returns nil when the task has a result,
-// whoever made it. The error names the task and wraps stages.ErrInterrupted,
-// stages.ErrPermanent, roundstate.ErrNotReady or what failed. How the attempt ended and what
-// it cost is recorded under attempts/.
+// Run makes one attempt at a task. It returns nil if the task has a result, whichever attempt made
+// it. The error names the task and wraps stages.ErrInterrupted, stages.ErrPermanent,
+// roundstate.ErrNotReady or the cause. It records under attempts/ how the attempt ended and what it
+// cost.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	own, meter := r.metered()
 	err := ended(ctx, t, own.attempt(ctx, t))
@@ -55,7 +55,7 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	return err
 }
 
-// ended gives the error of an attempt its class and the name of its task.
+// ended adds the class and the name of its task to the error of an attempt.
 func ended(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
@@ -117,8 +117,8 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return r.reduce(ctx, env, in)
 }
 
-// commit creates the result, once. Another's result counts as well when it is the
-// same; a different one cannot be, so it is permanent.
+// commit creates the result, once. The same result of another attempt counts too; a different one
+// is a permanent error.
 func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Result) error {
 	_, err := manifest.Create(ctx, r.Bucket, roundstate.ResultKey(t), result)
 	if errors.Is(err, store.ErrExists) {
