@@ -16,13 +16,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxDecoded is how many bytes of UTF-8 are made of a body in another encoding; the
-// rest is dropped. It is far beyond the text that is kept of a page.
+// maxDecoded bounds a decoded body, bytes of UTF-8; the rest is dropped. It is far beyond
+// the text that is kept of a page.
 const maxDecoded = 64 << 20
 
-// Decode returns body as UTF-8, and the name of its character set as cc-index writes
-// it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body, and
-// returns body itself where it is valid UTF-8.
+// Decode returns body as UTF-8, and the name of its character set as Common Crawl's index
+// writes it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body, and
+// returns body itself if it is valid UTF-8.
 func Decode(body []byte, contentType string) ([]byte, string) {
 	u := undecoded{body: body}
 	e, name := u.encoding(contentType)
@@ -31,12 +31,12 @@ func Decode(body []byte, contentType string) ([]byte, string) {
 		if u.utf8() {
 			return body, "UTF-8"
 		}
-		e = unicode.UTF8 // its decoder puts U+FFFD for what is malformed
+		e = unicode.UTF8 // its decoder replaces malformed bytes by U+FFFD
 	}
 	return bytes.TrimPrefix(transcode(e, body), fold.BOM), Name(name)
 }
 
-// transcode is what a decoder makes of body, at most maxDecoded bytes of it.
+// transcode decodes body, to at most maxDecoded bytes.
 func transcode(e encoding.Encoding, body []byte) []byte {
 	if len(body) == 0 {
 		return nil
@@ -47,14 +47,14 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
 		out, done = out[:len(out)+n], done+read
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
-			break // all is read, or enough: no decoder of the standard's fails
+			break // done: decoders of the Encoding Standard do not fail
 		}
-		// The rest grows about as much as what was read.
+		// The rest grows at about the same rate.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
 	}
-	if !utf8.Valid(out) { // a character that is cut at the end
+	if !utf8.Valid(out) { // the last character is cut
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
 	}
 	return out
@@ -75,13 +75,13 @@ func Name(name string) string {
 	return strings.ToUpper(name)
 }
 
-// undecoded are bytes of which the encoding is looked for.
+// undecoded is a body whose encoding is not known yet.
 type undecoded struct {
 	body           []byte
 	checked, valid bool // whether the body is UTF-8
 }
 
-// utf8 reports whether the body is well-formed UTF-8; it looks once.
+// utf8 reports whether the body is well-formed UTF-8; it checks once.
 func (u *undecoded) utf8() bool {
 	if !u.checked {
 		u.checked, u.valid = true, utf8.Valid(u.body)
@@ -90,15 +90,15 @@ func (u *undecoded) utf8() bool {
 }
 
 // encoding is the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
-// Content-Type, meta element or XML declaration, then what the bytes look like.
+// Content-Type, meta element or XML declaration, then a guess from the bytes.
 //
-// Beyond the standard, a declaration that the bytes contradict counts for nothing: one
-// of UTF-8 over bytes that are mostly no UTF-8 (servers that say so of everything), one
-// of windows-1252 (which is what iso-8859-1, ascii and other defaults of servers mean)
-// over bytes that are all well-formed UTF-8, one of another encoding of one or two bytes
-// a character over such bytes where they are too many for an accident, and one of UTF-16
-// in the header over bytes without the zeros of its ASCII characters, or with those of
-// the other byte order.
+// Beyond the standard, it ignores a declaration that the bytes contradict:
+//   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
+//   - windows-1252 (iso-8859-1, ascii and other defaults of servers mean it), if all
+//     bytes are well-formed UTF-8;
+//   - another encoding of one or two bytes a character, if all bytes are well-formed UTF-8
+//     with too many characters for an accident;
+//   - UTF-16, if the zero bytes of ASCII characters are missing or in the other byte order.
 func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, fold.BOM):
@@ -113,7 +113,7 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// A meta element that can be read is not in UTF-16, nor in what only scripts ask for.
+		// A meta element that can be read is not in UTF-16; x-user-defined is for scripts.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
 			e, name = unicode.UTF8, "utf-8"
@@ -127,7 +127,7 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	return charset.Lookup(u.guess())
 }
 
-// contradicts reports whether the bytes cannot be in a declared encoding.
+// contradicts reports whether the bytes contradict a declared encoding.
 func (u *undecoded) contradicts(name string) bool {
 	switch name {
 	case "utf-8":
@@ -144,7 +144,7 @@ func (u *undecoded) contradicts(name string) bool {
 			return seen != name
 		}
 		return bytes.Count(head, []byte{0})*zeroShare < len(head)
-	case "x-user-defined", "replacement": // nobody means those by mistake
+	case "x-user-defined", "replacement": // nobody declares those by mistake
 		return false
 	}
 	if !u.utf8() {
@@ -154,15 +154,15 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= proof
 }
 
-// proof is how many characters of several bytes, and nothing malformed, are no accident
-// in an encoding of one or two bytes a character.
+// proof is how many well-formed characters of several bytes prove UTF-8 against a
+// declared encoding of one or two bytes a character.
 const proof = 16
 
-// zeroShare: one byte in so many, at least, is zero in UTF-16; spaces, digits and markup have one each.
+// zeroShare: UTF-16 has at least one zero in so many bytes, from spaces, digits and markup.
 const zeroShare = 64
 
-// fromFirst is the body from before the first byte on that is not ASCII, as much of it
-// as is looked at.
+// fromFirst returns at most guessed bytes of the body, from just before the first one that
+// is not ASCII.
 func (u *undecoded) fromFirst() []byte {
 	i := 0
 	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {
@@ -191,7 +191,7 @@ func ascii(p []byte) bool {
 	return true
 }
 
-// countUTF8 counts the characters of several bytes, and the bytes that belong to none.
+// countUTF8 counts the characters of several bytes (well) and the malformed bytes (ill).
 func countUTF8(p []byte) (well, ill int) {
 	for i := 0; i < len(p); {
 		if p[i] < utf8.RuneSelf {

@@ -12,14 +12,13 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// guessed is how much of a document is looked at to guess its encoding, bytes.
+// guessed is how many bytes of a document are read to guess its encoding.
 const guessed = 64 << 10
 
-// guess names the encoding that the bytes of a document without a declaration look
-// like: UTF-8 where they are that, UTF-16 by its zeros, ISO-2022-JP by its escapes, the
-// encodings of East Asia by the frequent characters that its pairs of bytes are, and
-// those of one byte by how well its letters fit a language. It is windows-1252 where
-// nothing fits better.
+// guess returns the likely encoding of a document without a declaration: UTF-16 by its
+// zeros, ISO-2022-JP by its escapes, UTF-8 if well-formed, the encodings of East Asia by
+// their share of frequent characters, and those of one byte by how well their letters fit
+// a language. It returns windows-1252 if nothing fits better.
 func (u *undecoded) guess() string {
 	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
@@ -33,7 +32,7 @@ func (u *undecoded) guess() string {
 	}
 	sample := u.fromFirst()
 	if well, ill := countUTF8(sample); well > 8*ill {
-		return "utf-8" // with a few bytes of something else
+		return "utf-8" // with a few malformed bytes
 	}
 	if name := guessPairs(sample); name != "" {
 		return name
@@ -41,8 +40,8 @@ func (u *undecoded) guess() string {
 	return guessLetters(sample)
 }
 
-// guessUTF16 tells UTF-16 without a mark by the zeros of its ASCII characters, of which
-// markup has many.
+// guessUTF16 finds UTF-16 without a mark by the zeros of its ASCII characters, which
+// markup has many of.
 func guessUTF16(p []byte) string {
 	var zeros [2]int
 	for i, c := range p {
@@ -61,7 +60,7 @@ func guessUTF16(p []byte) string {
 	return ""
 }
 
-// isISO2022JP reports whether bytes that are all ASCII shift to JIS X 0208 and back.
+// isISO2022JP reports whether the bytes are ASCII and shift to JIS X 0208 and back.
 func isISO2022JP(p []byte) bool {
 	if bytes.IndexByte(p, 0x1B) < 0 || !ascii(p) {
 		return false
@@ -76,11 +75,11 @@ func isISO2022JP(p []byte) bool {
 	return false
 }
 
-// paired is an encoding of East Asia whose characters are pairs of bytes.
+// paired is an East Asian encoding whose characters are pairs of bytes.
 type paired struct {
 	name string
-	// pair tells whether two bytes are a character, and whether it is of those that
-	// make up nearly all of a text.
+	// pair tells whether two bytes are a character, and whether it is one of the frequent
+	// ones, which make up nearly all of a text.
 	pair func(a, b byte) (valid, frequent bool)
 	// alone tells whether a byte with the high bit is a character by itself.
 	alone func(a byte) bool
@@ -91,8 +90,8 @@ func within(c, from, to byte) bool { return c >= from && c <= to }
 
 func noneAlone(byte) bool { return false }
 
-// pairedEncodings are tried in this order: a text in the Korean one is a frequent one
-// in the Chinese one as well, while the reverse takes luck.
+// pairedEncodings are in order of preference: Korean text also looks like frequent Chinese
+// characters, but rarely the reverse.
 var pairedEncodings = []paired{
 	{"euc-jp", func(a, b byte) (bool, bool) { // kana, JIS level 1
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
@@ -112,7 +111,7 @@ var pairedEncodings = []paired{
 	}, noneAlone, false},
 }
 
-// guessPairs names an encoding of pairs of bytes, "" if none fits well.
+// guessPairs returns the encoding of pairs of bytes that fits best, "" if none fits well.
 func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
@@ -128,11 +127,11 @@ func guessPairs(p []byte) string {
 	return best
 }
 
-// pairCount counts what bytes are in an encoding of pairs.
+// pairCount counts the characters of a text in an encoding of pairs, and malformed bytes.
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
-// count reads bytes in an encoding. Bytes below 0x40 are not part of a pair (but for GB
-// 18030's rarest) and bring it back into step.
+// count reads a text in the encoding. Bytes below 0x40 are never part of a pair (except in
+// GB 18030's rarest), so reading resynchronizes there.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -163,7 +162,7 @@ func (e *paired) count(p []byte) (n pairCount) {
 	return n
 }
 
-// score is the share of frequent characters, per mille; 0 if it is not such a text.
+// score is the share of frequent characters per mille, 0 if the text is implausible.
 func (n pairCount) score(kana bool) int {
 	if n.pairs < 2 || n.bad > n.pairs/64 || n.single > n.pairs/2 || kana && n.kana < n.pairs/16 {
 		return 0
@@ -171,14 +170,14 @@ func (n pairCount) score(kana bool) int {
 	return 1000 * n.frequent / (n.pairs + n.single)
 }
 
-// fit is an encoding of one byte a character, and the languages that are written in it.
+// fit is an encoding of one byte a character, and the languages written in it.
 type fit struct {
 	encoding  string
-	prior     int // how unlikely it is before anything is read, in bits
+	prior     int // how unlikely it is a priori, in bits
 	languages string
 }
 
-// fits is in the order in which what is the same is taken.
+// fits are in order of preference among equals.
 var fits = []fit{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -204,7 +203,7 @@ var fits = []fit{
 	{"macintosh", 8, "fra deu spa por ita nld swe dan"},
 }
 
-// letterOrder has the letters beyond ASCII of a language, the most frequent first.
+// letterOrder has the letters of a language that are not ASCII, the most frequent first.
 var letterOrder = map[string]string{
 	"fra": "éèàêçôîûùâëïœ«»", "deu": "üäößé", "spa": "óíáéñúü¿¡", "por": "ãçáéíõóêúâôàü", "ita": "èàùòìé", "nld": "ëéïèöüê",
 	"swe": "äåöé", "dan": "øåæéö", "fin": "äöå", "cat": "óàèéíçòïúü·", "isl": "íáðéöþóúýæ", "est": "äõüöšž",
@@ -216,40 +215,40 @@ var letterOrder = map[string]string{
 	"tha": "านรกอเง่วมยลดสต้ทบปห์ีใคะพชัไิแจผถืุซณูขศธโฟญภษฐฏฒฉฎฆฬฝฑฤๆ็๋๊ึ",
 }
 
-// place is where in a word a character stands.
+// place is the position of a character in a word.
 type place uint8
 
 const (
-	begins      place = iota // a word
-	beginsLatin              // a word that goes on in ASCII
-	alone                    // no letter is beside it
-	inner                    // after another that is beyond ASCII
+	begins      place = iota // at the beginning of a word
+	beginsLatin              // at the beginning, before an ASCII letter
+	alone                    // without a letter beside it
+	inner                    // after a character that is not ASCII
 	innerLatin               // after an ASCII letter
 	places
 )
 
-// What a character costs by what it is, in eighths of a bit.
+// The costs of characters, in eighths of a bit.
 const (
-	costUpper    = 12  // a capital rather than a small letter, at a word's beginning
+	costUpper    = 12  // a capital at a word's beginning
 	costInner    = 40  // a capital within a word
 	costMixed    = 80  // a letter of another script beside an ASCII letter
-	costStranger = 104 // a letter that the language does not have
+	costStranger = 104 // a letter that is not in the language
 	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
 	costSymbol   = 96  // any other sign
 	costJoined   = 56  // a sign that follows a letter
-	costAlone    = 32  // a Latin letter that is a word of its own, as few are; a capital twice
+	costAlone    = 32  // a Latin letter that is a word of its own, which is rare; a capital twice
 	costRare     = 64  // a sign of arithmetic, currency or law
 	costNothing  = 240 // a control, or no character at all
 )
 
-// byteCosts are the costs of the high bytes in an encoding for a language.
+// byteCosts are the costs of the high bytes of an encoding in a language.
 type byteCosts struct {
 	encoding string
 	prior    int
 	cost     [places][128]uint8
 }
 
-// letterCosts is computed once: an entry an encoding and language.
+// letterCosts has an entry for each encoding and language.
 var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	for _, f := range fits {
 		e, _ := charset.Lookup(f.encoding)
@@ -269,7 +268,7 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	return all
 })
 
-// costOf is what a character costs at a place in a language with these letters.
+// costOf returns the cost of a character at a place in a language with these letters.
 func costOf(r rune, at place, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
@@ -300,8 +299,8 @@ func costOfSign(r rune, at place) int {
 func costOfLetter(r rune, at place, order []rune) int {
 	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
-		// The frequency falls by about the same share from rank to rank, and the
-		// rarest letter is a hundred times as rare as the first.
+		// Frequency falls about exponentially with rank; the rarest letter is a hundred
+		// times as rare as the first.
 		cost = 16 + 56*rank/max(len(order), 8)
 	}
 	upper, latin := unicode.IsUpper(r), unicode.Is(unicode.Latin, r)
@@ -322,8 +321,8 @@ func costOfLetter(r rune, at place, order []rune) int {
 	return cost
 }
 
-// guessLetters names the encoding in which, for one of its languages, the characters
-// beyond ASCII are the least unlikely.
+// guessLetters returns the encoding in which the characters that are not ASCII cost least,
+// in one of its languages.
 func guessLetters(p []byte) string {
 	var count [places][128]int
 	for i, c := range p {

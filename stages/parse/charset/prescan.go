@@ -9,18 +9,17 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// prescanned is how far a declaration of the charset is looked for, bytes. The
+// prescanned is how many bytes are searched for a declaration of the charset. The
 // standard asks for 1,024; pages put scripts before it.
 const prescanned = 16 << 10
 
-// prescan finds the label of a known encoding that a document declares (HTML,
-// 13.2.3.2, "prescan a byte stream to determine its encoding"); "" if it declares none.
-// As there, what looks like a meta element in a script or a style is one, in a comment or
-// an attribute it is none.
+// prescan returns the label of a known encoding that a document declares, "" for none
+// (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As there, a meta
+// element counts in a script or style, but not in a comment or attribute.
 func prescan(body []byte) string {
 	head := body[:min(len(body), prescanned)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
-		return "" // UTF-16 without a mark: guess knows it
+		return "" // UTF-16 without a mark: guess finds it
 	}
 	for z := (lexer.Lexer{Src: head}); ; {
 		switch z.Next() {
@@ -47,8 +46,8 @@ func prescan(body []byte) string {
 
 var charsetKey = []byte("charset")
 
-// charsetOf extracts a character encoding from a meta element's content (HTML, 2.5.5);
-// nil if it names none.
+// charsetOf returns the character encoding that a meta element's content names, nil for
+// none (HTML, 2.5.5).
 func charsetOf(content []byte) []byte {
 	for {
 		i := indexFold(content, charsetKey)
@@ -77,7 +76,7 @@ func charsetOf(content []byte) []byte {
 	}
 }
 
-// xmlEncoding is the encoding that an XML declaration names, "" if there is none.
+// xmlEncoding returns the known encoding that an XML declaration names, "" for none.
 func xmlEncoding(head []byte) string {
 	if !bytes.HasPrefix(head, []byte("<?xml")) {
 		return ""
@@ -105,7 +104,7 @@ func xmlEncoding(head []byte) string {
 	return string(label)
 }
 
-// indexFold is where p has key, whatever the case of its ASCII letters; key is lower case.
+// indexFold returns the index of key in p, ignoring case, -1 if absent.
 func indexFold(p, key []byte) int {
 	for i := 0; i+len(key) <= len(p); i++ {
 		if p[i]|0x20 == key[0]|0x20 && bytes.EqualFold(p[i:i+len(key)], key) {

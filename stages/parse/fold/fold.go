@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a page may say of itself, in bytes; what is longer is cut.
+// Bounds of texts of a page, in bytes; longer ones are cut.
 const (
 	MaxTitle       = 1 << 10
 	MaxDescription = 4 << 10
@@ -18,12 +18,11 @@ const (
 	MaxRel         = 128
 )
 
-// Bytes returns p with its white space folded and trimmed, at most max bytes of it,
-// cut between runes. Control characters count as white space; what is no UTF-8
-// becomes U+FFFD.
+// Bytes returns p with its white space folded and trimmed, cut between runes to at most
+// max bytes. Control characters count as white space; malformed UTF-8 becomes U+FFFD.
 func Bytes(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:runeStart(p, 4*max)] // white space beyond that is not worth reading
+		p = p[:runeStart(p, 4*max)] // more white space than that is not worth reading
 	}
 	s := string(bytes.Join(bytes.FieldsFunc(p, IsSpace), space))
 	if !utf8.ValidString(s) {
@@ -32,7 +31,7 @@ func Bytes(p []byte, max int) string {
 	return Cut(s, max)
 }
 
-// runeStart is where the rune that holds byte n of p starts; n is less than p's length.
+// runeStart returns the start of the rune that holds byte n of p; n is less than p's length.
 func runeStart(p []byte, n int) int {
 	for i := n; i > n-utf8.UTFMax && i > 0; i-- {
 		if utf8.RuneStart(p[i]) {
@@ -42,7 +41,7 @@ func runeStart(p []byte, n int) int {
 	return n
 }
 
-// Prefix is p, or the runes of its first max bytes.
+// Prefix returns the runes of the first max bytes of p.
 func Prefix(p []byte, max int) []byte {
 	if len(p) <= max {
 		return p
@@ -50,7 +49,7 @@ func Prefix(p []byte, max int) []byte {
 	return p[:runeStart(p, max)]
 }
 
-// String is fold for a string; it does not copy what is folded already.
+// String is Bytes for a string. It does not copy a string that is folded already.
 func String(s string, max int) string {
 	if len(s) > 4*max {
 		s = Cut(s, 4*max)
@@ -68,14 +67,14 @@ func String(s string, max int) string {
 
 var space = []byte{' '}
 
-// IsSpace knows white space, what passes for it, and control characters.
+// IsSpace reports whether r is white space, a zero width space or a control character.
 func IsSpace(r rune) bool {
 	return r <= ' ' || r >= 0x7F && (unicode.IsSpace(r) || r <= 0x9F || r == 0xFEFF || r == 0x200B)
 }
 
 func isOddSpace(r rune) bool { return r < ' ' || r > ' ' && IsSpace(r) }
 
-// Cut shortens s to at most max bytes without splitting a rune.
+// Cut shortens s to at most max bytes, between runes.
 func Cut(s string, max int) string {
 	if len(s) <= max {
 		return s
@@ -86,7 +85,7 @@ func Cut(s string, max int) string {
 	return strings.TrimRightFunc(s[:max], IsSpace)
 }
 
-// Lower returns p with its ASCII letters in lower case: p itself if they are.
+// Lower returns p with its ASCII letters in lower case; p itself if they already are.
 func Lower(p []byte) []byte {
 	for i, c := range p {
 		if c >= 'A' && c <= 'Z' {
@@ -102,5 +101,5 @@ func Lower(p []byte) []byte {
 	return p
 }
 
-// utf8BOM is the byte order mark that documents in UTF-8 may begin with.
+// BOM is the byte order mark of UTF-8.
 var BOM = []byte("\xEF\xBB\xBF")

@@ -2,6 +2,7 @@ package jsonld
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -12,43 +13,61 @@ const (
 	maxObjects = 16
 )
 
-// Column writes the nodes as a JSON list of objects, "" if they say nothing. What
-// is not there is left out; equal objects are written once. target makes references
-// absolute.
+// object is a node as the column has it.
+type object struct {
+	Type       []string `json:"type,omitempty"`
+	Headline   string   `json:"headline,omitempty"`
+	Name       string   `json:"name,omitempty"`
+	Published  string   `json:"datePublished,omitempty"`
+	Modified   string   `json:"dateModified,omitempty"`
+	Author     []string `json:"author,omitempty"`
+	Breadcrumb []step   `json:"breadcrumb,omitempty"`
+}
+
+// step is a step of a breadcrumb as the column has it.
+type step struct {
+	Name string `json:"name,omitempty"`
+	URL  string `json:"url,omitempty"`
+}
+
+// Column writes the nodes as a JSON list of objects, "" if they say nothing. Equal objects
+// are written once. target makes references absolute, "" if it cannot.
 func (l *Data) Column(target func(ref string) string) string {
-	var out []byte
-	var seen [][2]int
+	var out bytes.Buffer
+	var seen [][]byte
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
 	for i := range l.nodes {
 		n := &l.nodes[i]
 		if !n.says() || len(seen) >= maxObjects {
 			continue
 		}
-		start := len(out) + 1 // behind "[" or ","
-		out = append(out, ",["[btoi(len(out) == 0)])
-		out = l.appendNode(out, n, target)
-		twice := slices.ContainsFunc(seen, func(s [2]int) bool { return bytes.Equal(out[s[0]:s[1]], out[start:]) })
-		if twice || len(out) >= maxRow {
-			out = out[:start-1]
+		start := out.Len()
+		o := object{Type: n.types, Headline: n.headline, Name: n.name, Published: n.published, Modified: n.changed, Author: l.authorsOf(n)}
+		for _, c := range n.crumbs {
+			if c.url != "" {
+				c.url = target(c.url)
+			}
+			o.Breadcrumb = append(o.Breadcrumb, step{c.name, c.url})
+		}
+		_ = encoder.Encode(&o) // texts in memory: it cannot fail
+		added := bytes.TrimSuffix(out.Bytes()[start:], []byte("\n"))
+		twice := slices.ContainsFunc(seen, func(s []byte) bool { return bytes.Equal(s, added) })
+		// "[" and commas stand between the objects, "]" in the place of the last line feed.
+		if twice || out.Len() >= maxRow {
+			out.Truncate(start)
 			continue
 		}
-		seen = append(seen, [2]int{start, len(out)})
+		seen = append(seen, bytes.Clone(added))
 	}
-	if len(out) == 0 {
+	if len(seen) == 0 {
 		return ""
 	}
-	return string(append(out, ']'))
+	return "[" + string(bytes.Join(seen, []byte(","))) + "]"
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// says reports whether a node says something of the page. The questions and answers
-// of a page that lists some do not, nor do pictures without a name and references to
-// what is said elsewhere.
+// says reports whether a node says something of the page. The questions and answers that a
+// page lists do not, nor do pictures without a name and references to other nodes.
 func (n *node) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -61,80 +80,7 @@ func (n *node) is(types ...string) bool {
 	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(types, t) })
 }
 
-func (l *Data) appendNode(out []byte, n *node, target func(string) string) []byte {
-	out = append(out, '{')
-	if n.types != nil {
-		out = appendList(append(out, `"type":`...), n.types)
-	}
-	for _, f := range [...]struct{ key, value string }{{"headline", n.headline}, {"name", n.name}, {"datePublished", n.published}, {"dateModified", n.changed}} {
-		if f.value != "" {
-			out = appendField(out, f.key, f.value)
-		}
-	}
-	if names := l.authorsOf(n); names != nil {
-		out = appendList(appendKey(out, "author"), names)
-	}
-	if n.crumbs != nil {
-		out = append(appendKey(out, "breadcrumb"), '[')
-		for i, c := range n.crumbs {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, '{')
-			if c.name != "" {
-				out = appendField(out, "name", c.name)
-			}
-			if c.url != "" {
-				if u := target(c.url); u != "" {
-					out = appendField(out, "url", u)
-				}
-			}
-			out = append(out, '}')
-		}
-		out = append(out, ']')
-	}
-	return append(out, '}')
-}
-
-// appendKey writes a key, with a comma where something stands before it.
-func appendKey(out []byte, key string) []byte {
-	if out[len(out)-1] != '{' {
-		out = append(out, ',')
-	}
-	out = append(out, '"')
-	out = append(out, key...)
-	return append(out, `":`...)
-}
-
-func appendField(out []byte, key, value string) []byte {
-	return appendQuoted(appendKey(out, key), value)
-}
-
-func appendList(out []byte, items []string) []byte {
-	out = append(out, '[')
-	for i, s := range items {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendQuoted(out, s)
-	}
-	return append(out, ']')
-}
-
-// appendQuoted writes a JSON string. s is UTF-8 without control characters, as fold
-// leaves it.
-func appendQuoted(out []byte, s string) []byte {
-	out = append(out, '"')
-	for i := range len(s) {
-		if s[i] == '"' || s[i] == '\\' {
-			out = append(out, '\\')
-		}
-		out = append(out, s[i])
-	}
-	return append(out, '"')
-}
-
-// authorsOf are the names of a node's authors, each once.
+// authorsOf returns the names of a node's authors, each once.
 func (l *Data) authorsOf(n *node) (names []string) {
 	for _, a := range n.authors {
 		if a.name == "" && a.id != "" {
@@ -149,17 +95,17 @@ func (l *Data) authorsOf(n *node) (names []string) {
 	return names
 }
 
-// aboutness ranks how much the dates and the authors of a node are the page's.
+// aboutness ranks how likely the dates and authors of a node are the page's.
 type aboutness uint8
 
 const (
 	ofArticle aboutness = iota // a document of its own: Article, NewsArticle, BlogPosting, Report …
 	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
-	ofUntyped                  // it does not say what it is, or no more than that it was created
-	ofOther                    // what the page is about: a film is older than the page on it
+	ofUntyped                  // no type, or one that says only that it was created
+	ofOther                    // what the page is about: a film is older than a page about it
 )
 
-// aboutness is the best of what the node's types give (schema.org).
+// aboutness is the best rank of the node's types (schema.org).
 func (n *node) aboutness() aboutness {
 	if len(n.types) == 0 {
 		return ofUntyped
@@ -171,15 +117,15 @@ func (n *node) aboutness() aboutness {
 			return ofArticle
 		case strings.HasSuffix(t, "Page"):
 			best = ofWebPage
-		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // which are written where they are published
+		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // written where they are published
 			best = min(best, ofUntyped)
 		}
 	}
 	return best
 }
 
-// ofPage gives the nodes whose dates and authors are the page's: articles first, then
-// pages, then what has no type, whatever their order on the page.
+// ofPage yields the nodes whose dates and authors are the page's: articles, then pages,
+// then nodes without a type.
 func (l *Data) ofPage(yield func(*node) bool) {
 	for about := ofArticle; about < ofOther; about++ {
 		for i := range l.nodes {
@@ -190,11 +136,11 @@ func (l *Data) ofPage(yield func(*node) bool) {
 	}
 }
 
-// Dates are those that a node states, as given; "" for none.
+// Dates are the dates of a node as given; "" for none.
 type Dates struct{ Published, Modified, Created string }
 
-// Dates gives the dates of the page's nodes, best first, then when its videos and sounds
-// were created: those are put on the page when they are uploaded, or not long before.
+// Dates yields the dates of the page's nodes, best first. The creation dates of its videos
+// and sounds come last: pages publish those when they are uploaded, or soon after.
 func (l *Data) Dates(yield func(Dates) bool) {
 	for n := range l.ofPage {
 		if !yield(Dates{n.published, n.changed, n.created}) {
@@ -208,7 +154,7 @@ func (l *Data) Dates(yield func(Dates) bool) {
 	}
 }
 
-// Authors gives the names of the authors of each of the page's nodes, best first.
+// Authors yields the names of the authors of each of the page's nodes, best first.
 func (l *Data) Authors(yield func(names []string) bool) {
 	for n := range l.ofPage {
 		if names := l.authorsOf(n); names != nil && !yield(names) {

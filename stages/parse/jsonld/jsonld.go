@@ -1,5 +1,5 @@
-// Package jsonld reads what a page's scripts of application/ld+json say of the page,
-// whether they are JSON or what their author took for it.
+// Package jsonld reads what a page's JSON-LD scripts say of the page, however malformed
+// they are.
 package jsonld
 
 import (
@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// Bounds of what is kept of a page's JSON-LD.
+// Bounds of a page's JSON-LD.
 const (
 	maxScript = 1 << 20  // bytes of a script that are read
 	maxDepth  = 8        // nodes within nodes
@@ -24,17 +24,16 @@ const (
 	maxDate   = 64
 )
 
-// Data is what a page's scripts of application/ld+json say of the page: the objects
-// that stand on their own, in a list or a @graph, or as what a page is about
-// (mainEntity, mainEntityOfPage) or where it is (breadcrumb), in page order. What
-// others hold (publishers, images, comments, the items of a list) is no statement
-// about the page and is passed over.
+// Data is what the scripts say of the page: the objects that stand on their own, in a list
+// or a @graph, or as what the page is about (mainEntity, mainEntityOfPage) or where it is
+// (breadcrumb), in page order. Objects within those (publishers, images, comments, items
+// of lists) do not speak of the page and are passed over.
 type Data struct {
 	nodes []node
 	kept  int // bytes of their texts
 }
 
-// node is an object of JSON-LD as far as it is kept.
+// node is an object of JSON-LD, as far as it is kept.
 type node struct {
 	nested             bool // within another: its type alone says nothing
 	id                 string
@@ -43,11 +42,11 @@ type node struct {
 	published, changed string // datePublished, dateModified, as given
 	created            string // dateCreated, else uploadDate
 	authors            []author
-	creators           []author // who stand in where it has no author
+	creators           []author // used if it has no author
 	crumbs             []crumb
 }
 
-// author is a person's name, or where it is said.
+// author is a person's name, or the @id of the node that has it.
 type author struct{ name, id string }
 
 // crumb is a step of a breadcrumb.
@@ -56,17 +55,17 @@ type crumb struct {
 	position  int
 }
 
-// Reset forgets what was read.
+// Reset forgets all scripts.
 func (l *Data) Reset() {
 	clear(l.nodes)
 	l.nodes, l.kept = l.nodes[:0], 0
 }
 
-// Read takes a script. It is JSON, or what its author took for it.
+// Read takes a script, JSON or not.
 func (l *Data) Read(script []byte) {
 	script = script[:min(len(script), maxScript)]
 	if trimmed := bytes.TrimLeft(script, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{&quot;")) || bytes.HasPrefix(trimmed, []byte("[{&quot;")) {
-		script = lexer.Unescape(make([]byte, 0, len(script)), script, false) // escaped as though it were no script
+		script = lexer.Unescape(make([]byte, 0, len(script)), script, false) // it was escaped like text
 	}
 	z := &scanner{src: script}
 	for len(l.nodes) < maxNodes {
@@ -90,27 +89,19 @@ func (l *Data) value(z *scanner, depth int, nested bool) {
 	case c == '{':
 		l.node(z, depth, nested)
 	default:
-		z.pos++
-		for z.element() {
-			l.value(z, depth+1, nested)
-		}
+		z.each(func() { l.value(z, depth+1, nested) })
 	}
 }
 
-// node reads the object that begins at the scanner's place. Nodes within it follow it.
+// node reads the object at the scanner's position. The nodes within it follow it.
 func (l *Data) node(z *scanner, depth int, nested bool) {
-	z.pos++
 	at := len(l.nodes)
 	l.nodes = append(l.nodes, node{})
 	n := node{nested: nested}
-	for {
-		key, ok := z.member()
-		if !ok {
-			break
-		}
-		switch string(localName(key)) {
+	z.members(func(key []byte) {
+		switch string(key) {
 		case "@type", "type":
-			n.types = l.typesOf(z, n.types)
+			z.each(func() { l.addType(z, &n.types) })
 		case "@id", "id":
 			l.first(&n.id, z, maxName)
 		case "headline":
@@ -124,11 +115,11 @@ func (l *Data) node(z *scanner, depth int, nested bool) {
 		case "dateCreated", "uploadDate":
 			l.date(&n.created, z)
 		case "author":
-			n.authors = l.names(z, n.authors)
+			z.each(func() { l.addAuthor(z, &n.authors) })
 		case "creator":
-			n.creators = l.names(z, n.creators)
+			z.each(func() { l.addAuthor(z, &n.creators) })
 		case "itemListElement":
-			n.crumbs = l.trail(z, n.crumbs)
+			z.each(func() { l.addCrumb(z, &n.crumbs) })
 		case "@graph":
 			l.value(z, depth+1, false)
 		case "mainEntity", "mainEntityOfPage", "breadcrumb":
@@ -136,7 +127,7 @@ func (l *Data) node(z *scanner, depth int, nested bool) {
 		default:
 			z.skip()
 		}
-	}
+	})
 	if !slices.Contains(n.types, "BreadcrumbList") {
 		n.crumbs = nil // the items of another list are other pages
 	}
@@ -148,7 +139,7 @@ func (l *Data) node(z *scanner, depth int, nested bool) {
 	l.nodes[at] = n
 }
 
-// localName is a term without schema.org's name before it.
+// localName is a term without the prefix of schema.org.
 func localName(term []byte) []byte {
 	for _, prefix := range [...]string{"http://schema.org/", "https://schema.org/", "schema:"} {
 		if len(term) > len(prefix) && string(term[:len(prefix)]) == prefix {
@@ -158,7 +149,7 @@ func localName(term []byte) []byte {
 	return term
 }
 
-// keep counts the bytes of a text; what would be too much is none.
+// keep counts the bytes of a text; it returns "" if they would be too many.
 func (l *Data) keep(s string) string {
 	if l.kept+len(s) > maxKept {
 		return ""
@@ -167,7 +158,7 @@ func (l *Data) keep(s string) string {
 	return s
 }
 
-// first reads a text into s, unless it has one.
+// first reads a text into s, unless s has one.
 func (l *Data) first(s *string, z *scanner, max int) {
 	if *s != "" {
 		z.skip()
@@ -176,7 +167,7 @@ func (l *Data) first(s *string, z *scanner, max int) {
 	*s = l.keep(z.text(max))
 }
 
-// date reads a date into s, unless it has one. What cannot be read as a date is none.
+// date reads a date into s, unless s has one. A text that is not a date is dropped.
 func (l *Data) date(s *string, z *scanner) {
 	if *s != "" {
 		z.skip()
@@ -188,59 +179,31 @@ func (l *Data) date(s *string, z *scanner) {
 	}
 }
 
-// typesOf reads a type, or a list of them.
-func (l *Data) typesOf(z *scanner, types []string) []string {
-	add := func() {
-		if c := z.peek(); c != '"' && c != '\'' || len(types) >= maxItems {
-			z.skip()
-			return
-		}
-		t := z.str(false)
-		if t := l.keep(foldJSON(localName(bytes.TrimSpace(t)), 64)); t != "" && !slices.Contains(types, t) {
-			types = append(types, t)
-		}
+// addType reads a type.
+func (l *Data) addType(z *scanner, types *[]string) {
+	if !z.quoted() || len(*types) >= maxItems {
+		z.skip()
+		return
 	}
-	if z.peek() != '[' {
-		add()
-		return types
+	t := z.str(false)
+	if t := l.keep(foldJSON(localName(bytes.TrimSpace(t)), 64)); t != "" && !slices.Contains(*types, t) {
+		*types = append(*types, t)
 	}
-	z.pos++
-	for z.element() {
-		add()
-	}
-	return types
 }
 
-// names reads authors: a name, an object that has or is elsewhere given one, or a
-// list of those.
-func (l *Data) names(z *scanner, names []author) []author {
-	if z.peek() != '[' {
-		return l.person(z, names)
-	}
-	z.pos++
-	for z.element() {
-		names = l.person(z, names)
-	}
-	return names
-}
-
-func (l *Data) person(z *scanner, names []author) []author {
+// addAuthor reads an author: a name, or an object that has one or refers to it.
+func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	var p author
 	switch c := z.peek(); {
-	case len(names) >= maxItems || c != '{' && c != '"' && c != '\'':
+	case len(*authors) >= maxItems || c != '{' && !z.quoted():
 		z.skip()
-		return names
+		return
 	case c != '{':
 		p.name = l.keep(z.text(maxName))
 	default:
 		var given, family string
-		z.pos++
-		for {
-			key, ok := z.member()
-			if !ok {
-				break
-			}
-			switch string(localName(key)) {
+		z.members(func(key []byte) {
+			switch string(key) {
 			case "name", "@value":
 				l.first(&p.name, z, maxName)
 			case "givenName":
@@ -252,84 +215,50 @@ func (l *Data) person(z *scanner, names []author) []author {
 			default:
 				z.skip()
 			}
-		}
+		})
 		if p.name == "" {
 			p.name = strings.TrimSpace(given + " " + family)
 		}
 	}
 	if p != (author{}) {
-		names = append(names, p)
+		*authors = append(*authors, p)
 	}
-	return names
 }
 
-// trail reads the items of a breadcrumb.
-func (l *Data) trail(z *scanner, crumbs []crumb) []crumb {
-	one := func() {
-		var c crumb
-		switch b := z.peek(); {
-		case len(crumbs) >= maxItems:
-			z.skip()
-		case b == '{':
-			l.crumb(z, &c)
-		case b == '"', b == '\'':
-			c.name = l.keep(z.text(maxName))
-		default:
-			z.skip()
-		}
-		if c.name != "" || c.url != "" {
-			crumbs = append(crumbs, c)
-		}
+// addCrumb reads an item of a breadcrumb: a name, or a ListItem with a name and url of
+// its own or of its item.
+func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
+	var c crumb
+	switch b := z.peek(); {
+	case len(*crumbs) >= maxItems:
+		z.skip()
+	case b == '{':
+		z.members(func(key []byte) { l.crumbMember(z, &c, key, true) })
+	case z.quoted():
+		c.name = l.keep(z.text(maxName))
+	default:
+		z.skip()
 	}
-	if z.peek() != '[' {
-		one()
-		return crumbs
+	if c.name != "" || c.url != "" {
+		*crumbs = append(*crumbs, c)
 	}
-	z.pos++
-	for z.element() {
-		one()
-	}
-	return crumbs
 }
 
-// crumb reads a ListItem: its own name and url, or those of its item.
-func (l *Data) crumb(z *scanner, c *crumb) {
-	z.pos++
-	for {
-		key, ok := z.member()
-		if !ok {
-			return
-		}
-		switch string(localName(key)) {
-		case "name":
-			l.first(&c.name, z, maxName)
-		case "url":
-			l.first(&c.url, z, maxURL)
-		case "position":
-			c.position = position(z)
-		case "item":
-			if z.peek() != '{' {
-				l.first(&c.url, z, maxURL)
-				continue
-			}
-			z.pos++
-			for {
-				key, ok := z.member()
-				if !ok {
-					break
-				}
-				switch string(localName(key)) {
-				case "name":
-					l.first(&c.name, z, maxName)
-				case "@id", "id", "url":
-					l.first(&c.url, z, maxURL)
-				default:
-					z.skip()
-				}
-			}
-		default:
-			z.skip()
-		}
+// crumbMember reads a member of a ListItem, or of its item.
+func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
+	switch k := string(key); {
+	case k == "name":
+		l.first(&c.name, z, maxName)
+	case k == "url", !outer && (k == "@id" || k == "id"):
+		l.first(&c.url, z, maxURL)
+	case outer && k == "position":
+		c.position = position(z)
+	case outer && k == "item" && z.peek() == '{':
+		z.members(func(key []byte) { l.crumbMember(z, c, key, false) })
+	case outer && k == "item":
+		l.first(&c.url, z, maxURL)
+	default:
+		z.skip()
 	}
 }
 

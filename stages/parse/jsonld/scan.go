@@ -2,6 +2,7 @@ package jsonld
 
 import (
 	"bytes"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -9,13 +10,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// scanner reads what pages write for JSON (RFC 8259). Of JSON it finds what is
-// there. Of what is none it gives what can be told: comments and CDATA marks are
-// passed over, commas and colons may be missing or too many, strings may hold line
-// feeds and quotes, keys may have no quotes, and the end may be missing.
+// scanner reads JSON (RFC 8259) and what pages write instead: it skips comments and CDATA
+// marks; commas and colons may be missing or too many; strings may hold line feeds and
+// quotes; keys may have no quotes; the end may be missing.
 //
-// Each method leaves pos behind what it read, and no byte is looked at more than a
-// few times: time is linear in src, and no memory is taken.
+// Each method leaves pos behind what it read. Time is linear in src; nothing is allocated.
 type scanner struct {
 	src []byte
 	pos int
@@ -27,7 +26,7 @@ var (
 	literals   = [...][]byte{[]byte("true"), []byte("false"), []byte("null")}
 )
 
-// blank is where white space that begins at i ends; lines: it holds a line feed.
+// blank returns the end of the white space at i, and whether it holds a line feed.
 func (z *scanner) blank(i int) (end int, lines bool) {
 	for ; i < len(z.src); i++ {
 		switch c := z.src[i]; {
@@ -45,7 +44,7 @@ func (z *scanner) blank(i int) (end int, lines bool) {
 	return i, lines
 }
 
-// gap passes over what stands between tokens.
+// gap skips what stands between tokens.
 func (z *scanner) gap() {
 	for {
 		z.pos, _ = z.blank(z.pos)
@@ -57,7 +56,7 @@ func (z *scanner) gap() {
 		case rest[0] == '/' && rest[1] == '/':
 			z.pos += 2
 			if end, _ := z.blank(z.pos); z.mark(end) {
-				continue // of a mark that a comment hides from scripts the line goes on
+				continue // the comment only hides the mark from scripts
 			}
 			if i := bytes.IndexByte(z.src[z.pos:], '\n'); i >= 0 {
 				z.pos += i
@@ -76,7 +75,7 @@ func (z *scanner) gap() {
 	}
 }
 
-// mark passes over one of lineMarks that stands at i.
+// mark skips the line mark at i, if there is one.
 func (z *scanner) mark(i int) bool {
 	for _, m := range lineMarks {
 		if bytes.HasPrefix(z.src[i:], m) {
@@ -87,7 +86,7 @@ func (z *scanner) mark(i int) bool {
 	return false
 }
 
-// peek passes over a gap and returns the byte behind it, 0 at the end.
+// peek skips a gap and returns the byte after it, 0 at the end.
 func (z *scanner) peek() byte {
 	if z.gap(); z.pos < len(z.src) {
 		return z.src[z.pos]
@@ -95,8 +94,8 @@ func (z *scanner) peek() byte {
 	return 0
 }
 
-// member moves to the next member's value of the open object and returns its key;
-// false at the object's end, which it passes over.
+// member moves to the value of the object's next member and returns its key; it skips
+// the object's end and returns false.
 func (z *scanner) member() (key []byte, ok bool) {
 	for {
 		c := z.peek()
@@ -128,7 +127,7 @@ func (z *scanner) member() (key []byte, ok bool) {
 			return key, true
 		}
 		if c == '"' || c == '\'' {
-			z.pos = start + 1 // the quote was of something else: what follows it may be a key
+			z.pos = start + 1 // not a key's quote: a key may follow it
 		}
 	}
 }
@@ -137,7 +136,7 @@ func isWordByte(c byte) bool {
 	return lexer.IsLetter(c) || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// element moves to the next element of the open array; false at the array's end.
+// element moves to the next element of the list; false at its end.
 func (z *scanner) element() bool {
 	for {
 		switch z.peek() {
@@ -159,8 +158,39 @@ func (z *scanner) element() bool {
 	}
 }
 
-// str reads the string that begins at pos and returns what its quotes hold, as it
-// stands. A quote ends it where what follows can follow a string (ends).
+// members gives the key of each member of the object at pos, without the prefix of
+// schema.org. read reads its value or skips it.
+func (z *scanner) members(read func(key []byte)) {
+	z.pos++
+	for {
+		key, ok := z.member()
+		if !ok {
+			return
+		}
+		read(localName(key))
+	}
+}
+
+// each calls read for each element of the list at pos, or once for another value.
+func (z *scanner) each(read func()) {
+	if z.peek() != '[' {
+		read()
+		return
+	}
+	z.pos++
+	for z.element() {
+		read()
+	}
+}
+
+// quoted reports whether a string follows.
+func (z *scanner) quoted() bool {
+	c := z.peek()
+	return c == '"' || c == '\''
+}
+
+// str reads the string at pos and returns its raw content. A quote ends the string if the
+// next token can follow a string (see ends).
 func (z *scanner) str(colon bool) []byte {
 	quote, start := z.src[z.pos], z.pos+1
 	for i := start; ; i++ {
@@ -181,8 +211,8 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// ends reports whether what stands at i may follow a string. In JSON something of it
-// always does; elsewhere it tells a quote within a text from the one at its end.
+// ends reports whether the token at i can follow a string. It tells the quote at the end
+// of a string from unescaped quotes within it. colon: the string may be a key.
 func (z *scanner) ends(i int, colon bool) bool {
 	i, lines := z.blank(i)
 	if i >= len(z.src) {
@@ -221,7 +251,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	return false
 }
 
-// skip passes over a value, whatever it is. Where there is none it stays.
+// skip skips a value of any kind. Where there is none it stays.
 func (z *scanner) skip() {
 	depth := 0
 	for {
@@ -255,9 +285,8 @@ func (z *scanner) skip() {
 	}
 }
 
-// text reads a value that is meant to be a text, white space folded, at most max
-// bytes of it: a string, the first of a list, or the @value or name of an object. It
-// is "" for anything else.
+// text reads a text of at most max bytes, white space folded: a string, the first string
+// of a list, or the @value or name of an object. It returns "" for anything else.
 func (z *scanner) text(max int) (s string) {
 	switch z.peek() {
 	case '"', '\'':
@@ -265,33 +294,28 @@ func (z *scanner) text(max int) (s string) {
 	case '[':
 		z.pos++
 		for z.element() {
-			if c := z.peek(); s == "" && (c == '"' || c == '\'') {
+			if z.quoted() && s == "" {
 				s = foldJSON(z.str(false), max)
 			} else {
 				z.skip()
 			}
 		}
 	case '{':
-		z.pos++
-		for {
-			key, ok := z.member()
-			if !ok {
-				return s
-			}
-			if c := z.peek(); (c == '"' || c == '\'') && s == "" && (string(key) == "@value" || string(key) == "name") {
+		z.members(func(key []byte) {
+			if z.quoted() && s == "" && (string(key) == "@value" || string(key) == "name") {
 				s = foldJSON(z.str(false), max)
 			} else {
 				z.skip()
 			}
-		}
+		})
 	default:
 		z.skip()
 	}
 	return s
 }
 
-// foldJSON is fold of what a string's quotes hold: its escapes are resolved, and
-// character references too, since most of those who write them there mean them.
+// foldJSON folds the raw content of a string. It resolves escapes, and character
+// references, too: most authors who write them there mean the character.
 func foldJSON(raw []byte, max int) string {
 	raw = fold.Prefix(raw, 8*max)
 	if bytes.IndexByte(raw, '\\') >= 0 {
@@ -303,8 +327,8 @@ func foldJSON(raw []byte, max int) string {
 	return fold.Bytes(raw, max)
 }
 
-// unquote appends p to dst with its escapes resolved (RFC 8259, 7). What is none
-// stands for the byte behind the backslash.
+// unquote appends p to dst with its escapes resolved (RFC 8259, 7). An unknown escape
+// stands for the byte after the backslash.
 func unquote(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '\\')
@@ -344,16 +368,6 @@ func hex4(p []byte) (r rune, ok bool) {
 	if len(p) < 4 {
 		return 0, false
 	}
-	for _, c := range p[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	n, err := strconv.ParseUint(string(p[:4]), 16, 16)
+	return rune(n), err == nil
 }

@@ -2,9 +2,11 @@ package lexer
 
 import "bytes"
 
-// Attr is an attribute that the pass looks at.
+// Attr is an attribute that is kept.
 type Attr uint8
 
+// The attributes that are kept. AttrDataSrc and AttrDataSrcset stand for all names that
+// scripts use for an image that they load later (see attrNames).
 const (
 	AttrHref Attr = iota
 	AttrSrc
@@ -40,7 +42,7 @@ const (
 	attrCount
 )
 
-// maxAttrs is how many attributes of a tag are looked at; the rest is noise or an attack.
+// maxAttrs is how many attributes of a tag are read; more are noise or an attack.
 const maxAttrs = 256
 
 // attrNames are the names of the attributes, lower case.
@@ -82,14 +84,14 @@ var attrNames = map[string]Attr{
 	"background":       AttrBackground,
 }
 
-// Attrs are the attributes of a tag, as they stand in the document. Of attributes
-// with the same name the first counts (HTML, 13.2.5.33).
+// Attrs are the attributes of a tag. Of several with the same name the first counts
+// (HTML, 13.2.5.33).
 type Attrs struct {
 	seen uint64
 	val  [attrCount][]byte
 }
 
-// put keeps an attribute that is looked at.
+// put keeps an attribute with a known name; its references are resolved.
 func (t *Attrs) put(key, value []byte) {
 	var low [16]byte
 	if len(key) < 2 || len(key) > len(low) {
@@ -115,7 +117,7 @@ func (t *Attrs) put(key, value []byte) {
 	t.val[a] = value
 }
 
-// Get returns an attribute's value, nil if the tag has no such attribute.
+// Get returns an attribute's value, nil if the tag does not have it.
 func (t *Attrs) Get(a Attr) []byte {
 	if t.seen&(1<<a) == 0 {
 		return nil
@@ -123,10 +125,11 @@ func (t *Attrs) Get(a Attr) []byte {
 	return t.val[a]
 }
 
+// Has reports whether the tag has an attribute.
 func (t *Attrs) Has(a Attr) bool { return t.seen&(1<<a) != 0 }
 
-// Clear forgets all attributes.
+// Clear removes all attributes.
 func (t *Attrs) Clear() { t.seen = 0 }
 
-// Any reports whether there is any.
+// Any reports whether the tag has a known attribute.
 func (t *Attrs) Any() bool { return t.seen != 0 }

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Kind is what a lexer found.
+// Kind is the kind of a token.
 type Kind uint8
 
+// The kinds of tokens. Comments and doctypes are skipped.
 const (
 	EndOfFile Kind = iota
 	Text
@@ -18,22 +19,22 @@ const (
 	EndTag
 )
 
-// Lexer cuts an HTML document into tokens (HTML, 13.2.5). It finds what x/net/html's
-// tokenizer finds, which a fuzz test holds it to, at a fraction of the cost: the
-// document lies in memory, so that text and values are ranges of it, and of
-// attributes only those that the pass looks at are kept. Comments and doctypes are
-// passed over. It never changes the document.
+// Lexer cuts an HTML document into tokens (HTML, 13.2.5). It finds the same tokens as
+// x/net/html's tokenizer (a fuzz test compares them) at a fraction of the cost: texts and
+// values are ranges of the document, and only known attributes are kept. It never
+// changes the document.
 type Lexer struct {
-	Src   []byte
+	Src   []byte // the document, UTF-8
 	pos   int
-	Raw   atom.Atom // raw text element whose end tag is awaited; 0: none
-	CDATA bool      // within svg or math: CDATA sections are text
+	Raw   atom.Atom // open raw text element; 0: none. Clear it to read its content as markup.
+	CDATA bool      // CDATA sections are text, as within svg and math
 
-	Name  atom.Atom // of a tag; 0: a name that nobody knows
-	Empty bool      // whether the tag ends in "/>": to XML, and within svg and math, an element without content
+	// The token:
+	Name  atom.Atom // of a tag; 0: an unknown name
+	Empty bool      // the tag ends in "/>": in XML, svg and math its element has no content
 	Attrs Attrs     // of a start tag
-	Text  []byte    // of text, as it stands
-	Refs  bool      // whether text may hold character references
+	Text  []byte    // of a text, raw
+	Refs  bool      // the text may hold character references
 }
 
 // Next reads a token.
@@ -86,6 +87,7 @@ func (z *Lexer) Next() Kind {
 	}
 }
 
+// IsLetter reports whether c is an ASCII letter.
 func IsLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // isGap reports whether c is white space within a tag.
@@ -115,7 +117,7 @@ var (
 	cdataClose = []byte("]]>")
 )
 
-// declaration passes over what begins with "<!", or takes a CDATA section's text.
+// declaration skips what begins with "<!". It returns true for the text of a CDATA section.
 func (z *Lexer) declaration() bool {
 	rest := z.Src[z.pos:]
 	switch {
@@ -138,8 +140,8 @@ func (z *Lexer) declaration() bool {
 	return false
 }
 
-// comment passes over a comment's data and its end: "-->", "--!>", or a ">" right at
-// its beginning that only dashes precede.
+// comment skips a comment's data and its end: "-->", "--!>", or a ">" right at its
+// beginning, after dashes alone.
 func (z *Lexer) comment() {
 	from := z.pos
 	for {
@@ -157,7 +159,7 @@ func (z *Lexer) comment() {
 	}
 }
 
-// tag reads a tag from its name on. A tag that the end of the file cuts is none.
+// tag reads a tag from its name on. A tag that the end of the file cuts does not count.
 func (z *Lexer) tag(kind Kind) Kind {
 	var low [32]byte
 	n, i := 0, z.pos
@@ -177,7 +179,7 @@ func (z *Lexer) tag(kind Kind) Kind {
 	}
 	z.pos = i
 	z.Attrs.seen = 0
-	unquoted := false // whether the last byte read is of a value
+	unquoted := false // the last byte read is of a value
 	for left := maxAttrs; ; left-- {
 		z.skipGaps()
 		if z.pos >= len(z.Src) {
@@ -210,7 +212,7 @@ func (z *Lexer) skipGaps() {
 	}
 }
 
-// attribute reads a name and what follows it.
+// attribute reads a name and its value.
 func (z *Lexer) attribute() (key, value []byte) {
 	start := z.pos
 	for z.pos < len(z.Src) {
@@ -254,7 +256,7 @@ func (z *Lexer) attribute() (key, value []byte) {
 	return key, z.Src[start:z.pos]
 }
 
-// closes reports whether an end tag of the raw text element begins at i.
+// closes reports whether the end tag of the raw text element begins at i.
 func (z *Lexer) closes(i int) bool {
 	name := z.Raw.String()
 	end := i + 2 + len(name)
@@ -270,7 +272,7 @@ func foldEqual(p []byte, lower string) bool {
 	return true
 }
 
-// rawEnd is where the text of the open raw text element ends.
+// rawEnd returns the end of the open raw text element's text.
 func (z *Lexer) rawEnd() int {
 	switch z.Raw {
 	case atom.Plaintext:
@@ -294,8 +296,8 @@ var (
 	commentOpen = []byte("!--")
 )
 
-// scriptEnd is where a script ends (13.2.5.15 to 31): within what looks like a
-// comment, a <script> hides the </script> that follows it.
+// scriptEnd returns the end of a script's text (13.2.5.15 to 31): within "<!--", a
+// <script> hides the next </script>.
 func (z *Lexer) scriptEnd() int {
 	hidden, dashes := false, 0
 	inside := false // within "<!--"

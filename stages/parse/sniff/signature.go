@@ -7,18 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// signature is how the documents of a media type begin.
+// signature is how documents of a media type begin.
 type signature struct {
 	begins    string
-	at        int    // where then stands, if anything
-	then      string // "" for nothing
+	at        int    // offset of then
+	then      string // "" for no second part
 	mediaType string
 }
 
 // signatures are those of WHATWG MIME Sniffing, 6.1 (images), 6.2 (audio and video),
-// 6.3 (fonts), 6.4 (archives) and 7.1 (documents), in the order in which 7.1 asks for
-// them; then what else is met with on the web. RAR's is that of its makers, not the
-// standard's, which nothing begins with.
+// 6.3 (fonts), 6.4 (archives) and 7.1 (documents), in the order of 7.1; then others that
+// are found on the web. RAR's is that of its makers: no file has the standard's.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},
@@ -67,9 +66,9 @@ var signatures = []signature{
 	{"SQLite format 3\x00", 0, "", "application/vnd.sqlite3"},
 }
 
-// signed is the type of a format that documents begin with the mark of, "" if none.
-// A mark that is ASCII alone may be how a text begins ("BMW …"), so there must be a
-// byte that no text has; formats that are text themselves are the exception.
+// signed returns the type whose signature a document has, "" for none. A text may begin
+// like a signature in ASCII ("BMW …"), so the document must have a byte that is never in
+// text, unless the format itself is text.
 func signed(p []byte) string {
 	for i := range signatures {
 		s := &signatures[i]

@@ -12,31 +12,31 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// Type returns the media type of a document, without parameters, from its
-// Content-Type field ("" if it has none) and its first bytes, as WHATWG MIME Sniffing
-// does (section 7): a declared type holds unless it is missing, unknown, or one of
-// those that servers give to everything.
+// Type returns the media type of a document, without parameters, from its Content-Type
+// field ("" if it has none) and its first bytes, as WHATWG MIME Sniffing does (section 7):
+// the declared type counts unless it is missing, unknown, or a default of servers.
 //
-// Beyond the standard it tells feeds, sitemaps and XHTML apart by their root element,
-// takes what is declared as text but has a format's mark, or as a picture but is a page,
-// for what it is, knows some more formats, and treats application/octet-stream as
-// unknown. X-Content-Type-Options: nosniff is not asked for: it keeps browsers from
-// running what was not declared as a script, while here nothing runs, the declared type
-// is stored beside this one, and servers send it with every response, wrong or right.
+// Beyond the standard, it tells feeds, sitemaps and XHTML apart by their root element,
+// recognizes binary formats declared as text and pages declared as pictures, knows more
+// formats, and treats application/octet-stream as unknown. It ignores
+// X-Content-Type-Options: nosniff, which protects browsers from running scripts: nothing
+// runs here, the declared type is stored as well, and servers send the field with every
+// response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
 	}
 	essence := mediatype.Essence(contentType)
-	switch essence {
-	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown":
+	if unknownTypes[essence] {
 		return unknown(prefix)
+	}
+	switch essence {
 	case "text/plain":
 		return plainOrNot(contentType, prefix)
 	case "text/html":
 		switch t := rootType(prefix); t {
 		case "", "text/html", "application/xhtml+xml":
-		case "text/xml": // the root is out of sight, or an HTML element other than html
+		case "text/xml": // the root is beyond prefix, or an HTML element other than html
 		default:
 			return t
 		}
@@ -55,7 +55,7 @@ func Type(contentType string, prefix []byte) string {
 		}
 		return essence
 	}
-	if strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/") {
+	if isMedia(essence) {
 		if t := magic(prefix); t != "" {
 			return t
 		}
@@ -66,26 +66,32 @@ func Type(contentType string, prefix []byte) string {
 	return essence
 }
 
-// Sniffed reports whether Sniff looks at the bytes of a document that is declared to be
-// of a type.
-func Sniffed(essence string) bool {
-	switch essence {
-	case "", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream", "binary/octet-stream", "application/x-unknown",
-		"text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
-		return true
-	}
+// unknownTypes are declared types that say nothing.
+var unknownTypes = map[string]bool{"": true, "unknown/unknown": true, "application/unknown": true, "*/*": true,
+	"application/octet-stream": true, "binary/octet-stream": true, "application/x-unknown": true}
+
+func isMedia(essence string) bool {
 	return strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/")
 }
 
-// isJSONFeed reports whether JSON names the version of JSON Feed, which comes first.
+// Sniffed reports whether Type reads the bytes of a document with a declared type.
+func Sniffed(essence string) bool {
+	switch essence {
+	case "text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
+		return true
+	}
+	return unknownTypes[essence] || isMedia(essence)
+}
+
+// isJSONFeed reports whether JSON begins with the version of JSON Feed.
 func isJSONFeed(prefix []byte) bool {
 	head := bytes.TrimLeft(bytes.TrimPrefix(prefix, fold.BOM), " \t\r\n")
 	return len(head) > 0 && head[0] == '{' &&
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// plainOrNot tells text from binary where a server says text/plain (7.2): older
-// servers say so of whatever they do not know.
+// plainOrNot tells text from binary where a server declares text/plain (7.2): older
+// servers declare it for unknown files.
 func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
 		return "text/plain"
@@ -101,7 +107,7 @@ func plainOrNot(contentType string, prefix []byte) string {
 
 var pdfMark = []byte("%PDF-")
 
-// unknown sniffs what nobody has named (7.1).
+// unknown returns the type of a document without a declared one (7.1).
 func unknown(prefix []byte) string {
 	if t := rootType(prefix); t != "" {
 		return t
@@ -121,8 +127,7 @@ func unknown(prefix []byte) string {
 	return "text/plain"
 }
 
-// magic is the type of a format that a document which is said to be another has the
-// mark of, "" if none.
+// magic returns the type of the format whose signature the document has, "" for none.
 func magic(prefix []byte) string {
 	if hasBOM(prefix) {
 		return ""
@@ -134,7 +139,7 @@ func hasBOM(p []byte) bool {
 	return bytes.HasPrefix(p, fold.BOM) || bytes.HasPrefix(p, []byte{0xFE, 0xFF}) || bytes.HasPrefix(p, []byte{0xFF, 0xFE})
 }
 
-// binaryData reports whether p has a byte that text does not have (3, "binary data byte").
+// binaryData reports whether p has a byte that is never in text (3, "binary data byte").
 func binaryData(p []byte) bool {
 	for _, c := range p {
 		if c <= 8 || c == 0x0B || c >= 0x0E && c <= 0x1A || c >= 0x1C && c <= 0x1F {
@@ -144,8 +149,8 @@ func binaryData(p []byte) bool {
 	return false
 }
 
-// scriptable are the tags that a document which nobody has named begins with if it is
-// HTML (7.1), in lower case; "!--" needs nothing after it.
+// scriptable are the tags that HTML without a declared type may begin with (7.1), in lower
+// case. A comment may as well.
 var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
 
 // looksLikeHTML reports whether a document begins as HTML does (7.1).
@@ -166,9 +171,8 @@ func looksLikeHTML(p []byte) bool {
 	return false
 }
 
-// rootType is the type that an XML document's root element tells, "" if it is not XML
-// or the root tells nothing. Of a sitemap the root may come late, after a warning of
-// the program that makes it.
+// rootType returns the type that a document's root element implies, "" for none. The root
+// of a sitemap may follow a warning of the program that makes it.
 func rootType(p []byte) string {
 	if t := firstRoot(p); t != "" {
 		return t
@@ -179,10 +183,10 @@ func rootType(p []byte) string {
 	return ""
 }
 
-// lateSitemap reports whether a sitemap begins after something else: a warning in text
-// and the few elements that programs write warnings with. Pages about sitemaps have
-// examples of them, so that there must be a declaration, a namespace or an entry, and no
-// other element nor a fence of Markdown before it.
+// lateSitemap reports whether a sitemap begins after a warning: text, and the few elements
+// that programs format warnings with. Pages about sitemaps have examples of them; so a
+// sitemap needs a declaration, a namespace or an entry, and no other element or Markdown
+// fence before it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {
@@ -219,7 +223,7 @@ func lateSitemap(p []byte) bool {
 		bytes.Contains(rest, []byte("<loc"))
 }
 
-// rootAt is where p has a tag that begins as open does, a whole name; -1 if nowhere.
+// rootAt returns the index of a tag with the name of open, -1 if absent.
 func rootAt(p []byte, open string) int {
 	for from := 0; ; {
 		i := bytes.Index(p[from:], []byte(open))
@@ -322,8 +326,7 @@ func IsSitemap(mediaType string, prefix []byte) bool {
 	return false
 }
 
-// IsURLList reports whether a text begins with lines that are URLs, and only those but
-// for comments, as robots.txt has them.
+// IsURLList reports whether a text begins with lines that are all URLs or comments (#).
 func IsURLList(body []byte) bool {
 	head := bytes.TrimPrefix(body[:min(len(body), 2048)], fold.BOM)
 	n := 0
