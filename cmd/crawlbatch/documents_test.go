@@ -3,6 +3,7 @@ package main
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -146,5 +147,51 @@ func namesCommand(root *cobra.Command, text string) bool {
 func TestTheREADMEIsShort(t *testing.T) {
 	if n := strings.Count(fileOfTree(t, "README.md"), "\n"); n > 150 {
 		t.Errorf("README.md has %d lines: at most 150; details belong into the README of a folder", n)
+	}
+}
+
+// Each README with a part "generated: packages" maps the packages below its folder, with
+// the first sentence of each package comment. No package may be missing, or be gone; -update
+// writes the parts anew.
+func TestThePackageMapsAreComplete(t *testing.T) {
+	const end = "<!-- end -->\n"
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	listed := strings.Split(strings.TrimSpace(string(out)), "\n")
+	maps := 0
+	for _, folder := range layers {
+		doc := folder + "/README.md"
+		before, rest, ok := strings.Cut(fileOfTree(t, doc), "<!-- generated: packages -->\n")
+		got, after, ok2 := strings.Cut(rest, end)
+		if !ok || !ok2 {
+			continue
+		}
+		maps++
+		want, paths := "| package | |\n|---|---|\n", []string{}
+		for _, l := range listed {
+			path, sentence, _ := strings.Cut(strings.TrimPrefix(l, module), "\t")
+			if within(path, folder) {
+				_, purpose, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(sentence, "Package "), "."), " ")
+				want, paths = want+"| `"+path+"` | "+purpose+" |\n", append(paths, path)
+			}
+		}
+		var mapped []string
+		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(got, -1) {
+			mapped = append(mapped, m[1])
+		}
+		if !slices.Equal(mapped, paths) && !*update {
+			t.Errorf("%s maps other packages than there are: run go test ./cmd/crawlbatch -run PackageMaps -update", doc)
+		}
+		if *update {
+			text := before + "<!-- generated: packages -->\n" + want + end + after
+			if err := os.WriteFile(filepath.Join(tree, doc), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if maps < 4 {
+		t.Errorf("%d documents map packages", maps)
 	}
 }
