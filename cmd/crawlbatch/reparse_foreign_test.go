@@ -39,10 +39,7 @@ func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 		name := fmt.Sprintf("crawl-data/CC-MAIN-2026-40/segments/1/warc/CC-MAIN-%05d.warc.gz", n)
 		paths += name + "\n"
 		var out bytes.Buffer
-		w, err := warc.NewWriter(&out, warc.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := warc.NewWriter(&out)
 		for r := warc.NewReader(f, warc.ReaderOptions{}); ; {
 			e, err := r.Next()
 			if err == io.EOF {

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Capture is one line of a CDXJ index: a stored response and where it lies.
+// Capture is one line of a CDXJ index: a stored response and its position.
 type Capture struct {
 	// SURT is the sort-friendly form of URL, the line's key.
 	SURT string
 	Date time.Time
 	URL  string
-	// MIME is the media type that the server named, and Detected the one found
-	// by looking; "" if there is none.
+	// MIME is the media type that the server sent, and Detected the one found in the
+	// content; "" if there is none.
 	MIME, Detected string
 	Status         int // of HTTP; 0 if there is none
 	Digest         Digest
-	Filename       string // of the WARC file, as its readers find it
+	Filename       string // of the WARC file, as readers resolve it
 	Extent         Extent
 	Charset        string
 	Languages      string // ISO 639-3 codes with commas between
@@ -31,8 +31,8 @@ type Capture struct {
 	Revisit        bool // the payload is elsewhere
 }
 
-// capturedFields are the JSON of a line, in the order and with the names that
-// pywb and Common Crawl's index have; numbers are strings there.
+// capturedFields is the JSON of a line. The order and the names are those of pywb and
+// Common Crawl's index, which write numbers as strings.
 type capturedFields struct {
 	URL       string `json:"url"`
 	MIME      string `json:"mime,omitempty"`
@@ -49,9 +49,8 @@ type capturedFields struct {
 }
 
 // Index collects the captures of one WARC file and writes them as CDXJ: lines
-// "SURT timestamp JSON", the timestamp 14 digits of UTC, in the order of their
-// bytes (sort under LC_ALL=C), which is what pywb looks up by binary search. It
-// holds a few hundred bytes a capture.
+// "SURT timestamp JSON", with 14 digits of UTC, in byte order (sort under LC_ALL=C) for
+// pywb's binary search. It takes a few hundred bytes of memory per capture.
 type Index struct {
 	lines []byte
 	at    []span
@@ -92,7 +91,7 @@ func (x *Index) Add(c Capture) error {
 	return nil
 }
 
-// cdxKey escapes in a key what would end it or its line.
+// cdxKey escapes characters that would end a key or its line.
 func cdxKey(surt string) string {
 	if strings.IndexFunc(surt, breaksKey) < 0 {
 		return surt

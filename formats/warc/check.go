@@ -8,29 +8,28 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
-// maxHTTPHead bounds the head of an HTTP message that is kept to find its
-// payload, in bytes. A longer one leaves the payload unchecked.
+// maxHTTPHead bounds the head of an HTTP message in bytes. The payload after a longer
+// one is not checked.
 const maxHTTPHead = 1 << 20
 
-// checker digests a block as it is read, and the payload in it.
+// checker digests a block and its payload as they are read.
 //
-// WARC 1.1 has the payload of an HTTP message be its entity body, which is
-// without chunk framing; some writers digest the framing too, and a message
-// that has no head is payload from its start. All three are known as matches.
+// In WARC 1.1 the payload of an HTTP message is its entity body, without chunk framing.
+// Some writers digest the framing too, or the whole block. All three count as matches.
 type checker struct {
 	wantBlock, wantPayload Digest
 	block                  hash.Hash
 	http                   bool
 
-	head     []byte // of the HTTP message; nil once it is whole
+	head     []byte // of the HTTP message; nil once it is complete
 	headDone bool
 	lineLen  int
-	large    bool // the head is larger than maxHTTPHead
-	some     bool // the message has a body, be it one byte
-	left     bool // the record says that something was left out, and not why
-	start    string
+	large    bool   // the head is larger than maxHTTPHead
+	some     bool   // the message has a body of at least one byte
+	partial  bool   // the record says that part is missing, without a reason
+	start    string // first line of the message
 
-	whole, body, entity hash.Hash // of the payload in its three senses
+	whole, body, entity hash.Hash // of the block, of the body, and of the body without framing; nil: not needed
 	chunks              dechunker
 }
 
@@ -43,8 +42,8 @@ func newChecker(e *Entry) *checker {
 	mediaType := mediatype.Essence(e.Header.Get(FieldContentType))
 	c.http = mediaType == "application/http" ||
 		mediaType == "" && (e.Type == Response || e.Type == Request || e.Type == Revisit)
-	c.left = e.Type == Response && e.Header.Get(FieldTruncated) == string(TruncatedUnspecified)
-	if e.Type != Revisit { // its payload is in the record that it refers to
+	c.partial = e.Type == Response && e.Header.Get(FieldTruncated) == string(TruncatedUnspecified)
+	if e.Type != Revisit { // a revisit's payload is in another record
 		c.whole = c.wantPayload.hasher()
 		if c.http {
 			c.body = c.wantPayload.hasher()
@@ -53,8 +52,8 @@ func newChecker(e *Entry) *checker {
 	return c
 }
 
-// Write takes the next bytes of the block. It is no io.Writer: it cannot fail.
-func (c *checker) Write(p []byte) {
+// add takes the next bytes of the block.
+func (c *checker) add(p []byte) {
 	if c.block != nil {
 		c.block.Write(p)
 	}
@@ -69,7 +68,7 @@ func (c *checker) Write(p []byte) {
 	}
 }
 
-// takeHead adds to the head what belongs to it and gives back the rest of p.
+// takeHead moves the head's part of p to c.head and returns the rest.
 func (c *checker) takeHead(p []byte) []byte {
 	begin := 0
 	for i, b := range p {
@@ -97,7 +96,7 @@ func (c *checker) takeHead(p []byte) []byte {
 	return nil
 }
 
-// interim tells whether a head is that of a 1xx response, 101 aside.
+// interim reports whether a head is that of a 1xx response other than 101.
 func interim(head []byte) bool {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	fields := bytes.Fields(line)
@@ -105,7 +104,7 @@ func interim(head []byte) bool {
 		len(fields[1]) == 3 && fields[1][0] == '1' && string(fields[1]) != "101"
 }
 
-// endHead looks for the one field of a head that changes what the payload is.
+// endHead looks for a Transfer-Encoding, the only field that affects the payload.
 func (c *checker) endHead(head []byte) {
 	c.headDone = true
 	c.noteStart(head)
@@ -144,31 +143,39 @@ func (c *checker) finish(s *Summary) {
 	s.StartLine = c.start
 	s.Block = c.verdict(c.wantBlock, c.block)
 	switch {
-	case c.wantPayload == "" && c.left && c.headDone && !c.some:
+	case c.wantPayload == "" && c.partial && c.headDone && !c.some:
 		s.Payload = Withheld
 	case c.whole == nil:
 	case !c.http:
 		s.Payload = c.verdict(c.wantPayload, c.whole)
-	case c.entity != nil && c.wantPayload.is(c.entity.Sum(nil)):
-		s.Payload = Matches
-	case c.headDone && c.wantPayload.is(c.body.Sum(nil)):
-		s.Payload = Matches
-		if c.entity != nil {
-			s.Problems = append(s.Problems, "the payload digest is of the body with its chunk framing")
-		}
-	case c.wantPayload.is(c.whole.Sum(nil)):
-		s.Payload = Matches
-		if c.headDone {
-			s.Problems = append(s.Problems, "the payload digest is of the whole block")
-		}
-	case !c.headDone && !c.large && c.wantPayload.is(c.body.Sum(nil)): // a head alone, nothing behind it
-		s.Payload = Matches
-	case c.large:
-	case c.left && !c.some && c.wantPayload != "":
-		s.Payload = Withheld
 	default:
-		s.Payload = Differs
+		var problem string
+		if s.Payload, problem = c.messagePayload(); problem != "" {
+			s.Problems = append(s.Problems, problem)
+		}
 	}
+}
+
+// messagePayload is the verdict on the payload of an HTTP message. It names a digest
+// that is not of the entity body as WARC 1.1 wants it.
+func (c *checker) messagePayload() (v Verdict, problem string) {
+	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.is(h.Sum(nil)) }
+	onlyHead := !c.headDone && !c.large // the body's hash is then that of nothing
+	switch {
+	case matches(c.entity), c.headDone && c.entity == nil && matches(c.body):
+		return Matches, ""
+	case c.headDone && matches(c.body):
+		return Matches, "the payload digest is of the body with its chunk framing"
+	case c.headDone && matches(c.whole):
+		return Matches, "the payload digest is of the whole block"
+	case matches(c.whole), onlyHead && matches(c.body):
+		return Matches, ""
+	case c.large:
+		return Unchecked, ""
+	case c.partial && !c.some:
+		return Withheld, ""
+	}
+	return Differs, ""
 }
 
 func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
@@ -181,12 +188,12 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 	return Differs
 }
 
-// dechunker takes chunk framing off a body (RFC 9112, section 7.1). Like the
-// clients that made the captures it takes bare line feeds and ignores chunk
-// extensions; at what is no chunk it stops.
+// dechunker removes chunk framing from a body (RFC 9112, section 7.1). Like HTTP
+// clients it accepts bare line feeds and ignores chunk extensions. It stops at anything
+// that is not a chunk.
 type dechunker struct {
 	state  chunkState
-	size   int64 // that is read, then what is left of the chunk
+	size   int64 // of the chunk, then what remains of it
 	digits int
 }
 
@@ -217,7 +224,7 @@ func (d *dechunker) decode(out hash.Hash, p []byte) {
 	}
 }
 
-// frame takes a byte that is not data.
+// frame takes a byte of framing.
 func (d *dechunker) frame(b byte) {
 	switch d.state {
 	case chunkSize:
@@ -254,14 +261,10 @@ func (d *dechunker) sizeEnds() {
 	}
 }
 
-func unhex(b byte) (byte, bool) {
-	switch {
-	case b >= '0' && b <= '9':
-		return b - '0', true
-	case b >= 'a' && b <= 'f':
-		return b - 'a' + 10, true
-	case b >= 'A' && b <= 'F':
-		return b - 'A' + 10, true
+func unhex(b byte) (digit int, ok bool) {
+	digit = strings.IndexByte("0123456789abcdefABCDEF", b)
+	if digit >= 16 {
+		digit -= 6
 	}
-	return 0, false
+	return digit, digit >= 0
 }

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Digest is a labelled digest as a WARC header holds it: the algorithm, a
-// colon, the value. crawlbatch writes "sha1:" with base32, as Common Crawl
-// does; others write other algorithms, and base16 or base64.
+// Digest is a labelled digest of a WARC header: algorithm, colon, value. crawlbatch
+// writes "sha1:" with base32, like Common Crawl. Other writers use other algorithms, and
+// base16 or base64.
 type Digest string
 
-// DigestOf gives the SHA-1 digest of the concatenation of parts.
+// DigestOf returns the SHA-1 digest of the concatenation of parts.
 func DigestOf(parts ...[]byte) Digest {
 	h := sha1.New()
 	for _, p := range parts {
@@ -37,13 +37,13 @@ func (d Digest) Algorithm() string {
 	return strings.ToLower(algorithm)
 }
 
-// Value is what follows the colon: the column content_digest of cc-index.
+// Value is the part after the colon: the column content_digest of cc-index.
 func (d Digest) Value() string {
 	_, value, _ := strings.Cut(string(d), ":")
 	return value
 }
 
-// hasher makes the hash of d's algorithm, or nil if it is not a known one.
+// hasher returns a new hash of d's algorithm, or nil if that is unknown.
 func (d Digest) hasher() hash.Hash {
 	switch d.Algorithm() {
 	case "sha1", "sha-1":
@@ -58,7 +58,7 @@ func (d Digest) hasher() hash.Hash {
 	return nil
 }
 
-// is tells whether d's value is sum, in whichever of the usual encodings.
+// is reports whether d's value is sum in one of the usual encodings.
 func (d Digest) is(sum []byte) bool {
 	v := strings.TrimSpace(d.Value())
 	return strings.EqualFold(v, base32.StdEncoding.EncodeToString(sum)) ||
@@ -68,20 +68,20 @@ func (d Digest) is(sum []byte) bool {
 		strings.TrimRight(v, "=") == base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// Verdict is what checking a digest came to.
+// Verdict is the result of checking a digest.
 type Verdict string
 
 // The verdicts.
 const (
-	// Withheld: the record says that its payload was left out, and holds none
-	// (WARC-Truncated: unspecified). It gives no digest, or, as crawlbatch wrote them
-	// at first, that of what was left out.
+	// Withheld: the record says that it omits its payload, and has none
+	// (WARC-Truncated: unspecified). It has no digest or, in records of early versions
+	// of crawlbatch, that of the omitted payload.
 	Withheld Verdict = "withheld"
-	// Unchecked: the record has no such digest, or one of an unknown
-	// algorithm, or one that is not of anything in the record (a revisit's payload).
+	// Unchecked: the record has no such digest, or its algorithm is unknown, or the
+	// digested bytes are in another record (a revisit's payload).
 	Unchecked Verdict = "unchecked"
-	// Matches: what the record holds has the digest that its header gives.
+	// Matches: the record has the digest in its header.
 	Matches Verdict = "matches"
-	// Differs: it has another one.
+	// Differs: the record has another digest.
 	Differs Verdict = "differs"
 )

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Header is the header of a record that was read: its fields in their order.
+// Header is the header of a record: its fields in their order.
 type Header []Field
 
-// Get gives the first field of that name, in any case, or "".
+// Get returns the value of the first field called name, ignoring case, or "".
 func (h Header) Get(name string) string {
 	for _, f := range h {
 		if strings.EqualFold(f.Name, name) {
@@ -24,7 +24,7 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// Values gives all fields of that name, in any case.
+// Values returns the values of all fields called name, ignoring case.
 func (h Header) Values(name string) []string {
 	var vs []string
 	for _, f := range h {
@@ -35,8 +35,8 @@ func (h Header) Values(name string) []string {
 	return vs
 }
 
-// uri gives the first field of that name without the angle brackets that
-// record IDs have, and that wget 1.14 to 1.19 puts about target URIs.
+// uri is Get without angle brackets. Record IDs have them, and wget 1.14 to 1.19 puts
+// them around target URIs.
 func (h Header) uri(name string) string {
 	v := h.Get(name)
 	if len(v) >= 2 && v[0] == '<' && v[len(v)-1] == '>' {
@@ -45,13 +45,13 @@ func (h Header) uri(name string) string {
 	return v
 }
 
-// dateLayouts are the precisions of W3C-DTF that WARC 1.1 allows; Go takes a
-// fraction behind the seconds of itself. The last is ARC's, seen in WARC too.
+// dateLayouts are the precisions of W3C-DTF that WARC 1.1 allows; Go accepts fractions
+// of seconds with all of them. The last one is ARC's, which also occurs in WARC.
 var dateLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "20060102150405",
 }
 
-// parseDate reads a WARC-Date.
+// parseDate parses a WARC-Date.
 func parseDate(s string) (time.Time, error) {
 	for _, layout := range dateLayouts {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -61,7 +61,7 @@ func parseDate(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s %q is not a date", FieldDate, s)
 }
 
-// Reasons for which a header cannot be read.
+// Reasons why a header cannot be read.
 var (
 	errNoVersion    = errors.New(`no line "WARC/…" where a record should begin`)
 	errHeaderLarge  = errors.New("the header is larger than allowed")
@@ -71,9 +71,9 @@ var (
 	errMemberHeader = errors.New("no gzip member begins here")
 )
 
-// readHeader reads version line and fields up to the blank line. It takes bare
-// LF for CRLF and folded fields (WARC 1.0), skips blank lines before the
-// version and lines without a colon, and reads at most limit bytes.
+// readHeader reads the version line and the fields up to the blank line, at most limit
+// bytes. It accepts bare LF and folded fields (WARC 1.0), and skips blank lines before
+// the version and lines without a colon.
 func readHeader(br *bufio.Reader, limit int) (version string, h Header, err error) {
 	left := limit
 	for version == "" {
@@ -89,7 +89,7 @@ func readHeader(br *bufio.Reader, limit int) (version string, h Header, err erro
 		}
 		version = string(bytes.TrimSpace(line))
 	}
-	var value []byte // of the last field, which further lines may go on with
+	var value []byte // of the last field; folded lines are appended to it
 	for {
 		line, err := readLine(br, &left)
 		if err != nil {
@@ -115,8 +115,8 @@ func readHeader(br *bufio.Reader, limit int) (version string, h Header, err erro
 	}
 }
 
-// readLine reads a line without its end and takes its size off *left. The line
-// is valid until the next read.
+// readLine reads a line, without its line end, and subtracts its size from *left. The
+// line is valid until the next read.
 func readLine(br *bufio.Reader, left *int) ([]byte, error) {
 	var long []byte
 	for {
@@ -145,7 +145,7 @@ func readLine(br *bufio.Reader, left *int) ([]byte, error) {
 	}
 }
 
-// contentLength reads the field that says where the record's block ends.
+// contentLength is the length of the record's block.
 func (h Header) contentLength() (int64, error) {
 	n, err := strconv.ParseInt(h.Get(FieldContentLength), 10, 64)
 	if err != nil || n < 0 {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Finding is what inspecting a file tells of a record, or of a stretch of the
-// file that holds none.
+// Finding describes a record, or a stretch of the file without one.
 type Finding struct {
 	Extent
 	Type      Type      `json:"type,omitempty"`
@@ -21,19 +20,19 @@ type Finding struct {
 	Truncated     string  `json:"truncated,omitempty"`
 	Block         Verdict `json:"block_digest,omitempty"`
 	Payload       Verdict `json:"payload_digest,omitempty"`
-	// Problems are faults of a record that can be read all the same.
+	// Problems are faults despite which the record could be read.
 	Problems []string `json:"problems,omitempty"`
-	// Damage is why this stretch holds no whole record; "" for a record.
+	// Damage is why this stretch has no whole record; "" for a record.
 	Damage string `json:"damage,omitempty"`
 }
 
-// Sound tells whether the record is whole and contradicts none of its digests.
+// Sound reports whether the record is whole and contradicts none of its digests.
 func (f Finding) Sound() bool {
 	return f.Damage == "" && f.Block != Differs && f.Payload != Differs
 }
 
-// Inspect reads a WARC file and checks every record's digests. Its error is of
-// reading in, and ends it: what is wrong with the file is in the findings.
+// Inspect reads a WARC file and checks every record's digests. Faults of the file are in
+// the findings. An error comes from reading in and ends the iteration.
 func Inspect(in io.Reader) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		r := NewReader(in, ReaderOptions{Check: true})
@@ -55,7 +54,7 @@ func inspectNext(r *Reader) (Finding, error) {
 	if err == nil {
 		f.Type, f.ID, f.TargetURI = e.Type, e.ID(), e.TargetURI()
 		f.ContentLength, f.Truncated = e.Length, e.Header.Get(FieldTruncated)
-		f.Date, _ = e.Date() // Finish names it among the problems
+		f.Date, _ = e.Date() // Finish reports a bad date as a problem
 		var s Summary
 		if s, err = e.Finish(); err == nil {
 			f.Extent, f.StartLine, f.Problems = s.Extent, s.StartLine, s.Problems

@@ -10,20 +10,20 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// ReaderOptions say how a Reader reads. The zero value is good.
+// ReaderOptions configure a Reader. The zero value is valid.
 type ReaderOptions struct {
 	// MaxHeader bounds a record's header, in bytes; 0 means 256 KiB.
 	MaxHeader int
-	// Check makes Finish verify block and payload digests; it costs a SHA-1 or three.
+	// Check makes Finish verify block and payload digests, with up to four hashes.
 	Check bool
 }
 
 const defaultMaxHeader = 256 << 10
 
-// DamageError tells of a stretch of a file that holds no whole record. Reading
-// goes on behind it.
+// DamageError describes a stretch of a file without a whole record. Reading can
+// continue after it.
 type DamageError struct {
-	Extent       // what was passed over
+	Extent       // the stretch that was skipped
 	Err    error // why
 }
 
@@ -39,12 +39,12 @@ type Reader struct {
 	opt     ReaderOptions
 	src     *source
 	plain   bool
-	begun   bool // plain is known
+	begun   bool // plain is set
 	member  gzip.Reader
-	content *bufio.Reader // what the member holds; src itself in a plain file
+	content *bufio.Reader // the content of the member; src itself in a plain file
 
 	memberOffset int64
-	inMember     bool // a further record follows in the same member
+	inMember     bool // another record follows in the same member
 	current      *Entry
 	scratch      []byte
 	probe        gzip.Reader
@@ -52,8 +52,8 @@ type Reader struct {
 	err          error // final
 }
 
-// NewReader makes a Reader of the WARC file that r reads. When r can seek, it
-// finds records again that lie within what a damaged member seems to span.
+// NewReader returns a Reader of the WARC file in r. If r can seek, it also finds records
+// inside the stretch that a damaged member seemed to span.
 func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 	if opt.MaxHeader <= 0 {
 		opt.MaxHeader = defaultMaxHeader
@@ -73,8 +73,8 @@ func (r *Reader) Reset(in io.Reader, base int64) {
 	r.current, r.reread, r.err = nil, 0, nil
 }
 
-// ReadAt opens the record that lies at e in a WARC file. A length of 0 means
-// that it is not known. Finish reports a length that is another.
+// ReadAt opens the record at e in a WARC file. A length of 0 means that it is unknown.
+// Finish reports a wrong length.
 func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	length := e.Length
 	if length <= 0 {
@@ -93,10 +93,9 @@ func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	return entry, nil
 }
 
-// Next gives the next record, io.EOF behind the last, or a *DamageError, after
-// which it may be called again. Any other error is of the underlying reader and
-// final. Next finishes the record before; what Finish would have found wrong
-// with that one is then the error of this call.
+// Next returns the next record, io.EOF after the last, or a *DamageError, after which
+// it may be called again. Any other error comes from the underlying reader and is
+// final. Next first finishes the record before and returns Finish's error.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -117,7 +116,7 @@ func (r *Reader) Next() (*Entry, error) {
 	}
 	e := &Entry{Offset: offset, reader: r, summary: Summary{Block: Unchecked, Payload: Unchecked}}
 	if e.Version, e.Header, err = readHeader(r.content, r.opt.MaxHeader); err != nil {
-		if err == io.EOF { // blank lines alone
+		if err == io.EOF { // only blank lines
 			err = errMemberEnd
 		}
 		return nil, r.fail(offset, err)
@@ -134,7 +133,7 @@ func (r *Reader) Next() (*Entry, error) {
 	return e, nil
 }
 
-// begin goes to where the next record begins and tells its offset.
+// begin moves to the next record and returns its offset.
 func (r *Reader) begin() (int64, error) {
 	if r.inMember {
 		return r.memberOffset, nil
@@ -166,8 +165,8 @@ func (r *Reader) begin() (int64, error) {
 	return r.memberOffset, nil
 }
 
-// looksPlain tells whether a file that begins with what br holds is not gzip,
-// even if its first record should be damaged.
+// looksPlain reports whether a file that begins like br is not gzip, even if its first
+// record is damaged.
 func looksPlain(br *bufio.Reader) bool {
 	window, _ := br.Peek(probeSize)
 	if bytes.HasPrefix(window, gzipMagic[:2]) {
@@ -176,8 +175,8 @@ func looksPlain(br *bufio.Reader) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(window, "\r\n"), []byte("WARC/")) || !bytes.Contains(window, gzipMagic)
 }
 
-// fail turns what went wrong with the record at offset into a DamageError, and
-// goes to where reading can go on. An error of the underlying reader is final.
+// fail returns the DamageError of the record at offset and moves to where reading can
+// continue. An error of the underlying reader is final.
 func (r *Reader) fail(offset int64, cause error) error {
 	r.inMember = false
 	if r.src.err == nil {
@@ -190,7 +189,7 @@ func (r *Reader) fail(offset int64, cause error) error {
 	return &DamageError{Extent: Extent{Offset: offset, Length: r.src.offset() - offset}, Err: cause}
 }
 
-// unexpected turns an end of the data into the error that it is there.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -198,7 +197,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// Entry is a record that is being read. Reading it gives its block.
+// Entry is a record that is being read. Reading it returns its block.
 type Entry struct {
 	// Offset is where the record begins: its gzip member, or in a plain file the record.
 	Offset int64
@@ -206,7 +205,7 @@ type Entry struct {
 	Version string
 	Type    Type
 	Header  Header
-	// Length is that of the block, in bytes, as the header gives it.
+	// Length of the block in bytes, as the header says.
 	Length int64
 
 	reader   *Reader
@@ -218,31 +217,31 @@ type Entry struct {
 	err      error
 }
 
-// Summary is what is known of a record when it has been read to its end.
+// Summary describes a record after it has been read to its end.
 type Summary struct {
-	// Extent of the record; its length is 0 if the record shares its gzip
-	// member with others and so cannot be read alone.
+	// Extent of the record. Its length is 0 if the record shares its gzip member with
+	// others, so that it cannot be read alone.
 	Extent
-	// Block and Payload say whether digests match, if that was asked for.
+	// Block and Payload are the verdicts on the digests, if ReaderOptions.Check is set.
 	Block, Payload Verdict
-	// StartLine is the first line of the HTTP message that the block holds, if
-	// digests were checked; at most 1 KiB of it.
+	// StartLine is the first line of the HTTP message in the block, at most 1 KiB of
+	// it, if digests were checked.
 	StartLine string
-	// Problems are faults that did not keep the record from being read.
+	// Problems are faults despite which the record could be read.
 	Problems []string
 }
 
 // ID is the record's URI, without angle brackets.
 func (e *Entry) ID() string { return e.Header.uri(FieldRecordID) }
 
-// TargetURI is the URI that was asked for, as the header has it.
+// TargetURI is the requested URI, without angle brackets.
 func (e *Entry) TargetURI() string { return e.Header.uri(FieldTargetURI) }
 
 // Date is the record's WARC-Date in UTC.
 func (e *Entry) Date() (time.Time, error) { return parseDate(e.Header.Get(FieldDate)) }
 
-// Read reads the block, whose end is io.EOF. A block that ends too soon or does
-// not decompress is a *DamageError.
+// Read reads the block up to io.EOF. It returns a *DamageError if the block ends too
+// early or cannot be decompressed.
 func (e *Entry) Read(p []byte) (int, error) {
 	if e.err != nil {
 		return 0, e.err
@@ -256,7 +255,7 @@ func (e *Entry) Read(p []byte) (int, error) {
 	n, err := e.reader.content.Read(p)
 	e.left -= int64(n)
 	if e.check != nil {
-		e.check.Write(p[:n])
+		e.check.add(p[:n])
 	}
 	if err != nil && e.left > 0 {
 		switch {
@@ -272,9 +271,9 @@ func (e *Entry) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Finish reads what is left of the record and tells where it lies and whether
-// its digests match. It may be called again, for the same answer. A
-// *DamageError means that the record is not whole.
+// Finish reads the rest of the record and returns its extent and the verdicts on its
+// digests. Further calls return the same. A *DamageError means that the record is not
+// whole.
 func (e *Entry) Finish() (Summary, error) {
 	if e.finished {
 		return e.summary, e.err
@@ -308,7 +307,7 @@ func (e *Entry) problem(format string, args ...any) {
 	e.summary.Problems = append(e.summary.Problems, fmt.Sprintf(format, args...))
 }
 
-// end reads what follows e's block, up to the next record, and sets e's extent.
+// end reads the bytes between e's block and the next record, and sets e's extent.
 func (r *Reader) end(e *Entry) error {
 	e.summary.Extent.Offset = e.Offset
 	blank, err := skipBlankLines(r.content)
@@ -344,7 +343,7 @@ func (r *Reader) end(e *Entry) error {
 	return nil
 }
 
-// skipBlankLines reads line ends and counts them.
+// skipBlankLines skips line ends and counts them.
 func skipBlankLines(br *bufio.Reader) (int, error) {
 	for n := 0; ; {
 		c, err := br.ReadByte()
@@ -361,7 +360,7 @@ func skipBlankLines(br *bufio.Reader) (int, error) {
 	}
 }
 
-// startsRecord tells whether a record seems to begin at once.
+// startsRecord reports whether br continues with the beginning of a record.
 func startsRecord(br *bufio.Reader) bool {
 	b, _ := br.Peek(len("WARC/"))
 	return string(b) == "WARC/"

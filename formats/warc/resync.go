@@ -9,14 +9,14 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// source counts what is read of the file, so that offsets are known to the
-// byte, and tells errors of the file from those of its content.
+// source counts the bytes read from the file, for exact offsets, and separates errors
+// of the file from those of its content.
 type source struct {
 	in   io.Reader
 	br   *bufio.Reader // over the source itself
-	read int64         // offset behind what br holds
+	read int64         // offset after the bytes in br
 	base int64
-	err  error // of in, but for io.EOF
+	err  error // of in, except io.EOF
 }
 
 func newSource() *source {
@@ -40,10 +40,10 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// offset is that of the next byte of br.
+// offset is the offset of the next byte of br.
 func (s *source) offset() int64 { return s.read - int64(s.br.Buffered()) }
 
-// seek goes back to an offset of the file, if the file can.
+// seek moves back to an offset, if the file can seek.
 func (s *source) seek(offset int64) bool {
 	seeker, ok := s.in.(io.Seeker)
 	if !ok {
@@ -60,11 +60,11 @@ func (s *source) seek(offset int64) bool {
 // gzipMagic begins a gzip member that uses deflate (RFC 1952, section 2.3.1).
 var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 
-// rereadAllowance bounds, in bytes and beside what has been read once, what is
-// read again in search of records.
+// rereadAllowance is how many bytes the search for records may read again, in addition
+// to one more pass over the file.
 const rereadAllowance = 64 << 20
 
-// resync goes to where the next record seems to begin, behind damage at offset.
+// resync moves to the probable beginning of the next record after damage at offset.
 func (r *Reader) resync(offset int64, cause error) {
 	if r.plain {
 		r.resyncPlain()
@@ -74,9 +74,9 @@ func (r *Reader) resync(offset int64, cause error) {
 		return // the member was read to its end
 	}
 	if window, _ := r.src.br.Peek(probeSize); errors.Is(cause, gzip.ErrChecksum) && (len(window) == 0 || r.recordInMember(window)) {
-		return // to its end it seems, though what it holds is wrong
+		return // the member seems complete, although its content is wrong
 	}
-	// A damaged member may have run over the ones that follow.
+	// Reading a damaged member may have consumed the next ones.
 	behind := r.src.offset() - offset
 	if behind > 1 && r.reread+behind <= offset+rereadAllowance && r.src.seek(offset+1) {
 		r.reread += behind
@@ -84,10 +84,10 @@ func (r *Reader) resync(offset int64, cause error) {
 	r.resyncGzip()
 }
 
-// probeSize is how much of a member, in bytes, must tell whether it is a record.
+// probeSize is how many bytes of a member decide whether it is a record.
 const probeSize = 4 << 10
 
-// resyncGzip goes to the next gzip member that begins as a record does.
+// resyncGzip moves to the next gzip member that begins like a record.
 func (r *Reader) resyncGzip() {
 	br := r.src.br
 	for {
@@ -99,18 +99,18 @@ func (r *Reader) resyncGzip() {
 		case i == 0:
 			_, _ = br.Discard(1)
 		case i > 0:
-			_, _ = br.Discard(i) // so that the whole window is behind the magic
+			_, _ = br.Discard(i) // then the whole window follows the magic number
 		case err != nil:
 			_, _ = br.Discard(len(window))
 			return
-		default: // the magic may begin in the last bytes
+		default: // the magic number may begin in the last bytes
 			_, _ = br.Discard(len(window) - len(gzipMagic) + 1)
 		}
 	}
 }
 
-// recordInMember tells whether the gzip member at the start of window, which
-// may be cut, begins with the version line of a record.
+// recordInMember reports whether the gzip member at the start of window, which may be
+// cut, begins with the version line of a record.
 func (r *Reader) recordInMember(window []byte) bool {
 	if err := r.probe.Reset(bytes.NewReader(window)); err != nil {
 		return false
@@ -120,7 +120,7 @@ func (r *Reader) recordInMember(window []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(begin[:n], "\r\n"), []byte("WARC/"))
 }
 
-// resyncPlain goes to the next line that is a version line.
+// resyncPlain moves to the next version line.
 func (r *Reader) resyncPlain() {
 	br := r.src.br
 	if startsRecord(br) {

@@ -1,15 +1,13 @@
-// Package warc reads and writes WARC 1.1 files (ISO 28500:2017), the archive
-// format in which every response is kept as it was on the wire, and the CDXJ
-// index beside each of them.
+// Package warc reads and writes WARC 1.1 files (ISO 28500:2017), the archive format
+// that keeps every response as it was on the wire, and the CDXJ index of each file.
 //
-// In: records, their blocks given as byte slices or readers. Out: one gzip
-// member a record, with the offset and length of each, so that any record can
-// be read alone. The reader takes files of anybody: WARC 1.0 and 1.1, plain or
-// gzip, and goes on behind what is broken, which it reports with its offset.
-// Whatever a file holds, it neither panics nor takes memory beyond its bounds.
+// In: records, with blocks as byte slices or readers. Out: one gzip member per record,
+// with its offset and length, so that any record can be read alone. The reader accepts
+// files of any writer: WARC 1.0 and 1.1, plain or gzip. It reports damage with its
+// offset and continues after it. No content of a file makes it panic or exceed its
+// memory bounds.
 //
-// The package imports the standard library and a gzip implementation, nothing
-// of crawlbatch.
+// It imports the standard library, a gzip implementation, UUIDs and package mediatype.
 package warc
 
 import (
@@ -22,8 +20,8 @@ import (
 	"time"
 )
 
-// MaxFileSize bounds a WARC file: offsets are INT32 in Common Crawl's cc-index
-// schema. Whoever writes begins a new file before a record would end behind it.
+// MaxFileSize bounds a WARC file in bytes: offsets are INT32 in Common Crawl's cc-index
+// schema. A writer starts a new file before a record would exceed it.
 const MaxFileSize = math.MaxInt32
 
 // Type is what a record is (WARC 1.1, section 6).
@@ -78,11 +76,11 @@ const (
 	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Truncation is why a block ends before its response did (WARC 1.1, section
-// 5.13). The empty Truncation means it is whole.
+// Truncation is why a block is shorter than its response (WARC 1.1, section 5.13). It
+// is empty for a whole block.
 type Truncation string
 
-// The reasons for which a response is cut.
+// The reasons.
 const (
 	TruncatedLength      Truncation = "length"
 	TruncatedTime        Truncation = "time"
@@ -90,8 +88,8 @@ const (
 	TruncatedUnspecified Truncation = "unspecified"
 )
 
-// ErrInvalid marks a record that the writer refuses because what it would
-// write would not be a WARC record. Nothing was written.
+// ErrInvalid means that the Writer refused a record because the result would not be
+// valid WARC. It wrote nothing.
 var ErrInvalid = errors.New("not a valid WARC record")
 
 // Field is one line of a WARC header, or of a block of application/warc-fields.
@@ -99,62 +97,63 @@ type Field struct {
 	Name, Value string
 }
 
-// Extent is where a record's gzip member (or, in a plain file, the record
-// itself with the blank lines that end it) lies in its file, in bytes.
+// Extent is the position of a record in its file, in bytes: of its gzip member, or in a
+// plain file of the record with the blank lines that end it.
 type Extent struct {
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`
 }
 
-// Record is a record to write. Its block is the concatenation of Block and then
-// of BlockReader; neither is copied.
+// Record is a record to write. Its block is the concatenation of Block and
+// BlockReader; neither is copied.
 type Record struct {
 	Type Type
-	// ID is the record's URI, "urn:uuid:…" without angle brackets. When it is
-	// empty the Writer gives the record one and sets it here.
+	// ID is the record's URI, "urn:uuid:…" without angle brackets. If it is empty, the
+	// Writer sets it.
 	ID string
 	// Date is when the capture began, written in UTC with milliseconds.
 	Date time.Time
-	// TargetURI is the URI that was asked for; required but for warcinfo and metadata.
+	// TargetURI is the requested URI; required except in warcinfo and metadata.
 	TargetURI string
-	// ContentType is the block's; empty means the one that goes with Type.
+	// ContentType is the block's; if empty, the usual one of Type.
 	ContentType string
 
 	Block [][]byte
-	// BlockReader, if any, is read twice from its start: for the digest, then to be written.
+	// BlockReader, if not nil, is read twice from its start: to digest and to write it.
 	BlockReader io.ReadSeeker
 
-	// PayloadDigest is of the entity body that the block holds, without chunk
-	// framing, content codings still on. When it is empty and Payload is not
-	// nil, the Writer digests the concatenation of Payload and sets it here.
+	// PayloadDigest is the digest of the block's entity body, without chunk framing,
+	// with content codings. If it is empty and Payload is not nil, the Writer sets it
+	// to the digest of the concatenation of Payload.
 	PayloadDigest Digest
 	Payload       [][]byte
 
-	// IPAddress is the server's, if the record was fetched from one.
+	// IPAddress is the server's, if there was one.
 	IPAddress netip.Addr
-	// ConcurrentTo holds the IDs of the records of the same exchange.
+	// ConcurrentTo lists the IDs of the other records of the same exchange.
 	ConcurrentTo []string
 	Truncated    Truncation
-	// IdentifiedType is the media type found by looking at the payload.
+	// IdentifiedType is the media type detected in the payload.
 	IdentifiedType string
 	// Protocols are the layers that carried the exchange: "http/1.1", "tls/1.3".
 	Protocols []string
 	// CipherSuite is the TLS suite's name in IANA's registry.
 	CipherSuite string
 
-	// Profile and what is referred to, for revisit records.
+	// For revisit records: the profile and the record referred to.
 	Profile      string
 	RefersTo     string
 	RefersToURI  string
 	RefersToDate time.Time
 
-	// Filename is that of the file that a warcinfo record describes.
+	// Filename is the name of the file that a warcinfo record describes.
 	Filename string
 	// Extra fields are written last, in order.
 	Extra []Field
 }
 
-// Fields is a block of application/warc-fields, as warcinfo and metadata records have.
+// Fields returns a block of application/warc-fields, as in warcinfo and metadata
+// records.
 func Fields(fields ...Field) []byte {
 	var b []byte
 	for _, f := range fields {
@@ -169,20 +168,13 @@ func Fields(fields ...Field) []byte {
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ")
 
-// defaultContentType is what a record of type t holds when nothing else is said.
-func defaultContentType(t Type) string {
-	switch t {
-	case Response, Revisit:
-		return ContentTypeResponse
-	case Request:
-		return ContentTypeRequest
-	case Warcinfo, Metadata:
-		return ContentTypeFields
-	}
-	return ""
+// defaultContentTypes are the content types of records that name none.
+var defaultContentTypes = map[Type]string{
+	Response: ContentTypeResponse, Revisit: ContentTypeResponse, Request: ContentTypeRequest,
+	Warcinfo: ContentTypeFields, Metadata: ContentTypeFields,
 }
 
-// check refuses what WARC 1.1 has no place for.
+// check returns ErrInvalid for a record that WARC 1.1 does not allow.
 func (rec *Record) check() error {
 	switch {
 	case rec.Type == "":

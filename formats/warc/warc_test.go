@@ -25,8 +25,8 @@ const (
 )
 
 // testRecords are one of each kind that a crawl writes, tied together as it ties them.
-func testRecords(w *warc.Writer) []*warc.Record {
-	request, response := w.NewID(), w.NewID()
+func testRecords() []*warc.Record {
+	request, response := warc.NewID(), warc.NewID()
 	return []*warc.Record{
 		{
 			Type: warc.Warcinfo, Date: testDate, Filename: "part-00000-e1-00000.warc.gz",
@@ -76,11 +76,8 @@ func testRecords(w *warc.Writer) []*warc.Record {
 func writeTestFile(t testing.TB) ([]byte, []*warc.Record, []warc.Extent) {
 	t.Helper()
 	var file bytes.Buffer
-	w, err := warc.NewWriter(&file, warc.Options{RecordIDs: warc.RecordIDs("test file")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	records := testRecords(w)
+	w := warc.NewWriter(&file)
+	records := testRecords()
 	var extents []warc.Extent
 	for _, rec := range records {
 		e, err := w.Write(rec)
@@ -89,8 +86,8 @@ func writeTestFile(t testing.TB) ([]byte, []*warc.Record, []warc.Extent) {
 		}
 		extents = append(extents, e)
 	}
-	if w.Offset() != int64(file.Len()) {
-		t.Errorf("Offset() = %d, the file has %d bytes", w.Offset(), file.Len())
+	if last := extents[len(extents)-1]; last.Offset+last.Length != int64(file.Len()) {
+		t.Errorf("the last record is at %+v, the file has %d bytes", last, file.Len())
 	}
 	return file.Bytes(), records, extents
 }
@@ -189,9 +186,15 @@ func TestEveryRecordIsReadAtItsExtent(t *testing.T) {
 }
 
 func TestSameRecordsAreTheSameBytes(t *testing.T) {
-	a, _, _ := writeTestFile(t)
-	b, _, _ := writeTestFile(t)
-	if !bytes.Equal(a, b) {
+	first, records, _ := writeTestFile(t)
+	var again bytes.Buffer
+	w := warc.NewWriter(&again)
+	for _, rec := range records { // which have their IDs now
+		if _, err := w.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(first, again.Bytes()) {
 		t.Error("two files of the same records differ")
 	}
 }
@@ -238,26 +241,6 @@ func TestHeaderOfAResponse(t *testing.T) {
 	}
 }
 
-func TestRecordIDsAreUUIDsOfTheirName(t *testing.T) {
-	a, again, b := warc.RecordIDs("a"), warc.RecordIDs("a"), warc.RecordIDs("b")
-	seen := map[string]bool{}
-	for range 100 {
-		x, y := a(), b()
-		if x != again() {
-			t.Error("the same name gave another ID")
-		}
-		for _, id := range []string{x, y} {
-			if seen[id] {
-				t.Errorf("%s came twice", id)
-			}
-			seen[id] = true
-			if len(id) != 45 || id[9+14] != '8' || !strings.ContainsRune("89ab", rune(id[9+19])) {
-				t.Errorf("%s is no UUID of version 8", id)
-			}
-		}
-	}
-}
-
 func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	good := func() warc.Record {
 		return warc.Record{Type: warc.Response, Date: testDate, TargetURI: "http://a.example/"}
@@ -275,10 +258,7 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var file bytes.Buffer
-			w, err := warc.NewWriter(&file, warc.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := warc.NewWriter(&file)
 			bad := good()
 			spoil(&bad)
 			if _, err := w.Write(&bad); !errors.Is(err, warc.ErrInvalid) {
@@ -312,12 +292,9 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 func TestAFailedWriteEndsTheWriterAtTheLastWholeRecord(t *testing.T) {
 	disk := &fullDisk{n: 500}
-	w, err := warc.NewWriter(disk, warc.Options{Offset: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := warc.NewWriter(disk)
 	var last warc.Extent
-	for {
+	for end := int64(0); ; end = last.Offset + last.Length {
 		e, err := w.Write(&warc.Record{Type: warc.Response, Date: testDate, TargetURI: "http://a.example/", Block: [][]byte{[]byte(responseHead)}})
 		if err != nil {
 			if !errors.Is(err, errFull) {
@@ -325,25 +302,16 @@ func TestAFailedWriteEndsTheWriterAtTheLastWholeRecord(t *testing.T) {
 			}
 			break
 		}
-		last = e
+		if last = e; e.Offset != end {
+			t.Errorf("a record at %+v, the one before ended at %d", e, end)
+		}
 	}
-	if last.Offset != 1000 || w.Offset() != last.Offset+last.Length {
-		t.Errorf("Offset() = %d behind a last record at %+v", w.Offset(), last)
+	if last.Length == 0 || last.Offset+last.Length > 500 {
+		t.Errorf("the last whole record is at %+v of 500 bytes", last)
 	}
 	disk.n = 1 << 20
 	if _, err := w.Write(&warc.Record{Type: warc.Warcinfo, Date: testDate}); !errors.Is(err, errFull) {
 		t.Errorf("a Writer went on behind part of a record: %v", err)
-	}
-}
-
-func TestLevels(t *testing.T) {
-	for _, level := range []int{-1, 10} {
-		if _, err := warc.NewWriter(io.Discard, warc.Options{Level: level}); err == nil {
-			t.Errorf("level %d was taken", level)
-		}
-	}
-	if _, err := warc.NewWriter(io.Discard, warc.Options{Level: 9}); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -359,12 +327,9 @@ func TestDigest(t *testing.T) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	w, err := warc.NewWriter(io.Discard, warc.Options{RecordIDs: warc.RecordIDs("benchmark")})
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := warc.NewWriter(io.Discard)
 	body := bytes.Repeat([]byte("<p>A paragraph of a page, which is much like the next.</p>\n"), 1700)
-	rec := &warc.Record{Type: warc.Response, ID: w.NewID(), Date: testDate, TargetURI: "http://a.example/"}
+	rec := &warc.Record{Type: warc.Response, ID: warc.NewID(), Date: testDate, TargetURI: "http://a.example/"}
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -389,10 +354,7 @@ func FuzzWriter(f *testing.F) {
 			rec.Type, rec.Profile, rec.RefersToURI, rec.RefersToDate = warc.Revisit, warc.ProfileIdenticalPayload, uri, testDate
 		}
 		var file bytes.Buffer
-		w, err := warc.NewWriter(&file, warc.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := warc.NewWriter(&file)
 		at, err := w.Write(rec)
 		if err != nil {
 			if !errors.Is(err, warc.ErrInvalid) || file.Len() > 0 {

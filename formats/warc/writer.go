@@ -1,6 +1,7 @@
 package warc
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"fmt"
 	"io"
@@ -9,75 +10,49 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/klauspost/compress/gzip"
 )
 
-// version begins every record that is written.
+// version begins every record of a Writer.
 const version = "WARC/1.1\r\n"
 
 // dateFormat is W3C-DTF with milliseconds (WARC 1.1, section 5.4).
 const dateFormat = "2006-01-02T15:04:05.000Z"
 
-// Options say how a Writer writes. The zero value is good.
-type Options struct {
-	// Level of gzip, 1 to 9; 0 means 1: pages are read seldom and written always.
-	Level int
-	// RecordIDs gives IDs to records that have none (see [RecordIDs]); nil means random ones.
-	RecordIDs func() string
-	// Offset is where in its file the Writer begins, when something is there already.
-	Offset int64
-}
-
-// Writer writes records, each a gzip member of its own, to an io.Writer. It
-// does not buffer: when Write returns, all bytes of the record were handed on.
-// It is for one goroutine at a time, and needs no closing.
+// Writer writes records, each as its own gzip member, to an io.Writer. It does not
+// buffer: when Write returns, all bytes of the record have been passed on. Only one
+// goroutine may use it at a time. It needs no closing.
 type Writer struct {
 	out        countingWriter
 	end        int64 // of the last whole record
-	level      int
-	newID      func() string
 	warcinfoID string
 	header     []byte // reused
 	err        error  // of the first write that failed
 }
 
-// gzipPools hold compressors between records, by level: one takes over 1 MiB,
-// and a process writes few records at a time however many files it has open.
-var gzipPools [gzip.BestCompression + 1]sync.Pool
+// compressors are reused: one takes over 1 MiB, and a process writes few records at a
+// time even with many open files. They use the fastest level, because pages are always
+// written and seldom read.
+var compressors = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
+	return z
+}}
 
-// NewWriter makes a Writer of opt that writes to w.
-func NewWriter(w io.Writer, opt Options) (*Writer, error) {
-	if opt.Level == 0 {
-		opt.Level = gzip.BestSpeed
-	}
-	if opt.Level < gzip.BestSpeed || opt.Level > gzip.BestCompression {
-		return nil, fmt.Errorf("warc: gzip level %d is not one of 1 to 9", opt.Level)
-	}
-	if opt.RecordIDs == nil {
-		opt.RecordIDs = randomID
-	}
-	return &Writer{
-		out:   countingWriter{w: w, n: opt.Offset},
-		end:   opt.Offset,
-		level: opt.Level,
-		newID: opt.RecordIDs,
-	}, nil
-}
+// NewWriter returns a Writer of a WARC file that begins with the first byte of w.
+func NewWriter(w io.Writer) *Writer { return &Writer{out: countingWriter{w: w}} }
 
-// NewID gives the next record ID, for records that name one another before
-// they are written: a request is concurrent to the response that follows it.
-func (w *Writer) NewID() string { return w.newID() }
+// NewID returns a random record ID, "urn:uuid:…". Records that name each other need
+// their IDs before they are written: a request is concurrent to its response.
+func NewID() string { return uuid.New().URN() }
 
-// Offset is where the last whole record ended and the next one begins, in bytes.
-func (w *Writer) Offset() int64 { return w.end }
-
-// Write writes one record and tells where it lies. It sets rec.ID and
-// rec.PayloadDigest where they were to be made.
+// Write writes one record and returns its extent. It sets rec.ID and
+// rec.PayloadDigest if they are empty.
 //
-// A record that cannot be written as WARC is refused with ErrInvalid; the next
-// one can be written. Any other error is of the underlying writer or of
-// rec.BlockReader and ends this Writer: the file may then hold part of a record
-// behind Offset, and whoever keeps the file cuts it there.
+// It refuses a record that cannot be written as WARC with ErrInvalid, and can then
+// write the next one. Any other error comes from the underlying writer or
+// rec.BlockReader and is final: the file may end with part of a record, after the last
+// extent that Write returned.
 func (w *Writer) Write(rec *Record) (Extent, error) {
 	if w.err != nil {
 		return Extent{}, w.err
@@ -93,7 +68,7 @@ func (w *Writer) Write(rec *Record) (Extent, error) {
 		rec.PayloadDigest = DigestOf(rec.Payload...)
 	}
 	if rec.ID == "" {
-		rec.ID = w.newID()
+		rec.ID = NewID()
 	}
 	if err := w.makeHeader(rec, blockDigest, length); err != nil {
 		return Extent{}, err
@@ -111,23 +86,15 @@ func (w *Writer) Write(rec *Record) (Extent, error) {
 	return Extent{Offset: begin, Length: w.end - begin}, nil
 }
 
-// writeMember writes the header that was made, the block and the blank lines
-// that end a record, as one gzip member.
+// writeMember writes w.header, the block and the blank lines that end a record as one
+// gzip member.
 func (w *Writer) writeMember(rec *Record, length int64) error {
-	z, ok := gzipPools[w.level].Get().(*gzip.Writer)
-	if ok {
-		z.Reset(&w.out)
-	} else {
-		var err error
-		if z, err = gzip.NewWriterLevel(&w.out, w.level); err != nil {
-			return err
-		}
-	}
+	z := compressors.Get().(*gzip.Writer)
+	z.Reset(&w.out)
 	defer func() {
-		z.Reset(io.Discard) // the pool must not hold on to a file
-		gzipPools[w.level].Put(z)
+		z.Reset(io.Discard) // the pool must not keep a file open
+		compressors.Put(z)
 	}()
-
 	if _, err := z.Write(w.header); err != nil {
 		return err
 	}
@@ -155,7 +122,7 @@ func (w *Writer) writeMember(rec *Record, length int64) error {
 	return z.Close()
 }
 
-// digestBlock gives the digest and the size of rec's block, and leaves
+// digestBlock returns the digest and the length of rec's block. It leaves
 // rec.BlockReader at its start.
 func digestBlock(rec *Record) (Digest, int64, error) {
 	h := sha1.New()
@@ -180,7 +147,7 @@ func digestBlock(rec *Record) (Digest, int64, error) {
 	return sha1Digest(h), length, nil
 }
 
-// makeHeader puts the record's header, with the blank line behind it, in w.header.
+// makeHeader sets w.header to the record's header with the blank line after it.
 func (w *Writer) makeHeader(rec *Record, block Digest, length int64) error {
 	h := headerWriter{b: append(w.header[:0], version...)}
 	h.add(FieldType, string(rec.Type))
@@ -213,11 +180,7 @@ func (w *Writer) makeHeader(rec *Record, block Digest, length int64) error {
 	h.addSome(FieldTruncated, string(rec.Truncated))
 	h.add(FieldBlockDigest, string(block))
 	h.addSome(FieldPayloadDigest, string(rec.PayloadDigest))
-	contentType := rec.ContentType
-	if contentType == "" {
-		contentType = defaultContentType(rec.Type)
-	}
-	h.addSome(FieldContentType, contentType)
+	h.addSome(FieldContentType, cmp.Or(rec.ContentType, defaultContentTypes[rec.Type]))
 	h.add(FieldContentLength, strconv.FormatInt(length, 10))
 	for _, f := range rec.Extra {
 		h.add(f.Name, f.Value)
@@ -253,12 +216,12 @@ func (h *headerWriter) addSome(name, value string) {
 	}
 }
 
-// addURI adds a field whose value stands in angle brackets.
+// addURI adds a field with its value in angle brackets.
 func (h *headerWriter) addURI(name, uri string) {
 	h.add(name, "<"+uri+">")
 }
 
-// countingWriter counts what w took.
+// countingWriter counts the bytes that w accepted.
 type countingWriter struct {
 	w io.Writer
 	n int64

@@ -36,10 +36,7 @@ func revisited(d *damaged, profile string) {
 	url, digest := e.TargetURI(), e.Header.Get(warc.FieldPayloadDigest)
 
 	file := bytes.NewBuffer(bytes.Clone(body))
-	w, err := warc.NewWriter(file, warc.Options{Offset: int64(len(body))})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	w := warc.NewWriter(file)
 	at, err := w.Write(&warc.Record{
 		Type: warc.Revisit, Date: time.UnixMilli(was.FetchTime), TargetURI: url, PayloadDigest: warc.Digest(digest), Profile: profile,
 		RefersToURI: url, RefersToDate: time.UnixMilli(was.FetchTime).AddDate(-1, 0, 0), Block: [][]byte{[]byte("HTTP/1.1 200 OK\r\n\r\n")},
@@ -47,6 +44,7 @@ func revisited(d *damaged, profile string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	at.Offset += int64(len(body))
 	d.replace(key, file.Bytes())
 	d.settle(key)
 	index := layout.CDXJ(key)
@@ -120,10 +118,7 @@ func TestDamageToRevisitsIsFound(t *testing.T) {
 		"the record is of another profile": {warc.ProfileNotModified, nil, one(records, "")},
 		"the payload is another": {"", func(d *damaged) {
 			var file bytes.Buffer
-			w, err := warc.NewWriter(&file, warc.Options{})
-			if err != nil {
-				d.t.Fatal(err)
-			}
+			w := warc.NewWriter(&file)
 			at, err := w.Write(&warc.Record{
 				Type: warc.Response, Date: time.Unix(1, 0), TargetURI: "http://other.example/", PayloadDigest: warc.DigestOf([]byte("other")),
 				Block: [][]byte{[]byte("HTTP/1.1 200 OK\r\n\r\nother")},

@@ -25,10 +25,7 @@ func archive(t *testing.T, files ...[]*warc.Record) (store.Bucket, []string) {
 	var keys []string
 	for n, records := range files {
 		var out bytes.Buffer
-		w, err := warc.NewWriter(&out, warc.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := warc.NewWriter(&out)
 		for _, r := range records {
 			if _, err := w.Write(r); err != nil {
 				t.Fatal(err)

@@ -15,10 +15,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	const head, body = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", "secret"
 	secret := warc.DigestOf([]byte(body))
 	var file bytes.Buffer
-	w, err := warc.NewWriter(&file, warc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := warc.NewWriter(&file)
 	cases := []struct {
 		name, block string
 		reason      warc.Truncation // of the record
@@ -37,6 +34,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 		{"another digest", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: "X"}, "its payload digest is"},
 		{"kept", head + body, "", located{Digest: secret.Value()}, ""},
 	}
+	var err error
 	extents := make([]warc.Extent, len(cases))
 	for i, c := range cases {
 		record := &warc.Record{Type: warc.Response, Date: time.UnixMilli(1), TargetURI: "http://a.test/", Block: [][]byte{[]byte(c.block)}, Truncated: c.reason}

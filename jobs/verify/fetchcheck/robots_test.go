@@ -47,10 +47,7 @@ func archived(t *testing.T, replies []reply) *judge {
 	}
 	const key = "warc/crawl=2026-11/round=0/part-00000-e1-00000.warc.gz"
 	var file bytes.Buffer
-	w, err := warc.NewWriter(&file, warc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := warc.NewWriter(&file)
 	a := audit.New(audit.Options{Bucket: b, Config: config.Default()})
 	canon, err := urlkey.New(nil)
 	if err != nil {

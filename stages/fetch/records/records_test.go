@@ -27,10 +27,7 @@ func archived(t *testing.T, files, n int) (store.Bucket, []Place) {
 	var places []Place
 	for f := range files {
 		var out bytes.Buffer
-		w, err := warc.NewWriter(&out, warc.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := warc.NewWriter(&out)
 		key := fmt.Sprintf("warc/file-%d.warc.gz", f)
 		for i := range n {
 			at, err := w.Write(&warc.Record{
@@ -168,10 +165,7 @@ func TestAnErrorOfAnyStepEndsAll(t *testing.T) {
 
 func TestOfALongRecordOnlyTheBeginningIsRead(t *testing.T) {
 	var out bytes.Buffer
-	w, err := warc.NewWriter(&out, warc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := warc.NewWriter(&out)
 	noise := make([]byte, 1<<20) // does not compress
 	for i, x := 0, uint32(1); i < len(noise); i++ {
 		x = x*1664525 + 1013904223
@@ -204,10 +198,7 @@ func TestOfALongRecordOnlyTheBeginningIsRead(t *testing.T) {
 // FuzzRecord takes apart what claims to be a record.
 func FuzzRecord(f *testing.F) {
 	var out bytes.Buffer
-	w, err := warc.NewWriter(&out, warc.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	w := warc.NewWriter(&out)
 	if _, err := w.Write(&warc.Record{Type: warc.Response, Date: time.Unix(1, 0), TargetURI: "http://a.test/", Block: [][]byte{[]byte("HTTP/1.1 200 OK\r\n\r\nbody")}}); err != nil {
 		f.Fatal(err)
 	}

@@ -82,13 +82,10 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 // an earlier payload becomes a revisit. It returns the ID of the response's record and
 // its entry for the index.
 func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id string, _ *warc.Capture, _ error) {
-	w, err := warc.NewWriter(buf, warc.Options{})
-	if err != nil {
-		return "", nil, err
-	}
+	w := warc.NewWriter(buf)
 	x := r.Exchange
 	response := &warc.Record{
-		Type: warc.Response, ID: w.NewID(), Date: r.At, TargetURI: cp.URL, PayloadDigest: warc.Digest(x.PayloadDigest),
+		Type: warc.Response, ID: warc.NewID(), Date: r.At, TargetURI: cp.URL, PayloadDigest: warc.Digest(x.PayloadDigest),
 		IPAddress: x.Addr.Addr(), Truncated: warc.Truncation(x.Truncated), IdentifiedType: cp.MimeDetected,
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
@@ -105,7 +102,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		}
 	}
 	request := &warc.Record{
-		Type: warc.Request, ID: w.NewID(), Date: r.At, TargetURI: cp.URL, IPAddress: response.IPAddress,
+		Type: warc.Request, ID: warc.NewID(), Date: r.At, TargetURI: cp.URL, IPAddress: response.IPAddress,
 		ConcurrentTo: []string{response.ID}, Block: [][]byte{x.RawRequest}, Protocols: response.Protocols,
 	}
 	response.ConcurrentTo = []string{request.ID}

@@ -281,11 +281,7 @@ func newWARC(dir, key string, info *warc.Record) (*warcFile, error) {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
 	w := &warcFile{key: key, file: f, hash: sha256.New()}
-	out, err := warc.NewWriter(w, warc.Options{})
-	if err == nil {
-		_, err = out.Write(info)
-	}
-	if err != nil {
+	if _, err := warc.NewWriter(w).Write(info); err != nil {
 		w.abort()
 		return nil, err
 	}
