@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -57,6 +59,22 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
 	p.Rules[0].OnExitCodes.Values = []int32{exitTasksFailed, exitPermanent}
 	return p
+}
+
+// Detach stores the config for the pods and submits the Job that runs the driver of a crawl.
+// running reports that such a Job was running already. r has no Settings yet.
+func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
+	key, settings, err := Settings(crawl, r.Config, version)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := manifest.Create(ctx, b, key, settings); err != nil {
+		return nil, false, err
+	}
+	r.Settings = key
+	job = r.DriverJob(crawl, rounds)
+	running, err = Submit(ctx, client, &r, job, stages.SystemClock{}, log)
+	return job, running, err
 }
 
 // Submit creates the driver's Job. It replaces an ended Job of that name, and leaves a running one,

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// again is what a command for the same store and config needs beside --month, with
-// a space before it: what this one was given, quoted for a shell.
+// again returns the flags that a command needs for the same store and config, beside --month:
+// those of this command, quoted for a shell, each after a space.
 func (c *common) again() string {
 	flags := ""
 	if c.store != defaultStore {
@@ -22,8 +22,7 @@ func (c *common) again() string {
 	return flags + c.configAgain(false)
 }
 
-// again is what a command needs that is to run tasks where this one does, or tells
-// of such: the executor and the cluster too.
+// again adds the flags of the executor and the cluster.
 func (o *runOptions) again() string {
 	flags := o.common.again()
 	if o.settings != "" {
@@ -46,16 +45,12 @@ func (o *clusterOptions) again() string {
 	return flags
 }
 
-// hint adds to an interruption how to go on, here or in the same cluster.
+// hint adds to an interruption the command that continues, here or in the same cluster.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.again()
 	if o.rounds > 0 {
 		flags = fmt.Sprintf(" --rounds %d", o.rounds) + flags
 	}
-	return goOn(err, month, flags)
-}
-
-func goOn(err error, month, flags string) error {
 	if exitCode(err) == exitInterrupted {
 		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, flags)
 	}

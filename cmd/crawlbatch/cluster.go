@@ -3,18 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/k8s"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 // What --executor may be.
@@ -39,32 +36,18 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.C
 	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(k8s.PodName))
 }
 
-// client is that of the cluster where tasks run; nil where they run here.
-func (o *runOptions) client(ctx context.Context, cfg *config.Config) (k8s.Client, error) {
-	if o.executor != executorKubernetes {
-		return nil, nil
-	}
-	return o.cluster.connect(ctx, cfg)
-}
-
-// checkExecutor finds what is wrong with --executor, and with a store that no pod
-// could reach.
+// checkExecutor checks --executor and the flags that depend on it. Pods cannot reach a store
+// in a directory.
 func (o *runOptions) checkExecutor() error {
 	switch {
 	case o.detach && o.metrics.listen != "":
-		return usagef("--%s is for this process, and with --detach nothing runs in it: pods of tasks serve metrics on kubernetes.metrics_port", metricsFlag)
+		return usagef("--%s is for this process, which runs nothing with --detach: task pods serve metrics on kubernetes.metrics_port", metricsFlag)
 	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
 		return usagef("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
-	case o.executor == executorKubernetes, o.executor == executorLocal && !o.detach:
-		return nil
-	case o.executor == executorLocal:
+	case o.detach && o.executor == executorLocal:
 		return usagef("--detach needs --executor kubernetes")
 	}
-	return usagef("--executor %q: it may be local or kubernetes", o.executor)
-}
-
-func (o *runOptions) kubernetesExecutor(client k8s.Client, b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.Logger) *k8s.Executor {
-	return &k8s.Executor{Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.again()}
+	return oneOf("executor", o.executor, executorLocal, executorKubernetes)
 }
 
 // runDetached submits a Job that runs this command in the cluster.
@@ -79,16 +62,7 @@ func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *confi
 	if err := o.publishConfig(ctx, b, cfg); err != nil {
 		return err
 	}
-	key, settings, err := k8s.Settings(o.month, cfg, version)
-	if err != nil {
-		return err
-	}
-	if _, err := manifest.Create(ctx, b, key, settings); err != nil {
-		return err
-	}
-	r := &k8s.Renderer{Config: cfg, Store: o.store, Settings: key, Env: k8s.StoreEnv()}
-	job := r.DriverJob(o.month, o.rounds)
-	running, err := k8s.Submit(ctx, client, r, job, stages.SystemClock{}, o.log)
+	job, running, err := k8s.Detach(ctx, client, b, k8s.Renderer{Config: cfg, Store: o.store, Env: k8s.StoreEnv()}, o.month, o.rounds, version, o.log)
 	if err != nil {
 		return err
 	}

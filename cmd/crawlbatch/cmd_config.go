@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,17 +23,15 @@ ${VAR} is printed as it is, and *** replaces secrets. The output is a config fil
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConfig(cmd.Context(), c, month, output) },
 	}
-	cmd.Flags().StringVar(&month, "month", "", "crawl whose frozen config and newest politeness count, as 2026-11")
-	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml or json")
-	completeFlag(cmd, "output", "yaml", "json")
+	monthFlag(cmd, &month, "crawl whose frozen config and newest politeness count")
+	outputFlag(cmd, &output, "yaml", "json")
 	c.configFlags(cmd, true)
 	return cmd
 }
 
 func runConfig(ctx context.Context, c *common, month, output string) error {
-	write, ok := map[string]func(io.Writer, []config.Setting) error{"yaml": config.WriteYAML, "json": config.WriteJSON}[output]
-	if !ok {
-		return usagef("--output %q: it may be yaml or json", output)
+	if err := oneOf("output", output, "yaml", "json"); err != nil {
+		return err
 	}
 	var cfg *config.Config
 	var err error
@@ -50,7 +47,10 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 	if err != nil {
 		return err
 	}
-	return write(c.out, settings)
+	if output == "json" {
+		return writeJSON(c.out, settings)
+	}
+	return config.WriteYAML(c.out, settings)
 }
 
 // configFlags defines the flags that set keys of the config: those of the section kubernetes

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -23,7 +24,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// demoCrawl is a month that no real crawl has.
+// demoCrawl is a month of which there is no real crawl.
 const demoCrawl = "2000-01"
 
 const demoAgent = "crawlbatch-demo/1.0"
@@ -37,20 +38,21 @@ func newDemo(c *common) *cobra.Command {
 	o := demoOptions{common: c}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "A whole crawl of a synthetic web, offline, in under a minute",
+		Short: "Crawl a synthetic web, offline, in under a minute",
 		Long: `Demo serves the built-in synthetic web on loopback and crawls two rounds of it into
---store as the month 2000-01, through the same code as any crawl. Run again, it goes on
-where it stopped.`,
-		Args: cobra.NoArgs,
+--store as the month 2000-01, with the code of any crawl. Run it again to continue an
+interrupted demo.`,
+		Example: "  crawlbatch demo",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().IntVar(&o.rounds, "rounds", 2, "rounds")
+	cmd.Flags().IntVar(&o.rounds, "rounds", 2, "rounds to crawl")
 	return cmd
 }
 
-// demoWeb is the web of the demo: no fault that takes long.
+// demoWeb is the web of the demo: it has no faults that take long.
 func demoWeb() simweb.Config {
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost = 40, 60
@@ -59,8 +61,7 @@ func demoWeb() simweb.Config {
 	return w
 }
 
-// demoConfig crawls a web that is reached at addr, at a pace that nobody has to
-// be protected from.
+// demoConfig crawls the web at addr, faster than a real host should be crawled.
 func demoConfig(addr string) (*config.Config, error) {
 	c := config.Default()
 	c.UserAgent = demoAgent
@@ -70,7 +71,7 @@ func demoConfig(addr string) (*config.Config, error) {
 		ServerError: config.Duration(100 * time.Millisecond), DNS: config.Duration(100 * time.Millisecond),
 		Breaker: config.Duration(200 * time.Millisecond),
 	}
-	c.Fetch.Retries.Robots = 0 // some hosts never serve theirs, and nobody wants to watch how that is waited for
+	c.Fetch.Retries.Robots = 0 // some hosts never serve theirs, and the demo should not wait for them
 	c.Plan.PartitionURLs = 500
 	c.Fetch.ConnectTo = []string{"::" + addr}
 	return c, c.Validate()
@@ -79,8 +80,8 @@ func demoConfig(addr string) (*config.Config, error) {
 // demoLists are the hosts whose sitemap and feed are seeds of the demo.
 const demoLists = 3
 
-// addLists appends the sitemaps and feeds of a few hosts to a file of seeds, so that
-// links of each kind are found.
+// addLists appends the sitemaps and feeds of a few hosts to a file of seeds: the demo then
+// finds links of every kind.
 func addLists(web *simweb.Web, seeds string) error {
 	f, err := os.OpenFile(seeds, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -119,39 +120,11 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	if err != nil {
 		return storeError(err)
 	}
-	_, frozen, err := roundstate.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
-	switch {
-	case errors.Is(err, roundstate.ErrNoCrawl):
-		dir, remove, err := scratch.New()
-		if err != nil {
-			return err
-		}
-		defer remove()
-		seeds := filepath.Join(dir, "urls.txt")
-		if err := web.WriteSeeds(ctx, seeds, true); err != nil {
-			return err
-		}
-		if err := addLists(web, seeds); err != nil {
-			return err
-		}
-		s, err := source.Files(seeds, nil)
-		if err != nil {
-			return err
-		}
-		if _, _, err := jobs.Plan(ctx, jobs.PlanRequest{
-			Bucket: b, Crawl: demoCrawl, Sources: []source.Source{s}, Config: cfg, Clock: stages.SystemClock{}, Version: version, Scratch: dir, Lookup: os.LookupEnv,
-		}); err != nil {
-			return storeError(err)
-		}
-	case err != nil:
+	if err := o.planDemo(ctx, b, cfg, web); err != nil {
 		return err
-	case frozen.UserAgent != demoAgent:
-		return usagef("%s holds a crawl %s that is not the demo's: give another --store", b, demoCrawl)
-	default:
-		fmt.Fprintf(o.err, "going on with the demo in %s; remove it for a fresh one\n", b)
 	}
 	r := runOptions{common: o.common, month: demoCrawl, rounds: o.rounds, fetchTasks: 4}
-	d, finish, err := r.driver(ctx, b, cfg, nil, nil)
+	d, finish, err := r.driver(ctx, &opened{b: b, cfg: cfg}, false)
 	if err != nil {
 		return storeError(err)
 	}
@@ -159,10 +132,10 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	began := time.Now()
 	err = d.Run(ctx, demoCrawl, o.rounds)
 	finish()
+	if exitCode(err) == exitInterrupted {
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.again())
+	}
 	if err != nil {
-		if exitCode(err) == exitInterrupted {
-			return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.again())
-		}
 		return err
 	}
 	fmt.Fprintf(o.err, "crawled in %s\n", time.Since(began).Round(100*time.Millisecond))
@@ -172,4 +145,38 @@ func runDemo(ctx context.Context, o demoOptions) error {
   duckdb -init views.sql -c "SELECT url, title, inlinks, rank FROM pages ORDER BY inlinks DESC LIMIT 10"
 `, storeFlag(o.store), demoCrawl)
 	return nil
+}
+
+// planDemo plans the demo's crawl, unless the store has it already.
+func (o *demoOptions) planDemo(ctx context.Context, b store.Bucket, cfg *config.Config, web *simweb.Web) error {
+	_, frozen, err := roundstate.OpenCrawl(ctx, b, demoCrawl, os.LookupEnv)
+	switch {
+	case err == nil && frozen.UserAgent != demoAgent:
+		return usagef("%s holds a crawl %s that is not the demo's: give another --store", b, demoCrawl)
+	case err == nil:
+		fmt.Fprintf(o.err, "going on with the demo in %s; remove it for a fresh one\n", b)
+		return nil
+	case !errors.Is(err, roundstate.ErrNoCrawl):
+		return err
+	}
+	dir, remove, err := scratch.New()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	seeds := filepath.Join(dir, "urls.txt")
+	if err := web.WriteSeeds(ctx, seeds, true); err != nil {
+		return err
+	}
+	if err := addLists(web, seeds); err != nil {
+		return err
+	}
+	s, err := source.Files(seeds, nil)
+	if err != nil {
+		return err
+	}
+	_, _, err = jobs.Plan(ctx, jobs.PlanRequest{
+		Bucket: b, Crawl: demoCrawl, Sources: []source.Source{s}, Config: cfg, Clock: stages.SystemClock{}, Version: version, Scratch: dir, Lookup: os.LookupEnv,
+	})
+	return storeError(err)
 }

@@ -21,18 +21,18 @@ import (
 func newFetch(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fetch URL",
-		Short: "One URL as a map task would take it, as JSON",
-		Long: `Fetch takes one URL through the code of a map task: robots.txt first, redirects, retries,
-parsing. It prints one JSON object with the rows that it would have recorded: fetch,
-requests, captures, page, text and links, keyed by column. It stores nothing.
+		Short: "Fetch one URL as a fetch task would, and print its rows as JSON",
+		Long: `Fetch takes one URL through the code of a fetch task: robots.txt first, redirects,
+retries, parsing. It prints one JSON object with the rows that the task would record:
+fetch, requests, captures, page, text and links, keyed by column. It stores nothing.
 
-As somebody waits, it tries again after seconds, not minutes, and says on stderr what it
-waits for. The delay between requests and robots.txt are kept as in a crawl.
+It retries after seconds, not minutes, and prints on stderr what it waits for. It keeps
+the delay between requests and obeys robots.txt as a crawl does.
 
-It exits with 0 when the host answered for the URL (outcomes ok, not_modified,
-redirected, mime_filtered, http_4xx), with 78 when trying again cannot help
-(robots_denied, address_blocked, stopped, redirect_limit), and with 3 otherwise: no
-answer, a failing one (http_5xx, rate_limited), or a robots.txt that could not be had.`,
+It exits with 0 if the host answered for the URL (outcomes ok, not_modified, redirected,
+mime_filtered, http_4xx), with 78 if trying again cannot help (robots_denied,
+address_blocked, stopped, redirect_limit), and with 3 otherwise: no response, a failing
+one (http_5xx, rate_limited), or a robots.txt that could not be fetched.`,
 		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,7 +96,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	return had(rows.Fetch)
 }
 
-// waits says what a person waits for.
+// waits prints what the command waits for.
 func (c *common) waits(w stages.Wait) {
 	in := ""
 	if !w.Until.IsZero() {
@@ -105,10 +105,10 @@ func (c *common) waits(w stages.Wait) {
 	fmt.Fprintf(c.err, "crawlbatch: %s: %s%s\n", w.Host, w.Why, in)
 }
 
-// errNotHad: a URL could not be had now, and may be later.
+// errNotHad: a URL could not be fetched now, and may be later.
 var errNotHad = errors.New("trying again later may help")
 
-// had is nil if the host answered for the URL, else what became of it.
+// had returns nil if the host answered for the URL, else what became of the URL.
 func had(f schema.Fetch) error {
 	kind := errNotHad
 	switch f.Outcome {

@@ -15,17 +15,13 @@ import (
 )
 
 func newInspect(c *common) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "inspect url|robots|page|warc",
 		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
 		Long: `Inspect runs the code that crawls on one input and prints the result with its reasons.
 With --jsonl each command reads one JSON object a line from stdin and writes one a line,
 in order.`,
-		Args: knownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newInspectURL(c), newInspectRobots(c), newInspectPage(c), newInspectWARC(c))
-	return cmd
+	}, newInspectURL(c), newInspectRobots(c), newInspectPage(c), newInspectWARC(c))
 }
 
 func jsonlFlag(cmd *cobra.Command, lines *bool) {
@@ -75,7 +71,7 @@ are those that the crawl froze.`,
 		},
 	}
 	cmd.Flags().StringVar(&base, "base", "", "URL of the page that holds the link")
-	cmd.Flags().StringVar(&crawl, "month", "", "crawl to look the URL up in, as 2026-11")
+	monthFlag(cmd, &crawl, "crawl to look the URL up in")
 	jsonlFlag(cmd, &lines)
 	return cmd
 }
@@ -185,8 +181,8 @@ JSON. With --jsonl: {"html_base64","url","content_type"} gives
 	return cmd
 }
 
-// open opens a file for reading, or stdin for "-".
-func (c *common) open(name string) (io.ReadCloser, error) {
+// openInput opens a file for reading, or stdin for "-".
+func (c *common) openInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(c.in), nil
 	}
@@ -199,7 +195,7 @@ func (c *common) open(name string) (io.ReadCloser, error) {
 
 // readFile reads a file, or stdin for "-".
 func (c *common) readFile(name string) ([]byte, error) {
-	in, err := c.open(name)
+	in, err := c.openInput(name)
 	if err != nil {
 		return nil, err
 	}

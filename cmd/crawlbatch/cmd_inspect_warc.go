@@ -23,7 +23,7 @@ after them; any damage ends with exit 4. With --jsonl: one JSON object a record.
 			if len(args) != 1 {
 				return usagef("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")
 			}
-			in, err := c.open(args[0])
+			in, err := c.openInput(args[0])
 			if err != nil {
 				return err
 			}

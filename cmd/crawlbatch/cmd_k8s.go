@@ -23,36 +23,30 @@ type renderOptions struct {
 
 func newK8s(c *common) *cobra.Command {
 	o := renderOptions{common: c}
-	cmd := &cobra.Command{
-		Use:   "k8s",
-		Short: "What Kubernetes would be given",
-		Args:  knownCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	render := &cobra.Command{
 		Use:   "render --month YYYY-MM",
 		Short: "Print the Jobs that run would submit",
-		Long: `Render prints, as YAML, the service account and the Jobs that
+		Long: `Render prints as YAML the service account and the Jobs that
 ` + "`crawlbatch run --executor kubernetes`" + ` would submit for the tasks of a round that have
-no result, without asking a cluster and without writing to the store.`,
+no result. It neither contacts a cluster nor writes to the store.`,
 		Example: "  crawlbatch k8s render --month 2026-11 --store s3://bucket/prefix --stage fetch",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runRender(cmd.Context(), o) },
 	}
-	render.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
-	render.Flags().IntVar(&o.round, "round", 0, "round")
-	render.Flags().StringVar(&o.stage, "stage", "", "fetch, merge, dedup, rank, frontier or publish; else all")
+	monthFlag(render, &o.month, "crawl to run")
+	render.Flags().IntVar(&o.round, "round", 0, "round to run")
+	stageFlag(render, &o.stage, "stage to run, all if it is not given")
 	c.configFlags(render, true)
-	cmd.AddCommand(render)
-	return cmd
+	return group(&cobra.Command{Use: "k8s", Short: "Show what Kubernetes would be given"}, render)
 }
 
 func runRender(ctx context.Context, o renderOptions) error {
 	order := stages.Order
 	if o.stage != "" {
-		if order = []stages.Stage{stages.Stage(o.stage)}; !order[0].Valid() {
-			return usagef("--stage %q: it may be %s", o.stage, stageNames())
+		if err := oneOf("stage", o.stage, stageNames()...); err != nil {
+			return err
 		}
+		order = []stages.Stage{stages.Stage(o.stage)}
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if err != nil {

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -30,17 +28,17 @@ func newPlan(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --month YYYY-MM --source FILE",
 		Short: "Shard the month's URL set into partitions",
-		Long: `Plan reads URLs, makes them canonical, drops duplicates and what is out of scope or over
-budget, and shards the rest by domain into partitions of about equal predicted time.
-Lines that are no URLs are counted and listed with their line number, never fatal.
+		Long: `Plan reads URLs, makes them canonical, drops duplicates and URLs that are out of scope
+or over budget, and shards the others by domain into partitions of about equal predicted
+time. It counts lines that are no URLs, and lists each with its line number.
 
 A source is a text file (one URL a line, gzip too), a Parquet file with a column url, a
 directory or pattern of such files, - for stdin, or the word frontier: what the last
-crawl left due. The config is frozen with the first plan.
+crawl left due. The first plan freezes the config.
 
-With --once, a month that has a plan is left as it is: so what plans and runs a month
-may be started again at any time. In a Job of Kubernetes, --month job:NAME stands for
-the month that the Job's name ends with, or that its CronJob made it for.`,
+With --once, plan leaves a month alone that has a plan: a job that plans and runs a month
+can then be restarted at any time. In a Kubernetes Job, --month job:NAME stands for the
+month at the end of the Job's name, or the month for which its CronJob created it.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
   crawlbatch plan --month 2026-12 --source frontier --dry-run
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
@@ -49,11 +47,11 @@ the month that the Job's name ends with, or that its CronJob made it for.`,
 			return runPlan(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
+	monthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, - or frontier; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "put this plan in the place of one of which nothing was fetched")
-	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing where the month has a plan already")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan of which nothing was fetched yet")
+	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
 	return cmd
 }
 
@@ -126,19 +124,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	return nil
 }
 
-// storeError makes an error of the first access to a store one of usage: it is
-// the address or the permissions that are wrong.
-func storeError(err error) error {
-	switch {
-	case errors.Is(err, store.ErrUnavailable):
-		return usageError{reached(err)}
-	case errors.Is(err, store.ErrDenied):
-		return usageError{err}
-	}
-	return err
-}
-
-// storeFlag is how a command names a store that is not the default.
+// storeFlag is the flag for a store that is not the default.
 func storeFlag(name string) string {
 	if name == defaultStore {
 		return ""

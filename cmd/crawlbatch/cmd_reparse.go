@@ -26,7 +26,7 @@ type reparseOptions struct {
 	runOptions
 	as        string
 	warcStore string
-	foreign   bool // --warc-store was given
+	external  bool // --warc-store was given
 	warcPaths string
 }
 
@@ -35,59 +35,59 @@ func newReparse(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reparse (--month YYYY-MM | --warc-store WHERE) --as YYYY-MMrN",
 		Short: "Parse stored responses again, without fetching",
-		Long: `Reparse makes a crawl of its own out of responses that are stored, with the parser of
-this crawlbatch, whose version crawl.json and every row of pages say. No host is asked
-anything. With --month the responses are those of that crawl: each of its finished
-rounds gets the same partitions and outcomes, and pages, text and links made anew, then
-duplicates, ranks, hosts, urls and skips of those. Its WARC files are read where they
-lie. What cannot be parsed again (noarchive: no copy was kept; a damaged record) keeps
-the rows that it had, with the parser_version of then.
+		Long: `Reparse makes a crawl of its own out of stored responses, with the parser of this
+crawlbatch, whose version is in crawl.json and in every row of pages. It sends no requests.
 
-With --warc-store the responses are those of WARC files that others wrote, Common
-Crawl's for one, in a directory or an S3 bucket, which is only read. --warc-paths names
-the files, one a line, as warc.paths.gz does; without it, all of a directory. The newest
-response of each URL is parsed; records that cannot be read are listed beside the plan.
+With --month it parses the responses of that crawl: each finished round gets the same
+partitions and outcomes, new pages, text and links, and then the duplicates, ranks, hosts,
+urls and skips that follow from them. It reads the WARC files in place. What cannot be
+parsed again (noarchive, of which no copy exists; a damaged record) keeps its old rows,
+with their parser_version.
 
-A --config may change how documents are parsed and what is made of them (parse, dedup,
-frontier). The same command goes on after an interruption, as does run --month with the
-new name; status, verify, retry and views take that name too.`,
+With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
+directory or an S3 bucket, which it only reads. --warc-paths lists the files, one a line,
+as warc.paths.gz does; without it, all of a directory. The newest response of each URL is
+parsed; records that cannot be read are listed beside the plan.
+
+A --config may change the sections parse, dedup and frontier. After an interruption the
+same command continues, as does run --month with the new name; status, verify, retry and
+views take that name too.`,
 		Example: `  crawlbatch reparse --month 2026-11 --as 2026-11r1
   crawlbatch reparse --month 2026-11 --as 2026-11r2 --config stricter-dedup.yaml
   crawlbatch reparse --warc-store s3://commoncrawl --warc-paths warc.paths.gz --as 2026-10r1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.foreign = cmd.Flags().Changed("warc-store")
+			o.external = cmd.Flags().Changed("warc-store")
 			return runReparse(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.month, "month", "", "crawl whose responses are parsed again, as 2026-11")
+	monthFlag(cmd, &o.month, "crawl whose responses are parsed again")
 	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, as 2026-11r1")
-	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of others")
+	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of another crawler")
 	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file, or -, with the names of those files in --warc-store, one a line, gzip or not")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: make the crawl, then run it as a Job")
 	o.executorFlags(cmd)
 	return cmd
 }
 
-// check finds what is wrong with the flags.
+// check checks the flags.
 func (o *reparseOptions) check() error {
-	foreign := o.foreign
 	switch {
-	case foreign && o.warcStore == "":
+	case o.external && o.warcStore == "":
 		return usagef("--warc-store is empty: give the directory or s3://bucket/prefix with the WARC files")
 	case o.as == "":
 		return usagef("--as is missing: name the new crawl by month and number, such as --as 2026-11r1")
 	case !layout.IsReparse(o.as):
 		return usagef("--as %q: name a reparse by its month, r and a number from 1 on, such as 2026-11r1", o.as)
-	case foreign && o.month != "":
-		return usagef("--month and --warc-store exclude one another: the responses are either a crawl's or others'")
-	case !foreign && o.warcPaths != "":
+	case o.external && o.month != "":
+		return usagef("--month and --warc-store exclude one another: the responses are those of a crawl or of WARC files")
+	case !o.external && o.warcPaths != "":
 		return usagef("--warc-paths needs --warc-store: say where those files are")
-	case foreign && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
+	case o.external && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
 		return usagef("--warc-paths is missing: name the files of %s to parse", o.warcStore)
-	case foreign && o.executor == executorKubernetes && !strings.HasPrefix(o.warcStore, s3store.Scheme):
+	case o.external && o.executor == executorKubernetes && !strings.HasPrefix(o.warcStore, s3store.Scheme):
 		return usagef("--warc-store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.warcStore)
-	case foreign:
+	case o.external:
 		return o.checkExecutor()
 	}
 	if err := month(o.month); err != nil {
@@ -110,7 +110,7 @@ func runReparse(ctx context.Context, o reparseOptions) error {
 	return runRun(ctx, o.runOptions)
 }
 
-// make makes the crawl, or finds it.
+// make makes the crawl, unless it exists.
 func (o *reparseOptions) make(ctx context.Context) error {
 	given, err := o.loadConfig()
 	if err != nil {
@@ -150,7 +150,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	return nil
 }
 
-// reparsedConfig is what the crawl froze, with --config and flags over it.
+// reparsedConfig lays --config and the flags over what the crawl froze.
 func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*config.Config, error) {
 	_, frozen, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv)
 	if err != nil {
@@ -163,7 +163,7 @@ func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*c
 	return frozen.Reparsed(later)
 }
 
-// archive finds the WARC files of others.
+// archive opens the WARC files of another crawler.
 func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (err error) {
 	r.ArchiveName = strings.TrimSuffix(o.warcStore, "/")
 	if !strings.HasPrefix(o.warcStore, s3store.Scheme) {
@@ -196,7 +196,7 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 
 // readPaths reads the names in --warc-paths.
 func (o *reparseOptions) readPaths(archive string) ([]string, error) {
-	in, err := o.open(o.warcPaths)
+	in, err := o.openInput(o.warcPaths)
 	if err != nil {
 		return nil, usagef("--warc-paths: %v", err)
 	}

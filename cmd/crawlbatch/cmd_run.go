@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,20 +40,20 @@ func newRun(c *common) *cobra.Command {
 		Use:   "run --month YYYY-MM",
 		Short: "Crawl a planned month, from wherever it stands",
 		Long: `Run fetches, merges, deduplicates, ranks, finds the next round's URLs and publishes
-the tables, round after round. It goes on from wherever the crawl stands in the
-store, so after an interruption or a failure the same command is run again.
+the tables, round after round. It continues from wherever the crawl stands in the store:
+after an interruption or a failure, run the same command again.
 
-It shows how far it is, how long the rest takes, and which hosts it waits for, why and
-until when. On a terminal that is redrawn in place; elsewhere, with TERM=dumb and with
---log-format json it is lines: when a reason changes, and once a minute.`,
+It shows the progress, the remaining time, and which hosts it waits for, why and until
+when. On a terminal it redraws this in place; elsewhere, with TERM=dumb and with
+--log-format json, it prints lines: when a reason changes, and once a minute.`,
 		Example: "  crawlbatch run --month 2026-11 --rounds 2",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRun(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
-	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "rounds that the month has in the end; 0: until nothing is left or fetch.crawl_window is over")
+	monthFlag(cmd, &o.month, "crawl to run")
+	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "run until the month has this many rounds; 0: until nothing is left or fetch.crawl_window is over")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: run this command itself as a Job")
 	o.executorFlags(cmd)
 	return cmd
@@ -64,11 +65,12 @@ func (o *runOptions) executorFlags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.fetchTasks, "fetch-tasks", 4, "partitions fetched at a time in this process")
 }
 
-// whereFlags say where tasks run.
+// whereFlags define where tasks run.
 func (o *runOptions) whereFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
-	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver elsewhere was given")
-	_ = cmd.Flags().MarkHidden("settings") // it was just defined
+	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver stored for this process")
+	_ = cmd.Flags().MarkHidden("settings") // fails for an unknown flag only
+	completeFlag(cmd, "executor", executorLocal, executorKubernetes)
 	o.cluster.flags(cmd)
 	o.configFlags(cmd, true)
 }
@@ -77,27 +79,16 @@ func runRun(ctx context.Context, o runOptions) error {
 	if o.rounds < 0 {
 		return usagef("--rounds %d: it may be 0 (no bound) or more", o.rounds)
 	}
-	if err := o.checkExecutor(); err != nil {
-		return err
-	}
-	measured, stopMetrics, err := serveMetrics(o.metrics, o.log)
+	r, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer stopMetrics()
-	b, cfg, err := o.openCrawl(ctx, o.month)
-	if err != nil {
-		return err
-	}
-	o.warnOfAgent(cfg)
+	defer r.stop()
+	o.warnOfAgent(r.cfg)
 	if o.detach {
-		return o.runDetached(ctx, b, cfg)
+		return o.runDetached(ctx, r.b, r.cfg)
 	}
-	client, err := o.client(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	d, finish, err := o.driver(ctx, b, cfg, client, measured)
+	d, finish, err := o.driver(ctx, r, true)
 	if err != nil {
 		return err
 	}
@@ -107,7 +98,32 @@ func runRun(ctx context.Context, o runOptions) error {
 	return o.hint(err, o.month)
 }
 
-// publishConfig makes the politeness of --config, if that is given, the crawl's newest.
+// opened is a crawl whose tasks a command runs.
+type opened struct {
+	b       store.Bucket
+	cfg     *config.Config
+	metrics *metrics.Metrics // nil: none are served
+	stop    func()           // ends the serving of metrics
+}
+
+// open checks the flags of the executor, serves metrics and opens the crawl.
+func (o *runOptions) open(ctx context.Context) (*opened, error) {
+	if err := o.checkExecutor(); err != nil {
+		return nil, err
+	}
+	m, stop, err := serveMetrics(o.metrics, o.log)
+	if err != nil {
+		return nil, err
+	}
+	b, cfg, err := o.openCrawl(ctx, o.month)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &opened{b, cfg, m, stop}, nil
+}
+
+// publishConfig makes the politeness of --config, if given, the crawl's newest revision.
 func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *config.Config) error {
 	if o.config == "" || layout.IsReparse(o.month) {
 		return nil
@@ -116,15 +132,21 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	return err
 }
 
-// driver makes a driver that runs tasks in the cluster of a client, or here where
-// that is nil, measured if metrics are wanted. finish ends its progress display and
-// removes its scratch; it may be called twice.
-func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Config, client k8s.Client, measured *metrics.Metrics) (*jobs.Driver, func(), error) {
-	b = measured.Bucket(b)
+// driver makes a driver that runs tasks here, or in the cluster if --executor says so and
+// elsewhere is set. finish ends its progress display and removes its scratch directory; it may
+// be called twice.
+func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *jobs.Driver, finish func(), err error) {
+	var client k8s.Client
+	if elsewhere && o.executor == executorKubernetes {
+		if client, err = o.cluster.connect(ctx, r.cfg); err != nil {
+			return nil, nil, err
+		}
+	}
+	b, cfg := r.metrics.Bucket(r.b), r.cfg
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
-	if !layout.IsReparse(o.month) { // which asks nobody
+	if !layout.IsReparse(o.month) { // a reparse sends no requests
 		if err := cfg.RequireContact(); err != nil {
 			return nil, nil, err
 		}
@@ -139,15 +161,15 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 	clock, log := stages.SystemClock{}, o.log
 	shown := o.show(ctx, b, client != nil)
 	if shown.Live() {
-		log = o.logFrom(slog.LevelWarn) // of tasks, whose course is redrawn in place
+		log = o.logFrom(slog.LevelWarn) // the display shows the progress of tasks
 	}
 	updates := o.politenessOf(b, o.month, clock)
 	o.reloadOnHangup(ctx, cfg, updates)
 	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: log, Progress: measured.Progress(shown), Watcher: shown,
+		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: log, Progress: r.metrics.Progress(shown), Watcher: shown,
 		Reloads: &updates.Tasks, Archive: o.openArchive,
 	}
-	d := &jobs.Driver{
+	d = &jobs.Driver{
 		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: dir, Lookup: os.LookupEnv, Flags: o.again(),
 		Runner: try,
 		Executor: &local.Executor{
@@ -156,15 +178,13 @@ func (o *runOptions) driver(ctx context.Context, b store.Bucket, cfg *config.Con
 		},
 	}
 	if client != nil {
-		d.Executor = o.kubernetesExecutor(client, b, cfg, clock, log)
-	}
-	finished := false
-	return d, func() {
-		if !finished {
-			finished = true
-			o.errors.Above(nil)
-			shown.Close()
-			remove()
+		d.Executor = &k8s.Executor{
+			Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.again(),
 		}
-	}, nil
+	}
+	return d, sync.OnceFunc(func() {
+		o.errors.Above(nil)
+		shown.Close()
+		remove()
+	}), nil
 }

@@ -22,6 +22,9 @@ type simwebOptions struct {
 	faults []string
 }
 
+// faultClasses are the values of --fault-classes.
+var faultClasses = []string{"quick", "retried", "slow"}
+
 func newSimweb(c *common) *cobra.Command {
 	o := simwebOptions{common: c, web: simweb.Default()}
 	cmd := &cobra.Command{
@@ -29,8 +32,8 @@ func newSimweb(c *common) *cobra.Command {
 		Short: "Serve a deterministic synthetic web to crawl",
 		Long: `Simweb serves a synthetic web that is a pure function of its seed: hosts with robots.txt,
 pages, links, exact and near duplicates, redirects, errors, sitemaps and malformed
-answers. It is reached by any crawler that sends its connections to the address it
-prints; the host name decides which site answers.`,
+responses. A crawler reaches it by connecting to the address that simweb prints; the host
+name of a request selects the site.`,
 		Example: `  crawlbatch simweb --listen 127.0.0.1:8080 --seeds urls.txt
   crawlbatch plan --month 2026-11 --source urls.txt --connect-to ::127.0.0.1:8080`,
 		Args: cobra.NoArgs,
@@ -39,28 +42,28 @@ prints; the host name decides which site answers.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address; port 0 takes a free one")
-	f.StringVar(&o.seeds, "seeds", "", "write the seed URLs to this file or pipe, once requests are answered")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve on; port 0 takes a free port")
+	f.StringVar(&o.seeds, "seeds", "", "file or pipe to write the seed URLs to, once the web is served")
 	f.BoolVar(&o.force, "force", false, "replace a --seeds file that holds something else")
-	f.StringVar(&o.log, "log", "", "write each request to this file, one JSON object a line")
-	f.Uint64Var(&o.web.Seed, "seed", o.web.Seed, "of the web")
+	f.StringVar(&o.log, "log", "", "file to write each request to, one JSON object a line")
+	f.Uint64Var(&o.web.Seed, "seed", o.web.Seed, "seed of the web")
 	f.IntVar(&o.web.Hosts, "hosts", o.web.Hosts, "number of hosts")
 	f.IntVar(&o.web.PagesPerHost, "pages", o.web.PagesPerHost, "mean number of pages of a host")
 	f.Float64Var(&o.web.FaultShare, "faults", o.web.FaultShare, "share of pages that misbehave, 0 to 0.9")
-	f.StringSliceVar(&o.faults, "fault-classes", []string{"quick"}, "quick, retried (asked again after a pause), slow (take a crawler's time limits)")
-	f.DurationVar(&o.web.CrawlDelay, "crawl-delay", o.web.CrawlDelay, "that some robots.txt ask for")
-	f.DurationVar(&o.web.RetryAfter, "retry-after", o.web.RetryAfter, "that 429 and 503 answers name; 0: none")
+	f.StringSliceVar(&o.faults, "fault-classes", []string{"quick"}, "faults to serve: quick, retried (after a pause), slow (until a time limit of the crawler)")
+	f.DurationVar(&o.web.CrawlDelay, "crawl-delay", o.web.CrawlDelay, "Crawl-delay of some robots.txt")
+	f.DurationVar(&o.web.RetryAfter, "retry-after", o.web.RetryAfter, "Retry-After of 429 and 503 responses; 0: none")
+	completeFlag(cmd, "fault-classes", faultClasses...)
 	return cmd
 }
 
 func runSimweb(ctx context.Context, o simwebOptions) error {
 	o.web.Faults = 0
 	for _, class := range o.faults {
-		c, ok := map[string]faults.Class{"quick": faults.Quick, "retried": faults.Retried, "slow": faults.Slow}[class]
-		if !ok {
-			return usagef("--fault-classes %q: it may be quick, retried, slow", class)
+		if err := oneOf("fault-classes", class, faultClasses...); err != nil {
+			return err
 		}
-		o.web.Faults |= c
+		o.web.Faults |= map[string]faults.Class{"quick": faults.Quick, "retried": faults.Retried, "slow": faults.Slow}[class]
 	}
 	web, err := simweb.New(o.web)
 	if err != nil {

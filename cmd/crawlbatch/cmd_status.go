@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 )
 
 type statusOptions struct {
-	runOptions // where the commands it prints are to run tasks
+	runOptions // for the commands that it prints
 	watch      bool
 	output     string
 	every      time.Duration
@@ -25,32 +24,32 @@ func newStatus(c *common) *cobra.Command {
 	o := statusOptions{runOptions: runOptions{common: c}}
 	cmd := &cobra.Command{
 		Use:   "status --month YYYY-MM",
-		Short: "Every stage and partition of a crawl",
-		Long: `Status says how far each stage of each round is, what its attempts that have ended
-cost (calls to the store, bytes, the sum of their times), how far fetch tasks have
-come at their last checkpoint, which hosts they waited for as they renewed their lease
-last, why and until when, and for each failed task its last error and the command that
-reruns it. A running fetch task is one that an attempt holds: whether that attempt
-lives still, the store cannot tell.
+		Short: "Show every stage and partition of a crawl",
+		Long: `Status prints for each round how far each stage is and what its ended attempts cost
+(calls to the store, bytes, the sum of their times). For fetch tasks it adds the progress
+at the last checkpoint, and the hosts they waited for when they last renewed their lease,
+why and until when. For each failed task it prints the last error and the command that
+reruns it. A running fetch task is one whose partition an attempt holds: the store cannot
+tell whether that attempt is still alive.
 
-The executor and the cluster are for the commands that it prints: it asks none.`,
+The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runStatus(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
+	monthFlag(cmd, &o.month, "crawl to show")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
-	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "with --watch")
+	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two looks with --watch")
 	o.whereFlags(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
+	outputFlag(cmd, &o.output, "table", "json")
 	return cmd
 }
 
 func runStatus(ctx context.Context, o statusOptions) error {
-	if o.output != "table" && o.output != "json" {
-		return usagef("--output %q: it may be table or json", o.output)
+	if err := oneOf("output", o.output, "table", "json"); err != nil {
+		return err
 	}
 	if o.every < 100*time.Millisecond {
 		return usagef("--every %s: it may be 100ms or more", o.every)
@@ -74,9 +73,7 @@ func runStatus(ctx context.Context, o statusOptions) error {
 			return err
 		}
 		if o.output == "json" {
-			enc := json.NewEncoder(o.out)
-			enc.SetIndent("", " ")
-			err = enc.Encode(s)
+			err = writeJSON(o.out, s)
 		} else {
 			if !first {
 				fmt.Fprintf(o.out, "\n%s\n", clock.Now().Format(time.TimeOnly))
@@ -92,16 +89,16 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	}
 }
 
-// statusWidth is how wide a status is where no terminal says more or less.
+// statusWidth is the width of a status outside of terminals.
 const statusWidth = 80
 
-// redraw shows the status in place on a terminal, until ctx ends or it cannot be read.
+// redraw shows the status in place on a terminal, until ctx ends or the status cannot be read.
 func (o *statusOptions) redraw(ctx context.Context, reader *jobs.StatusReader) error {
 	clock := stages.SystemClock{}
 	block := show.Block{W: o.out, Size: func() (int, int) {
 		width, height, ok := show.Size(o.out)
 		if !ok {
-			return statusWidth, 24 // it was hung up
+			return statusWidth, 24 // the terminal is gone
 		}
 		return width, height
 	}}
@@ -113,7 +110,7 @@ func (o *statusOptions) redraw(ctx context.Context, reader *jobs.StatusReader) e
 		if err != nil {
 			return err
 		}
-		// The terminal may change its size meanwhile: what is shown follows at once.
+		// Draw every second: the terminal may change its size.
 		for until := clock.Now().Add(o.every); clock.Now().Before(until); {
 			var text strings.Builder
 			width, _ := block.Size()

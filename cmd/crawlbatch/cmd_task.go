@@ -29,14 +29,15 @@ func newTask(c *common) *cobra.Command {
 	o := taskOptions{common: c}
 	cmd := &cobra.Command{
 		Use:   "task STAGE --month YYYY-MM --round N (--partition N | --tasks KEY)",
-		Short: "Run one task: what a pod runs",
-		Long: `Task makes one attempt at one task. It commits the task's result, once, or records
-under attempts/ how it failed. A task whose result exists is done at once.
+		Short: "Run one task, as a pod does",
+		Long: `Task makes one attempt at one task. It commits the task's result, once, or records under
+attempts/ how the attempt failed. It does nothing if the task has a result.
 
 In a pod of an Indexed Job, --tasks names a list of partitions in the store, and
-JOB_COMPLETION_INDEX the one of them to run.`,
-		Example: "  crawlbatch task fetch --month 2026-11 --round 0 --partition 17",
-		Args:    cobra.ExactArgs(1),
+JOB_COMPLETION_INDEX selects one of them.`,
+		Example:   "  crawlbatch task fetch --month 2026-11 --round 0 --partition 17",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: stageNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.task.Stage = stages.Stage(args[0])
 			if cmd.Flags().Changed("tasks") {
@@ -52,20 +53,20 @@ JOB_COMPLETION_INDEX the one of them to run.`,
 			return errors.Join(err, k8s.WriteTermination(o.termination, err))
 		},
 	}
-	cmd.Flags().StringVar(&o.task.Crawl, "month", "", "crawl, as 2026-11")
-	cmd.Flags().IntVar(&o.task.Round, "round", 0, "round")
-	cmd.Flags().IntVar(&o.task.Partition, "partition", 0, "partition")
-	cmd.Flags().StringVar(&o.tasks, "tasks", "", "key of a task list in the store; JOB_COMPLETION_INDEX says which of it")
+	monthFlag(cmd, &o.task.Crawl, "crawl of the task")
+	cmd.Flags().IntVar(&o.task.Round, "round", 0, "round of the task")
+	cmd.Flags().IntVar(&o.task.Partition, "partition", 0, "partition of the task")
+	cmd.Flags().StringVar(&o.tasks, "tasks", "", "key of a task list in the store; JOB_COMPLETION_INDEX selects a task of it")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config to run with")
-	cmd.Flags().StringVar(&o.politeness, "politeness", "", "file with a politeness section that is read again when it changes")
-	cmd.Flags().StringVar(&o.termination, "termination-log", "", "file to write one line to of why the task failed")
+	cmd.Flags().StringVar(&o.politeness, "politeness", "", "file with a politeness section, read again when it changes")
+	cmd.Flags().StringVar(&o.termination, "termination-log", "", "file for one line that says why the task failed")
 	addMetricsFlags(cmd, &o.metrics)
 	return cmd
 }
 
 func runTask(ctx context.Context, o taskOptions) error {
 	if !o.task.Stage.Valid() {
-		return usagef("stage %q: it may be %s", o.task.Stage, stageNames())
+		return usagef("stage %q: it may be %s", o.task.Stage, orList(stageNames()))
 	}
 	if o.task.Stage == stages.Fetch {
 		boundMemory(fetchMemory)
@@ -80,7 +81,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	b = measured.Bucket(b)
-	if !layout.IsReparse(o.task.Crawl) { // which asks nobody
+	if !layout.IsReparse(o.task.Crawl) { // a reparse sends no requests
 		if err := cfg.RequireContact(); err != nil {
 			return err
 		}

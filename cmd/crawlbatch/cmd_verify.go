@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,14 +28,14 @@ func newVerify(c *common) *cobra.Command {
 	o := verifyOptions{common: c}
 	cmd := &cobra.Command{
 		Use:   "verify --month YYYY-MM",
-		Short: "Audit what is stored of a crawl against what is promised",
-		Long: `Verify reads what is stored of a crawl, and nothing else, and checks what crawlbatch
-promises: every file is whole, every planned URL has one outcome, no request broke
-robots.txt or came too early, every capture is in its WARC file, duplicates and links
-are complete, and the same inputs give the same bytes. It writes nothing to the store.
+		Short: "Audit the stored data of a crawl",
+		Long: `Verify reads the stored data of a crawl, and nothing else, and checks what crawlbatch
+promises: every file is whole, every planned URL has one outcome, no request violated
+robots.txt or the delay, every capture is in its WARC file, duplicates and links are
+complete, and the same inputs give the same bytes. It writes nothing to the store.
 
-Each check says how much it looked at. With --sample 0.01 it looks at one in a hundred
-partitions, records and files.`,
+Each check reports how much it looked at. With --sample 0.01, verify looks at one in a
+hundred partitions, records and files.`,
 		Example: "  crawlbatch verify --month 2026-11 --sample 0.01",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,19 +47,20 @@ partitions, records and files.`,
 			return runVerify(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.month, "month", "", "crawl, as 2026-11")
-	cmd.Flags().IntVar(&o.round, "round", 0, "the only round to look at; all if it is not given")
+	monthFlag(cmd, &o.month, "crawl to audit")
+	cmd.Flags().IntVar(&o.round, "round", 0, "the only round to audit; not given: all")
 	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to look at, over 0 and up to 1")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
+	outputFlag(cmd, &o.output, "table", "json")
 	cmd.Flags().BoolVar(&o.oneClock, "one-clock", false, "all tasks ran on one machine: compare times across restarts too")
 	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one a CPU")
 	return cmd
 }
 
 func runVerify(ctx context.Context, o verifyOptions) error {
+	if err := oneOf("output", o.output, "table", "json"); err != nil {
+		return err
+	}
 	switch {
-	case o.output != "table" && o.output != "json":
-		return usagef("--output %q: it may be table or json", o.output)
 	case !(o.sample > 0 && o.sample <= 1):
 		return usagef("--sample %v: it may be over 0 and up to 1", o.sample)
 	case o.parallel < 0:
@@ -68,7 +68,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if errors.Is(err, manifest.ErrCorrupt) {
-		// That crawl.json cannot be read is a finding; the rest is looked at without it.
+		// The audit reports a damaged crawl.json, and checks the rest without its config.
 		later, lerr := o.loadConfig()
 		if lerr != nil {
 			return lerr
@@ -92,14 +92,12 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return err
 	}
 	for i := range report.Violations {
-		// The commands that it advises are for this store.
+		// The commands in the findings need the flags for this store.
 		v := &report.Violations[i]
 		v.Problem = strings.ReplaceAll(v.Problem, "--month "+o.month, "--month "+o.month+o.again())
 	}
 	if o.output == "json" {
-		enc := json.NewEncoder(o.out)
-		enc.SetIndent("", " ")
-		err = enc.Encode(report)
+		err = writeJSON(o.out, report)
 	} else {
 		err = show.Report(show.Folding(o.out), report)
 	}

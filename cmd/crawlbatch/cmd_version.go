@@ -15,8 +15,8 @@ func newVersion(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and how this binary was built",
-		Long: `Version prints the version, as --version does, then the commit, the Go release and the
-platform that it was built with, and the newest format of stored data that it knows.`,
+		Long: `Version prints the version, as --version does, then the commit, Go release and platform
+of the build, and the newest format of stored data that it can read.`,
 		Example: "  crawlbatch version",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -47,7 +47,7 @@ func printVersion(w io.Writer, info *debug.BuildInfo) error {
 	return err
 }
 
-// stampedVersion is the version of the main module that Go put into the binary, or "dev".
+// stampedVersion is the version of the main module that Go stamped into the binary, or "dev".
 func stampedVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -28,21 +28,21 @@ type viewsOptions struct {
 	force      bool
 }
 
-// dialects are what `views --dialect` may be.
+// dialects are the values of --dialect.
 var dialects = []string{"duckdb", "athena", "trino", "spark", "markdown"}
 
 func newViews(c *common) *cobra.Command {
 	o := viewsOptions{common: c}
 	cmd := &cobra.Command{
 		Use:   "views --dialect duckdb|athena|trino|spark",
-		Short: "SQL that opens the datasets",
-		Long: `Views prints SQL that opens every dataset over the parts that finished rounds list:
-views for DuckDB and Trino, tables for Athena, temporary views for Spark. With --dialect
-markdown it prints what every column means.
+		Short: "Print SQL that opens the datasets",
+		Long: `Views prints SQL that opens every dataset over the parts of finished rounds: views for
+DuckDB and Trino, tables for Athena, temporary views for Spark. With --dialect markdown it
+prints the meaning of every column.
 
-Without --month it opens the newest crawl that has a finished round, and says which that
-is. The newest crawl is the newest month itself, not a reparse of it such as 2026-11r1.
---all-months opens every crawl of the store, reparses included.`,
+Without --month it opens the newest crawl that has a finished round, and names it: the
+month itself, not a reparse of it such as 2026-11r1. --all-months opens every crawl of
+the store, reparses included.`,
 		Example: `  crawlbatch views --dialect duckdb > views.sql
   duckdb -init views.sql -c "SELECT outcome, count(*) FROM fetches GROUP BY ALL"
   crawlbatch views --dialect trino --database hive.crawl --store s3://bucket/prefix > views.sql
@@ -53,38 +53,35 @@ is. The newest crawl is the newest month itself, not a reparse of it such as 202
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dialect, "dialect", "duckdb", "duckdb, athena, trino, spark or markdown")
-	f.StringVar(&o.month, "month", "", "this crawl only, as 2026-11; unset: the newest")
+	f.StringVar(&o.dialect, "dialect", "duckdb", orList(dialects))
+	completeFlag(cmd, "dialect", dialects...)
+	monthFlag(cmd, &o.month, "crawl to open, the newest if it is not given")
 	f.BoolVar(&o.allMonths, "all-months", false, "every crawl of the store, reparses included")
-	f.StringVar(&o.database, "database", "crawlbatch", "of Athena; of Trino the schema, or catalog.schema")
+	f.StringVar(&o.database, "database", "crawlbatch", "database in Athena; in Trino the schema, or catalog.schema")
 	f.StringVar(&o.location, "location", "", "URL of the store as Trino or Spark reaches it; unset: s3:// (Spark: s3a://), local:// or file://")
-	f.BoolVar(&o.projection, "partition-projection", false, "let Athena work out the partitions; it then reads rounds that are not finished, too")
-	f.StringVar(&o.split, "split", "", "write each statement of Athena, Trino or Spark into a file of its own in this directory")
-	f.BoolVar(&o.force, "force", false, "with --split, replace the statements in a directory that is not empty")
+	f.BoolVar(&o.projection, "partition-projection", false, "let Athena compute the partitions; it then reads unfinished rounds, too")
+	f.StringVar(&o.split, "split", "", "directory for files with one statement of Athena, Trino or Spark each")
+	f.BoolVar(&o.force, "force", false, "with --split: replace the statements in a directory that is not empty")
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check checks the flags.
 func (o *viewsOptions) check() error {
-	switch o.dialect {
-	case "duckdb", "trino", "spark", "markdown":
-	case "athena":
-		if !strings.HasPrefix(o.store, "s3://") {
-			return usagef("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
-		}
-	default:
-		return usagef("--dialect %q: it may be duckdb, athena, trino, spark or markdown", o.dialect)
+	if err := oneOf("dialect", o.dialect, dialects...); err != nil {
+		return err
 	}
 	sql := o.dialect == "athena" || o.dialect == "trino" || o.dialect == "spark"
 	switch {
+	case o.dialect == "athena" && !strings.HasPrefix(o.store, "s3://"):
+		return usagef("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
 	case o.projection && o.dialect != "athena":
-		return usagef("--partition-projection is of --dialect athena alone")
+		return usagef("--partition-projection is for --dialect athena alone")
 	case o.split != "" && !sql:
 		return usagef("--split is for athena, trino and spark: DuckDB reads a whole script")
 	case o.force && o.split == "":
 		return usagef("--force goes with --split DIR")
 	case o.location != "" && o.dialect != "trino" && o.dialect != "spark":
-		return usagef("--location is of --dialect trino and spark: others read where --store says")
+		return usagef("--location is for --dialect trino and spark: the others read from --store")
 	case o.location != "" && !strings.Contains(o.location, "://"):
 		return usagef("--location %q is not a URL: write it as s3://bucket/prefix, file:///directory or local:///directory", o.location)
 	case o.month != "" && o.allMonths:
@@ -140,7 +137,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	return script.Write(o.out)
 }
 
-// rounds are the sealed rounds to open, and a note on why they are of that crawl.
+// rounds returns the sealed rounds to open, and a note that names their crawl.
 func (o *viewsOptions) rounds(ctx context.Context, b store.Bucket) (sealed []*manifest.Sealed, note string, err error) {
 	if o.month != "" {
 		if _, _, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {

@@ -105,7 +105,7 @@ func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 	}
 	root := newRoot(&common{})
 	hasFlag := func(name string) bool {
-		return name == "help" || name == "version" || slices.ContainsFunc(slices.Concat([]*cobra.Command{root}, root.Commands(), childrenOf(root)), func(c *cobra.Command) bool {
+		return name == "help" || name == "version" || slices.ContainsFunc(allCommands(root), func(c *cobra.Command) bool {
 			return c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil
 		})
 	}

@@ -14,8 +14,9 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	// The image holds nothing but the binary: the time zones, and the certificate
-	// authorities to trust, are in it for where the machine has none.
+
+	// The image holds only the binary, so the binary holds time zones and trusted
+	// certificate authorities for machines without any.
 	_ "time/tzdata"
 
 	_ "golang.org/x/crypto/x509roots/fallback"
@@ -28,14 +29,15 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
+	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// version is set by the Makefile. In other builds, such as `go install`, it is the version
-// that Go stamped.
+// version is set by the Makefile; other builds, such as `go install`, use the version that Go
+// stamped.
 var version string
 
 func init() {
@@ -44,7 +46,6 @@ func init() {
 	}
 }
 
-// The exit codes; every command's help lists them.
 const (
 	exitDone        = 0
 	exitInternal    = 1
@@ -55,10 +56,33 @@ const (
 	exitPermanent   = 78
 )
 
+// exitCodes explains the exit codes in every command's help; cmd/README.md says what to do.
+var exitCodes = []struct {
+	code  int
+	means string
+}{
+	{exitDone, "done"},
+	{exitInternal, "internal error"},
+	{exitUsage, "usage or config"},
+	{exitTasksFailed, "some tasks failed, retry can help"},
+	{exitViolation, "a violation was found"},
+	{exitInterrupted, "interrupted, go on later"},
+	{exitPermanent, "permanent, retrying cannot help"},
+}
+
+// exitCodesHelp is the end of every command's help.
+func exitCodesHelp() string {
+	var codes []string
+	for _, e := range exitCodes {
+		codes = append(codes, fmt.Sprintf("%d %s", e.code, e.means))
+	}
+	return "\n" + strings.Join(show.Fold("Exit codes: "+strings.Join(codes, " · "), 80), "\n")
+}
+
 // errUsage marks errors of the command line and of its inputs.
 var errUsage = errors.New("usage")
 
-// usageError is one line that says what is wrong and what to do.
+// usageError is a line that says what is wrong and what to do.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == errUsage }
@@ -83,7 +107,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(jobs.ErrTasksFailed, errNotHad): // whatever the first of them failed with
+	case is(jobs.ErrTasksFailed, errNotHad): // before the class of the first task's error
 		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
@@ -95,12 +119,12 @@ func exitCode(err error) int {
 		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex):
 		return exitUsage
 	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
-		return exitInterrupted // nothing is lost: go on when the store is back, or there is room
+		return exitInterrupted // nothing is lost: the same command continues later
 	}
 	return exitInternal
 }
 
-// signalContext ends at the first SIGINT or SIGTERM; the second kills the process.
+// signalContext is canceled by the first SIGINT or SIGTERM; the second kills the process.
 func signalContext(parent context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 	go func() {

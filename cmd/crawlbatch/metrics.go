@@ -10,22 +10,22 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// metricsFlag is the flag of commands that serve metrics while they run.
+// metricsFlag is the flag of commands that serve metrics.
 const metricsFlag = "metrics-listen"
 
-// metricsOptions are whether and how a command serves metrics.
+// metricsOptions say how a command serves metrics.
 type metricsOptions struct {
 	listen string
 	legacy bool
 }
 
 func addMetricsFlags(cmd *cobra.Command, o *metricsOptions) {
-	cmd.Flags().BoolVar(&o.legacy, "metrics-legacy-names", false, "serve metrics under the names that they had before, too: crawler_urls_queued_total")
-	cmd.Flags().StringVar(&o.listen, metricsFlag, "", "ADDR:PORT to serve Prometheus metrics on, under /metrics, while this runs; :PORT means all addresses; empty: none")
+	cmd.Flags().BoolVar(&o.legacy, "metrics-legacy-names", false, "serve metrics under their old names too: crawler_urls_queued_total")
+	cmd.Flags().StringVar(&o.listen, metricsFlag, "", "ADDR:PORT on which to serve Prometheus metrics, under /metrics; :PORT: on all addresses; empty: none")
 }
 
-// serveMetrics serves metrics if an address is given, until stop is called; else
-// they are nil, which measures nothing.
+// serveMetrics serves metrics until stop is called. Without an address it returns nil metrics,
+// which measure nothing.
 func serveMetrics(o metricsOptions, log *slog.Logger) (m *metrics.Metrics, stop func(), err error) {
 	if o.listen == "" {
 		return nil, func() {}, nil

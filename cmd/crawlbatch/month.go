@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// month checks the --month flag of a command that makes a crawl.
+// month checks the --month of a command that makes a crawl.
 func month(s string) error {
 	if layout.IsReparse(s) {
 		of, _ := layout.MonthOf(s)
@@ -18,8 +18,7 @@ func month(s string) error {
 	return crawlName(s)
 }
 
-// crawlName checks the --month flag of a command that takes a crawl as it is: a month,
-// or a reparse of one.
+// crawlName checks the --month of a command that reads a crawl: a month, or a reparse of one.
 func crawlName(s string) error {
 	if s == "" {
 		return usagef("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
@@ -33,11 +32,10 @@ func crawlName(s string) error {
 	return nil
 }
 
-// jobPrefix begins a --month that the name of a Kubernetes Job tells.
+// jobPrefix begins a --month that stands for the month in a Kubernetes Job's name.
 const jobPrefix = "job:"
 
-// resolveMonth puts the month itself in the place of job:NAME, for whatever command
-// has a --month.
+// resolveMonth replaces a --month job:NAME by the month.
 func resolveMonth(cmd *cobra.Command) error {
 	f := cmd.Flags().Lookup("month")
 	if f == nil {

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// show begins to show how the crawl goes; elsewhere, if its tasks run in a cluster.
-// While something is redrawn on the terminal, the log goes above it.
+// show starts the display of the crawl's progress. elsewhere says that tasks run in a cluster.
+// The log goes above a display that is redrawn.
 func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
 	opt := show.Options{
 		Out: show.Folding(o.out), Err: o.err, Clock: stages.SystemClock{}, Log: o.log, Structured: o.logFormat == "json", FetchTasks: o.fetchTasks,
@@ -33,7 +33,7 @@ func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *
 	return p
 }
 
-// advice says how a wait for a host is ended before its time.
+// advice says how to end a wait for a host early.
 func (o *runOptions) advice(t stages.Task, host string) string {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
@@ -45,7 +45,7 @@ func (o *runOptions) advice(t stages.Task, host string) string {
 	} else {
 		stop = fmt.Sprintf("Ctrl-C and go on with %s in a --config file", stop)
 	}
-	// Pods read politeness from the cluster (k8s/README.md), and domains has no IPv6 addresses.
+	// Pods read politeness from a ConfigMap, and politeness.domains has no IPv6 addresses.
 	if o.executor == executorKubernetes || strings.HasPrefix(name, "[") {
 		stop = ""
 	}

@@ -47,13 +47,3 @@ func (c *common) reloadOnHangup(ctx context.Context, running *config.Config, upd
 		}
 	}()
 }
-
-// configOver lays --config and the flags over a config and checks the result.
-func (c *common) configOver(base *config.Config) (*config.Config, error) {
-	later, err := config.LoadOver(base, c.config, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	later.Overlay(&c.flags)
-	return later, later.Validate()
-}

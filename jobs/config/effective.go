@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -137,48 +136,4 @@ func indent(depth int) string { return strings.Repeat("  ", depth) }
 func inline(value any) (string, error) {
 	text, err := yaml.MarshalWithOptions(value, yaml.Flow(true))
 	return strings.TrimSpace(string(text)), err
-}
-
-// WriteJSON writes settings as a JSON array.
-func WriteJSON(w io.Writer, settings []Setting) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", " ")
-	return enc.Encode(settings)
-}
-
-// Reference renders every key as tables of Markdown, one for each section.
-func Reference() (string, error) {
-	var text strings.Builder
-	section := ""
-	for _, f := range Default().fields() {
-		if s, _, nested := strings.Cut(f.path, "."); s != section {
-			section = s
-			if nested {
-				fmt.Fprintf(&text, "\n### %s\n\n", section)
-			}
-			text.WriteString("| key | default | allowed | may change | meaning |\n|---|---|---|---|---|\n")
-		}
-		value := any(f.at.Interface())
-		if f.at.IsZero() {
-			value = empty(f.at)
-		}
-		initial, err := inline(value)
-		if err != nil {
-			return "", fmt.Errorf("render %s: %w", f.path, err)
-		}
-		if value == nil {
-			initial = "unset"
-		}
-		change := "no"
-		if f.change == live {
-			change = "yes"
-		}
-		meaning := f.doc
-		if f.flag != "" {
-			meaning += "; flag `--" + f.flag + "`"
-		}
-		fmt.Fprintf(&text, "| `%s` | `%s` | %s | %s | %s |\n", f.path, initial, strings.ReplaceAll(f.allowed, "*", `\*`), change, meaning)
-	}
-	return text.String(), nil
 }

@@ -182,14 +182,15 @@ kubernetes: {env: {TOKEN: hunter2, OTHER: "${SLOW}"}, namespace: there}
 		if d := cmp.Diff(tc.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
-		var asYAML, asJSON bytes.Buffer
+		var asYAML bytes.Buffer
 		if err := WriteYAML(&asYAML, settings); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteJSON(&asJSON, settings); err != nil || !json.Valid(asJSON.Bytes()) {
+		asJSON, err := json.Marshal(settings)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if both := asYAML.String() + asJSON.String(); strings.Contains(both, "hunter2") || strings.Contains(both, "9s") {
+		if both := asYAML.String() + string(asJSON); strings.Contains(both, "hunter2") || strings.Contains(both, "9s") {
 			t.Errorf("%s: a secret is printed:\n%s", name, both)
 		}
 		again, err := Read("printed", asYAML.Bytes(), env("SLOW", "9s"))

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+)
+
+// openStore opens --store, checks that a store in S3 answers, and adds retries and, in S3,
+// hedging to its reads.
+func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
+	retries := &store.RetryLog{Log: c.log, Now: time.Now}
+	switch {
+	case c.store == "":
+		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
+	case strings.HasPrefix(c.store, s3store.Scheme):
+		s, err := s3store.Open(ctx, c.store, s3store.Options{
+			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: retries.Write, OnSilence: c.stillTrying,
+		})
+		if err != nil {
+			return nil, usageError{err}
+		}
+		if err := s.Reach(ctx); err != nil {
+			return nil, err
+		}
+		return store.WithRetry(store.WithHedge(s, store.Hedge{}), store.Retry{OnRetry: retries.Read}), nil
+	case strings.Contains(c.store, "://"):
+		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
+	}
+	d, err := dirstore.Open(c.store, dirstore.Options{OneMachine: c.oneMachine})
+	if errors.Is(err, store.ErrUnsupported) {
+		err = fmt.Errorf("%w (--one-machine)", err)
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return store.WithRetry(d, store.Retry{OnRetry: retries.Read}), nil
+}
+
+// stillTrying reports that a store in S3 does not answer yet.
+func (c *common) stillTrying(host string, until time.Time) {
+	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
+}
+
+// openArchive opens a store with WARC files of another crawler, which is only read.
+func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
+	retries := &store.RetryLog{Log: c.log, Now: time.Now}
+	if strings.HasPrefix(address, s3store.Scheme) {
+		s, err := s3store.Open(ctx, address, s3store.Options{OnRetry: retries.Write})
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return store.WithRetry(store.WithHedge(s, store.Hedge{}), store.Retry{OnRetry: retries.Read}), nil
+	}
+	// OneMachine: only writers need locks and links, which a shared file system may lack.
+	d, err := dirstore.Open(address, dirstore.Options{OneMachine: true})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return store.WithRetry(d, store.Retry{OnRetry: retries.Read}), nil
+}
+
+// reached adds advice to an error of the first access to the store.
+func reached(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return fmt.Errorf("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
+	}
+	return err
+}
+
+// storeError makes an error of the first access to the store a usage error if the address or
+// the permissions are wrong.
+func storeError(err error) error {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDenied) {
+		return usageError{reached(err)}
+	}
+	return err
+}
+
+// configOver lays --config and the flags over a config and checks the result.
+func (c *common) configOver(base *config.Config) (*config.Config, error) {
+	cfg, err := config.LoadOver(base, c.config, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Overlay(&c.flags)
+	return cfg, cfg.Validate()
+}
+
+// loadConfig lays --config and the flags over the defaults.
+func (c *common) loadConfig() (*config.Config, error) {
+	cfg, err := c.configOver(config.Default())
+	if err != nil {
+		return nil, err
+	}
+	// Validate does not check connect_to: status must work for a crawl that froze an invalid rule.
+	for _, rule := range cfg.Fetch.ConnectTo {
+		if _, err := dial.ParseConnectTo(rule); err != nil {
+			if len(c.flags.Fetch.ConnectTo) == 0 {
+				return nil, usagef("%s: fetch.connect_to: %v, as curl's", c.config, err)
+			}
+			return nil, usagef("--%v, as curl's", err)
+		}
+	}
+	return cfg, nil
+}
+
+// openCrawl opens the store and the config of a crawl: what the crawl froze, with its newest
+// politeness, then --config and the flags. It refuses a change of what is frozen.
+func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
+	if err := crawlName(crawl); err != nil {
+		return nil, nil, err
+	}
+	given, err := c.loadConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := c.openStore(ctx, given)
+	if err != nil {
+		return nil, nil, reached(err)
+	}
+	frozen, current, err := roundstate.ConfigInForce(ctx, b, crawl, c.settings, os.LookupEnv)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := c.configOver(current)
+	if err == nil {
+		err = frozen.Adopt(cfg)
+	}
+	return b, cfg, err
+}
+
+// warnOfAgent warns if the crawl froze a user agent that a new crawl may not have.
+func (c *common) warnOfAgent(cfg *config.Config) {
+	if err := robots.CheckAgent(cfg.UserAgent); err != nil && cfg.UserAgent != "" {
+		fmt.Fprintf(c.err, "warning: this crawl goes on with the user agent that it froze, the next must have another: %v\n", err)
+	}
+}

@@ -1,0 +1,40 @@
+package roundstate
+
+import (
+	"context"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// ConfigInForce returns the config that a crawl froze, and the one that a process continues
+// with before its own --config and flags: the frozen one, or the settings that a driver stored
+// for its pods under a key, with the crawl's newest politeness.
+func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
+	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+	current = frozen.Clone()
+	if settings != "" {
+		var s manifest.Settings
+		if _, _, err := manifest.Load(ctx, b, settings, &s); err != nil {
+			return nil, nil, err
+		}
+		if current, err = config.ReadFrozen(settings, []byte(s.Config), lookup); err != nil {
+			return nil, nil, err
+		}
+		current.SetPoliteness(frozen.Politeness, layout.CrawlManifest(crawl))
+	}
+	newest, revision, err := NewestPoliteness(ctx, b, crawl)
+	if err != nil {
+		return nil, nil, err
+	}
+	if revision > 0 {
+		current.SetPoliteness(newest, fmt.Sprintf("politeness revision %d", revision))
+	}
+	return frozen, current, nil
+}
