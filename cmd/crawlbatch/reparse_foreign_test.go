@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -215,32 +216,78 @@ func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 	}
 }
 
-// TestForeignWARCFilesAreReadOrListed reads what other programs have written, good
-// files and broken ones.
-func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
-	const foreign = "../../../shared/data/warc"
-	if _, err := os.Stat(foreign); errors.Is(err, os.ErrNotExist) {
-		t.Skip("needs ../shared/data/warc, which is not part of the project")
-	}
+// reparseForeign reparses WARC files of other programs into a store of its own; it
+// returns the pages by URL and what was refused.
+func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any, refused []schema.Refused) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
-	must(t, "reparse", "--warc-store", foreign, "--as", "2026-11r1", "--store", dir)
+	must(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--store", dir)
 	must(t, "verify", "--month", "2026-11r1", "--store", dir)
 	b := openDir(t, dir)
-	pages := contentRows(t, b, "2026-11r1")
-	if p := pages["http://example.com/"]; p == nil || p["title"] != "Example Domain" {
-		t.Errorf("the page of example.com is %v", p)
-	}
 	p, _, err := roundstate.FindPlan(t.Context(), b, "2026-11r1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := tabletest.Read[schema.Refused](t, b, p.RefusedFile.Key)
-	broken := map[string]bool{}
+	refused = tabletest.Read[schema.Refused](t, b, p.RefusedFile.Key)
 	for _, r := range refused {
 		t.Logf("%s, record %d: %s: %s", r.Source, r.Line, r.URL, r.Detail)
 		if r.Detail == "" || r.Line == 0 {
 			t.Errorf("%+v does not say why", r)
 		}
+	}
+	return contentRows(t, b, "2026-11r1"), refused
+}
+
+// TestFilesOfOtherWritersAreReparsed reads the files of formats/warc/testdata/writers:
+// each page has its title, and each record that gives none is listed.
+func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
+	pages, refused := reparseForeign(t, "../../formats/warc/testdata/writers")
+	got := map[string]any{}
+	for url, p := range pages {
+		got[strings.TrimPrefix(url, "http://lighthouse.example/")] = p["title"]
+	}
+	want := map[string]any{
+		"": "The Cape Lighthouse", "keepers": "The keepers", "chunked": "Sent in chunks", "tide.txt": nil, // wget
+		"browser": "A page that a browser recorded", "chunks": "A page that a browser recorded", // warcio
+		"archive": "Seen by an archive", "https://lighthouse.example/ships": "Seen by a public crawl", "https://lighthouse.example/museum": "Seen with scripts run",
+		"framed": "Framed", "decoded": "Decoded", "dechunked": "Framed", "tide%20table.html": "Tide table", "bracketed": "In brackets",
+		"long": "Cut by its writer", "length": "Too short", "feeds": "Too short", "a": "First", "b": "Second", "c": "Third",
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("titles (-want +got):\n%s", diff)
+	}
+	if cut := pages["http://lighthouse.example/long"]["content_truncated"]; cut != schema.TruncatedLength {
+		t.Errorf("a body that its writer cut is %v", cut)
+	}
+	listed := map[string][]int64{}
+	for _, r := range refused {
+		listed[r.Source] = append(listed[r.Source], r.Line)
+	}
+	for _, lines := range listed {
+		slices.Sort(lines)
+	}
+	if diff := gocmp.Diff(map[string][]int64{
+		"cut.warc": {3}, "cut.warc.gz": {3}, "garbage-between.warc.gz": {2}, "member-damaged.warc.gz": {2}, "no-record.warc": {1}, "one-member.warc.gz": {1, 2},
+		"warcio.warc.gz": {6}, "wget-revisits.warc.gz": {3, 5},
+	}, listed); diff != "" {
+		t.Errorf("records listed, by file (-want +got):\n%s", diff)
+	}
+}
+
+// TestForeignWARCFilesAreReadOrListed reads the files that lie beside the project, where
+// they do.
+func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
+	const foreign = "../../../shared/data/warc"
+	if _, err := os.Stat(foreign); errors.Is(err, os.ErrNotExist) {
+		t.Log("without ../shared/data/warc TestFilesOfOtherWritersAreReparsed has the files")
+		return
+	}
+	pages, refused := reparseForeign(t, foreign)
+	if p := pages["http://example.com/"]; p == nil || p["title"] != "Example Domain" {
+		t.Errorf("the page of example.com is %v", p)
+	}
+	broken := map[string]bool{}
+	for _, r := range refused {
 		broken[r.Source] = true
 	}
 	for _, name := range []string{"example-bad-non-chunked.warc.gz", "example-wrong-chunks.warc.gz"} {
