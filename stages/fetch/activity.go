@@ -24,11 +24,11 @@ const shownWaits = 5
 const brief = 30 * time.Second
 
 // activity tells what the crawl is doing.
-func (c *crawl) activity() stages.Activity {
-	st := c.sched.Stand(shownWaits, brief)
+func (f *fetcher) activity() stages.Activity {
+	st := f.sched.Stand(shownWaits, brief)
 	a := stages.Activity{
 		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, More: st.More,
-		Remaining: st.Rest, Closes: st.Closes, Failures: c.failures.list(),
+		Remaining: st.Rest, Closes: st.Closes, Failures: f.failures.list(),
 	}
 	for _, w := range st.Waits {
 		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: why(w), Until: w.Until, URLs: int64(w.Left)})
@@ -137,15 +137,15 @@ func (f *failures) note(outcome schema.Outcome, host, text string, now time.Time
 }
 
 // of counts the outcome of a URL, if it is a failure.
-func (f *failures) of(v *visit, outcome schema.Outcome, now time.Time) {
+func (f *failures) of(u *urlTask, outcome schema.Outcome, now time.Time) {
 	if slices.Contains(calm, outcome) {
 		return
 	}
-	text := v.fetch.Error
-	if text == "" && v.fetch.HTTPStatus != 0 {
-		text = fmt.Sprintf("answered %d", v.fetch.HTTPStatus)
+	text := u.fetch.Error
+	if text == "" && u.fetch.HTTPStatus != 0 {
+		text = fmt.Sprintf("answered %d", u.fetch.HTTPStatus)
 	}
-	f.note(outcome, v.key.Host, text, now)
+	f.note(outcome, u.key.Host, text, now)
 }
 
 // list gives them, the newest first.
@@ -167,7 +167,7 @@ func (f *failures) list() []stages.Failure {
 
 // activity tells what the attempt is doing.
 func (a *attempt) activity() stages.Activity {
-	out := a.crawl.activity()
+	out := a.fetcher.activity()
 	if w := a.paused.Load(); w != nil {
 		out.Waits = append([]stages.Wait{*w}, out.Waits...)
 	}

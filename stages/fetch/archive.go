@@ -16,24 +16,24 @@ import (
 // archive writes a response and its request as WARC records and gives the row of
 // captures. It returns false if there is no row to record: WARC has no form for the
 // response, or the sink failed, which ends the fetcher.
-func (c *crawl) archive(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
-	cp, err := c.describeCapture(s, key, subset, parsed)
+func (f *fetcher) archive(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
+	cp, err := f.describeCapture(s, key, subset, parsed)
 	if err == nil {
-		err = c.archiver.Archive(&segments.Response{Exchange: s.x, At: s.at, Known: s.known, NotModified: s.notModified()}, &cp)
+		err = f.archiver.Archive(&segments.Response{Exchange: s.x, At: s.at, Known: s.known, NotModified: s.notModified()}, &cp)
 	}
 	switch {
 	case err == nil:
 		return cp, true
 	case errors.Is(err, segments.ErrUnarchivable), errors.Is(err, urlkey.ErrNotURL):
-		c.log.Error("a response cannot be archived", "url", key.URL, "error", err)
+		f.log.Error("a response cannot be archived", "url", key.URL, "error", err)
 	default:
-		c.fail(err)
+		f.fail(err)
 	}
 	return cp, false
 }
 
 // describeCapture fills the columns of a capture but for where it lies.
-func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
+func (f *fetcher) describeCapture(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
 	columns, err := document.URLColumns(key)
 	if err != nil {
 		return segments.Capture{}, err
@@ -42,9 +42,9 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 	cp := segments.Capture{Subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
 		FetchTime: s.at.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.redirect,
 		ContentDigest: response.DigestValue(x.PayloadDigest), MimeType: mediatype.Essence(x.Header.Get("Content-Type")),
-		MimeDetected: response.Sniff(c.parser, x), Truncated: response.Truncation(x), WARCSegment: c.segment,
+		MimeDetected: response.Sniff(f.parser, x), Truncated: response.Truncation(x), WARCSegment: f.segment,
 	}}}
-	if c.withheld(x, subset, parsed) {
+	if f.withheld(x, subset, parsed) {
 		cp.Truncated = schema.TruncatedUnspecified
 	}
 	if parsed != nil {
@@ -56,7 +56,7 @@ func (c *crawl) describeCapture(s *sent, key urlkey.Key, subset string, parsed *
 // withheld reports whether a response asks that no copy of it be kept (noarchive):
 // of a document its elements count too. A robots.txt is kept whatever it asks, as
 // the evidence of what was allowed.
-func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
+func (f *fetcher) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {
 	case subset == schema.SubsetRobots || len(x.Payload) == 0:
 		return false
@@ -65,7 +65,7 @@ func (c *crawl) withheld(x *wire.Exchange, subset string, parsed *document.Parse
 	}
 	var d directives.Robots
 	for v := range x.Header.Values("X-Robots-Tag") {
-		d.Field(v, c.token)
+		d.Field(v, f.token)
 	}
 	return d.NoArchive
 }

@@ -19,14 +19,15 @@ import (
 
 // attempt is one attempt at a fetch task, while it holds the partition.
 type attempt struct {
-	env    *stages.Env
-	in     *Input
-	cfg    Config
-	lease  *lease.Lease
-	log    *segments.Log
-	crawl  *crawl
-	disk   disk
-	paused atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil: nothing
+	env     *stages.Env
+	in      *Input
+	cfg     Config
+	lease   *lease.Lease
+	log     *segments.Log
+	fetcher *fetcher
+	disk    disk
+	one     serialMode
+	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil: nothing
 
 	began    time.Time
 	elapsed  time.Duration // of the window, before this attempt
@@ -81,7 +82,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	})
 	// Until the end, as the last checkpoint may wait for the store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
-	err := a.crawl.loop(work, flights.Context)
+	err := a.fetcher.loop(work, flights)
 	ended()
 	flights.End()
 	wg.Wait()
@@ -123,7 +124,7 @@ func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
-	for _, b := range a.crawl.unfinished() {
+	for _, b := range a.fetcher.unfinished() {
 		if err := a.log.Emit(b); err != nil {
 			break // the segment is lost, and what comes after it with it
 		}
@@ -143,22 +144,22 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 
 // unfinished gives what was sent and answered for URLs and robots.txt files that
 // are between two hops of a redirect.
-func (c *crawl) unfinished() []*segments.Record {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	rows := slices.Sorted(maps.Keys(c.visits))
+func (f *fetcher) unfinished() []*segments.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rows := slices.Sorted(maps.Keys(f.urlTasks))
 	var out []*segments.Record
 	for _, row := range rows {
-		if v := c.visits[row]; len(v.requests) > 0 {
-			due := v.due
-			out = append(out, v.evidence(func() { c.keepRecorded(v, due) })) // the next attempt goes on from here
+		if u := f.urlTasks[row]; len(u.requests) > 0 {
+			due := u.due
+			out = append(out, u.evidence(func() { f.keepRecorded(u, due) })) // the next attempt goes on from here
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.robotsTasks)) {
-		if rt := c.robotsTasks[id]; len(rt.record.Requests) > 0 {
+	for _, id := range slices.Sorted(maps.Keys(f.robotsTasks)) {
+		if rt := f.robotsTasks[id]; len(rt.record.Requests) > 0 {
 			b := rt.record
-			host, due := rt.nextAt, c.clock.Now()
-			b.OnRecorded = func() { c.keepRobotsTask(rt, host, "", due) } // the next attempt goes on from here
+			host, due := rt.nextAt, f.clock.Now()
+			b.OnRecorded = func() { f.keepRobotsTask(rt, host, "", due) } // the next attempt goes on from here
 			out = append(out, &b)
 		}
 	}
@@ -171,15 +172,15 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if n := rows.GetCardinality(); n != uint64(a.crawl.planned.Len()) {
-		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.crawl.planned.Len())
+	if n := rows.GetCardinality(); n != uint64(a.fetcher.index.Len()) {
+		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.fetcher.index.Len())
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
 	// The next round waits for the configured delay of every host, and need not be
 	// told of that; what a Crawl-delay or a host's answers ask for it does not know.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
-		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= roundUp(a.crawl.sched.Configured(h.Host))
+		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= roundUp(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
 		// Another round is another try: rounds are hours apart, most hosts are up
@@ -204,7 +205,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
-	g, cut := a.log.Cut(a.crawl.waiting)
+	g, cut := a.log.Cut(a.fetcher.waiting)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
@@ -212,7 +213,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	// before it. One whose upload was broken off is gone on with.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
-		if err := a.patiently(ctx, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
+		if err := patiently(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
 			return err
 		}
 		if err := a.commit(ctx, g, nil); err != nil {
@@ -232,7 +233,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 
 // commit has the checkpoint list a segment, or takes another change to it.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
-	return a.patiently(ctx, func() error {
+	return patiently(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
 		return a.lease.Swap(ctx, func(d *manifest.Checkpoint) (err error) {
 			if g != nil {
@@ -242,7 +243,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 			}
 			d.ElapsedMS = elapsed.Milliseconds()
 			d.Politeness = int(a.revision.Load())
-			a.crawl.keepClocks(d)
+			a.fetcher.keepClocks(d)
 			if set != nil {
 				err = set(d)
 			}
@@ -257,29 +258,30 @@ const (
 	telling = 2
 )
 
-// patiently repeats what the store was not there for. Meanwhile nothing new is
-// begun, once the right has run out or too much waits (admit).
-func (a *attempt) patiently(ctx context.Context, op func() error) error {
-	began := a.env.Clock.Now()
-	defer a.paused.Store(nil)
+// patiently repeats op while the store does not answer or is full, and tells of the wait
+// in paused. Meanwhile admit begins nothing new once the right has run out or too much
+// waits to be uploaded.
+func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
+	began := env.Clock.Now()
+	defer paused.Store(nil)
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
 			if err == nil && try >= telling {
-				a.env.Log.Info("the store is back", "away", a.env.Clock.Now().Sub(began).Round(time.Second))
+				env.Log.Info("the store is back", "away", env.Clock.Now().Sub(began).Round(time.Second))
 			}
 			return err
 		}
-		if a.env.Clock.Now().Sub(began) > lease.Patience {
+		if env.Clock.Now().Sub(began) > lease.Patience {
 			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 		}
 		if try >= telling {
-			a.paused.Store(&stages.Wait{Why: storeAway(err), Until: began.Add(lease.Patience)})
+			paused.Store(&stages.Wait{Why: storeAway(err), Until: began.Add(lease.Patience)})
 		}
 		if try == telling {
-			a.env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
+			env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
 		}
-		if serr := a.env.Clock.Sleep(ctx, store.Backoff{Max: 5 * time.Second}.Delay(try)); serr != nil {
+		if serr := env.Clock.Sleep(ctx, store.Backoff{Max: 5 * time.Second}.Delay(try)); serr != nil {
 			return fmt.Errorf("%w: %w", err, serr)
 		}
 	}

@@ -128,7 +128,7 @@ func BenchmarkResume(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StopTimer()
-				if left := a.crawl.sched.Left(); left != rows/2 {
+				if left := a.fetcher.sched.Left(); left != rows/2 {
 					b.Fatalf("%d URLs are left, want %d", left, rows/2)
 				}
 				end()
@@ -148,13 +148,11 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	rec := segments.NewLog(segments.Options{Task: x.in.Task, Plan: "p", Epoch: l.Checkpoint().Epoch, Scratch: x.env.Scratch, Version: "bench", Clock: x.env.Clock})
-	c, err := newCrawl(x.env, x.cfg, plainParser{}, p, rec)
+	a, err := newAttempt(x.env, x.in, x.cfg, l, p, plainParser{}, hooks{})
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &attempt{env: x.env, in: x.in, cfg: x.cfg, lease: l, log: rec, crawl: c, began: x.env.Clock.Now()}
-	return a, func() { c.client.Close(); l.Close(); _ = p.Close() }, a.resume(ctx, before)
+	return a, func() { a.close(); l.Close(); _ = p.Close() }, a.resume(ctx, before)
 }
 
 // BenchmarkCheckpoint makes a checkpoint of what a task records in a minute at 100

@@ -49,7 +49,7 @@ func TestADocumentWithoutMemoryIsAskedForLater(t *testing.T) {
 				}
 			}
 		}), "http://slow.com/", "http://www.slow.com/", "http://far.slow.com/")
-		l.cfg.tune = func(c *wire.Config) { c.Memory = 1 }
+		l.hooks.tune = func(c *wire.Config) { l.web.tune(c); c.Memory = 1 }
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

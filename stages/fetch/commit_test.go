@@ -52,9 +52,8 @@ func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
 					scratch := t.TempDir()
 					wg.Go(func() {
 						cfg := l.cfg
-						cfg.tune = l.web.tune
 						var err error
-						if results[i], err = Run(t.Context(), l.env(bucket, scratch), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser); err != nil {
+						if results[i], err = runWith(t.Context(), l.env(bucket, scratch), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser, hooks{tune: l.web.tune}); err != nil {
 							t.Error(err)
 						}
 					})
@@ -265,7 +264,7 @@ func TestAFullDiskPausesFetching(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 60)...)
 		start := time.Now()
 		from, to := 20*time.Second, 80*time.Second
-		l.cfg.free = func(string) (int64, error) {
+		l.hooks.free = func(string) (int64, error) {
 			if at := time.Since(start); at > from && at < to {
 				return 1000, nil
 			}
@@ -293,7 +292,7 @@ func TestADiskThatStaysFullInterruptsTheTask(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 60)...)
 		start := time.Now()
 		full := true
-		l.cfg.free = func(string) (int64, error) {
+		l.hooks.free = func(string) (int64, error) {
 			if full && time.Since(start) > 20*time.Second {
 				return 1000, nil
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -34,14 +33,6 @@ type Config struct {
 	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
 	PaceConnectTo bool
 
-	// patience is the longest wait before a retry: one that would come later is not made.
-	// 0: no limit.
-	patience time.Duration
-	tell     func(stages.Wait) // is told of each retry, where somebody waits for it
-
-	rules                int                             // in tests: bytes of robots.txt rules in memory
-	tune                 func(*wire.Config)              // in tests: where connections go
-	free                 func(dir string) (int64, error) // in tests: the room in scratch space
 	AllowPrivateNetworks bool
 }
 

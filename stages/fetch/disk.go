@@ -20,8 +20,8 @@ type disk struct {
 	strange bool      // it cannot be asked; what fails then fails on writing
 }
 
-func newDisk(dir string, cfg *Config) disk {
-	free := cfg.free
+// newDisk watches a directory. free replaces the question of its file system, if not nil.
+func newDisk(dir string, cfg *Config, free func(dir string) (int64, error)) disk {
 	if free == nil {
 		free = freeSpace
 	}

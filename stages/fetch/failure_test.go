@@ -46,7 +46,7 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 				l.web.down[h] = d.err
 			}
 		}
-		l.tune = func(c *wire.Config) {
+		l.hooks.tune = func(c *wire.Config) {
 			l.web.tune(c)
 			c.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 				d, failing := down[l.web.nameOf(addr.Addr())]

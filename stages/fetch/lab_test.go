@@ -46,7 +46,7 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	tune    func(*wire.Config) // where connections go; nil: to the web
+	hooks   hooks // without tune connections go to the web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels, which must
@@ -150,10 +150,10 @@ func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifes
 		in = &Input{}
 	}
 	in.Task, in.Plan = l.task, l.plan
-	if l.cfg.tune = l.tune; l.tune == nil {
-		l.cfg.tune = l.web.tune
+	if l.hooks.tune == nil {
+		l.hooks.tune = l.web.tune
 	}
-	return Run(ctx, l.env(bucket, scratch), in, l.cfg, l.parser)
+	return runWith(ctx, l.env(bucket, scratch), in, l.cfg, l.parser, l.hooks)
 }
 
 func (l *lab) env(bucket store.Bucket, scratch string) *stages.Env {

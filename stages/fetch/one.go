@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
@@ -51,7 +52,6 @@ func hasty(cfg Config) Config {
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
 	r.Robots = 0
 	p.Timeout, p.ServerError, p.DNS, p.RateLimited = min(p.Timeout, onePause), min(p.ServerError, onePause), min(p.DNS, onePause), min(p.RateLimited, oneLimited)
-	cfg.patience = onePatience
 	return cfg
 }
 
@@ -60,6 +60,10 @@ func hasty(cfg Config) Config {
 // Bucket is not used. The URL is made canonical first, and robots.txt asked for rawURL's
 // spelling too; the error says why one is no URL. tell is told what is waited for.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*Rows, error) {
+	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
+}
+
+func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait), h hooks) (*Rows, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -72,8 +76,6 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 		return nil, err
 	}
 	told := &waits{tell: tell}
-	cfg = hasty(cfg)
-	cfg.tell = told.retry
 	row := schema.PlannedURL{URL: key.URL, SURT: key.SURT, Host: key.Host, Domain: key.Domain}
 	if spelled != "" {
 		row.Spellings = []string{spelled}
@@ -84,7 +86,9 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 	}
 	defer p.Close() //nolint:errcheck // scratch
 	out := &memory{}
-	c, err := newCrawl(env, cfg, parser, p, out)
+	c, err := newFetcher(env, hasty(cfg), options{
+		parser: parser, index: p, sink: out, gate: openGate{}, patience: onePatience, onRetry: told.retry, hooks: h,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,9 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 		return nil, err
 	}
 	defer told.watch(c)()
-	if err := c.loop(ctx, func() context.Context { return ctx }); err != nil {
+	flights := lease.NewFlights(ctx)
+	defer flights.End()
+	if err := c.loop(ctx, flights); err != nil {
 		if ctx.Err() != nil {
 			return nil, stages.ErrInterrupted
 		}
@@ -103,12 +109,12 @@ func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 }
 
 // tellRetry tells of a retry, with when it comes.
-func (c *crawl) tellRetry(class response.RetryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
+func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
 	if class == response.AfterLimit && r.RetryAfter == 0 {
-		pause = c.cfg.Pauses.RateLimited << (n - 1)
+		pause = f.cfg.Pauses.RateLimited << (n - 1)
 	}
 	pause = max(pause, r.RetryAfter, r.Hold)
-	c.cfg.tell(stages.Wait{Host: host, Why: why(polite.Wait{Item: *it}), Until: c.clock.Now().Add(pause)})
+	f.onRetry(stages.Wait{Host: host, Why: why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
 // waits tells of waits, of each once.
@@ -137,7 +143,7 @@ func (w *waits) note(wait stages.Wait) bool {
 }
 
 // watch looks for other waits, such as a Crawl-delay or a slow answer, until end is called.
-func (w *waits) watch(c *crawl) (end func()) {
+func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -149,7 +155,7 @@ func (w *waits) watch(c *crawl) (end func()) {
 				return
 			case <-look.C:
 			}
-			st := c.sched.Stand(shownWaits, oneBrief)
+			st := f.sched.Stand(shownWaits, oneBrief)
 			if silent++; st.InFlight == 0 {
 				silent = 0
 			}

@@ -57,11 +57,10 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				l := newLab(t, c.web)
-				l.cfg.tune = l.web.tune
 				l.cfg.Retries, l.cfg.Pauses = Default().Retries, Default().Pauses
 				began := time.Now()
 				var told []string
-				rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "http://a.com/", func(w stages.Wait) {
+				rows, err := one(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "http://a.com/", func(w stages.Wait) {
 					in := ""
 					if !w.Until.IsZero() {
 						in = " " + time.Until(w.Until).Round(time.Second).String()
@@ -70,7 +69,7 @@ func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 					if w.Host != "a.com" {
 						t.Errorf("it waits for %q", w.Host)
 					}
-				})
+				}, hooks{tune: l.web.tune})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -95,7 +95,7 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 			l.web.shares[fmt.Sprintf("h%02d.com", i)] = "crowd.com"
 		}
 		var dials atomic.Int64
-		l.tune = func(c *wire.Config) {
+		l.hooks.tune = func(c *wire.Config) {
 			l.web.tune(c)
 			dial := c.Dial
 			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
@@ -185,7 +185,7 @@ func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 5)...)
 		began := time.Now()
-		l.tune = func(c *wire.Config) {
+		l.hooks.tune = func(c *wire.Config) {
 			l.web.tune(c)
 			dial := c.Dial
 			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {

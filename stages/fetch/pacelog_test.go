@@ -329,7 +329,7 @@ func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 		l := newLab(t, m.ServeHTTP, urls...)
 		l.parser, l.cfg.Slots, l.cfg.Window = bareParser{}, 200, 3*time.Hour
 		l.cfg.Politeness = m.politeness(false)
-		l.tune = m.tune(l.web.dial)
+		l.hooks.tune = m.tune(l.web.dial)
 
 		began := time.Now()
 		var reloaded time.Time

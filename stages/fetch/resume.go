@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/zeebo/xxh3"
@@ -27,13 +28,13 @@ import (
 // URLs that redirects led to and those that wait for another try, and what is
 // known of hosts.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
-	c, doc := a.crawl, a.lease.Checkpoint()
+	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
 	recorded := before.Recorded
 	if recorded == nil {
 		recorded = roaring.New()
 	}
-	a.queue(int64(c.planned.Len()) - int64(recorded.GetCardinality()))
+	a.queue(int64(f.index.Len()) - int64(recorded.GetCardinality()))
 	settled := recorded.Clone()
 	for _, k := range killers(&doc) {
 		if k.Origin == "" && k.Row >= 0 {
@@ -43,32 +44,30 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	begun := roaring.Or(settled, retried(&doc))
 	var suspects []int64 // are tried first
 	for _, k := range doc.Suspects {
-		if k.Origin == "" && k.Row >= 0 && k.Row < int64(c.planned.Len()) && !begun.Contains(uint32(k.Row)) {
+		if k.Origin == "" && k.Row >= 0 && k.Row < int64(f.index.Len()) && !begun.Contains(uint32(k.Row)) {
 			begun.Add(uint32(k.Row))
 			suspects = append(suspects, k.Row)
 		}
 	}
-	for _, h := range c.planned.Hosts() {
+	for _, h := range f.index.Hosts() {
 		if q := h.Queue(begun); q.Len() > 0 {
-			if err := c.sched.Add(h.Name, q); err != nil {
+			if err := f.sched.Add(h.Name, q); err != nil {
 				return err
 			}
 		}
 	}
 	for _, row := range suspects {
-		v, err := c.visit(row)
+		u, err := f.urlTask(row)
 		if err != nil {
 			return err
 		}
-		c.sched.Push(v.key.Host, polite.Item{ID: row})
+		f.sched.Push(u.key.Host, polite.Item{ID: row})
 	}
-	c.mayWrite = a.lease.MayWrite
-	c.admit = a.admit
 	// Attempts that ended before they fetched have left the hosts as they were.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	if first && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
-		for _, h := range c.planned.Hosts() {
+		for _, h := range f.index.Hosts() {
 			planned[h.Name] = true
 		}
 		a.takeHosts(planned)
@@ -82,27 +81,26 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 		}
 	}
 	if before.Exists {
-		c.sched.Resumed()
+		f.sched.Resumed()
 	}
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
 		// The attempt before may have sent requests after its last checkpoint, the
 		// round before may have asked these hosts a moment ago.
-		c.sched.HoldAll()
+		f.sched.HoldAll()
 	case before.Exists:
-		c.sched.HoldAddresses()
+		f.sched.HoldAddresses()
 	}
 	if a.in.GiveUp {
-		c.gaveUp = true
-		c.sched.Close()
+		f.sched.Close()
 	}
-	suspected := c.suspicious(doc.Suspects, recorded)
+	suspected := f.suspicious(doc.Suspects, recorded)
 	alone := doc.Stalled > maxStalled || suspected
 	if err := a.convict(ctx, recorded); err != nil {
 		return err
 	}
 	if alone {
-		a.goAlone(ctx, suspected)
+		a.enterSerial(suspected)
 	}
 	if before.Exists {
 		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.Released)
@@ -113,19 +111,19 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 
 // takeState restores what lies in the checkpoint and in the files that it lists.
 func (a *attempt) takeState(ctx context.Context, before lease.Predecessor, settled *roaring.Bitmap) error {
-	c, doc := a.crawl, a.lease.Checkpoint()
+	f, doc := a.fetcher, a.lease.Checkpoint()
 	waited := a.env.Clock.Now().Sub(before.Seen)
-	c.restoreClocks(&doc, waited, a.in.Politeness > doc.Politeness)
+	f.restoreClocks(&doc, waited, a.in.Politeness > doc.Politeness)
 	if err := robotscache.Each(ctx, a.env.Bucket, doc.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
-		_, err := c.robots.Restore(row)
+		_, err := f.robots.Restore(row)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := c.restoreRetries(&doc, settled, waited); err != nil {
+	if err := f.restoreRetries(&doc, settled, waited); err != nil {
 		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
-	if err := c.restoreOriginRetries(&doc, waited); err != nil {
+	if err := f.restoreOriginRetries(&doc, waited); err != nil {
 		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
 	return a.claims(ctx)
@@ -158,7 +156,7 @@ func (a *attempt) claims(ctx context.Context) error {
 				return errors.Join(err, r.Close())
 			}
 			if row.Target != "" && sameDomain(row.URL, row.Target) {
-				a.crawl.claims[xxh3.HashString(row.Target)] = struct{}{}
+				a.fetcher.claims[xxh3.HashString(row.Target)] = struct{}{}
 			}
 		}
 		if err := r.Close(); err != nil {
@@ -179,7 +177,7 @@ func sameDomain(a, b string) bool {
 
 // handBack ends, for a reason, an attempt that has asked no host anything: the next
 // may begin at once, as this one could have. It returns the reason.
-func (a *attempt) handBack(ctx context.Context, before lease.Predecessor, reason error) error {
+func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
 	}
@@ -190,10 +188,11 @@ func (a *attempt) handBack(ctx context.Context, before lease.Predecessor, reason
 	if ctx.Err() != nil && !errors.Is(reason, stages.ErrPermanent) {
 		reason = fmt.Errorf("%w: %w", reason, stages.ErrInterrupted)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
-	err := a.patiently(ctx, func() error {
-		return a.lease.Swap(ctx, func(d *manifest.Checkpoint) error {
+	var paused atomic.Pointer[stages.Wait] // nobody looks any more
+	err := patiently(ctx, env, &paused, func() error {
+		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 			// What the attempt before it sent last is not known, if that did not
 			// release the partition: the next has to wait for that as well.
 			d.Released = !before.Exists || before.Released
@@ -204,7 +203,7 @@ func (a *attempt) handBack(ctx context.Context, before lease.Predecessor, reason
 		})
 	})
 	if err != nil {
-		a.env.Log.Warn("the partition could not be handed back", "error", err)
+		env.Log.Warn("the partition could not be handed back", "error", err)
 	}
 	return reason
 }

@@ -26,8 +26,8 @@ import (
 
 // What a successor takes over, and how it begins.
 
-// crawlOf makes a crawl of the lab's partition that was given nothing to do yet.
-func (l *lab) crawlOf() *crawl {
+// fetcherOf makes a crawl of the lab's partition that was given nothing to do yet.
+func (l *lab) fetcherOf() *fetcher {
 	l.t.Helper()
 	scratch := l.t.TempDir()
 	env := l.env(l.bucket, scratch)
@@ -35,7 +35,7 @@ func (l *lab) crawlOf() *crawl {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	c, err := newCrawl(env, l.cfg, l.parser, p, nil)
+	c, err := newFetcher(env, l.cfg, options{parser: l.parser, index: p, gate: openGate{}})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 			d.Files = append(d.Files, f)
 		}
 		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // as checkpoints list them
-		c := l.crawlOf()
+		c := l.fetcherOf()
 		err := robotscache.Each(t.Context(), l.bucket, d.Files, func() error { return nil }, func(row *schema.RobotsFile) error {
 			_, err := c.robots.Restore(row)
 			return err
@@ -358,8 +358,7 @@ func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T
 			scratch := t.TempDir()
 			wg.Go(func() {
 				cfg := l.cfg
-				cfg.tune = l.web.tune
-				if _, err := Run(t.Context(), l.env(sluggish{shared, 50 * time.Second}, scratch), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser); err != nil {
+				if _, err := runWith(t.Context(), l.env(sluggish{shared, 50 * time.Second}, scratch), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser, hooks{tune: l.web.tune}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -188,7 +188,7 @@ func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
 			}
 			page(w, r)
 		}, urls...)
-		l.cfg.rules = 20_000 // of two hosts
+		l.hooks.rules = 20_000 // of two hosts
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

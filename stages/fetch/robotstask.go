@@ -19,7 +19,7 @@ import (
 )
 
 // robotsTask asks for the robots.txt of one origin. Whoever has its item has the task,
-// but for the fields that the crawl's mutex guards.
+// but for the fields that the fetcher's mutex guards.
 type robotsTask struct {
 	id      int64 // of its items, negative
 	entry   *robotscache.Entry
@@ -31,7 +31,7 @@ type robotsTask struct {
 	record  segments.Record    // requests and captures that are not recorded yet
 	answer  robotscache.Record // the last response
 
-	// Guarded by the crawl's mutex:
+	// Guarded by the fetcher's mutex:
 	kept *manifest.OriginRetry // its state in a checkpoint; nil: none
 	due  time.Time             // of its next try
 }
@@ -39,25 +39,25 @@ type robotsTask struct {
 var errCutOff = errors.New("the answer broke off")
 
 // newRobotsTask makes the task for an entry that the cache had unknown.
-func (c *crawl) newRobotsTask(e *robotscache.Entry) *robotsTask {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastRobotsTask--
-	rt := &robotsTask{id: c.lastRobotsTask, entry: e, next: e.URL(), nextAt: e.Host}
-	c.robotsTasks[rt.id] = rt
+func (f *fetcher) newRobotsTask(e *robotscache.Entry) *robotsTask {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lastRobotsTask--
+	rt := &robotsTask{id: f.lastRobotsTask, entry: e, next: e.URL(), nextAt: e.Host}
+	f.robotsTasks[rt.id] = rt
 	return rt
 }
 
-func (c *crawl) robotsTaskOf(id int64) *robotsTask {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.robotsTasks[id]
+func (f *fetcher) robotsTaskOf(id int64) *robotsTask {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.robotsTasks[id]
 }
 
 // askRobots spends a turn on an origin's robots.txt, or on where it redirects.
-func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, rt *robotsTask) {
+func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask) {
 	rt.tries++
-	s := c.send(ctx, t, ask{purpose: schema.ForRobots, url: rt.next, attempt: rt.tries})
+	s := f.send(ctx, g, ask{purpose: schema.ForRobots, url: rt.next, attempt: rt.tries})
 	defer s.x.Release()
 	if s.recorded() {
 		rt.record.Requests = append(rt.record.Requests, s.row)
@@ -65,51 +65,51 @@ func (c *crawl) askRobots(ctx context.Context, t *polite.Turn, rt *robotsTask) {
 	item := &polite.Item{ID: rt.id, Urgent: true}
 	if s.aborted() {
 		rt.tries-- // the same try, once more
-		item.NotBefore = c.afterAbort(s)
-		t.Done(polite.Result{Again: item})
+		item.NotBefore = f.afterAbort(s)
+		g.Done(polite.Result{Requeue: item})
 		return
 	}
 	rt.answer = robotscache.Record{At: s.at}
 	if s.x.Status != 0 {
-		c.captureRobots(rt, s)
+		f.captureRobots(rt, s)
 	}
 	if s.err == nil && response.IsRedirect(s.x) {
-		if target, _, err := response.Location(c.canon, s.x, rt.next); err == nil && rt.hops < robots.MaxRedirects {
+		if target, _, err := response.Location(f.canon, s.x, rt.next); err == nil && rt.hops < robots.MaxRedirects {
 			rt.hops++
 			rt.next, rt.nextAt = target.URL, target.Host
 			rt.tries = 0
-			c.passOn(t, target.Host, item)
+			f.passOn(g, target.Host, item)
 			return
 		}
 	}
-	c.robotsAnswered(t, rt, s, item)
+	f.robotsAnswered(g, rt, s, item)
 }
 
 // captureRobots archives a response to a robots.txt request.
-func (c *crawl) captureRobots(rt *robotsTask, s *sent) {
-	key, err := c.canon.Canonical(rt.next, "") // where a redirect leads need not be canonical
+func (f *fetcher) captureRobots(rt *robotsTask, s *sent) {
+	key, err := f.canon.Canonical(rt.next, "") // where a redirect leads need not be canonical
 	if err != nil {
 		return
 	}
-	if cp, ok := c.archive(s, key, schema.SubsetRobots, nil); ok {
+	if cp, ok := f.archive(s, key, schema.SubsetRobots, nil); ok {
 		rt.record.Captures = append(rt.record.Captures, cp)
 		rt.answer.File, rt.answer.Offset, rt.answer.Length = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	}
 }
 
 // passOn ends a turn whose redirect goes on with a request to a host.
-func (c *crawl) passOn(t *polite.Turn, host string, item *polite.Item) {
+func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
-	if host == t.Host {
-		r.Again = item
+	if host == g.Host {
+		r.Requeue = item
 	} else {
-		c.sched.Push(host, *item)
+		f.sched.Push(host, *item)
 	}
-	t.Done(r)
+	g.Done(r)
 }
 
 // robotsAnswered takes the last response to a robots.txt request.
-func (c *crawl) robotsAnswered(t *polite.Turn, rt *robotsTask, s *sent, item *polite.Item) {
+func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *sent, item *polite.Item) {
 	err, why := s.err, failureOf(s.err)
 	if err == nil && (s.x.BodyTruncated == http1.TruncTime || s.x.BodyTruncated == http1.TruncDisconnect) {
 		err = errCutOff
@@ -118,13 +118,13 @@ func (c *crawl) robotsAnswered(t *polite.Turn, rt *robotsTask, s *sent, item *po
 	switch robots.FetchClass(s.x.Status, err) {
 	case robots.Rules:
 		rules := &robotscache.Rules{
-			Group: robots.Parse(s.x.Body).For(c.token), Digest: response.DigestValue(s.x.PayloadDigest), Record: rt.answer,
+			Group: robots.Parse(s.x.Body).For(f.token), Digest: response.DigestValue(s.x.PayloadDigest), Record: rt.answer,
 		}
-		c.robotsLearned(rt, rules, bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)])) // the exchange is reused
-		t.Done(polite.Result{Class: polite.Success})
+		f.robotsLearned(rt, rules, bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)])) // the exchange is reused
+		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
-		c.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
-		t.Done(polite.Result{Class: response.OfStatus(s.x.Status, false).Health})
+		f.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
+		g.Done(polite.Result{Class: response.OfStatus(s.x.Status, false).Health})
 	case robots.Unreachable:
 		v := response.Verdict{Outcome: schema.RobotsUnreachable, Retry: response.AfterTimeout, Health: polite.Failure}
 		switch {
@@ -137,77 +137,77 @@ func (c *crawl) robotsAnswered(t *polite.Turn, rt *robotsTask, s *sent, item *po
 			v = response.OfStatus(s.x.Status, s.retryAfter > 0)
 			why.Phrase = fmt.Sprintf("HTTP status %d", s.x.Status)
 		}
-		c.robotsUnreachable(t, rt, s, v, why, item)
+		f.robotsUnreachable(g, rt, s, v, why, item)
 	}
 }
 
 // robotsLearned puts the rules of a robots.txt in force and records them with the file's
 // text.
-func (c *crawl) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text []byte) {
-	row, err := c.robots.Learn(rt.entry, rules)
+func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text []byte) {
+	row, err := f.robots.Learn(rt.entry, rules)
 	if err != nil {
-		c.fail(err)
+		f.fail(err)
 	}
 	row.Body = text
-	c.recordRobots(rt, row)
+	f.recordRobots(rt, row)
 }
 
 // robotsUnreachable has a robots.txt that could not be had asked for again, or ends the
 // origin's URLs.
-func (c *crawl) robotsUnreachable(t *polite.Turn, rt *robotsTask, s *sent, v response.Verdict, why response.Failure, item *polite.Item) {
+func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.retryAfter}
-	own := t.Host == rt.entry.Host
+	own := g.Host == rt.entry.Host
 	outcome := unreachable(s.err, v.Outcome, own)
 	told := s.what(v.Outcome)
-	if c.retry(&rt.retries, v.Retry, told, t.Host, item, &r) ||
-		outcome == schema.RobotsUnreachable && v.Retry != response.Never && c.retry(&rt.retries, response.ForRobots, told, t.Host, item, &r) {
+	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
+		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) {
 		b := rt.record
-		b.OnRecorded = func() { c.keepRobotsTask(rt, t.Host, told, item.NotBefore) }
-		c.failures.note(schema.RobotsUnreachable, rt.entry.Host, "robots.txt "+told, c.clock.Now())
+		b.OnRecorded = func() { f.keepRobotsTask(rt, g.Host, told, item.NotBefore) }
+		f.failures.note(schema.RobotsUnreachable, rt.entry.Host, "robots.txt "+told, f.clock.Now())
 		rt.record = segments.Record{}
-		c.record(&b)
-		t.Done(r)
+		f.record(&b)
+		g.Done(r)
 		return
 	}
-	c.recordRobots(rt, c.robots.Fail(rt.entry, robotscache.Failure{Outcome: outcome, Why: why}))
+	f.recordRobots(rt, f.robots.Fail(rt.entry, robotscache.Failure{Outcome: outcome, Why: why}))
 	if own {
-		c.finishFailed(t)
+		f.finishFailed(g)
 	}
-	t.Done(r)
+	g.Done(r)
 }
 
 // recordRobots ends a robots task and records its requests with what is known of the
 // robots.txt now; nil if other attempts must not know it.
-func (c *crawl) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
+func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
 	b.OnRecorded = func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.robotsTasks, rt.id)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.robotsTasks, rt.id)
 	}
-	c.record(&b)
+	f.record(&b)
 }
 
 // finishFailed ends the URLs of a host whose robots.txt could not be had, within the turn
 // that found out: they need no request and no wait for one.
-func (c *crawl) finishFailed(t *polite.Turn) {
-	for it, ok := t.Another(); ok; it, ok = t.Another() {
+func (f *fetcher) finishFailed(g *polite.Grant) {
+	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {
-			t.PutBack(it)
+			g.PutBack(it)
 			return
 		}
-		v, err := c.visit(it.ID)
+		u, err := f.urlTask(it.ID)
 		if err != nil {
-			c.fail(err)
+			f.fail(err)
 			return
 		}
-		f, failed := c.robots.Failed(c.robots.Entry(v.key))
+		failure, failed := f.robots.Failed(f.robots.Entry(u.key))
 		if !failed {
-			t.PutBack(it)
+			g.PutBack(it)
 			return
 		}
-		c.finish(v, f.Outcome, f.Why)
+		f.finish(u, failure.Outcome, failure.Why)
 	}
 }
 
@@ -230,11 +230,11 @@ func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 
 // keepRobotsTask notes for the next checkpoint that a robots.txt waits to be asked for
 // again.
-func (c *crawl) keepRobotsTask(rt *robotsTask, host, why string, due time.Time) {
+func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: rt.entry.Root, Next: rt.next, Host: host, Hops: rt.hops, Tries: rt.tries, Why: why, RetryCounts: rt.retries,
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	rt.kept, rt.due = kept, due
 }

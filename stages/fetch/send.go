@@ -80,20 +80,20 @@ func (s *sent) recorded() bool {
 func (s *sent) aborted() bool { return errors.Is(s.err, wire.ErrAborted) }
 
 // send makes one request within a turn. Pace and right are checked as it is written.
-func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
+func (f *fetcher) send(ctx context.Context, g *polite.Grant, a ask) *sent {
 	s := &sent{known: a.known, condition: a.known != nil && len(a.header) > 0}
 	row := &s.row
 	*row = schema.Request{
-		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: t.Host, DelayMS: millis(t.Delay),
-		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(c.epoch),
+		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: g.Host, DelayMS: millis(g.Delay),
+		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(f.epoch),
 	}
-	begun := c.clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), millis(max(begun.Sub(t.Due), 0)) // unless it is written
+	begun := f.clock.Now()
+	row.Start, row.QueueMS = begun.UnixMilli(), millis(max(begun.Sub(g.Due), 0)) // unless it is written
 	if k := a.robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
 	}
-	looked, met := c.meet(ctx, t, a.url)
+	looked, met := f.meet(ctx, g, a.url)
 	if !met {
 		s.x, s.err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
@@ -101,43 +101,43 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix, Allow: a.allow}
 	if a.purpose == schema.ForRobots {
 		// One octet more than is read tells a file that is longer.
-		req.Timeout, req.MaxBody = c.cfg.RobotsTimeout, robots.MaxBytes+1
+		req.Timeout, req.MaxBody = f.cfg.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
 		if w.Retry {
 			return errStale // writing it again has to wait for the host's delay
 		}
-		addr := c.pacedAddress(w)
-		if d := t.Clear(addr); d > 0 {
-			if err := c.clock.Sleep(ctx, d); err != nil {
+		addr := f.pacedAddress(w)
+		if d := g.Clear(addr); d > 0 {
+			if err := f.clock.Sleep(ctx, d); err != nil {
 				return err
 			}
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		now := c.clock.Now()
-		if !c.mayWrite(now) {
+		now := f.clock.Now()
+		if !f.gate.mayWrite(now) {
 			return errLapsed
 		}
-		pace, err := t.Written(now, addr)
+		pace, err := g.Written(now, addr)
 		if err != nil {
 			return err
 		}
 		s.at = now
 		row.Start, row.DelayMS = now.UnixMilli(), millis(pace.Delay)
-		row.QueueMS = millis(max(now.Sub(t.Due), 0))
+		row.QueueMS = millis(max(now.Sub(g.Due), 0))
 		if !pace.First {
 			ms := millis(pace.Gap)
 			row.GapMS = &ms
 		}
 		return nil
 	}
-	req.OnWritten = func(time.Time) { t.Sent(c.clock.Now()) }
-	c.progress.Add(stages.CountFlights, 1)
-	s.x, s.err = c.client.Do(ctx, req)
-	c.progress.Add(stages.CountFlights, -1)
-	c.describe(s, begun, looked)
+	req.OnWritten = func(time.Time) { g.Sent(f.clock.Now()) }
+	f.progress.Add(stages.CountFlights, 1)
+	s.x, s.err = f.client.Do(ctx, req)
+	f.progress.Add(stages.CountFlights, -1)
+	f.describe(s, begun, looked)
 	return s
 }
 
@@ -145,21 +145,21 @@ func (c *crawl) send(ctx context.Context, t *polite.Turn, a ask) *sent {
 // not, the turn is to be put back, so that hosts that share an address wait for it
 // without a slot and without a connection.
 // looked is how long its name took to resolve.
-func (c *crawl) meet(ctx context.Context, t *polite.Turn, url string) (looked time.Duration, met bool) {
-	if t.HasAddress() {
+func (f *fetcher) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
+	if g.HasAddress() {
 		return 0, true
 	}
-	addrs, route, looked, err := c.client.Locate(ctx, url)
+	addrs, route, looked, err := f.client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
 		return looked, true // the request will fail in the same way, and say why
 	}
-	return looked, t.Meet(c.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
+	return looked, g.Meet(f.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
 // pacedAddress is the address that a request is paced by: none for a target that
 // the config names, be it proxy or connect_to.
-func (c *crawl) pacedAddress(w wire.Write) netip.Addr {
-	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && c.cfg.PaceConnectTo {
+func (f *fetcher) pacedAddress(w wire.Write) netip.Addr {
+	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && f.cfg.PaceConnectTo {
 		return w.Addr.Addr()
 	}
 	return netip.Addr{}
@@ -167,7 +167,7 @@ func (c *crawl) pacedAddress(w wire.Write) netip.Addr {
 
 // describe fills the row of a request that has ended. It began with looking up its
 // host, which took looked before the exchange did.
-func (c *crawl) describe(s *sent, begun time.Time, looked time.Duration) {
+func (f *fetcher) describe(s *sent, begun time.Time, looked time.Duration) {
 	x, row := s.x, &s.row
 	if x.Addr.IsValid() {
 		row.Address = x.Addr.String()
@@ -180,7 +180,7 @@ func (c *crawl) describe(s *sent, begun time.Time, looked time.Duration) {
 	if !s.at.IsZero() {
 		begun = s.at
 	}
-	total := c.clock.Now().Sub(begun)
+	total := f.clock.Now().Sub(begun)
 	row.TotalMS = millis(total)
 	_, row.TotalUS = took(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
@@ -192,12 +192,12 @@ func (c *crawl) describe(s *sent, begun time.Time, looked time.Duration) {
 			outcome := response.OfError(s.err).Outcome
 			row.ErrorClass = string(outcome)
 			if outcome == schema.Timeout {
-				c.progress.Add(stages.CountTimeouts, 1)
+				f.progress.Add(stages.CountTimeouts, 1)
 			}
 		}
 	}
 	if v, ok := x.Header.Lookup("Retry-After"); ok {
-		if d, ok := polite.ParseRetryAfter(v, c.clock.Now()); ok {
+		if d, ok := polite.ParseRetryAfter(v, f.clock.Now()); ok {
 			ms := d.Milliseconds()
 			s.retryAfter, s.retryMS = d, &ms
 		}
@@ -205,10 +205,10 @@ func (c *crawl) describe(s *sent, begun time.Time, looked time.Duration) {
 	if s.at.IsZero() {
 		return
 	}
-	c.progress.Add(stages.CountRequests, 1)
-	c.progress.Add(stages.CountBytes, x.BytesIn)
+	f.progress.Add(stages.CountRequests, 1)
+	f.progress.Add(stages.CountBytes, x.BytesIn)
 	if x.Status != 0 {
-		c.progress.Add(answerCount(x.Status), 1)
+		f.progress.Add(answerCount(x.Status), 1)
 	}
 }
 

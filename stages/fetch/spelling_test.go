@@ -95,9 +95,8 @@ func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 			}
 			page(w, r)
 		})
-		l.cfg.tune = l.web.tune
 		for url, want := range map[string]schema.Outcome{"http://a.com/q?z=1&a=2": schema.RobotsDenied, "http://a.com/q?a=2&z=1": schema.OK} {
-			rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, url, nil)
+			rows, err := one(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, url, nil, hooks{tune: l.web.tune})
 			if err != nil || rows.Fetch.Outcome != want {
 				t.Errorf("%s: %+v, %v; want %s", url, rows, err, want)
 			}
@@ -109,51 +108,51 @@ func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 func TestAChainKeepsItsSpelling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/q?z=1&a=2")
-		c := l.crawlOf()
-		v, err := c.visit(0)
+		c := l.fetcherOf()
+		u, err := c.urlTask(0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		planned := "http://a.com/q?z=1&a=2"
-		if got := v.spellings(); len(got) != 1 || got[0] != planned {
+		if got := u.spellings(); len(got) != 1 || got[0] != planned {
 			t.Errorf("spellings of the planned URL: %q", got)
 		}
 		var kept manifest.URLRetry
 		follow := func(location string) {
 			t.Helper()
-			if v.key, v.spelled, err = c.canon.Spelled(location, v.key.URL); err != nil {
+			if u.key, u.spelled, err = c.canon.Spelled(location, u.key.URL); err != nil {
 				t.Fatal(err)
 			}
-			v.met = append(v.met, manifest.Hop{URL: v.planned.URL})
-			c.keepRecorded(v, v.due)
-			kept = *v.kept
-			next, err := c.visit(0)
+			u.met = append(u.met, manifest.Hop{URL: u.planned.URL})
+			c.keepRecorded(u, u.due)
+			kept = *u.kept
+			next, err := c.urlTask(0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := &visit{row: 0, planned: next.planned, fetch: next.fetch, key: next.key}
+			again := &urlTask{row: 0, planned: next.planned, fetch: next.fetch, key: next.key}
 			if err := c.resume(again, &kept); err != nil {
 				t.Fatal(err)
 			}
-			if again.key != v.key || again.spelled != v.spelled {
-				t.Errorf("resumed at %q (%q), want %q (%q)", again.key.URL, again.spelled, v.key.URL, v.spelled)
+			if again.key != u.key || again.spelled != u.spelled {
+				t.Errorf("resumed at %q (%q), want %q (%q)", again.key.URL, again.spelled, u.key.URL, u.spelled)
 			}
-			v = again
+			u = again
 		}
 		follow("/%7Ejoe?b&a")
-		if got := v.spellings(); len(got) != 1 || got[0] != "http://a.com/%7Ejoe?b&a" {
+		if got := u.spellings(); len(got) != 1 || got[0] != "http://a.com/%7Ejoe?b&a" {
 			t.Errorf("spellings of a redirect's target: %q", got)
 		}
 		follow("/%71?a=2&z=1") // back to the planned URL
-		if got := v.spellings(); len(got) != 2 || got[0] != planned || got[1] != "http://a.com/%71?a=2&z=1" {
+		if got := u.spellings(); len(got) != 2 || got[0] != planned || got[1] != "http://a.com/%71?a=2&z=1" {
 			t.Errorf("spellings of the planned URL as a redirect's target: %q", got)
 		}
 		follow("/plain")
-		if got := v.spellings(); len(got) != 0 {
+		if got := u.spellings(); len(got) != 0 {
 			t.Errorf("spellings of a canonical target: %q", got)
 		}
 		kept.Chain.Next = "::"
-		if err := c.resume(v, &kept); !errors.Is(err, manifest.ErrCorrupt) {
+		if err := c.resume(u, &kept); !errors.Is(err, manifest.ErrCorrupt) {
 			t.Errorf("a chain to nowhere: %v", err)
 		}
 	})
@@ -231,17 +230,17 @@ func TestAChainGoesOnWithKnownSpellings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/")
 		l.setSpelled(knownRows(t, 3))
-		c := l.crawlOf()
-		v, err := c.visit(0)
+		c := l.fetcherOf()
+		u, err := c.urlTask(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept := manifest.URLRetry{Chain: &manifest.Chain{Met: []manifest.Hop{{URL: v.planned.URL}}, Next: "http://a.com/q?%61=001&z=1", Fetch: v.fetch}}
-		if err := c.resume(v, &kept); err != nil {
+		kept := manifest.URLRetry{Chain: &manifest.Chain{Met: []manifest.Hop{{URL: u.planned.URL}}, Next: "http://a.com/q?%61=001&z=1", Fetch: u.fetch}}
+		if err := c.resume(u, &kept); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"http://a.com/q?z=1&a=001", "http://a.com/q?%61=001&z=1"}
-		if got := v.spellings(); !slices.Equal(got, want) {
+		if got := u.spellings(); !slices.Equal(got, want) {
 			t.Errorf("resumed with %q, want %q", got, want)
 		}
 	})

@@ -24,9 +24,9 @@ import (
 // never many; what is known of robots.txt in a working file of each segment.
 
 // keepClocks writes what is known of hosts into a checkpoint.
-func (c *crawl) keepClocks(d *manifest.Checkpoint) {
+func (f *fetcher) keepClocks(d *manifest.Checkpoint) {
 	d.Hosts = d.Hosts[:0:0]
-	for _, k := range c.sched.Snapshot() {
+	for _, k := range f.sched.Snapshot() {
 		h := manifest.HostClock{
 			Host: k.Host, DelayMS: roundUp(k.Delay), BaseMS: roundUp(k.Base), RaisedMS: roundUp(k.Raised), Limited: k.Limited, WaitMS: roundUp(k.Wait),
 		}
@@ -44,11 +44,11 @@ func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Millisec
 
 // waiting lists the URLs and the robots.txt files that were tried and wait for
 // another try, or whose redirects are being followed, as far as that is recorded.
-func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
-	now := c.clock.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, rt := range c.robotsTasks {
+func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
+	now := f.clock.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, rt := range f.robotsTasks {
 		if rt.kept == nil {
 			continue
 		}
@@ -57,12 +57,12 @@ func (c *crawl) waiting() (out []manifest.URLRetry, origins []manifest.OriginRet
 		origins = append(origins, r)
 	}
 	slices.SortFunc(origins, func(a, b manifest.OriginRetry) int { return cmp.Compare(a.Origin, b.Origin) })
-	for _, v := range c.visits {
-		if v.kept == nil {
+	for _, u := range f.urlTasks {
+		if u.kept == nil {
 			continue
 		}
-		r := *v.kept
-		r.WaitMS = roundUp(max(v.due.Sub(now), 0))
+		r := *u.kept
+		r.WaitMS = roundUp(max(u.due.Sub(now), 0))
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b manifest.URLRetry) int { return cmp.Compare(a.Row, b.Row) })
@@ -97,7 +97,7 @@ func forget(waiting []manifest.URLRetry) {
 
 // restoreClocks takes the state of hosts over from a checkpoint that was first
 // seen so long ago.
-func (c *crawl) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fresh bool) {
+func (f *fetcher) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fresh bool) {
 	var clocks []polite.Clock
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	for _, h := range d.Hosts {
@@ -112,7 +112,7 @@ func (c *crawl) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fres
 		}
 		clocks = append(clocks, k)
 	}
-	c.sched.Restore(clocks, fresh)
+	f.sched.Restore(clocks, fresh)
 }
 
 // takeHosts has the hosts of the partition wait for as long as the round before
@@ -130,59 +130,59 @@ func (a *attempt) takeHosts(planned map[string]bool) {
 				d.Hosts = append(d.Hosts, h)
 			}
 		}
-		a.crawl.restoreClocks(&d, max(waited, 0), true)
+		a.fetcher.restoreClocks(&d, max(waited, 0), true)
 	}
 }
 
 // restoreRetries has the URLs that waited for another try wait on.
-func (c *crawl) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap, waited time.Duration) error {
-	now := c.clock.Now()
+func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap, waited time.Duration) error {
+	now := f.clock.Now()
 	for _, r := range d.Retries {
-		if r.Row < 0 || r.Row >= int64(c.planned.Len()) {
-			return fmt.Errorf("it retries row %d of %d: %w", r.Row, c.planned.Len(), manifest.ErrCorrupt)
+		if r.Row < 0 || r.Row >= int64(f.index.Len()) {
+			return fmt.Errorf("it retries row %d of %d: %w", r.Row, f.index.Len(), manifest.ErrCorrupt)
 		}
 		if recorded.Contains(uint32(r.Row)) {
 			continue
 		}
-		v, err := c.visit(r.Row)
+		u, err := f.urlTask(r.Row)
 		if err != nil {
 			return err
 		}
-		if err := c.resume(v, &r); err != nil {
+		if err := f.resume(u, &r); err != nil {
 			return err
 		}
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
-		c.keepRecorded(v, due)
-		c.sched.Push(v.key.Host, polite.Item{ID: v.row, NotBefore: due, Why: r.Why})
+		f.keepRecorded(u, due)
+		f.sched.Push(u.key.Host, polite.Item{ID: u.row, NotBefore: due, Why: r.Why})
 	}
 	return nil
 }
 
 // restoreOriginRetries has the robots.txt files that waited to be asked for again
 // wait on, and their hosts with them; but those that are to be tried no more.
-func (c *crawl) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
-	now := c.clock.Now()
+func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
+	now := f.clock.Now()
 	convicted := killers(d)
 	for _, r := range d.Robots {
 		if slices.Contains(convicted, manifest.Trying{Origin: r.Origin}) {
 			continue
 		}
-		entry, err := c.robots.EntryOf(r.Origin)
+		entry, err := f.robots.EntryOf(r.Origin)
 		if err != nil {
 			return fmt.Errorf("it retries robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
 		}
-		state, _, _, err := c.robots.Lookup(entry)
+		state, _, _, err := f.robots.Lookup(entry)
 		if err != nil {
 			return err
 		}
 		if state != robotscache.Unknown {
 			continue
 		}
-		rt := c.newRobotsTask(entry)
+		rt := f.newRobotsTask(entry)
 		rt.next, rt.nextAt, rt.hops, rt.tries, rt.retries = r.Next, r.Host, r.Hops, r.Tries, r.RetryCounts
 		due := now.Add(time.Duration(r.WaitMS)*time.Millisecond - waited)
-		c.keepRobotsTask(rt, r.Host, r.Why, due)
-		c.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why})
+		f.keepRobotsTask(rt, r.Host, r.Why, due)
+		f.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why})
 	}
 	return nil
 }
@@ -202,8 +202,8 @@ func retried(d *manifest.Checkpoint) *roaring.Bitmap {
 // hosts, while it is in force. It records the rows again, so that this round's evidence
 // is whole and no later round looks further back.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
-	c := a.crawl
-	now := c.clock.Now()
+	f := a.fetcher
+	now := f.clock.Now()
 	taken := 0
 	for _, r := range a.in.Before {
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
@@ -213,7 +213,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 			if !planned[row.Host] || row.Outcome != "" {
 				return nil // another round is another try
 			}
-			known, err := c.robots.Restore(row)
+			known, err := f.robots.Restore(row)
 			if err != nil || !known {
 				return err
 			}

@@ -58,7 +58,6 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
-				cfg.tune = l.web.tune
 				var before, unproven atomic.Int64 // the last swap before the step; requests between that and the next
 				time.AfterFunc(31*time.Second, func() {
 					before.Store(bucket.last.Load())
@@ -69,7 +68,7 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 						unproven.Add(1)
 					}
 				})
-				r, err := Run(t.Context(), env, &Input{Task: l.task, Plan: l.plan}, cfg, l.parser)
+				r, err := runWith(t.Context(), env, &Input{Task: l.task, Plan: l.plan}, cfg, l.parser, hooks{tune: l.web.tune})
 				if err != nil {
 					t.Fatal(err)
 				}

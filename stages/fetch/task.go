@@ -50,18 +50,21 @@ type Revision struct {
 // stages.ErrInterrupted. The error may also wrap stages.ErrTaken or
 // stages.ErrPermanent.
 func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
+	return runWith(ctx, env, in, cfg, parser, hooks{})
+}
+
+func runWith(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser, h hooks) (*manifest.Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", in.Task, err, stages.ErrPermanent)
 	}
-	result, err := run(ctx, env, in, cfg, parser)
+	result, err := run(ctx, env, in, cfg, parser, h)
 	if err := segments.ScratchError(err, env.Scratch); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Task, err)
 	}
 	return result, nil
 }
 
-func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
-	part := in.Plan.Partitions[in.Task.Partition]
+func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser, h hooks) (*manifest.Result, error) {
 	if err := checkClock(ctx, env.Bucket); err != nil {
 		return nil, err
 	}
@@ -73,11 +76,20 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 		return nil, err
 	}
 	defer l.Close()
-	a := &attempt{
-		env: env, in: in, cfg: cfg, lease: l, began: env.Clock.Now(), elapsed: time.Duration(l.Checkpoint().ElapsedMS) * time.Millisecond,
-		disk: newDisk(env.Scratch, &cfg),
+	p, err := partition.Load(ctx, env.Bucket, &in.Plan.Partitions[in.Task.Partition], env.Scratch)
+	if err != nil {
+		return nil, handBack(ctx, env, &cfg, l, before, err)
 	}
-	if err := a.work(ctx, before, &part, parser); err != nil {
+	defer p.Close() //nolint:errcheck // scratch
+	a, err := newAttempt(env, in, cfg, l, p, parser, h)
+	if err != nil {
+		return nil, handBack(ctx, env, &cfg, l, before, err)
+	}
+	defer a.close()
+	if err := a.resume(ctx, before); err != nil {
+		return nil, handBack(ctx, env, &cfg, l, before, err)
+	}
+	if err := a.fetch(ctx); err != nil {
 		return nil, err
 	}
 	return result(l, in)
@@ -89,29 +101,34 @@ func leaseOptions(in *Input, cfg *Config) lease.Options {
 	}
 }
 
-// work fetches the partition from where the checkpoint stands.
-func (a *attempt) work(ctx context.Context, before lease.Predecessor, part *manifest.PlanPartition, parser document.Parser) error {
-	p, err := partition.Load(ctx, a.env.Bucket, part, a.env.Scratch)
-	if err != nil {
-		return a.handBack(ctx, before, err)
+// newAttempt makes an attempt of a lease. Close it.
+func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *partition.Index, parser document.Parser, h hooks) (*attempt, error) {
+	doc := l.Checkpoint()
+	a := &attempt{
+		env: env, in: in, cfg: cfg, lease: l, began: env.Clock.Now(), elapsed: time.Duration(doc.ElapsedMS) * time.Millisecond,
+		disk: newDisk(env.Scratch, &cfg, h.free),
+		log: segments.NewLog(segments.Options{
+			Task: in.Task, Plan: in.Plan.ID, Epoch: doc.Epoch, Scratch: env.Scratch, Version: env.Version,
+			UserAgent: cfg.UserAgent, Clock: env.Clock,
+		}),
 	}
-	defer p.Close() //nolint:errcheck // scratch
-	a.log = segments.NewLog(segments.Options{
-		Task: a.in.Task, Plan: a.in.Plan.ID, Epoch: a.lease.Checkpoint().Epoch, Scratch: a.env.Scratch, Version: a.env.Version,
-		UserAgent: a.cfg.UserAgent, Clock: a.env.Clock,
+	var err error
+	a.fetcher, err = newFetcher(env, cfg, options{
+		parser: parser, index: p, sink: a.log, gate: a, reading: in.Reading, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
+		deferAll: in.GiveUp, hooks: h,
 	})
-	defer a.log.Abort()
-	if a.crawl, err = newCrawl(a.env, a.cfg, parser, p, a.log); err != nil {
-		return a.handBack(ctx, before, err)
+	if err != nil {
+		return nil, err
 	}
-	defer a.crawl.close()
-	a.crawl.reading = a.in.Reading
-	a.crawl.epoch, a.crawl.segment = a.lease.Checkpoint().Epoch, layout.Part(a.in.Task.Partition)
-	defer func() { a.queue(-a.queued) }()
-	if err := a.resume(ctx, before); err != nil {
-		return a.handBack(ctx, before, err)
-	}
-	return a.fetch(ctx)
+	return a, nil
+}
+
+// close gives connections and scratch space back, and takes the URLs without an outcome
+// out of the progress.
+func (a *attempt) close() {
+	a.queue(-a.queued)
+	a.fetcher.close()
+	a.log.Abort()
 }
 
 // maxSkew is how far this machine's clock may be off the store's.

@@ -582,8 +582,7 @@ func TestTwoRedirectsToOneURLFetchItOnce(t *testing.T) {
 func TestOneURLTakesTheSamePath(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, misbehave())
-		l.cfg.tune = l.web.tune
-		rows, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "HTTP://A.com/moved#x", func(stages.Wait) {})
+		rows, err := one(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "HTTP://A.com/moved#x", func(stages.Wait) {}, hooks{tune: l.web.tune})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -593,7 +592,7 @@ func TestOneURLTakesTheSamePath(t *testing.T) {
 		if len(rows.Requests) != 3 || len(rows.Captures) != 3 || len(rows.Links) != 2 {
 			t.Errorf("%d requests, %d captures, %d links; want 3, 3, 2", len(rows.Requests), len(rows.Captures), len(rows.Links))
 		}
-		if _, err := One(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "not a URL", func(stages.Wait) {}); err == nil {
+		if _, err := one(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "not a URL", func(stages.Wait) {}, hooks{tune: l.web.tune}); err == nil {
 			t.Error("no error for what is no URL")
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 // address is the state of an IP address that hosts share.
 type address struct {
-	due    time.Time // when a host may be given a turn to it: an estimate, since connecting takes time
+	due    time.Time // when a host may be given a grant to it: an estimate, since connecting takes time
 	next   time.Time // when the next request may be written to it: exact
 	parked byWork    // hosts that are due, waiting for it
 	wait   waiter
@@ -59,22 +59,22 @@ func (s *Scheduler) arm(a *address) {
 }
 
 // wake makes the best host that waits for the address ready. The others follow
-// when that one has been given its turn.
+// when that one has been given its grant.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))
 	}
 }
 
-// Clear is asked when the address of the turn's request is known, right before
+// Clear is asked when the address of the grant's request is known, right before
 // it is written. It gives how long to wait first; the moment at the end of that
-// wait is the turn's alone. An invalid address is exempt.
-func (t *Turn) Clear(a netip.Addr) time.Duration {
-	s := t.s
+// wait is the grant's alone. An invalid address is exempt.
+func (g *Grant) Clear(a netip.Addr) time.Duration {
+	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	addr := s.addressOf(a)
-	s.meet(t.h, addr)
+	s.meet(g.h, addr)
 	if addr == nil {
 		return 0
 	}

@@ -27,7 +27,7 @@ func (s *Scheduler) Configured(name string) time.Duration {
 }
 
 // Reload replaces the config at once. Hosts of a domain that is stopped now get
-// turns that say so.
+// grants that say so.
 func (s *Scheduler) Reload(cfg Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,8 +41,8 @@ func (s *Scheduler) Reload(cfg Config) {
 	s.wake1()
 }
 
-// Close ends fetching: all items left get turns that say Closed (Suspended where
-// the breaker is open). Turns that were given before go on.
+// Close ends fetching: all items left get grants that say Closed (Suspended where
+// the breaker is open). Grants that were given before go on.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

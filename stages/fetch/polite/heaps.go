@@ -40,7 +40,7 @@ func (q *items) Pop() any {
 type place uint8
 
 const (
-	nowhere place = iota // nothing to do, or a turn of it is being written
+	nowhere place = iota // nothing to do, or a grant of it is being written
 	timed
 	ready
 	parked

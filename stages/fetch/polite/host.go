@@ -58,13 +58,13 @@ type host struct {
 	putOff    Reason    // of notBefore
 	paced     time.Time // from when the delay counts: the last request or try of one; zero: none
 	written   time.Time // when the last request was written; zero: none
-	service   float64   // mean seconds of a turn, from when it was given
+	service   float64   // mean seconds of a grant, from when it was given
 	response  float64   // mean seconds from a request to the end of its answer; 0: none yet
 	recent    float64   // the smaller of that and the last: one slow answer makes no slow host
 	silent    int       // requests in a row that got no answer
 	inFlight  int
 	met       bool // its address is known: addr, or that it is exempt
-	held      bool // by a turn that may yet write, or that drains
+	held      bool // by a grant that may yet write, or that drains
 	br        breaker
 	addr      *address
 

@@ -44,7 +44,7 @@ const (
 )
 
 // lane holds hosts that are due, those that the task would wait for longest first.
-// Between lanes it is start-time fair queueing: a lane pays for each turn the slot
+// Between lanes it is start-time fair queueing: a lane pays for each grant the slot
 // time that is predicted for it, over its weight, and the lane that has paid least
 // is next.
 type lane struct {
@@ -90,7 +90,7 @@ func (s *Scheduler) enqueue(h *host) {
 	heap.Push(h.queue, h)
 }
 
-// dequeue takes out the host that gets the next turn; nil if none may have one.
+// dequeue takes out the host that gets the next grant; nil if none may have one.
 // charge is to be called if it does.
 func (s *Scheduler) dequeue() (h *host, from *lane) {
 	if len(s.drains) > 0 {
@@ -98,7 +98,7 @@ func (s *Scheduler) dequeue() (h *host, from *lane) {
 	}
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		if len(l.hosts) == 0 || i == doubtful && s.doubtfulTurns >= s.doubtfulMax {
+		if len(l.hosts) == 0 || i == doubtful && s.doubtfulGrants >= s.doubtfulMax {
 			continue
 		}
 		if from == nil || l.paid < from.paid {
@@ -111,7 +111,7 @@ func (s *Scheduler) dequeue() (h *host, from *lane) {
 	return heap.Pop(&from.hosts).(*host), from
 }
 
-// charge has a lane pay for a turn of a host.
+// charge has a lane pay for a grant of a host.
 func (s *Scheduler) charge(l *lane, h *host) {
 	s.paid = l.paid
 	l.paid += h.service / l.weight

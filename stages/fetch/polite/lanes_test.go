@@ -25,13 +25,13 @@ func TestBandOf(t *testing.T) {
 // flight is a request that was written.
 type flight struct {
 	ends   time.Time
-	turn   *Turn
+	turn   *Grant
 	result Result
 }
 
 // fly runs turns on slots in virtual time, until there are none or the time has come.
 // send says how long a request takes and how it ends.
-func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(turn *Turn, inFlight []flight) (time.Duration, Result)) {
+func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(turn *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight
 	for !clock.now.After(until) {
@@ -80,7 +80,7 @@ func TestBandsShareTheSlotsByWeight(t *testing.T) {
 		}
 	}
 	var got [bands]int
-	fly(t, s, clock, 10, clock.now.Add(930*time.Second), func(turn *Turn, _ []flight) (time.Duration, Result) {
+	fly(t, s, clock, 10, clock.now.Add(930*time.Second), func(turn *Grant, _ []flight) (time.Duration, Result) {
 		got[bandOf[turn.Host]]++
 		return 1500 * time.Millisecond, Result{Class: Success}
 	})
@@ -97,7 +97,7 @@ func TestPriorityWithinAHostIsTheOrderOfItsRows(t *testing.T) {
 	s.Add("a", &banded{*rows(0, 3), []Band{Critical, Low, Batch}})
 	s.Add("b", &banded{*rows(10, 3), []Band{High, High, Batch}})
 	got := map[string][]int64{}
-	fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Turn, _ []flight) (time.Duration, Result) {
+	fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Grant, _ []flight) (time.Duration, Result) {
 		got[turn.Host] = append(got[turn.Host], turn.Item.ID)
 		return time.Millisecond, Result{Class: Success}
 	})
@@ -132,7 +132,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 			s.Add("a", rows(0, len(tt.takes)))
 			var got []time.Duration
 			var last time.Time
-			fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Turn, _ []flight) (time.Duration, Result) {
+			fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Grant, _ []flight) (time.Duration, Result) {
 				if !last.IsZero() {
 					got = append(got, clock.now.Sub(last))
 				}
@@ -158,7 +158,7 @@ func TestHostsThatDoNotAnswerHaveFewSlotsAndAreSuspendedSoon(t *testing.T) {
 	}
 	tries := map[string]int{}
 	most := 0
-	fly(t, s, clock, 16, clock.now.Add(20*time.Minute), func(turn *Turn, out []flight) (time.Duration, Result) {
+	fly(t, s, clock, 16, clock.now.Add(20*time.Minute), func(turn *Grant, out []flight) (time.Duration, Result) {
 		if turn.Host[0] == 'l' {
 			return 500 * time.Millisecond, Result{Class: Success}
 		}
@@ -254,11 +254,11 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 	slower := testConfig(5*time.Second, 2)
 	stopped := testConfig(time.Second, 2)
 	stopped.Domains = map[string]Domain{"a": {Stop: "asked"}}
-	for name, change := range map[string]func(s *Scheduler, other *Turn){
-		"its domain was stopped":       func(s *Scheduler, _ *Turn) { s.Reload(stopped) },
-		"its delay was raised":         func(s *Scheduler, _ *Turn) { s.Reload(slower) },
-		"its robots.txt asks for more": func(s *Scheduler, _ *Turn) { s.SetCrawlDelay("a", time.Minute) },
-		"another answer was 429":       func(_ *Scheduler, other *Turn) { other.Done(Result{Class: RateLimited}) },
+	for name, change := range map[string]func(s *Scheduler, other *Grant){
+		"its domain was stopped":       func(s *Scheduler, _ *Grant) { s.Reload(stopped) },
+		"its delay was raised":         func(s *Scheduler, _ *Grant) { s.Reload(slower) },
+		"its robots.txt asks for more": func(s *Scheduler, _ *Grant) { s.SetCrawlDelay("a", time.Minute) },
+		"another answer was 429":       func(_ *Scheduler, other *Grant) { other.Done(Result{Class: RateLimited}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := newClock()

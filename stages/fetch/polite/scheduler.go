@@ -27,12 +27,12 @@ type Options struct {
 	// LimitedPause is how long a host is left alone after a first 429 or 503,
 	// before jitter; doubled for each in a row. Zero: 30s.
 	LimitedPause time.Duration
-	// Slots is how many turns the caller may have out: hosts that did not answer
+	// Slots is how many grants the caller may have out: hosts that did not answer
 	// their last request get an eighth of them, at least one. Zero: there is no bound.
 	Slots int
 }
 
-// Scheduler gives turns. Its methods may be called by several goroutines at a
+// Scheduler gives grants. Its methods may be called by several goroutines at a
 // time, Next by one.
 type Scheduler struct {
 	clock stages.Clock
@@ -49,9 +49,9 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // hosts that are ready to be drained
 	lanes     [lanes]lane
-	paid      float64 // of the lane that had the last turn, before that turn
+	paid      float64 // of the lane that had the last grant, before that grant
 	seq       int64
-	turns     int // not done
+	grants    int // not done
 	left      int // items in queues
 	closed    bool
 	sent      bool               // some request was written
@@ -60,10 +60,10 @@ type Scheduler struct {
 	wholly    bool               // it was HoldAll
 	wakeup    context.CancelFunc // of a Next that sleeps
 
-	slots         int     // 0: not known
-	service       float64 // mean seconds of the last hundred turns or so
-	doubtfulTurns int     // turns that are out to hosts that did not answer before
-	doubtfulMax   int
+	slots          int     // 0: not known
+	service        float64 // mean seconds of the last hundred grants or so
+	doubtfulGrants int     // grants that are out to hosts that did not answer before
+	doubtfulMax    int
 }
 
 // New makes a Scheduler without hosts.
@@ -162,9 +162,9 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 	}
 }
 
-// Next waits for the next turn. It gives io.EOF when there is nothing left and
-// no turn is out that could bring more, and the context's error when that ends.
-func (s *Scheduler) Next(ctx context.Context) (*Turn, error) {
+// Next waits for the next grant. It gives io.EOF when there is nothing left and
+// no grant is out that could bring more, and the context's error when that ends.
+func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -186,12 +186,12 @@ func (s *Scheduler) Next(ctx context.Context) (*Turn, error) {
 	}
 }
 
-// idle is how long Next sleeps when only the end of a turn can bring work.
+// idle is how long Next sleeps when only the end of a grant can bring work.
 const idle = time.Hour
 
-// pick gives a turn if one is due at now; else how long to wait for the next, and
+// pick gives a grant if one is due at now; else how long to wait for the next, and
 // whether there may be a next.
-func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool) {
+func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool) {
 	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
 		w := heap.Pop(&s.timed).(*waiter)
 		if w.addr != nil {
@@ -222,11 +222,11 @@ func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool)
 		}
 	}
 	if len(s.timed) == 0 {
-		return nil, idle, s.turns > 0
+		return nil, idle, s.grants > 0
 	}
 	// A task that has sent nothing waits for the window to close: the next round
 	// would be in the same position, and the one after it.
-	if first := s.timed[0].at; s.turns > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
+	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
 	s.log.Info("nothing that is left can be fetched before the window closes", "left", s.left)
@@ -234,8 +234,8 @@ func (s *Scheduler) pick(now time.Time) (t *Turn, wait time.Duration, more bool)
 	return s.pick(now)
 }
 
-// give makes the turn of a host that was in a lane; nil: it was to be drained.
-func (s *Scheduler) give(h *host, now time.Time, from *lane) *Turn {
+// give makes the grant of a host that was in a lane; nil: it was to be drained.
+func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.due()
 	it, ok := h.take(now, h.drain != Fetch)
 	if !ok {
@@ -243,9 +243,9 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Turn {
 		return nil
 	}
 	s.left--
-	s.turns++
+	s.grants++
 	h.held = true
-	t := &Turn{s: s, h: h, Host: h.name, Item: it, Kind: h.drain, Due: due, Delay: h.delay(), given: now}
+	t := &Grant{s: s, h: h, Host: h.name, Item: it, Kind: h.drain, Due: due, Delay: h.delay(), given: now}
 	if h.drain != Fetch {
 		t.Reason = h.stop
 		return t
@@ -254,7 +254,7 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Turn {
 	h.inFlight++
 	if h.silent > 0 {
 		t.doubtful = true
-		s.doubtfulTurns++
+		s.doubtfulGrants++
 	}
 	if h.br.open {
 		t.Kind = Probe
@@ -290,7 +290,7 @@ func (s *Scheduler) settle(h *host) {
 		return
 	}
 	if h.place == ready || h.place == parked {
-		return // whether it is due is looked at again before it is given a turn
+		return // whether it is due is looked at again before it is given a grant
 	}
 	h.place = timed
 	s.timed.set(&h.wait, h.due())
@@ -336,7 +336,7 @@ func (s *Scheduler) wake1() {
 	}
 }
 
-// Left is how many items are still in queues; turns that are out hold others.
+// Left is how many items are still in queues; grants that are out hold others.
 func (s *Scheduler) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,7 +64,7 @@ func newScheduler(t *testing.T, clock *testClock, cfg Config) *Scheduler {
 }
 
 // next gives the turn that is due, moving the clock to it.
-func next(t *testing.T, s *Scheduler, clock *testClock) *Turn {
+func next(t *testing.T, s *Scheduler, clock *testClock) *Grant {
 	t.Helper()
 	for {
 		turn, wait, more := s.pick(clock.now)
@@ -151,7 +151,7 @@ func TestRetryComesWhenDueAndBeforeRows(t *testing.T) {
 		turn.Written(clock.now, noAddr)
 		r := Result{Class: Success}
 		if i == 0 {
-			r = Result{Class: Failure, Again: &Item{ID: 0, NotBefore: clock.now.Add(1500 * time.Millisecond)}}
+			r = Result{Class: Failure, Requeue: &Item{ID: 0, NotBefore: clock.now.Add(1500 * time.Millisecond)}}
 		}
 		turn.Done(r)
 	}
@@ -283,7 +283,7 @@ func TestBreakerForgetsOldFailures(t *testing.T) {
 	}
 }
 
-func drainAll(turn *Turn) []int64 {
+func drainAll(turn *Grant) []int64 {
 	got := []int64{turn.Item.ID}
 	for it, ok := turn.Another(); ok; it, ok = turn.Another() {
 		got = append(got, it.ID)
@@ -317,7 +317,7 @@ func TestStopAndCloseGiveBackEveryItem(t *testing.T) {
 		t.Errorf("stopped items (-want +got):\n%s", diff)
 	}
 	// What was in flight comes back with a retry: stopped too.
-	a.Done(Result{Class: Failure, Again: &Item{ID: 0, NotBefore: clock.now.Add(time.Hour)}})
+	a.Done(Result{Class: Failure, Requeue: &Item{ID: 0, NotBefore: clock.now.Add(time.Hour)}})
 	again, _, _ := s.pick(clock.now)
 	if again == nil || again.Kind != Stopped || again.Item.ID != 0 {
 		t.Fatalf("retry on a stopped host: %+v", again)
@@ -351,12 +351,12 @@ func TestSharedAddressIsPaced(t *testing.T) {
 		s.Add(fmt.Sprintf("h%d", i), rows(10*i, 4))
 	}
 	s.Add("other", rows(100, 4))
-	var turns []*Turn
+	var turns []*Grant
 	for range 6 { // addresses are not known yet: all hosts are due
 		turns = append(turns, next(t, s, clock))
 	}
 	start := clock.now
-	write := func(turn *Turn) time.Duration {
+	write := func(turn *Grant) time.Duration {
 		a := addr
 		if turn.Host == "other" {
 			a = netip.Addr{}
@@ -474,7 +474,7 @@ func TestASuccessorWaitsForAddressesThatItDoesNotKnow(t *testing.T) {
 // event is a moment in a simulated request: it is written, or it ends.
 type event struct {
 	at   time.Time
-	turn *Turn
+	turn *Grant
 	end  bool
 	n    int
 }
@@ -522,7 +522,7 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 		tries := map[int64]int{}
 		var q events
 		free, n := 8, 0
-		push := func(at time.Time, turn *Turn, end bool) {
+		push := func(at time.Time, turn *Grant, end bool) {
 			n++
 			heap.Push(&q, event{at, turn, end, n})
 		}
@@ -597,7 +597,7 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 			id := turn.Item.ID
 			if r.IntN(10) == 0 && tries[id] < 3 {
 				tries[id]++
-				res = Result{Class: Failure + Class(r.IntN(2)), Again: &Item{ID: id, NotBefore: clock.now.Add(10 * time.Second)}}
+				res = Result{Class: Failure + Class(r.IntN(2)), Requeue: &Item{ID: id, NotBefore: clock.now.Add(10 * time.Second)}}
 			} else {
 				ended[id]++
 			}
@@ -664,7 +664,7 @@ func TestNextWakesForWork(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				r := Result{Class: Success}
 				if turn.Item.ID == 44 && turn.Item.NotBefore.IsZero() {
-					r.Again = &Item{ID: 44, NotBefore: time.Now().Add(time.Minute)}
+					r.Requeue = &Item{ID: 44, NotBefore: time.Now().Add(time.Minute)}
 				}
 				turn.Done(r)
 			})
@@ -693,7 +693,7 @@ func TestABlockedHostIsAskedForUrgentItemsOnly(t *testing.T) {
 	s.Block("a")
 	turn.PutBack(turn.Item)
 	turn.Written(clock.now, noAddr) // as for robots.txt, which failed
-	turn.Done(Result{Class: Failure, Again: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
+	turn.Done(Result{Class: Failure, Requeue: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
 	turn = next(t, s, clock)
 	if turn.Item.ID != -1 || clock.now.Sub(start) != 10*time.Second {
 		t.Fatalf("item %d after %v, want the urgent one after 10s", turn.Item.ID, clock.now.Sub(start))

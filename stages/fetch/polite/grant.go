@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Kind says what a turn is for.
+// Kind says what a grant is for.
 type Kind uint8
 
-// The kinds of turns.
+// The kinds of grants.
 const (
 	Fetch     Kind = iota // send one request
 	Probe                 // send one request, to a host whose breaker is open
@@ -18,11 +18,11 @@ const (
 	Closed                // send none: Close was called
 )
 
-// Turn is the right to send one request to one host, and the item it is for. Of
-// a turn of kind Fetch or Probe, Clear and Written are called when the request is
+// Grant is the right to send one request to one host, and the item it is for. Of
+// a grant of kind Fetch or Probe, Clear and Written are called when the request is
 // written and Done when it ended, or Done alone if none was sent. Of others, all
 // items are taken with Another, then Done is called. It is for one goroutine.
-type Turn struct {
+type Grant struct {
 	Host   string
 	Item   Item
 	Kind   Kind
@@ -38,7 +38,7 @@ type Turn struct {
 	done     bool
 }
 
-// ErrNotDue: the turn's request must not be written now. Since the turn was given the
+// ErrNotDue: the grant's request must not be written now. Since the grant was given the
 // host's domain was stopped, or what was asked of it became more. The item is to be
 // put back.
 var ErrNotDue = errors.New("the host is not due any more")
@@ -50,40 +50,40 @@ type Pace struct {
 	First bool          // there was none
 }
 
-// Another takes a further item of the host into the turn, in place of one that
+// Another takes a further item of the host into the grant, in place of one that
 // needed no request; false if none is due.
-func (t *Turn) Another() (Item, bool) {
-	s := t.s
+func (g *Grant) Another() (Item, bool) {
+	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it, ok := t.h.take(s.clock.Now(), t.Kind > Probe)
+	it, ok := g.h.take(s.clock.Now(), g.Kind > Probe)
 	if ok {
 		s.left--
-		t.Item = it
+		g.Item = it
 	}
 	return it, ok
 }
 
 // PutBack returns an item that was not used, to come first when the host is due again.
-func (t *Turn) PutBack(it Item) { t.s.Push(t.Host, it) }
+func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
 // HasAddress reports whether the host's address is known, or that it is exempt from
 // pace. If it is not, who can find it out tells it with Meet before connecting.
-func (t *Turn) HasAddress() bool {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	return t.h.met
+func (g *Grant) HasAddress() bool {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	return g.h.met
 }
 
-// Meet tells the address that the turn's request would go to, and reports whether a
-// request may be made to it now. If not, the item is put back and the turn ended: the
+// Meet tells the address that the grant's request would go to, and reports whether a
+// request may be made to it now. If not, the item is put back and the grant ended: the
 // host waits for its address without a slot.
-func (t *Turn) Meet(a netip.Addr) bool {
-	s := t.s
+func (g *Grant) Meet(a netip.Addr) bool {
+	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	addr := s.addressOf(a)
-	s.meet(t.h, addr)
+	s.meet(g.h, addr)
 	if addr == nil {
 		return true
 	}
@@ -96,10 +96,10 @@ func (t *Turn) Meet(a netip.Addr) bool {
 	return true
 }
 
-// Written says when the turn's request is written, right before it is, and gives the
+// Written says when the grant's request is written, right before it is, and gives the
 // pace that it keeps. On ErrNotDue it must not be written.
-func (t *Turn) Written(at time.Time, a netip.Addr) (Pace, error) {
-	s, h := t.s, t.h
+func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
+	s, h := g.s, g.h
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.stop != "" || at.Before(h.pace()) {
@@ -115,7 +115,7 @@ func (t *Turn) Written(at time.Time, a netip.Addr) (Pace, error) {
 		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
-	t.at, t.Delay, h.held, s.sent = at, p.Delay, false, true
+	g.at, g.Delay, h.held, s.sent = at, p.Delay, false, true
 	s.settle(h)
 	s.wake1()
 	return p, nil
@@ -124,8 +124,8 @@ func (t *Turn) Written(at time.Time, a netip.Addr) (Pace, error) {
 // Sent tells that the request that Written announced has left at the given time.
 // The host's next request is due a delay after that, so that a machine that is too
 // busy to write at once does not shorten the gap that the server sees.
-func (t *Turn) Sent(at time.Time) {
-	s, h := t.s, t.h
+func (g *Grant) Sent(at time.Time) {
+	s, h := g.s, g.h
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.paced = later(h.paced, at)
@@ -149,43 +149,43 @@ const (
 	Unanswered               // no connection, or silence: the host cost a slot its time-out
 )
 
-// Result is how a turn ended.
+// Result is how a grant ended.
 type Result struct {
 	Class      Class
 	RetryAfter time.Duration // of RateLimited, 0 if not said
 	// Hold keeps all requests from the host for so long, whatever its delay.
 	Hold time.Duration
-	// Again is pushed back to the host, if not nil: the retry of the item.
-	Again *Item
+	// Requeue, if not nil, is put back into the host's queue: the item's retry or next hop.
+	Requeue *Item
 }
 
-// Done ends the turn. A second call does nothing.
-func (t *Turn) Done(r Result) {
-	s, h := t.s, t.h
+// Done ends the grant. A second call does nothing.
+func (g *Grant) Done(r Result) {
+	s, h := g.s, g.h
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.done {
+	if g.done {
 		return
 	}
-	t.done = true
+	g.done = true
 	now := s.clock.Now()
-	s.turns--
-	if t.at.IsZero() {
+	s.grants--
+	if g.at.IsZero() {
 		h.held = false
 	}
-	if t.doubtful {
-		s.doubtfulTurns--
+	if g.doubtful {
+		s.doubtfulGrants--
 	}
-	if t.Kind <= Probe {
+	if g.Kind <= Probe {
 		h.inFlight--
-		t.account(r, now)
+		g.account(r, now)
 	}
 	if r.Hold > 0 {
 		h.keepFrom(now.Add(r.Hold), ByHold)
 	}
-	if r.Again != nil {
+	if r.Requeue != nil {
 		s.seq++
-		it := *r.Again
+		it := *r.Requeue
 		it.seq = s.seq
 		h.push(it)
 		s.left++
@@ -198,17 +198,17 @@ func (t *Turn) Done(r Result) {
 }
 
 // account takes what the request says of its host into the host's state.
-func (t *Turn) account(r Result, now time.Time) {
-	s, h := t.s, t.h
+func (g *Grant) account(r Result, now time.Time) {
+	s, h := g.s, g.h
 	if r.Class == Unsent {
 		return
 	}
-	if t.at.IsZero() {
+	if g.at.IsZero() {
 		h.paced = later(h.paced, now) // a try to connect is paced like a request
 	} else {
-		h.answered(now.Sub(t.at), s.cfg.SlowFactor)
+		h.answered(now.Sub(g.at), s.cfg.SlowFactor)
 	}
-	took := now.Sub(t.given)
+	took := now.Sub(g.given)
 	h.served(took)
 	s.service += serviceWeight / 20 * (took.Seconds() - s.service)
 	failed := false
@@ -227,7 +227,7 @@ func (t *Turn) account(r Result, now time.Time) {
 		h.silent = 0
 	}
 	switch {
-	case t.Kind == Probe:
+	case g.Kind == Probe:
 		h.br.probed(&s.brk, now, failed)
 		switch {
 		case h.br.gaveUp:

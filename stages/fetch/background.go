@@ -58,12 +58,12 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 		return nil
 	}
 	left := a.cfg.Window - a.elapsed
-	a.crawl.sched.CloseAt(a.env.Clock.Now().Add(left))
+	a.fetcher.sched.CloseAt(a.env.Clock.Now().Add(left))
 	if a.env.Clock.Sleep(ctx, left) != nil {
 		return nil
 	}
-	a.env.Log.Info("the fetch window has closed", "left", a.crawl.sched.Left())
-	a.crawl.sched.Close()
+	a.env.Log.Info("the fetch window has closed", "left", a.fetcher.sched.Left())
+	a.fetcher.sched.Close()
 	return nil
 }
 
@@ -84,15 +84,17 @@ func (a *attempt) reloads(ctx context.Context) error {
 				a.env.Log.Error("the new politeness is not taken", "error", err)
 				continue
 			}
-			a.crawl.reload(p.Config)
+			a.fetcher.reload(p.Config)
 			a.revision.Store(int64(p.Number))
 		}
 	}
 }
 
-// admit waits while nothing may be begun: the right is about to run out, what was
-// recorded does not get to the store as fast as it comes, or scratch space is
-// nearly full.
+// mayWrite implements gate.
+func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
+
+// admit implements gate. It waits while the right is about to run out, records come faster
+// than the store takes them, or scratch space is nearly full.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {
@@ -104,7 +106,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		_, _, waiting := a.log.Size()
 		now := a.env.Clock.Now()
 		short, since := a.disk.isShort(now)
-		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.lease.MayWrite(now) {
+		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.mayWrite(now) {
 			if told {
 				a.env.Log.Info("there is room again")
 			}

@@ -20,7 +20,7 @@ import (
 )
 
 // visit is a planned URL on its way to its outcome. One turn at a time holds it.
-type visit struct {
+type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key       // of the URL to ask for next: the planned one, or a redirect's target
@@ -36,7 +36,7 @@ type visit struct {
 	// they have not come. The exchange's goroutine sets it, send waits for that.
 	detected string
 
-	// Guarded by the crawl's mutex:
+	// Guarded by the fetcher's mutex:
 	due  time.Time          // of its next try, where it waits for one
 	kept *manifest.URLRetry // what a checkpoint says of that
 
@@ -49,24 +49,24 @@ type visit struct {
 // spellings are the ways other than its canonical form in which its own domain or a
 // source names the URL to ask for next: as the plan knows them, be the URL planned or
 // not, and as the redirect to it has it.
-func (v *visit) spellings() []string {
-	all := []string(v.known)
-	if v.key.URL == v.planned.URL {
-		all = v.planned.Spellings
+func (u *urlTask) spellings() []string {
+	all := []string(u.known)
+	if u.key.URL == u.planned.URL {
+		all = u.planned.Spellings
 	}
-	if v.spelled != "" && !slices.Contains(all, v.spelled) {
-		all = append(slices.Clip(all), v.spelled)
+	if u.spelled != "" && !slices.Contains(all, u.spelled) {
+		all = append(slices.Clip(all), u.spelled)
 	}
 	return all
 }
 
 // asked reports whether the chain has asked for a URL before, and whether it would
 // do so with the same cookies again.
-func (v *visit) asked(url string) (before, alike bool) {
-	for _, h := range v.met {
+func (u *urlTask) asked(url string) (before, alike bool) {
+	for _, h := range u.met {
 		if h.URL == url {
 			before = true
-			alike = alike || h.Cookie == v.cookies.Field(url)
+			alike = alike || h.Cookie == u.cookies.Field(url)
 		}
 	}
 	return before, alike
@@ -74,18 +74,18 @@ func (v *visit) asked(url string) (before, alike bool) {
 
 // visit gives the visit of a planned row, begun or new. The caller has the row's
 // turn, so nobody else asks for it.
-func (c *crawl) visit(row int64) (*visit, error) {
-	c.mu.Lock()
-	v := c.visits[row]
-	c.mu.Unlock()
-	if v != nil {
-		return v, nil
+func (f *fetcher) urlTask(row int64) (*urlTask, error) {
+	f.mu.Lock()
+	u := f.urlTasks[row]
+	f.mu.Unlock()
+	if u != nil {
+		return u, nil
 	}
-	p, err := c.planned.Row(row)
+	p, err := f.index.Row(row)
 	if err != nil {
 		return nil, err
 	}
-	return &visit{
+	return &urlTask{
 		row: row, planned: p, key: urlkey.Key{URL: p.URL, SURT: p.SURT, Host: p.Host, Domain: p.Domain},
 		fetch: schema.Fetch{
 			SURT: p.SURT, URL: p.URL, Host: p.Host, Domain: p.Domain, Priority: p.Priority, Depth: p.Depth, PlannedRow: int32(row),
@@ -95,128 +95,128 @@ func (c *crawl) visit(row int64) (*visit, error) {
 
 // keep remembers a visit that goes on at a later turn, at the given time; zero: at
 // its host's next.
-func (c *crawl) keep(v *visit, due time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v.due = due
-	c.visits[v.row] = v
+func (f *fetcher) keep(u *urlTask, due time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u.due = due
+	f.urlTasks[u.row] = u
 }
 
 // keepRecorded is keep for a visit of which everything sent and answered is recorded:
 // the next attempt goes on from here.
-func (c *crawl) keepRecorded(v *visit, due time.Time) {
+func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
-		Row: v.row, Attempts: v.fetch.Attempts, Why: v.why,
-		RetryCounts: v.retries,
+		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why,
+		RetryCounts: u.retries,
 	}
-	if len(v.met) > 0 {
-		kept.Chain = &manifest.Chain{Met: slices.Clone(v.met), Next: cmp.Or(v.spelled, v.key.URL), Tries: v.tries, Fetch: v.fetch}
+	if len(u.met) > 0 {
+		kept.Chain = &manifest.Chain{Met: slices.Clone(u.met), Next: cmp.Or(u.spelled, u.key.URL), Tries: u.tries, Fetch: u.fetch}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v.kept, v.due = kept, due
-	c.visits[v.row] = v
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u.kept, u.due = kept, due
+	f.urlTasks[u.row] = u
 }
 
 // resume has a visit go on where a checkpoint says that it was.
-func (c *crawl) resume(v *visit, r *manifest.URLRetry) error {
-	v.tries, v.fetch.Attempts, v.why, v.retries = r.Attempts, r.Attempts, r.Why, r.RetryCounts
+func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
+	u.tries, u.fetch.Attempts, u.why, u.retries = r.Attempts, r.Attempts, r.Why, r.RetryCounts
 	if r.Chain == nil {
 		return nil
 	}
-	key, spelled, err := c.canon.Spelled(r.Chain.Next, "")
-	if err != nil || r.Chain.Fetch.URL != v.planned.URL || len(r.Chain.Met) == 0 {
-		return fmt.Errorf("it follows %s to %q: %w", v.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
+	key, spelled, err := f.canon.Spelled(r.Chain.Next, "")
+	if err != nil || r.Chain.Fetch.URL != u.planned.URL || len(r.Chain.Met) == 0 {
+		return fmt.Errorf("it follows %s to %q: %w", u.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
-	if v.known, err = c.planned.Spellings(key); err != nil {
+	if u.known, err = f.index.Spellings(key); err != nil {
 		return err
 	}
-	v.key, v.spelled, v.met, v.tries, v.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
-	for i, h := range v.met {
-		v.cookies.Resume(h)
+	u.key, u.spelled, u.met, u.tries, u.fetch = key, spelled, r.Chain.Met, r.Chain.Tries, r.Chain.Fetch
+	for i, h := range u.met {
+		u.cookies.Resume(h)
 		if i > 0 {
-			c.claim(h.URL)
+			f.claim(h.URL)
 		}
 	}
-	c.claim(key.URL)
+	f.claim(key.URL)
 	return nil
 }
 
 // evidence takes what was sent and answered since it was last recorded, to be
 // recorded before the visit ends.
-func (v *visit) evidence(settle func()) *segments.Record {
-	b := &segments.Record{Requests: v.requests, Captures: v.captures, Links: v.links, OnRecorded: settle}
-	v.requests, v.captures, v.links = nil, nil, nil
+func (u *urlTask) evidence(settle func()) *segments.Record {
+	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: settle}
+	u.requests, u.captures, u.links = nil, nil, nil
 	return b
 }
 
 // finish gives a visit its outcome and records it.
-func (c *crawl) finish(v *visit, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
-	v.fetch.Outcome = outcome
-	v.fetch.Error, v.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
-	v.fetch.RecordedAt = c.clock.Now().UnixMilli()
-	c.failures.of(v, outcome, c.clock.Now())
-	b := &segments.Record{Row: v.row, Fetch: &v.fetch, Requests: v.requests, Captures: v.captures, Links: v.links, OnRecorded: func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.visits, v.row)
+func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
+	u.fetch.Outcome = outcome
+	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
+	u.fetch.RecordedAt = f.clock.Now().UnixMilli()
+	f.failures.of(u, outcome, f.clock.Now())
+	b := &segments.Record{Row: u.row, Fetch: &u.fetch, Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.urlTasks, u.row)
 	}}
-	for _, f := range more {
-		f(b)
+	for _, add := range more {
+		add(b)
 	}
-	if err := c.sink.Emit(b); err != nil {
-		c.fail(err)
+	if err := f.sink.Emit(b); err != nil {
+		f.fail(err)
 		return
 	}
-	c.progress.Add(stages.CountURLs, 1)
-	c.progress.Add(stages.CountRecorded+string(outcome), 1)
+	f.progress.Add(stages.CountURLs, 1)
+	f.progress.Add(stages.CountRecorded+string(outcome), 1)
 	if b.Page != nil {
-		c.progress.Add(stages.CountPages, 1)
+		f.progress.Add(stages.CountPages, 1)
 	}
 }
 
 // judge notes the verdict of robots.txt on the planned URL.
-func (v *visit) judge(r robots.Verdict) {
+func (u *urlTask) judge(r robots.Verdict) {
 	allowed := r.Allowed
-	v.fetch.RobotsAllowed, v.fetch.RobotsRule = &allowed, r.Rule
+	u.fetch.RobotsAllowed, u.fetch.RobotsRule = &allowed, r.Rule
 }
 
 // note takes a request that was made for the visit into its row.
-func (v *visit) note(s *sent) {
+func (u *urlTask) note(s *sent) {
 	if s.recorded() {
-		v.requests = append(v.requests, s.row)
+		u.requests = append(u.requests, s.row)
 	}
 	if s.at.IsZero() {
 		return
 	}
-	if len(v.met) == 0 || v.tries > 1 {
-		v.fetch.Attempts++ // a redirect's hop is none, its repetition is
+	if len(u.met) == 0 || u.tries > 1 {
+		u.fetch.Attempts++ // a redirect's hop is none, its repetition is
 	}
-	v.fetch.FetchedAt = s.at.UnixMilli()
+	u.fetch.FetchedAt = s.at.UnixMilli()
 	total := s.row.TotalMS
-	v.fetch.TotalMS, v.fetch.TotalUS = &total, s.row.TotalUS
-	v.fetch.WireBytes += s.x.BytesIn
+	u.fetch.TotalMS, u.fetch.TotalUS = &total, s.row.TotalUS
+	u.fetch.WireBytes += s.x.BytesIn
 	if s.x.Status == 0 {
 		return
 	}
-	v.fetch.HTTPStatus = int16(s.x.Status)
-	v.fetch.FinalURL = v.key.URL
-	v.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
-	v.fetch.ETag, v.fetch.LastModified = response.Validators(s.x)
-	v.fetch.Truncated = response.Truncation(s.x)
-	v.fetch.RetryAfterMS = s.retryMS
+	u.fetch.HTTPStatus = int16(s.x.Status)
+	u.fetch.FinalURL = u.key.URL
+	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
+	u.fetch.ETag, u.fetch.LastModified = response.Validators(s.x)
+	u.fetch.Truncated = response.Truncation(s.x)
+	u.fetch.RetryAfterMS = s.retryMS
 }
 
 // claim takes a redirect's target for this visit; false if another visit took it
 // before, so that it is not fetched twice.
-func (c *crawl) claim(url string) bool {
+func (f *fetcher) claim(url string) bool {
 	h := xxh3.HashString(url)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.claims[h]; ok {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.claims[h]; ok {
 		return false
 	}
-	c.claims[h] = struct{}{}
+	f.claims[h] = struct{}{}
 	return true
 }
 

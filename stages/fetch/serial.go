@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -23,9 +24,9 @@ import (
 const (
 	// maxStalled is how many attempts in a row may end without having recorded anything.
 	maxStalled = 3
-	// maxAlone is after how many steps an attempt that goes alone takes it that what
-	// ended the others was none of the URLs that come first.
-	maxAlone = 1000
+	// maxSerial is how many grants the serial mode lasts without a suspect: then the
+	// first URLs are taken to be harmless.
+	maxSerial = 1000
 )
 
 // killers are the suspects that are to be tried no more.
@@ -40,80 +41,95 @@ func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
 
 // suspicious reports whether something that an attempt died at was neither
 // convicted nor survived.
-func (c *crawl) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
+func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
-			return !lease.Quarantined(s) && c.robots.Undecided(s.Origin)
+			return !lease.Quarantined(s) && f.robots.Undecided(s.Origin)
 		}
 		return !lease.Quarantined(s) && (s.Row < 0 || !recorded.Contains(uint32(s.Row)))
 	})
 }
 
-// goAlone has the crawl do one thing at a time.
-func (a *attempt) goAlone(ctx context.Context, suspected bool) {
-	c, doc := a.crawl, a.lease.Checkpoint()
+// serialMode is one grant at a time. The checkpoint names what the grant sends a request
+// for, so that an attempt that dies at it leaves a suspect.
+type serialMode struct {
+	on        atomic.Bool
+	suspected bool // it ends once no suspect is left, else after maxSerial grants
+	grants    int
+}
+
+// enterSerial begins the serial mode. Call it before the fetcher runs.
+func (a *attempt) enterSerial(suspected bool) {
+	doc := a.lease.Checkpoint()
 	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
-	held := cap(c.slots) - 1
-	for range held {
-		c.slots <- struct{}{}
-	}
-	steps := 0
-	c.alone = func(what *manifest.Trying) error {
-		if err := a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = what; return nil }); err != nil || what != nil {
-			return err
-		}
-		steps++
-		if suspected {
-			doc := a.lease.Checkpoint()
-			recorded, err := doc.RecordedRows()
-			if err != nil {
-				return err
-			}
-			if c.suspicious(doc.Suspects, recorded) {
-				return nil
-			}
-		} else if steps < maxAlone {
-			return nil
-		}
-		a.env.Log.Info("what came first ends no attempt: all slots again", "steps", steps)
-		c.alone = nil // the one turn that is out is this one
-		for range held {
-			<-c.slots
-		}
+	a.one.suspected = suspected
+	a.one.on.Store(true)
+}
+
+// serial implements gate.
+func (a *attempt) serial() bool { return a.one.on.Load() }
+
+// begin implements gate: in serial mode the checkpoint names what is tried.
+func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
+	if !a.serial() {
 		return nil
 	}
+	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
+}
+
+// done implements gate. It ends the serial mode once the suspects have survived.
+func (a *attempt) done(ctx context.Context) error {
+	if !a.serial() {
+		return nil
+	}
+	if err := a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = nil; return nil }); err != nil {
+		return err
+	}
+	a.one.grants++
+	if a.one.suspected {
+		doc := a.lease.Checkpoint()
+		recorded, err := doc.RecordedRows()
+		if err != nil || a.fetcher.suspicious(doc.Suspects, recorded) {
+			return err
+		}
+	} else if a.one.grants < maxSerial {
+		return nil
+	}
+	a.env.Log.Info("what came first ends no attempt: all slots again", "steps", a.one.grants)
+	a.one.on.Store(false)
+	return nil
 }
 
 // convict ends what attempts died at.
 func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
-	c, doc := a.crawl, a.lease.Checkpoint()
+	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "the attempts that worked on it alone died"
 	found := killers(&doc)
 	for _, killer := range found {
 		if killer.Origin != "" {
 			row := &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}
-			if _, err := c.robots.Restore(row); err != nil {
+			if _, err := f.robots.Restore(row); err != nil {
 				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}
 			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)
-			c.record(&segments.Record{Robots: row})
+			f.record(&segments.Record{Robots: row})
 			continue
 		}
-		if killer.Row < 0 || killer.Row >= int64(c.planned.Len()) {
-			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.lease.Key(), killer.Row, c.planned.Len(), manifest.ErrCorrupt)
+		if killer.Row < 0 || killer.Row >= int64(f.index.Len()) {
+			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.lease.Key(), killer.Row, f.index.Len(), manifest.ErrCorrupt)
 		}
 		if recorded.Contains(uint32(killer.Row)) {
 			continue
 		}
-		v, err := c.visit(killer.Row)
+		u, err := f.urlTask(killer.Row)
 		if err != nil {
 			return err
 		}
-		a.env.Log.Error("a URL ends attempts", "url", v.planned.URL)
-		c.finish(v, schema.InternalError, response.Failure{Phrase: why})
+		a.env.Log.Error("a URL ends attempts", "url", u.planned.URL)
+		f.finish(u, schema.InternalError, response.Failure{Phrase: why})
 	}
-	if f := c.fatal.Load(); f != nil {
-		return *f
+	if fatal := f.fatal.Load(); fatal != nil {
+		return *fatal
 	}
 	if len(found) == 0 {
 		return nil

@@ -1,0 +1,410 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/guard"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease"
+	"crawlbatch.io/crawlbatch/stages/fetch/partition"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
+)
+
+// fetcher fetches a set of planned URLs. It knows no store, lease or checkpoint.
+type fetcher struct {
+	options
+	cfg      Config
+	clock    stages.Clock
+	log      *slog.Logger
+	progress stages.Progress
+	archiver *segments.Archiver
+	client   *wire.Client
+	robots   *robotscache.Cache
+	canon    *urlkey.Canonicalizer
+	token    string // product token
+
+	sched *polite.Scheduler
+	cpu   chan struct{} // one element for each goroutine that compresses or parses
+
+	failures failures
+
+	mu             sync.Mutex
+	urlTasks       map[int64]*urlTask // that go on with a later grant
+	robotsTasks    map[int64]*robotsTask
+	lastRobotsTask int64 // ID of the newest
+	claims         map[uint64]struct{}
+
+	fatal atomic.Pointer[error] // the first; nil: none
+	ended chan struct{}         // closed once fatal is set
+}
+
+// options complete a fetcher.
+type options struct {
+	parser   document.Parser
+	index    *partition.Index
+	sink     segments.Sink
+	gate     gate
+	reading  robots.Reading
+	epoch    int
+	segment  string // warc_segment: the partition, as part-00017
+	deferAll bool   // nothing is fetched any more: URLs without an outcome are deferred
+
+	// patience is the longest Retry-After that a retry waits for; 0: no limit.
+	patience time.Duration
+	onRetry  func(stages.Wait) // is called with each retry; may be nil
+
+	hooks
+}
+
+// hooks replace parts of the outer world in tests. The zero value replaces nothing.
+type hooks struct {
+	tune  func(*wire.Config)              // changes where connections go
+	free  func(dir string) (int64, error) // the room in scratch space, in bytes
+	rules int                             // bytes of robots.txt rules in memory
+}
+
+// newFetcher makes a fetcher whose scheduler has no hosts yet. Close it.
+func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
+	canon, err := urlkey.New(cfg.StripParams)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(env, &cfg, o.tune)
+	if err != nil {
+		return nil, err
+	}
+	breaker := polite.DefaultBreaker()
+	if cfg.Pauses.Breaker > 0 {
+		breaker.Pause = cfg.Pauses.Breaker
+	}
+	sched := polite.New(polite.Options{
+		Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
+	})
+	token := robots.ProductToken(cfg.UserAgent)
+	return &fetcher{
+		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, archiver: segments.NewArchiver(o.sink),
+		client: client, canon: canon, token: token, sched: sched,
+		robots: robotscache.New(robotscache.Options{
+			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(o.rules, maxRules),
+		}),
+		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
+		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
+		ended: make(chan struct{}),
+	}, nil
+}
+
+// newClient makes the HTTP client of a fetcher. tune may be nil.
+func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
+	var rules []dial.ConnectTo
+	for _, s := range cfg.ConnectTo {
+		r, err := dial.ParseConnectTo(s)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	connections := wire.Config{
+		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
+		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
+		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
+	}
+	if len(cfg.Resolvers) > 0 {
+		resolver, err := dns.NameServers(cfg.Resolvers...)
+		if err != nil {
+			return nil, fmt.Errorf("fetch.resolvers: %w", err)
+		}
+		connections.Resolver = resolver
+	}
+	if tune != nil {
+		tune(&connections)
+	}
+	return wire.New(connections)
+}
+
+// maxRules bounds the memory that the rules of robots.txt files take, in bytes. A
+// partition may have a million hosts, and a robots.txt 500 KiB of rules.
+const maxRules = 64 << 20
+
+// close gives connections and scratch space back.
+func (f *fetcher) close() {
+	f.client.Close()
+	f.robots.Close()
+}
+
+// fail ends the fetcher with the first error.
+func (f *fetcher) fail(err error) {
+	if f.fatal.CompareAndSwap(nil, &err) {
+		close(f.ended)
+	}
+}
+
+// loop serves grants until no URL is left or ctx ends, then waits for the requests in
+// flight, whose contexts flights gives. It returns nil once every URL has its outcome.
+func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-f.ended:
+			stop(*f.fatal.Load())
+		case <-ctx.Done():
+		}
+	}()
+	slots := make(chan struct{}, f.cfg.Slots)
+	var wg sync.WaitGroup
+	var err error
+	for err == nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+			continue
+		}
+		if f.gate.serial() {
+			wg.Wait()
+		}
+		if err = f.gate.admit(ctx); err != nil {
+			break
+		}
+		var g *polite.Grant
+		if g, err = f.sched.Next(ctx); err != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f.serve(ctx, flights.Context(), g)
+			if err := f.gate.done(ctx); err != nil {
+				f.fail(err)
+			}
+		})
+	}
+	wg.Wait()
+	if fatal := f.fatal.Load(); fatal != nil {
+		return *fatal
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// serve spends a grant: on one request, which has the context flight, or on URLs that
+// need none.
+func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
+	if g.Kind > polite.Probe {
+		f.drain(g)
+		return
+	}
+	for {
+		if f.step(ctx, flight, g) {
+			return
+		}
+		if _, ok := g.Another(); !ok {
+			g.Done(polite.Result{})
+			return
+		}
+	}
+}
+
+// step takes the grant's item one step on. It reports whether the grant is spent.
+func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
+	if g.Item.ID < 0 {
+		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
+	}
+	u, err := f.urlTask(g.Item.ID)
+	if err != nil {
+		f.fail(err)
+		g.Done(polite.Result{})
+		return true
+	}
+	entry := f.robots.Entry(u.key)
+	state, rules, failed, err := f.robots.Lookup(entry)
+	switch {
+	case err != nil:
+		f.fail(err)
+		fallthrough
+	case state == robotscache.Pending:
+		g.PutBack(g.Item)
+		g.Done(polite.Result{})
+		return true
+	case state == robotscache.Unknown:
+		g.PutBack(g.Item)
+		return f.stepRobots(ctx, flight, g, f.newRobotsTask(entry))
+	case state == robotscache.Failed:
+		f.finish(u, failed.Outcome, failed.Why)
+		return false
+	}
+	verdict, why := f.judge(u, rules)
+	if !verdict.Allowed {
+		f.finish(u, schema.RobotsDenied, why)
+		return false
+	}
+	if f.begin(ctx, g, manifest.Trying{Row: u.row}) {
+		f.get(flight, g, u, rules, verdict.Rule)
+	}
+	return true
+}
+
+// stepRobots spends the grant on a robots task and returns true.
+func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *robotsTask) bool {
+	if f.begin(ctx, g, manifest.Trying{Origin: rt.entry.Root}) {
+		f.askRobots(flight, g, rt)
+	}
+	return true
+}
+
+// judge gives the verdict of robots.txt on the URL to ask for next, and why it is denied.
+func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
+	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
+	if len(u.met) == 0 {
+		u.judge(verdict)
+		if verdict.Spelling != "" {
+			why = response.Failure{Phrase: "robots.txt denies another spelling of the URL", Detail: verdict.Spelling}
+		}
+	} else {
+		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
+	}
+	// Of a URL with too many spellings not all are known, so it is not planned either.
+	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
+		verdict.Allowed = false
+		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
+	}
+	return verdict, why
+}
+
+// begin tells the gate what the grant is about to be spent on. It returns false after an
+// error, which ends the fetcher and the grant.
+func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Trying) bool {
+	err := f.gate.begin(ctx, what)
+	if err != nil {
+		f.fail(err)
+		g.Done(polite.Result{})
+	}
+	return err == nil
+}
+
+// drain ends the URLs of a grant that may send nothing.
+func (f *fetcher) drain(g *polite.Grant) {
+	outcome, why := schema.Deferred, response.Failure{}
+	switch g.Kind {
+	case polite.Stopped:
+		outcome, why = schema.Stopped, response.Failure{Phrase: g.Reason}
+	case polite.Suspended:
+		outcome = schema.HostSuspended
+	}
+	if f.deferAll {
+		outcome, why = schema.Deferred, response.Failure{Phrase: "given up"}
+	}
+	for it, ok := g.Item, true; ok; it, ok = g.Another() {
+		if it.ID < 0 {
+			rt := f.robotsTaskOf(it.ID)
+			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
+			f.recordRobots(rt, nil) // another attempt is another try
+			continue
+		}
+		u, err := f.urlTask(it.ID)
+		if err != nil {
+			f.fail(err)
+			break
+		}
+		f.finish(u, outcome, why)
+		if f.fatal.Load() != nil {
+			break
+		}
+	}
+	g.Done(polite.Result{})
+}
+
+// reload replaces the politeness of the running fetcher.
+func (f *fetcher) reload(p polite.Config) {
+	f.robots.SetTTL(cmp.Or(p.RobotsTTL, f.cfg.Politeness.RobotsTTL))
+	f.sched.Reload(p)
+	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
+}
+
+// A robots.txt that none of the retries of its failure got is asked for again later,
+// after 2 minutes by default, then after three times as long each.
+const (
+	laterPauses = 12 // of Pauses.ServerError
+	laterGrowth = 3
+	maxLater    = 5
+)
+
+// retryRule gives the counter of a class of failures, how many retries it has, and the
+// pause before the next.
+func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryClass) (used *int, limit int, pause time.Duration) {
+	r, p := &f.cfg.Retries, &f.cfg.Pauses
+	switch class {
+	case response.AfterTimeout:
+		return &counts.Timeouts, r.Timeout, p.Timeout
+	case response.AfterServerError:
+		return &counts.ServerErrors, r.ServerError, p.ServerError
+	case response.AfterLimit:
+		return &counts.Limited, r.RateLimited, 0 // the host slows down, which is the pause
+	case response.AfterDNS:
+		return &counts.DNS, r.DNS, 0 // the host is put off
+	case response.ForRobots:
+		pause = laterPauses * p.ServerError
+		for range min(counts.Later, maxLater) {
+			pause *= laterGrowth
+		}
+		return &counts.Later, r.Robots, pause
+	}
+	return new(int), 0, 0
+}
+
+// retry decides whether a failure of a class is tried again, and completes the
+// grant's result with the item. why is what failed, for people.
+func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
+	used, limit, pause := f.retryRule(counts, class)
+	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {
+		return false
+	}
+	*used++
+	if class == response.AfterDNS {
+		r.Hold = f.sched.Jitter(host, f.cfg.Pauses.DNS)
+	}
+	it.Why = why
+	if f.onRetry != nil {
+		f.tellRetry(class, *used, host, it, r, pause)
+	}
+	if pause > 0 {
+		it.NotBefore = f.clock.Now().Add(f.sched.Jitter(host, pause))
+	}
+	r.Requeue = it
+	f.progress.Add(retryCounts[class], 1)
+	return true
+}
+
+// record emits a record, unless it has no rows.
+func (f *fetcher) record(r *segments.Record) {
+	if r.Empty() {
+		if r.OnRecorded != nil {
+			r.OnRecorded()
+		}
+		return
+	}
+	if err := f.sink.Emit(r); err != nil {
+		f.fail(err)
+	}
+}

@@ -1,0 +1,31 @@
+package fetch
+
+import (
+	"context"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// gate tells a fetcher when it may begin and write requests. Several goroutines may use
+// it at a time. An error ends the fetcher.
+type gate interface {
+	// admit waits until a request may be begun.
+	admit(ctx context.Context) error
+	// mayWrite reports whether a request may be written now.
+	mayWrite(now time.Time) bool
+	// serial reports whether only one grant at a time may be out.
+	serial() bool
+	// begin is called before a grant sends a request for what, done after each grant.
+	begin(ctx context.Context, what manifest.Trying) error
+	done(ctx context.Context) error
+}
+
+// openGate allows everything.
+type openGate struct{}
+
+func (openGate) admit(ctx context.Context) error              { return ctx.Err() }
+func (openGate) mayWrite(time.Time) bool                      { return true }
+func (openGate) serial() bool                                 { return false }
+func (openGate) begin(context.Context, manifest.Trying) error { return nil }
+func (openGate) done(context.Context) error                   { return nil }

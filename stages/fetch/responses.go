@@ -1,0 +1,246 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/mediatype"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+)
+
+// get spends a turn on the URL that a visit is at.
+func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
+	u.tries++
+	a := ask{
+		purpose: schema.ForPage, url: u.key.URL, plannedURL: u.planned.URL, rule: rule, robots: rules, attempt: u.tries,
+		onHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
+		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
+			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
+				return true
+			}
+			u.detected = f.parser.Sniff(x.Header.Get("Content-Type"), prefix)
+			return f.parser.Wants(u.detected, prefix)
+		},
+		allow: func(x *wire.Exchange, prefix []byte) int64 { return f.cfg.Allowance(f.parser, x, u.detected, prefix) },
+	}
+	if len(u.met) > 0 {
+		a.purpose = schema.ForRedirect
+		if field := u.cookies.Field(u.key.URL); field != "" {
+			a.header = http1.Header{{Name: "Cookie", Value: field}}
+		}
+	} else if a.known = segments.KnownPayload(&u.planned, f.clock.Now()); a.known != nil {
+		a.header = conditions(&u.planned)
+	}
+	u.rules, u.detected = rules.Group, ""
+	if g.Kind == polite.Probe {
+		a.purpose = schema.ForProbe
+	}
+	s := f.send(ctx, g, a)
+	defer s.x.Release()
+	was := u.fetch
+	u.note(s)
+	if s.aborted() {
+		u.tries-- // the same try, once more
+		was.Attempts, was.WireBytes = u.fetch.Attempts, u.fetch.WireBytes
+		u.fetch = was
+		due := f.afterAbort(s)
+		if due.IsZero() {
+			f.keep(u, due)
+		} else {
+			f.record(u.evidence(func() { f.keepRecorded(u, due) }))
+		}
+		g.Done(polite.Result{Requeue: &polite.Item{ID: u.row, NotBefore: due}})
+		return
+	}
+	switch {
+	case s.err != nil:
+		f.failed(g, u, s, response.OfError(s.err), failureOf(s.err))
+	case response.IsRedirect(s.x):
+		f.redirect(g, u, s)
+	case s.x.Status >= 200 && s.x.Status <= 299:
+		g.Done(polite.Result{Class: polite.Success})
+		f.document(u, s)
+	case s.notModified():
+		f.capture(u, s, schema.SubsetDiagnostics)
+		g.Done(polite.Result{Class: polite.Success})
+		f.finish(u, schema.NotModified, response.Failure{})
+	default:
+		f.capture(u, s, schema.SubsetDiagnostics)
+		_, said := s.x.Header.Lookup("Retry-After")
+		f.failed(g, u, s, response.OfStatus(s.x.Status, said), response.Failure{})
+	}
+}
+
+// afterAbort is when to ask again for what was aborted: at the host's next turn, or,
+// where there was no memory for it, a while later; else the host would send again what
+// there is no memory for still.
+func (f *fetcher) afterAbort(s *sent) time.Time {
+	if !errors.Is(s.err, wire.ErrNoRoom) {
+		return time.Time{}
+	}
+	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
+}
+
+// noRoomPause is how long a document for which there was no memory waits at least; at
+// most twice as long.
+const noRoomPause = 30 * time.Second
+
+// conditions are the header fields that ask whether a document has changed.
+func conditions(p *schema.PlannedURL) http1.Header {
+	var h http1.Header
+	if p.ETag != "" {
+		h = append(h, http1.Field{Name: "If-None-Match", Value: p.ETag})
+	}
+	if p.LastModified != "" {
+		h = append(h, http1.Field{Name: "If-Modified-Since", Value: p.LastModified})
+	}
+	return h
+}
+
+// failed ends a visit whose request gave no document, or has it tried again.
+func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *sent, verdict response.Verdict, why response.Failure) {
+	r := polite.Result{Class: verdict.Health, RetryAfter: s.retryAfter}
+	if f.retry(&u.retries, verdict.Retry, s.what(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
+		// What was sent and answered is evidence, whatever becomes of the URL.
+		due := r.Requeue.NotBefore
+		u.why = r.Requeue.Why
+		f.failures.note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())
+		f.record(u.evidence(func() { f.keepRecorded(u, due) }))
+		g.Done(r)
+		return
+	}
+	g.Done(r)
+	if verdict.Outcome == schema.ProtocolError && why == (response.Failure{}) {
+		why = response.NoDocument(s.x.Status)
+	}
+	f.finish(u, verdict.Outcome, why)
+}
+
+// redirect takes a redirect: to its next hop, or to the visit's end.
+func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *sent) {
+	end := func(o schema.Outcome, why response.Failure) {
+		g.Done(polite.Result{Class: polite.Success})
+		f.finish(u, o, why)
+	}
+	target, spelled, err := response.Location(f.canon, s.x, u.key.URL)
+	if err == nil {
+		target = response.CloneKey(target)
+		s.redirect = target.URL
+	}
+	f.capture(u, s, schema.SubsetDiagnostics)
+	if err != nil {
+		end(schema.ProtocolError, response.NoTarget(err))
+		return
+	}
+	u.links = append(u.links, schema.Link{
+		SourceSURT: u.key.SURT, Source: strings.Clone(u.key.URL), Target: target.URL, Kind: schema.KindRedirect,
+		Spelling: strings.Clone(spelled),
+	})
+	u.met = append(u.met, manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Set: u.cookies.Take(u.key.URL, s.x.Header)})
+	here, err := f.index.Has(target.URL)
+	before, alike := u.asked(target.URL)
+	switch {
+	case err != nil:
+		g.Done(polite.Result{Class: polite.Success})
+		f.fail(err)
+	case alike:
+		end(schema.RedirectLimit, response.Failure{Phrase: "redirect loop", Detail: target.URL})
+	case target.Domain != u.planned.Domain || here && !before:
+		u.fetch.RedirectTarget = target.URL
+		end(schema.Redirected, response.Failure{})
+	case int(u.fetch.Redirects) >= f.cfg.MaxRedirects:
+		end(schema.RedirectLimit, response.Failed("too many redirects", "more than %d", f.cfg.MaxRedirects))
+	case !before && !f.claim(target.URL):
+		u.fetch.RedirectTarget = target.URL
+		end(schema.Redirected, response.Failure{})
+	default:
+		known, err := f.index.Spellings(target)
+		if err != nil {
+			g.Done(polite.Result{Class: polite.Success})
+			f.fail(err)
+			return
+		}
+		u.fetch.Redirects++
+		u.key, u.spelled, u.known, u.tries, u.retries = target, strings.Clone(spelled), known, 0, manifest.RetryCounts{}
+		f.keep(u, time.Time{})
+		f.passOn(g, target.Host, &polite.Item{ID: u.row})
+	}
+}
+
+// document takes a 2xx answer: it is filtered, or parsed, archived and recorded.
+func (f *fetcher) document(u *urlTask, s *sent) {
+	if u.detected == "" { // nothing of the body was looked at
+		u.detected = mediatype.Essence(s.x.Header.Get("Content-Type"))
+	}
+	u.fetch.MimeDetected = u.detected
+	if s.x.Filtered || len(s.x.Body) == 0 && u.detected != "" && !f.parser.Wants(u.detected, nil) {
+		f.finish(u, schema.MIMEFiltered, response.Failure{})
+		return
+	}
+	f.cpu <- struct{}{}
+	defer func() { <-f.cpu }()
+	parsed, err := document.Parse(f.parser, response.Document(u.key.URL, s.x, u.planned.Depth, s.at))
+	if err != nil {
+		f.log.Error("a document could not be parsed", "url", u.key.URL, "error", err)
+		f.capture(u, s, schema.SubsetWARC)
+		f.finish(u, schema.InternalError, response.Failure{Phrase: "document could not be parsed", Detail: err.Error()})
+		return
+	}
+	cp, ok := f.archive(s, u.key, schema.SubsetWARC, parsed)
+	if !ok {
+		f.finish(u, schema.InternalError, response.Failure{Phrase: segments.ErrUnarchivable.Error()})
+		return
+	}
+	u.captures = append(u.captures, cp)
+	u.point(cp)
+	u.fetch.MimeDetected = cmp.Or(cp.MimeDetected, u.detected)
+	u.fetch.ContentBytes = int64(len(s.x.Body))
+
+	from := document.Origin{
+		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL,
+		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.key.URL),
+	}
+	if cp.Revisit != "" { // a page points to its bytes
+		from.WARCFilename, from.WARCRecordOffset, from.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
+	}
+	if u.planned.ContentDigest != "" {
+		changed := u.planned.ContentDigest != cp.ContentDigest
+		from.Changed = &changed
+	}
+	parsed.Complete(&from)
+	f.finish(u, schema.OK, response.Failure{}, func(b *segments.Record) {
+		b.Page, b.Terms, b.Text = &parsed.Page, parsed.Terms, &parsed.Text
+		b.Links = append(b.Links, parsed.Links...)
+	})
+}
+
+// capture archives an answer that is no document for the visit.
+func (f *fetcher) capture(u *urlTask, s *sent, subset string) {
+	f.cpu <- struct{}{}
+	defer func() { <-f.cpu }()
+	if cp, ok := f.archive(s, u.key, subset, nil); ok {
+		u.captures = append(u.captures, cp)
+		u.point(cp)
+	}
+}
+
+// point has the outcome's row point to the capture of the last answer.
+func (u *urlTask) point(cp segments.Capture) {
+	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
+	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit
+	if cp.Truncated == schema.TruncatedUnspecified {
+		u.fetch.Truncated = cp.Truncated
+	}
+}
