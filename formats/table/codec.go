@@ -76,6 +76,7 @@ const (
 	kindBool
 	kindFloat
 	kindByte // element of []byte only
+	kindUint // in scratch files only: columns of Parquet files are signed
 )
 
 func layoutOf(t reflect.Type) (*rowLayout, error) {
@@ -94,6 +95,9 @@ func columnsOf(t reflect.Type) (*rowLayout, error) {
 		return nil, err
 	}
 	for _, f := range l.fields {
+		if f.kind == kindUint {
+			return nil, fmt.Errorf("field %s of %v: columns are signed", t.FieldByIndex(f.index).Name, t)
+		}
 		if f.shape == pointer && len(f.index) > 1 {
 			return nil, fmt.Errorf("field %s of %v: a pointer in an embedded struct cannot be read as null: move it to the outer struct", t.FieldByIndex(f.index).Name, t)
 		}
@@ -139,6 +143,8 @@ func typeOf(t reflect.Type) (s shape, k kind, ok bool) {
 		return s, kindFloat, s != list
 	case reflect.Uint8:
 		return s, kindByte, s == list
+	case reflect.Uint64:
+		return s, kindUint, s == plain
 	}
 	return s, 0, false
 }
@@ -197,6 +203,8 @@ func appendValue(buf []byte, k kind, v reflect.Value) []byte {
 		return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
 	case kindInt:
 		return binary.AppendVarint(buf, v.Int())
+	case kindUint:
+		return binary.AppendUvarint(buf, v.Uint())
 	case kindFloat:
 		return binary.LittleEndian.AppendUint64(buf, math.Float64bits(v.Float()))
 	}
@@ -252,6 +260,8 @@ func (d *decoder) value(k kind, v reflect.Value) {
 	case kindInt:
 		u := d.uvarint()
 		v.SetInt(int64(u>>1) ^ -int64(u&1))
+	case kindUint:
+		v.SetUint(d.uvarint())
 	case kindFloat:
 		if s := d.take(8); len(s) == 8 {
 			v.SetFloat(math.Float64frombits(binary.LittleEndian.Uint64([]byte(s))))

@@ -3,7 +3,6 @@ package table
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,7 @@ import (
 const (
 	// DefaultSortMemory is what a Sorter holds before it spills, bytes.
 	DefaultSortMemory = 64 << 20
-	maxRuns           = 128     // merged at a time: bounds open files and buffers
-	maxSpillRow       = 1 << 30 // a longer row in a spill file is damage
+	maxRuns           = 128 // merged at a time: bounds open files and buffers
 )
 
 // Sorter sorts any number of rows in bounded memory: what exceeds it is spilled
@@ -68,46 +66,25 @@ func (s *Sorter[T]) Len() int64 { return s.total }
 // be added after it was called; it may be called again.
 func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		streams, err := s.streams()
+		streams, err := s.openRuns()
 		if err != nil {
 			var zero T
 			yield(zero, err)
 			return
 		}
-		for row, err := range Merge(ctx, s.compare, streams...) {
-			if !yield(row, err) {
-				return
-			}
-		}
+		Merge(ctx, s.compare, append(streams, s.inMemory())...)(yield)
 	}
 }
 
 // Close removes the spilled runs.
 func (s *Sorter[T]) Close() error {
-	var err error
-	for _, f := range s.runs {
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	s.runs, s.rows = nil, nil
-	return err
+	s.rows = nil
+	return s.removeRuns()
 }
 
-// streams are the runs and what is in memory, in the order in which rows came.
-func (s *Sorter[T]) streams() ([]Stream[T], error) {
-	out := make([]Stream[T], 0, len(s.runs)+1)
-	for _, f := range s.runs {
-		r, err := s.open(f)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return append(out, &memoryRun[T]{rows: s.rows, order: s.sorted()}), nil
-}
-
-// sorted is the order of the rows in memory. Rows are wide: an index is sorted
-// instead of them.
-func (s *Sorter[T]) sorted() []int32 {
+// inMemory is the stream of the rows in memory, sorted. Rows are wide, so an index is
+// sorted instead of them.
+func (s *Sorter[T]) inMemory() Stream[T] {
 	order := make([]int32, len(s.rows))
 	for i := range order {
 		order[i] = int32(i)
@@ -118,7 +95,7 @@ func (s *Sorter[T]) sorted() []int32 {
 		}
 		return int(a - b)
 	})
-	return order
+	return &memoryRun[T]{rows: s.rows, order: order}
 }
 
 // spill writes the rows in memory as a run.
@@ -128,8 +105,7 @@ func (s *Sorter[T]) spill() error {
 			return err
 		}
 	}
-	mem := &memoryRun[T]{rows: s.rows, order: s.sorted()}
-	f, err := s.write(All(context.Background(), mem))
+	f, err := s.write(All(context.Background(), s.inMemory()))
 	if err != nil {
 		return err
 	}
@@ -141,61 +117,76 @@ func (s *Sorter[T]) spill() error {
 
 // compact merges all runs into one.
 func (s *Sorter[T]) compact() error {
-	var streams []Stream[T]
-	for _, f := range s.runs {
-		r, err := s.open(f)
-		if err != nil {
-			return err
-		}
-		streams = append(streams, r)
+	streams, err := s.openRuns()
+	if err != nil {
+		return err
 	}
 	merged, err := s.write(Merge(context.Background(), s.compare, streams...))
 	if err != nil {
 		return err
 	}
-	for _, f := range s.runs {
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
+	err = s.removeRuns()
 	s.runs = []*os.File{merged}
 	return err
 }
 
-// write makes a run: each row's length, then the row, S2-compressed.
+// write makes a run: rows as a RowWriter writes them, S2-compressed.
 func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
 	f, err := os.CreateTemp(s.dir, "run-*.s2")
 	if err != nil {
-		return nil, fmt.Errorf("create spill file: %w", err)
+		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("write spill file: %w", err), f.Close(), os.Remove(f.Name()))
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 		}
 	}()
 	z := s2.NewWriter(f, s2.WriterConcurrency(1), s2.WriterBlockSize(256<<10))
-	var buf, head []byte
+	w := s.codec.Writer(z)
 	for row, err := range rows {
+		if err == nil {
+			_, err = w.Write(&row)
+		}
 		if err != nil {
 			return nil, err
 		}
-		buf = s.codec.Append(buf[:0], &row)
-		head = binary.AppendUvarint(head[:0], uint64(len(buf)))
-		if _, err := z.Write(head); err != nil {
-			return nil, err
-		}
-		if _, err := z.Write(buf); err != nil {
-			return nil, err
-		}
 	}
-	return f, z.Close()
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("write scratch file: %w", err)
+	}
+	return f, nil
 }
 
 func (s *Sorter[T]) open(f *os.File) (Stream[T], error) {
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("open spill file: %w", err)
+		return nil, fmt.Errorf("open scratch file: %w", err)
 	}
 	z := s2.NewReader(io.NewSectionReader(f, 0, info.Size()), s2.ReaderMaxBlockSize(256<<10))
-	return &spilledRun[T]{in: bufio.NewReaderSize(z, 32<<10), codec: s.codec}, nil
+	return s.codec.Reader(bufio.NewReaderSize(z, 32<<10)), nil
+}
+
+// openRuns opens all runs.
+func (s *Sorter[T]) openRuns() ([]Stream[T], error) {
+	streams := make([]Stream[T], 0, len(s.runs)+1)
+	for _, f := range s.runs {
+		r, err := s.open(f)
+		if err != nil {
+			return nil, err
+		}
+		streams = append(streams, r)
+	}
+	return streams, nil
+}
+
+// removeRuns closes and removes all runs.
+func (s *Sorter[T]) removeRuns() error {
+	var err error
+	for _, f := range s.runs {
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	s.runs = nil
+	return err
 }
 
 // memoryRun is a sorted run in memory.
@@ -215,35 +206,4 @@ func (m *memoryRun[T]) Read(batch []T) (int, error) {
 		return n, io.EOF
 	}
 	return n, nil
-}
-
-// spilledRun is a sorted run in a file.
-type spilledRun[T any] struct {
-	in    *bufio.Reader
-	codec *Codec[T]
-	buf   []byte
-}
-
-// Read implements Stream.
-func (r *spilledRun[T]) Read(batch []T) (int, error) {
-	for i := range batch {
-		n, err := binary.ReadUvarint(r.in)
-		if err == io.EOF {
-			return i, io.EOF
-		}
-		if err == nil && n > maxSpillRow {
-			err = ErrScratch
-		}
-		if err == nil {
-			r.buf = slices.Grow(r.buf[:0], int(n))[:n]
-			_, err = io.ReadFull(r.in, r.buf)
-		}
-		if err == nil {
-			err = r.codec.Decode(string(r.buf), &batch[i]) // one string holds all text of the row
-		}
-		if err != nil {
-			return i, fmt.Errorf("read spill file: %w", err)
-		}
-	}
-	return len(batch), nil
 }
