@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -9,212 +10,167 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// chooser reads the records in order, folds those of one URL into one, and hands
-// what each domain's budget allows to the chosen list.
+// chooser reads the records in order, merges those of one URL, and writes the URLs that
+// each domain's budget allows to the chosen list.
 type chooser struct {
 	*rules
 	refused *refusals
-	files   func(seq) string // name of the source of an entry
+	files   func(seq) string // name of an entry's source
 	out     *chosenWriter
-	left    *chosenWriter // what is not planned and has spellings
+	left    *chosenWriter // URLs that are not planned and have spellings
 
 	duplicates int64
-	spent      int64       // planned in earlier rounds of the crawl
+	spent      int64       // URLs planned in earlier rounds of the crawl
 	priorities [1001]int64 // new URLs chosen, by priority
 
-	cur     *folded // the URL at hand
-	hash    uint64  // the group at hand
+	url     *record // the current URL, merged of the entries so far; nil before the first
+	listed  int64   // those of its entries that sources list
 	domains []*domain
 }
 
-// folded is one URL out of all its entries.
-type folded struct {
-	record
-	listed int
-}
-
-// domain is the choice among the URLs of one domain. One without a limit is written
-// as it comes.
+// domain chooses among the URLs of one domain. Without a limit, its URLs are written as
+// they come.
 type domain struct {
 	name  string
 	limit int64 // 0: none
 	spent int64
-	again []chosen // planned before and due again: they cost no budget
-	best  worst    // the best new ones, the worst on top
+	due   []*record // planned before and due again: they cost no budget
+	best  worst     // the best new ones, the worst on top
 }
 
-// chosen is a URL that may be planned, and what record.parse reads of it.
-type chosen struct {
-	url, value   string
-	host, domain string
-	priority     int32
-	seq          seq
-}
-
-// worst is a heap of chosen records with the one to give up first on top.
-type worst []chosen
+// worst is a heap of records with the one to give up first on top.
+type worst []*record
 
 func (w worst) Len() int           { return len(w) }
-func (w worst) Less(i, j int) bool { return better(&w[j], &w[i]) }
+func (w worst) Less(i, j int) bool { return better(w[i], w[j]) > 0 }
 func (w worst) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *worst) Push(x any)        { *w = append(*w, x.(chosen)) }
+func (w *worst) Push(x any)        { *w = append(*w, x.(*record)) }
 func (w *worst) Pop() any {
-	old := *w
-	last := old[len(old)-1]
-	*w = old[:len(old)-1]
+	last := (*w)[len(*w)-1]
+	*w = (*w)[:len(*w)-1]
 	return last
 }
 
-// better orders by priority, then by place.
-func better(a, b *chosen) bool {
-	if a.priority != b.priority {
-		return a.priority > b.priority
-	}
-	return a.seq < b.seq
+// better orders records by priority, highest first, then by place.
+func better(a, b *record) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 }
 
 // choose runs the chooser over all records.
-func (c *chooser) choose(ctx context.Context, records *runs) error {
-	for rec, err := range records.sorted(ctx) {
+func (c *chooser) choose(ctx context.Context, records *sorters[record]) error {
+	for row, err := range records.sorted(ctx) {
 		if err != nil {
 			return err
 		}
-		hash, url, s, err := splitKey(rec[0])
-		if err != nil {
+		r := &row
+		if c.url != nil && r.URL == c.url.URL {
+			c.merge(r)
+			continue
+		}
+		if err := c.endURL(); err != nil {
 			return err
 		}
-		if c.cur != nil && (hash != c.hash || string(url) != c.cur.url) {
-			if err := c.url(); err != nil {
+		if c.url == nil || r.Hash != c.url.Hash {
+			if err := c.endGroup(); err != nil {
 				return err
 			}
+			c.out.begin(r.Hash)
 		}
-		if hash != c.hash {
-			if err := c.end(); err != nil {
-				return err
-			}
-			c.hash = hash
-			c.out.begin(hash)
-		}
-		if err := c.fold(string(url), string(rec[1]), hash, s); err != nil {
-			return err
-		}
+		c.url, c.listed = r, 0
+		c.count(r)
 	}
-	if c.cur != nil {
-		if err := c.url(); err != nil {
-			return err
-		}
-	}
-	return c.end()
-}
-
-// fold adds an entry to the URL at hand, whose first entry has the least place.
-func (c *chooser) fold(url, value string, hash uint64, s seq) error {
-	var r record
-	if err := r.parse(url, value); err != nil {
+	if err := c.endURL(); err != nil {
 		return err
 	}
-	r.hash, r.seq = hash, s
-	listed := 0
-	if r.flags&isListed != 0 {
-		listed = 1
-	}
-	if c.cur == nil {
-		c.cur = &folded{record: r, listed: listed}
-		return nil
-	}
-	f := c.cur
-	f.listed += listed
-	f.flags |= r.flags
-	f.depth = min(f.depth, r.depth)
-	f.priority = max(f.priority, r.priority)
-	f.spellings = f.spellings.Union(r.spellings)
-	// Of what several WARC files hold of it the newest counts, of equals the first.
-	older := f.content.Filename != "" && f.content.At >= r.content.At
-	if f.fetches == 0 && f.etag == "" && f.lastModified == "" && !older {
-		f.fetches, f.contentDigest, f.etag, f.lastModified, f.content = r.fetches, r.contentDigest, r.etag, r.lastModified, r.content
-	}
-	return nil
+	return c.endGroup()
 }
 
-// url gives the URL at hand to its domain.
-func (c *chooser) url() error {
-	f := c.cur
-	c.cur = nil
-	if f.listed > 1 {
-		c.duplicates += int64(f.listed - 1)
+func (c *chooser) count(r *record) {
+	if r.Listed {
+		c.listed++
 	}
-	d := c.domain(f.domain)
-	if f.flags&isSpent != 0 {
+}
+
+// merge adds another entry of the current URL.
+func (c *chooser) merge(r *record) {
+	c.count(r)
+	u := c.url
+	u.Due, u.Spent = u.Due || r.Due, u.Spent || r.Spent
+	u.Depth = min(u.Depth, r.Depth)
+	u.Priority = max(u.Priority, r.Priority)
+	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
+	// Of several WARC records the newest counts; of equally new ones, the first.
+	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
+	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
+		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
+		u.ContentAt, u.WARCFilename, u.WARCRecordOff, u.WARCRecordLen = r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen
+	}
+}
+
+// endURL gives the current URL, of which there are no more entries, to its domain.
+func (c *chooser) endURL() error {
+	u := c.url
+	if u == nil {
+		return nil
+	}
+	c.duplicates += max(c.listed-1, 0)
+	d := c.domain(u.Domain)
+	if u.Spent {
 		d.spent++
 		c.spent++
 	}
-	if f.flags&isDue == 0 {
-		return leave(c.left, &f.record)
+	if !u.Due {
+		return leave(c.left, u)
 	}
-	if f.spellings.Overflow() {
-		k, err := urlkey.KeyOf(f.url)
-		if err != nil {
-			return err
-		}
-		if err := c.refused.url(k, f.seq, &schema.Refused{
-			Source: c.files(f.seq), Depth: f.depth, Reason: schema.SkipSpellings, Detail: f.spellings.TooMany(), Spellings: f.spellings,
-		}); err != nil {
-			return err
-		}
-		return leave(c.left, &f.record)
+	if spellings := schema.Spellings(u.Spellings); spellings.Overflow() {
+		return c.refuse(c.left, u, schema.SkipSpellings, spellings.TooMany())
 	}
-	this := chosen{url: f.url, value: string(f.appendValue(nil)), host: f.host, domain: d.name, priority: f.priority, seq: f.seq}
 	switch {
 	case d.limit == 0:
-		if f.flags&isSpent == 0 {
-			c.priorities[f.priority]++
+		if !u.Spent {
+			c.priorities[u.Priority]++
 		}
-		return c.out.add(&this)
-	case f.flags&isSpent != 0:
-		d.again = append(d.again, this)
+		return c.out.add(u)
+	case u.Spent:
+		d.due = append(d.due, u)
 		return nil
 	case int64(len(d.best)) < d.limit:
-		heap.Push(&d.best, this)
+		heap.Push(&d.best, u)
 		return nil
-	case len(d.best) > 0 && better(&this, &d.best[0]):
-		this, d.best[0] = d.best[0], this
+	case len(d.best) > 0 && better(u, d.best[0]) < 0:
+		u, d.best[0] = d.best[0], u
 		heap.Fix(&d.best, 0)
 	}
-	return c.overBudget(d, &this)
+	return c.overBudget(d, u)
 }
 
-func (c *chooser) overBudget(d *domain, u *chosen) error {
-	return refuseBudget(c.refused, c.left, c.files, u, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+func (c *chooser) overBudget(d *domain, u *record) error {
+	return c.refuse(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// leave keeps a URL that is not planned, if it has spellings: a redirect may lead to it.
-func leave(left *chosenWriter, r *record) error {
-	if len(r.spellings) == 0 {
+// leave keeps a URL that is not planned if it has spellings: a redirect may lead to it.
+func leave(left *chosenWriter, u *record) error {
+	if len(u.Spellings) == 0 {
 		return nil
 	}
-	known := record{url: r.url, host: r.host, domain: r.domain, spellings: r.spellings}
-	return left.put(urlkey.Hash(r.domain), &chosen{url: r.url, value: string(known.appendValue(nil)), host: r.host, domain: r.domain})
+	return left.put(&record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
 }
 
-// refuseBudget refuses a URL for a budget, which detail names.
-func refuseBudget(refused *refusals, left *chosenWriter, files func(seq) string, u *chosen, detail string) error {
-	var r record
-	if err := r.parse(u.url, u.value); err != nil {
-		return err
-	}
-	k, err := urlkey.KeyOf(u.url)
+// refuse refuses a URL that was read and writes it to left.
+func (c *chooser) refuse(left *chosenWriter, u *record, reason schema.SkipReason, detail string) error {
+	k, err := urlkey.KeyOf(u.URL)
 	if err != nil {
 		return err
 	}
-	if err := refused.url(k, u.seq, &schema.Refused{
-		Source: files(u.seq), Depth: r.depth, Reason: schema.SkipBudget, Detail: detail, Spellings: r.spellings,
+	if err := c.refused.url(k, u.Seq, schema.Refused{
+		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings,
 	}); err != nil {
 		return err
 	}
-	return leave(left, &r)
+	return leave(left, u)
 }
 
-// domain finds or begins a domain of the group.
+// domain finds or adds a domain of the current group.
 func (c *chooser) domain(name string) *domain {
 	for _, d := range c.domains {
 		if d.name == name {
@@ -226,21 +182,20 @@ func (c *chooser) domain(name string) *domain {
 	return d
 }
 
-// end closes a group: what fits the budgets is written.
-func (c *chooser) end() error {
+// endGroup writes the URLs of the current group that fit the budgets.
+func (c *chooser) endGroup() error {
 	for _, d := range c.domains {
 		for int64(len(d.best)) > max(d.limit-d.spent, 0) {
-			u := heap.Pop(&d.best).(chosen)
-			if err := c.overBudget(d, &u); err != nil {
+			if err := c.overBudget(d, heap.Pop(&d.best).(*record)); err != nil {
 				return err
 			}
 		}
-		for i := range d.best {
-			c.priorities[d.best[i].priority]++
+		for _, u := range d.best {
+			c.priorities[u.Priority]++
 		}
-		for _, list := range [][]chosen{d.again, d.best} {
-			for i := range list {
-				if err := c.out.add(&list[i]); err != nil {
+		for _, list := range [][]*record{d.due, d.best} {
+			for _, u := range list {
+				if err := c.out.add(u); err != nil {
 					return err
 				}
 			}
@@ -249,4 +204,40 @@ func (c *chooser) end() error {
 	c.domains = c.domains[:0]
 	c.out.end()
 	return nil
+}
+
+// limit is how many new URLs the round may have, and why; -1: all that were chosen.
+func (c *chooser) limit() (limit int64, detail string) {
+	chosen := int64(0)
+	for _, n := range c.priorities {
+		chosen += n
+	}
+	limit = -1
+	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
+		limit, detail = max(c.CrawlURLs-c.spent, 0), fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
+	}
+	if c.RoundURLs > 0 && chosen > c.RoundURLs && (limit < 0 || c.RoundURLs < limit) {
+		limit, detail = c.RoundURLs, fmt.Sprintf("%d URLs a round", c.RoundURLs)
+	}
+	return limit, detail
+}
+
+// cut writes the limit best new URLs of a list to out, by priority and then in the list's
+// order, and those that were planned before. It refuses the others and writes them to left.
+func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
+	threshold := len(c.priorities) - 1
+	for threshold >= 0 && c.priorities[threshold] <= limit {
+		limit -= c.priorities[threshold]
+		threshold--
+	}
+	return from.read(ctx, from.groups, func(u *record) error {
+		switch p := int(u.Priority); {
+		case u.Spent || p > threshold:
+		case p == threshold && limit > 0:
+			limit--
+		default:
+			return c.refuse(left, u, schema.SkipBudget, detail)
+		}
+		return out.put(u)
+	})
 }

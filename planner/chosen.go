@@ -4,17 +4,18 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// group is what is planned of the domains of one hash: of one domain, that is, but
-// for a collision. It is the unit that is put into partitions.
+// group has the planned URLs of the domains with one hash: of one domain, unless hashes
+// collide. It is the unit that is assigned to partitions.
 type group struct {
 	hash    uint64
 	urls    int64
@@ -24,33 +25,27 @@ type group struct {
 	off     int64   // where its records begin in the chosen list
 }
 
-// chosenList is a scratch file of the chosen URLs, group by group in order of hash.
-// Each record is the URL, the value that record.parse reads, and the place.
+// chosenList is a scratch file of records, group by group in order of hash.
 type chosenList struct {
 	file   *os.File
 	groups []group
 }
 
 func (l *chosenList) close() error {
-	err := l.file.Close()
-	if rerr := os.Remove(l.file.Name()); err == nil {
-		err = rerr
-	}
-	return err
+	return errors.Join(l.file.Close(), os.Remove(l.file.Name()))
 }
 
 // chosenWriter writes a chosenList and counts its groups.
 type chosenWriter struct {
 	rules *rules
 	list  *chosenList
-	out   *bufio.Writer
+	buf   *bufio.Writer
+	out   *table.RowWriter[record]
 	off   int64
-	buf   []byte
 
 	cur   group
-	hosts map[string]*hostCount // of the group at hand
+	hosts map[string]*hostCount // of the current group
 	last  *hostCount
-	names []string // domains of the group at hand
 }
 
 type hostCount struct {
@@ -63,41 +58,35 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
-	return &chosenWriter{
-		rules: r, list: &chosenList{file: f}, out: bufio.NewWriterSize(f, 1<<20), hosts: map[string]*hostCount{},
-	}, nil
+	buf := bufio.NewWriterSize(f, 1<<20)
+	return &chosenWriter{rules: r, list: &chosenList{file: f}, buf: buf, out: recordCodec.Writer(buf), hosts: map[string]*hostCount{}}, nil
 }
 
 // begin begins a group.
 func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off} }
 
-// put writes a URL to the group of its domain's hash, which it begins where need be.
-func (w *chosenWriter) put(hash uint64, u *chosen) error {
-	if w.cur.urls == 0 || w.cur.hash != hash {
+// put writes a record to the group of its hash, which it begins if need be.
+func (w *chosenWriter) put(u *record) error {
+	if w.cur.urls == 0 || w.cur.hash != u.Hash {
 		w.end()
-		w.begin(hash)
+		w.begin(u.Hash)
 	}
 	return w.add(u)
 }
 
-// add writes a URL to the group at hand.
-func (w *chosenWriter) add(u *chosen) error {
-	b := binary.AppendUvarint(w.buf[:0], uint64(len(u.url)))
-	b = append(b, u.url...)
-	b = append(binary.AppendUvarint(b, uint64(len(u.value))), u.value...)
-	b = binary.AppendUvarint(b, uint64(u.seq))
-	w.buf = b
-	n, err := w.out.Write(b)
-	w.off += int64(n)
+// add writes a record to the current group.
+func (w *chosenWriter) add(u *record) error {
+	n, err := w.out.Write(u)
 	if err != nil {
-		return fmt.Errorf("write scratch file: %w", err)
+		return err
 	}
+	w.off += int64(n)
 	w.cur.urls++
-	if w.last == nil || w.last.host != u.host {
-		h, ok := w.hosts[u.host]
+	if w.last == nil || w.last.host != u.Host {
+		h, ok := w.hosts[u.Host]
 		if !ok {
-			h = &hostCount{host: u.host, domain: u.domain}
-			w.hosts[u.host] = h
+			h = &hostCount{host: u.Host, domain: u.Domain}
+			w.hosts[u.Host] = h
 		}
 		w.last = h
 	}
@@ -105,21 +94,17 @@ func (w *chosenWriter) add(u *chosen) error {
 	return nil
 }
 
-// end closes the group at hand; one without URLs leaves no trace.
+// end closes the current group. One without URLs is not listed.
 func (w *chosenWriter) end() {
 	if w.cur.urls > 0 {
-		w.names = w.names[:0]
+		var domains []string
 		for _, h := range w.hosts {
 			w.cur.longest = max(w.cur.longest, w.rules.hostSeconds(h.domain, h.n))
-			known := false
-			for _, name := range w.names {
-				known = known || name == h.domain
-			}
-			if !known {
-				w.names = append(w.names, h.domain)
+			if !slices.Contains(domains, h.domain) {
+				domains = append(domains, h.domain)
 			}
 		}
-		w.cur.hosts, w.cur.domains = int32(len(w.hosts)), int32(len(w.names))
+		w.cur.hosts, w.cur.domains = int32(len(w.hosts)), int32(len(domains))
 		w.list.groups = append(w.list.groups, w.cur)
 	}
 	if len(w.hosts) > 1024 {
@@ -130,17 +115,17 @@ func (w *chosenWriter) end() {
 	w.cur, w.last = group{}, nil
 }
 
-// close ends the list.
-func (w *chosenWriter) close() (*chosenList, error) {
+// close ends the list, which stays open for reading.
+func (w *chosenWriter) close() error {
 	w.end()
-	if err := w.out.Flush(); err != nil {
-		return nil, fmt.Errorf("write scratch file: %w", err)
+	if err := w.buf.Flush(); err != nil {
+		return fmt.Errorf("write scratch file: %w", err)
 	}
-	return w.list, nil
+	return nil
 }
 
-// read visits the URLs of groups that lie side by side.
-func (l *chosenList) read(ctx context.Context, groups []group, visit func(g *group, u *chosen) error) error {
+// read calls visit with the records of adjacent groups. A record is good until visit returns.
+func (l *chosenList) read(ctx context.Context, groups []group, visit func(*record) error) error {
 	if len(groups) == 0 {
 		return nil
 	}
@@ -148,17 +133,17 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(g *gro
 	if groups[len(groups)-1].off-groups[0].off < int64(size)/4 {
 		size = 16 << 10
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(l.file, groups[0].off, 1<<62), size)
+	in := recordCodec.Reader(bufio.NewReaderSize(io.NewSectionReader(l.file, groups[0].off, 1<<62), size))
+	var u record
 	for i := range groups {
 		for n := range groups[i].urls {
 			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			u, err := readChosen(in)
-			if err != nil {
-				return fmt.Errorf("read scratch file: %w", err)
+			if err := in.Next(&u); err != nil {
+				return err
 			}
-			if err := visit(&groups[i], &u); err != nil {
+			if err := visit(&u); err != nil {
 				return err
 			}
 		}
@@ -166,9 +151,9 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(g *gro
 	return nil
 }
 
-// of visits the groups of the list that have the hashes of these, which are in order of
-// them, in pieces that lie side by side.
-func (l *chosenList) of(groups []group, visit func([]group) error) error {
+// matching calls visit with the groups of the list whose hashes those of groups have, in
+// runs of adjacent ones. Groups are in order of hash.
+func (l *chosenList) matching(groups []group, visit func([]group) error) error {
 	first, end := 0, 0
 	for i := range groups {
 		at, found := slices.BinarySearchFunc(l.groups[end:], groups[i].hash, func(g group, hash uint64) int { return cmp.Compare(g.hash, hash) })
@@ -189,62 +174,4 @@ func (l *chosenList) of(groups []group, visit func([]group) error) error {
 		return nil
 	}
 	return visit(l.groups[first:end])
-}
-
-func readChosen(in *bufio.Reader) (u chosen, err error) {
-	text := func() string {
-		var n uint64
-		if err == nil {
-			n, err = binary.ReadUvarint(in)
-		}
-		if err == nil && n > 1<<20 {
-			err = errRecord
-		}
-		if err != nil {
-			return ""
-		}
-		b := make([]byte, n)
-		_, err = io.ReadFull(in, b)
-		return string(b)
-	}
-	u.url, u.value = text(), text()
-	if err != nil {
-		return u, err
-	}
-	s, err := binary.ReadUvarint(in)
-	u.seq = seq(s)
-	return u, err
-}
-
-// cut keeps the limit best new URLs of the list, by priority and then in order of
-// the list; URLs that were planned before stay. The others are refused.
-func (l *chosenList) cut(ctx context.Context, r *rules, dir string, limit int64, priorities *[1001]int64, refuse func(*chosen) error) (*chosenList, error) {
-	threshold, rest := len(priorities)-1, limit
-	for threshold >= 0 && priorities[threshold] <= rest {
-		rest -= priorities[threshold]
-		threshold--
-	}
-	w, err := newChosenWriter(r, dir, "chosen-cut")
-	if err != nil {
-		return nil, err
-	}
-	err = l.read(ctx, l.groups, func(g *group, u *chosen) error {
-		var rec record
-		if err := rec.parse(u.url, u.value); err != nil {
-			return err
-		}
-		u.host, u.domain = rec.host, rec.domain
-		switch p := int(rec.priority); {
-		case rec.flags&isSpent != 0 || p > threshold:
-		case p == threshold && rest > 0:
-			rest--
-		default:
-			return refuse(u)
-		}
-		return w.put(g.hash, u)
-	})
-	if err != nil {
-		return nil, errors.Join(err, w.list.close())
-	}
-	return w.close()
 }

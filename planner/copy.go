@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -16,55 +15,42 @@ import (
 // copiers is how many files are copied at a time.
 const copiers = 8
 
-// Copy stores the plan of a round as that of the same round of another crawl: the
-// same partitions with the same rows, under an ID that is the digest of all that it
-// holds, as any plan's. Its source is the plan that it is a copy of. A Copy that was
-// interrupted can be repeated.
+// Copy stores the plan of a round as the plan of the same round of another crawl: the
+// same partitions with the same rows, under an ID of its own. Its source is the plan that
+// it copies. A Copy that was interrupted can be repeated.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
 	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl
 	m.Sources = []string{fmt.Sprintf("plan %s of %s.%d", from.ID, from.Crawl, from.Round)}
 	m.Partitions = slices.Clone(from.Partitions)
 	for i := range m.Partitions {
-		m.Partitions[i].File.Key = ""
-		if f := m.Partitions[i].Spellings; f != nil {
-			spellings := *f
-			spellings.Key = ""
-			m.Partitions[i].Spellings = &spellings
-		}
+		m.Partitions[i].Spellings = clone(m.Partitions[i].Spellings)
 	}
-	if from.RefusedFile != nil {
-		refused := *from.RefusedFile
-		refused.Key = ""
-		m.RefusedFile = &refused
+	m.RefusedFile = clone(from.RefusedFile)
+	sources, copies := planFiles(from), planFiles(&m)
+	for _, f := range copies {
+		f.Key = ""
 	}
 	if err := identify(&m, version); err != nil {
 		return nil, err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(copiers)
-	for i := range m.Partitions {
-		g.Go(func() error { return copyFile(gctx, b, &from.Partitions[i].File, m.Partitions[i].File.Key) })
-		if f := from.Partitions[i].Spellings; f != nil {
-			g.Go(func() error { return copyFile(gctx, b, f, m.Partitions[i].Spellings.Key) })
-		}
-	}
-	if m.RefusedFile != nil {
-		g.Go(func() error { return copyFile(gctx, b, from.RefusedFile, m.RefusedFile.Key) })
+	for i, f := range copies {
+		g.Go(func() error { return copyFile(gctx, b, sources[i], f.Key) })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("copy the plan of %s.%d: %w", from.Crawl, from.Round, err)
 	}
-	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
-	_, err := manifest.Create(ctx, b, key, &m)
-	if errors.Is(err, store.ErrExists) {
-		// The ID is a digest: it is this plan, stored by another version of the program.
-		var same manifest.Plan
-		if _, _, lerr := manifest.Load(ctx, b, key, &same); lerr == nil {
-			return &same, nil
-		}
+	return create(ctx, b, &m)
+}
+
+func clone(f *manifest.File) *manifest.File {
+	if f == nil {
+		return nil
 	}
-	return &m, err
+	c := *f
+	return &c
 }
 
 // copyFile stores a file under another key.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -22,12 +23,24 @@ type batch struct {
 	first   seq
 }
 
-// ingest canonicalizes all entries in parallel, refuses what may not be planned
-// whatever the budgets, and sorts the rest into records. The order in which workers
-// come does not show: every record carries its place.
-func ingest(ctx context.Context, r *rules, sources []source.Source, records, refused *runs) (lines int64, counts map[schema.SkipReason]int64, err error) {
+// ingest canonicalizes all entries in parallel, refuses those that no budget could admit,
+// and sorts the rest into records. Every record carries its place, so the result does
+// not depend on the order in which workers finish. lines counts the sources' entries.
+func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
 		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
+	}
+	workers := make([]*worker, r.Workers)
+	for i := range workers {
+		w := &worker{rules: r}
+		workers[i] = w
+		// Two thirds of the memory are for records; refusals are fewer.
+		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
+			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan batch, r.Workers)
@@ -44,27 +57,8 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records, ref
 		}
 		return nil
 	})
-	workers := make([]*worker, r.Workers)
-	for i := range workers {
-		// Two thirds of the memory are for records; the rest for refusals, which are few.
-		w := &worker{
-			rules:   r,
-			records: records.builder(r.Memory / int64(r.Workers) * 2 / 3),
-			refused: newRefusals(refused, r.Memory/int64(r.Workers)/6),
-		}
-		workers[i] = w
-		g.Go(func() error {
-			for b := range batches {
-				for j := range b.entries {
-					if err := w.take(&b.entries[j], b.first+seq(j)); err != nil {
-						return err
-					}
-				}
-			}
-			w.records.done()
-			w.refused.out.done()
-			return nil
-		})
+	for _, w := range workers {
+		g.Go(func() error { return w.run(batches) })
 	}
 	if err := g.Wait(); err != nil {
 		return 0, nil, err
@@ -108,9 +102,21 @@ func feed(ctx context.Context, index int, s source.Source, batches chan<- batch)
 // worker is one goroutine's part of ingest.
 type worker struct {
 	*rules
-	records    *builder
-	refused    *refusals
-	key, value []byte
+	records *table.Sorter[record]
+	refused *refusals
+}
+
+func (w *worker) run(batches <-chan batch) error {
+	for b := range batches {
+		for i := range b.entries {
+			if err := w.take(&b.entries[i], b.first+seq(i)); err != nil {
+				return err
+			}
+		}
+	}
+	w.records.Sort()
+	w.refused.rows.Sort()
+	return nil
 }
 
 // take judges one entry by itself.
@@ -123,30 +129,28 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		return w.refused.text(e, s, reasonOf(err), detailOf(err))
 	}
 	spellings := w.respelled(k.URL, e)
-	if e.Content.Filename == "" { // else it was fetched already: robots.txt is not asked
+	if e.Content.Filename == "" { // else it was fetched already, and robots.txt is not consulted
 		spellings = spellings.Add(spelling)
 	}
 	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
-		if err := w.refused.url(k, s, &schema.Refused{
+		if err := w.refused.url(k, s, schema.Refused{
 			Source: excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
 		}); err != nil || len(spellings) == 0 {
 			return err
 		}
-		e = &source.Entry{Depth: e.Depth} // only its spellings count
+		e = &source.Entry{Depth: e.Depth} // it counts for its spellings only
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
 	rec := newRecord(k, e, spellings, s)
-	w.key, w.value = rec.appendKey(w.key[:0]), rec.appendValue(w.value[:0])
-	return w.records.add(w.key, w.value)
+	return w.records.Add(&rec)
 }
 
-// respelled are the spellings that an entry brings, as spellings of its URL now: a
-// parameter that is stripped since is in none of them, which may leave fewer. Of more
-// than four, the frontier kept five: it counts those that are left.
+// respelled returns an entry's spellings as spellings of its URL today: parameters that
+// are stripped since then are removed, which may leave fewer spellings.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
-		return e.Spellings // nothing was stripped of it, so nothing of them
+		return e.Spellings // nothing is stripped from the URL, so nothing from them
 	}
 	for _, old := range e.Spellings {
 		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
@@ -156,7 +160,7 @@ func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	return s
 }
 
-// stopped tells why a host, or a domain that it is in, is stopped.
+// stopped returns why a host, or a domain that it belongs to, is stopped.
 func (r *rules) stopped(host string) (why string, ok bool) {
 	if len(r.Stopped) == 0 {
 		return "", false
@@ -169,7 +173,7 @@ func (r *rules) stopped(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// judge tells why a URL may not be planned whatever the budgets; "" if it may.
+// judge returns why no budget could admit a URL; "" if one could.
 func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stopped(k.Host); ok {
 		return schema.SkipStopped, why
@@ -183,8 +187,8 @@ func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, deta
 	return "", ""
 }
 
-// Judge says of one text what a plan would: its keys, and why it would be refused
-// whatever the budgets ("" if it would not).
+// Judge returns what a plan makes of one text: its keys, and the reason why it is refused
+// before any budget is applied ("" if it is not).
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
 	r, err := cfg.rules()
 	if err != nil {

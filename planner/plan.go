@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -17,39 +19,39 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// Request is a plan to make.
+// Request says what to plan.
 type Request struct {
 	Crawl   string
 	Round   int
 	Sources []source.Source // in the order in which they count
-	Scratch string          // an empty local directory, for about twice the sources' size; the caller removes it
+	Scratch string          // an empty local directory with room for about twice the sources' size; the caller removes it
 	Version string          // crawlbatch version, for plan.json
-	DryRun  bool            // only predict: the plan has no ID and no files, and cannot be committed
+	DryRun  bool            // predict only: the plan has no ID and no files and cannot be committed
 }
 
 // Plan is a plan in scratch space.
 type Plan struct {
 	manifest manifest.Plan
-	parts    []table.Local // empty after a dry run
-	spelled  []table.Local // by partition; without a path where there is none
-	refused  table.Local
+	files    []table.Local // in the order of planFiles; empty after a dry run
 }
 
-// Manifest is plan.json: the ID, totals, the prediction for each partition, the
-// counts of what was refused. After a dry run it has no ID and names no files.
+// Manifest is plan.json: the ID, totals, a prediction for each partition, and the counts
+// of what was refused. After a dry run it has no ID and names no files.
 func (p *Plan) Manifest() *manifest.Plan { return &p.manifest }
 
 // Make makes a plan in scratch space. Errors wrap ErrConfig, ErrNothing, or those of
-// package source: all of them are for the user to mend.
+// package source; the user can correct all of them.
 func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	r, err := cfg.rules()
 	if err != nil {
 		return nil, err
 	}
-	records, refused := &runs{dir: req.Scratch}, &runs{dir: req.Scratch}
+	records := &sorters[record]{dir: req.Scratch, compare: compareRecords}
+	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
 	defer func() { err = errors.Join(err, records.close(), refused.close()) }()
 	lines, counts, err := ingest(ctx, r, req.Sources, records, refused)
 	if err != nil {
@@ -60,7 +62,6 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list := picked.list
 	for reason, n := range picked.counts {
 		counts[reason] += n
 	}
@@ -68,90 +69,75 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	for _, s := range req.Sources {
 		p.manifest.Sources = append(p.manifest.Sources, s.Name())
 	}
-	if len(list.groups) == 0 {
+	if len(picked.chosen.groups) == 0 {
 		return nil, nothing(ctx, p, refused)
 	}
-	partitions := p.predict(r, list.groups)
+	partitions := p.predict(r, picked.chosen.groups)
 	if req.DryRun {
 		return p, nil
 	}
-	if err := p.writeParts(ctx, r, req, picked, partitions); err != nil {
+	if err := p.write(ctx, r, req, picked, partitions, refused); err != nil {
 		return nil, err
 	}
-	if p.refused, err = writeRefused(ctx, req.Scratch, refused); err != nil {
-		return nil, err
-	}
-	return p, p.name(req)
+	return p, identify(&p.manifest, req.Version)
 }
 
 // picked is what the budgets allow.
 type picked struct {
-	list   *chosenList
-	left   []*chosenList // what is known by several spellings and is not planned
+	chosen *chosenList
+	left   []*chosenList // URLs that have spellings and are not planned
 	counts map[schema.SkipReason]int64
+
+	scratch []*chosenList // all of them, to be closed
 }
 
 func (p *picked) close() (err error) {
-	for _, l := range append(p.left, p.list) {
-		if l != nil {
-			err = errors.Join(err, l.close())
-		}
+	for _, l := range p.scratch {
+		err = errors.Join(err, l.close())
 	}
 	return err
 }
 
-// pick keeps what the budgets allow. It also counts the refusals that this costs. The
-// caller closes what it returns, with an error too.
-func pick(ctx context.Context, r *rules, req Request, records, refused *runs) (*picked, error) {
+// pick chooses the URLs that the budgets allow and counts the refusals that this causes.
+// The caller closes the result, also after an error.
+func pick(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal]) (*picked, error) {
 	p := &picked{}
-	begin := func(name string) (*chosenWriter, error) {
-		w, err := newChosenWriter(r, req.Scratch, name)
-		if err == nil {
-			p.left = append(p.left, w.list)
-		}
-		return w, err
-	}
-	left, err := begin("left")
+	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
 		return p, err
 	}
-	out, err := newChosenWriter(r, req.Scratch, "chosen")
-	if err != nil {
-		return p, err
-	}
-	p.list = out.list
 	c := &chooser{
-		rules: r, out: out, left: left, refused: newRefusals(refused, r.Memory/6),
+		rules: r, refused: more,
 		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
 	}
-	if err := c.choose(ctx, records); err != nil {
+	// lists makes a chosen list and a list of left URLs, and lets fill write both.
+	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
+		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
+		if err != nil {
+			return err
+		}
+		p.scratch, p.chosen = append(p.scratch, out.list), out.list
+		left, err := newChosenWriter(r, req.Scratch, "left"+suffix)
+		if err != nil {
+			return err
+		}
+		p.scratch, p.left = append(p.scratch, left.list), append(p.left, left.list)
+		return cmp.Or(fill(out, left), out.close(), left.close())
+	}
+	if err := lists("", func(out, left *chosenWriter) error {
+		c.out, c.left = out, left
+		return c.choose(ctx, records)
+	}); err != nil {
 		return p, err
 	}
-	for _, w := range []*chosenWriter{out, left} {
-		if _, err := w.close(); err != nil {
-			return p, err
-		}
-	}
 	if limit, detail := c.limit(); limit >= 0 {
-		if left, err = begin("left-cut"); err != nil {
-			return p, err
-		}
-		shorter, err := p.list.cut(ctx, r, req.Scratch, limit, &c.priorities, func(u *chosen) error {
-			return refuseBudget(c.refused, left, c.files, u, detail)
-		})
-		if err != nil {
-			return p, err
-		}
-		long := p.list
-		p.list = shorter
-		if err := long.close(); err != nil {
-			return p, err
-		}
-		if _, err := left.close(); err != nil {
+		all := p.chosen
+		if err := lists("-cut", func(out, left *chosenWriter) error {
+			return c.cut(ctx, all, limit, detail, out, left)
+		}); err != nil {
 			return p, err
 		}
 	}
-	c.refused.out.done()
 	p.counts = c.refused.counts
 	if c.duplicates > 0 {
 		p.counts[schema.SkipDuplicate] += c.duplicates
@@ -159,24 +145,8 @@ func pick(ctx context.Context, r *rules, req Request, records, refused *runs) (*
 	return p, nil
 }
 
-// limit is how many new URLs the round may have, and why; -1 if all that were chosen.
-func (c *chooser) limit() (limit int64, detail string) {
-	chosen := int64(0)
-	for _, n := range c.priorities {
-		chosen += n
-	}
-	limit = -1
-	if c.CrawlURLs > 0 && chosen > max(c.CrawlURLs-c.spent, 0) {
-		limit, detail = max(c.CrawlURLs-c.spent, 0), fmt.Sprintf("%d URLs a crawl", c.CrawlURLs)
-	}
-	if c.RoundURLs > 0 && chosen > c.RoundURLs && (limit < 0 || c.RoundURLs < limit) {
-		limit, detail = c.RoundURLs, fmt.Sprintf("%d URLs a round", c.RoundURLs)
-	}
-	return limit, detail
-}
-
 // nothing says why a plan is empty.
-func nothing(ctx context.Context, p *Plan, refused *runs) error {
+func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 	m := &p.manifest
 	if len(m.Refused) == 0 {
 		return fmt.Errorf("plan %s.%d: %w: no known URL is due", m.Crawl, m.Round, ErrNothing)
@@ -197,28 +167,24 @@ func nothing(ctx context.Context, p *Plan, refused *runs) error {
 		m.Crawl, m.Round, ErrNothing, strings.Join(m.Sources, ", "), strings.Join(why, ", "), advice)
 }
 
-// toldBroken is how many records are told of where none can be read.
-const toldBroken = 3
+// quotedBroken is how many unreadable records an error quotes.
+const quotedBroken = 3
 
-// firstBroken says of the first records that cannot be read where they are, and why.
-func firstBroken(ctx context.Context, refused *runs) (string, error) {
-	var told []string
-	for rec, err := range refused.sorted(ctx) {
-		if err != nil {
-			return "", err
-		}
-		row, err := parseRefused(string(rec[1]))
+// firstBroken describes the first records that cannot be read.
+func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error) {
+	var quoted []string
+	for row, err := range refusedRows(ctx, refused) {
 		if err != nil {
 			return "", err
 		}
 		if row.Reason != schema.SkipBadRecord {
 			continue
 		}
-		if told = append(told, fmt.Sprintf("%s, record %d (%s): %s", row.Source, row.Line, row.URL, row.Detail)); len(told) == toldBroken {
+		if quoted = append(quoted, fmt.Sprintf("%s, record %d (%s): %s", row.Source, row.Line, row.URL, row.Detail)); len(quoted) == quotedBroken {
 			break
 		}
 	}
-	return strings.Join(told, "; "), nil
+	return strings.Join(quoted, "; "), nil
 }
 
 // predict makes the partitions and their part of the manifest.
@@ -254,37 +220,86 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// writeParts writes the partition files to scratch space, several at a time.
-func (p *Plan) writeParts(ctx context.Context, r *rules, req Request, from *picked, partitions []partition) error {
-	p.parts, p.spelled = make([]table.Local, len(partitions)), make([]table.Local, len(partitions))
-	g, ctx := errgroup.WithContext(ctx)
+// What plan.json calls the files.
+const (
+	fileUrls      = "plan"
+	fileSpellings = "spellings"
+	fileRefused   = "refused"
+)
+
+// planFiles lists the files that a plan names: of each partition its URLs and, if there
+// are any, its spellings; then the refused entries.
+func planFiles(m *manifest.Plan) []*manifest.File {
+	var files []*manifest.File
+	for i := range m.Partitions {
+		files = append(files, &m.Partitions[i].File)
+		if f := m.Partitions[i].Spellings; f != nil {
+			files = append(files, f)
+		}
+	}
+	if m.RefusedFile != nil {
+		files = append(files, m.RefusedFile)
+	}
+	return files
+}
+
+// write writes the plan's files to scratch space, several at a time.
+func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []partition, refused *sorters[refusal]) error {
+	m := &p.manifest
+	file := func(dataset string, l table.Local) *manifest.File {
+		return &manifest.File{Dataset: dataset, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}
+	}
+	locals := make([][]table.Local, len(partitions)+1)
+	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			err := p.writePart(ctx, r, req, from, &partitions[i], i)
+			w := partitionWriter{req.Scratch, r.Memory / int64(2*r.Workers), from, &partitions[i]}
+			urls, spellings, err := w.write(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
+			}
+			m.Partitions[i].File, locals[i] = *file(fileUrls, urls), []table.Local{urls}
+			if spellings.Path != "" {
+				m.Partitions[i].Spellings, locals[i] = file(fileSpellings, spellings), append(locals[i], spellings)
 			}
 			return nil
 		})
 	}
-	return g.Wait()
-}
-
-// writePart writes the URLs of a partition, and the known ones of its domains that are
-// not planned and have spellings.
-func (p *Plan) writePart(ctx context.Context, r *rules, req Request, from *picked, part *partition, number int) (err error) {
-	memory := r.Memory / int64(2*r.Workers)
-	p.parts[number], err = writeRows(ctx, req.Scratch, layout.Part(number), memory, func(visit visitChosen) error {
-		return part.runs(from.list.groups, func(groups []group) error { return from.list.read(ctx, groups, visit) })
-	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused))
 	if err != nil {
 		return err
 	}
-	left := func(visit visitChosen) error {
-		return part.runs(from.list.groups, func(groups []group) error {
-			for _, l := range from.left {
-				if err := l.of(groups, func(known []group) error { return l.read(ctx, known, visit) }); err != nil {
+	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
+	p.files = slices.Concat(locals...)
+	return nil
+}
+
+// partitionWriter writes the files of one partition.
+type partitionWriter struct {
+	scratch string
+	memory  int64 // of a sort, bytes
+	from    *picked
+	part    *partition
+}
+
+// write writes the partition's planned URLs, and the known URLs of its domains that have
+// spellings and are not planned; without any, spellings has no path.
+func (w *partitionWriter) write(ctx context.Context, number int) (urls, spellings table.Local, err error) {
+	groups := w.from.chosen.groups
+	urls, err = w.sort(ctx, layout.Part(number), func(visit func(*record) error) error {
+		return w.part.runs(groups, func(run []group) error { return w.from.chosen.read(ctx, run, visit) })
+	})
+	if err != nil {
+		return urls, spellings, err
+	}
+	left := func(visit func(*record) error) error {
+		return w.part.runs(groups, func(run []group) error {
+			for _, l := range w.from.left {
+				if err := l.matching(run, func(known []group) error { return l.read(ctx, known, visit) }); err != nil {
 					return err
 				}
 			}
@@ -292,72 +307,33 @@ func (p *Plan) writePart(ctx context.Context, r *rules, req Request, from *picke
 		})
 	}
 	some := errors.New("there are some")
-	if err := left(func(*group, *chosen) error { return some }); !errors.Is(err, some) {
-		return err
+	if err := left(func(*record) error { return some }); !errors.Is(err, some) {
+		return urls, spellings, err
 	}
-	p.spelled[number], err = writeRows(ctx, req.Scratch, "spellings-"+layout.Part(number), memory, left)
-	return err
+	spellings, err = w.sort(ctx, "spellings-"+layout.Part(number), left)
+	return urls, spellings, err
 }
 
-// visitChosen is called with each URL of some groups.
-type visitChosen = func(*group, *chosen) error
-
-// writeRows writes URLs, in the order of a partition file.
-func writeRows(ctx context.Context, scratch, name string, memory int64, each func(visitChosen) error) (_ table.Local, err error) {
-	sorter, err := table.NewSorter(scratch, comparePlanned, memory)
+// sort writes the records that each visits, in the order of a partition file.
+func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
+	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {
 		return table.Local{}, err
 	}
 	defer func() { err = errors.Join(err, sorter.Close()) }()
-	err = each(func(_ *group, u *chosen) error {
-		var rec record
-		if err := rec.parse(u.url, u.value); err != nil {
+	if err := each(func(u *record) (err error) {
+		if u.SURT, err = urlkey.SURT(u.URL); err != nil {
 			return err
 		}
-		row, err := rec.planned()
-		if err != nil {
-			return err
-		}
-		return sorter.Add(&row)
-	})
-	if err != nil {
+		return sorter.Add(&u.PlannedURL)
+	}); err != nil {
 		return table.Local{}, err
 	}
-	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(scratch, name+".parquet"))
-	if err != nil {
-		return table.Local{}, err
-	}
-	defer w.Abort()
-	for row, err := range sorter.Sorted(ctx) {
-		if err != nil {
-			return table.Local{}, err
-		}
-		if err := w.Append(&row); err != nil {
-			return table.Local{}, err
-		}
-	}
-	return w.Close()
+	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), sorter.Sorted(ctx))
 }
 
-// name gives the plan its ID, the digest of all that it holds, and names its files.
-func (p *Plan) name(req Request) error {
-	m := &p.manifest
-	file := func(dataset string, l table.Local) manifest.File {
-		return manifest.File{Dataset: dataset, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}
-	}
-	for i, l := range p.parts {
-		m.Partitions[i].File = file(fileUrls, l)
-		if s := p.spelled[i]; s.Path != "" {
-			spellings := file(fileSpellings, s)
-			m.Partitions[i].Spellings = &spellings
-		}
-	}
-	refused := file(fileRefused, p.refused)
-	m.RefusedFile = &refused
-	return identify(m, req.Version)
-}
-
-// identify gives a plan, whose files have no keys yet, its ID and them theirs.
+// identify gives a plan, whose files have no keys yet, its ID and the files their keys.
+// The ID is the digest of everything that the plan holds.
 func identify(m *manifest.Plan, version string) error {
 	body, err := manifest.Encode(m)
 	if err != nil {
@@ -378,54 +354,48 @@ func identify(m *manifest.Plan, version string) error {
 	return nil
 }
 
-// What plan.json calls the files.
-const (
-	fileUrls      = "plan"
-	fileSpellings = "spellings"
-	fileRefused   = "refused"
-)
-
 // Commit stores the plan: its files, then plan.json, which names them. Without
-// plan.json there is no plan; a Commit that was interrupted, or one of the same plan
-// by somebody else, can be repeated.
+// plan.json there is no plan. A Commit that was interrupted, or that another process
+// made of the same plan, can be repeated.
 func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	m := &p.manifest
 	if m.ID == "" {
 		return fmt.Errorf("commit plan %s.%d: %w: it was a dry run", m.Crawl, m.Round, ErrConfig)
 	}
-	task := fmt.Sprintf("commit plan %s.%d", m.Crawl, m.Round)
-	for i, l := range p.parts {
-		if err := upload(ctx, b, l, &m.Partitions[i].File); err != nil {
-			return fmt.Errorf("%s: %w", task, err)
-		}
-		if f := m.Partitions[i].Spellings; f != nil {
-			if err := upload(ctx, b, p.spelled[i], f); err != nil {
-				return fmt.Errorf("%s: %w", task, err)
-			}
-		}
-	}
-	if err := upload(ctx, b, p.refused, m.RefusedFile); err != nil {
-		return fmt.Errorf("%s: %w", task, err)
-	}
-	_, err := manifest.Create(ctx, b, layout.PlanManifest(m.Crawl, m.Round, m.ID), m)
-	if errors.Is(err, store.ErrExists) {
-		// The ID is a digest: it is this plan, stored by another version of the program.
-		var same manifest.Plan
-		if _, _, lerr := manifest.Load(ctx, b, layout.PlanManifest(m.Crawl, m.Round, m.ID), &same); lerr == nil {
-			return nil
-		}
+	err := p.upload(ctx, b)
+	if err == nil {
+		_, err = create(ctx, b, m)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", task, err)
+		return fmt.Errorf("commit plan %s.%d: %w", m.Crawl, m.Round, err)
 	}
 	return nil
 }
 
-// upload commits a file, once: a repeated Commit finds it gone from scratch space.
-func upload(ctx context.Context, b store.Bucket, l table.Local, f *manifest.File) error {
-	if _, err := os.Stat(l.Path); errors.Is(err, os.ErrNotExist) {
-		return nil
+// upload commits the files. A repeated Commit finds those uploaded before gone from
+// scratch space.
+func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
+	for i, f := range planFiles(&p.manifest) {
+		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if _, err := table.Commit(ctx, b, p.files[i], f.Dataset, f.Key); err != nil {
+			return err
+		}
 	}
-	_, err := table.Commit(ctx, b, l, f.Dataset, f.Key)
-	return err
+	return nil
+}
+
+// create stores plan.json and returns the stored plan. As the ID is a digest, a plan.json
+// that is there already is of this plan; another version of the program may have written it.
+func create(ctx context.Context, b store.Bucket, m *manifest.Plan) (*manifest.Plan, error) {
+	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
+	_, err := manifest.Create(ctx, b, key, m)
+	if errors.Is(err, store.ErrExists) {
+		var same manifest.Plan
+		if _, _, lerr := manifest.Load(ctx, b, key, &same); lerr == nil {
+			return &same, nil
+		}
+	}
+	return m, err
 }

@@ -1,10 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
-	"path/filepath"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// maxText bounds the text that is kept of a line that is no URL, in octets.
+// maxText bounds the text that is kept of a line that is not a URL, in bytes.
 const maxText = 1024
 
 // reasonOf is the skip reason for an error of package urlkey.
@@ -28,7 +28,7 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf says what the reason alone does not.
+// detailOf is what the reason alone does not say.
 func detailOf(err error) string {
 	if errors.Is(err, urlkey.ErrHost) {
 		return urlkey.ErrHost.Error()
@@ -36,8 +36,8 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt is a bounded piece of text, valid UTF-8 without NULs, and without
-// credentials if it is meant for a URL.
+// excerpt makes a text fit to be stored: bounded, valid UTF-8 without NULs, and without
+// the credentials of a URL.
 func excerpt(s string) string {
 	s = urlkey.WithoutCredentials(s)
 	if len(s) > maxText {
@@ -51,76 +51,53 @@ func excerpt(s string) string {
 	return strings.ReplaceAll(s, "\x00", "\ufffd")
 }
 
-// refusals are the rows of refused.parquet in the making, sorted by the bucket of
-// their domain (however many buckets there will be), SURT, URL and place.
+// refusal is a row of refused.parquet and its place.
+type refusal struct {
+	schema.Refused
+	Hash uint64 // of the domain
+	Seq  seq
+}
+
+// compareRefusals orders by the hash of the domain (so by bucket, however many buckets
+// there will be), SURT, URL and place.
+func compareRefusals(a, b *refusal) int {
+	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
+}
+
+// refusals collects and counts the refusals of one goroutine.
 type refusals struct {
-	out    *builder
+	rows   *table.Sorter[refusal]
 	counts map[schema.SkipReason]int64
-	key    []byte
-	value  []byte
 }
 
-func newRefusals(r *runs, limit int64) *refusals {
-	return &refusals{out: r.builder(limit), counts: map[schema.SkipReason]int64{}}
+func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {
+	rows, err := s.sorter(memory)
+	return &refusals{rows: rows, counts: map[schema.SkipReason]int64{}}, err
 }
 
-// text refuses an entry that is no URL.
+// text refuses an entry that is not a URL.
 func (r *refusals) text(e *source.Entry, s seq, reason schema.SkipReason, detail string) error {
-	return r.add(0, &schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, s)
+	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, 0, s})
 }
 
-// url refuses a URL; the row has its keys yet to come.
-func (r *refusals) url(k urlkey.Key, s seq, row *schema.Refused) error {
+// url refuses a URL; the row gets its keys.
+func (r *refusals) url(k urlkey.Key, s seq, row schema.Refused) error {
 	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
-	return r.add(urlkey.Hash(k.Domain), row, s)
+	return r.add(refusal{row, urlkey.Hash(k.Domain), s})
 }
 
-func (r *refusals) add(hash uint64, row *schema.Refused, s seq) error {
+func (r *refusals) add(row refusal) error {
 	r.counts[row.Reason]++
-	k := binary.BigEndian.AppendUint64(r.key[:0], hash)
-	k = append(append(k, row.SURT...), 0)
-	k = append(append(k, row.URL...), 0)
-	r.key = binary.BigEndian.AppendUint64(k, uint64(s))
-	v := r.value[:0]
-	for _, t := range [...]string{row.SURT, row.URL, row.Domain, string(row.Reason), row.Detail, row.Source} {
-		v = append(binary.AppendUvarint(v, uint64(len(t))), t...)
-	}
-	v = binary.AppendUvarint(v, uint64(row.Line))
-	v = binary.AppendUvarint(v, uint64(uint32(row.Depth)))
-	r.value = appendTexts(v, row.Spellings)
-	return r.out.add(r.key, r.value)
+	return r.rows.Add(&row)
 }
 
-func parseRefused(value string) (schema.Refused, error) {
-	f := fields{rest: value}
-	row := schema.Refused{SURT: f.text(), URL: f.text(), Domain: f.text()}
-	row.Reason = schema.SkipReason(f.text())
-	row.Detail, row.Source = f.text(), f.text()
-	row.Line, row.Depth, row.Spellings = int64(f.number()), int32(f.number()), f.texts()
-	if f.bad {
-		return row, errRecord
-	}
-	return row, nil
-}
-
-// writeRefused writes refused.parquet to scratch space.
-func writeRefused(ctx context.Context, dir string, r *runs) (_ table.Local, err error) {
-	w, err := table.NewWriter[schema.Refused](filepath.Join(dir, "refused.parquet"))
-	if err != nil {
-		return table.Local{}, err
-	}
-	defer w.Abort()
-	for rec, err := range r.sorted(ctx) {
-		if err != nil {
-			return table.Local{}, err
-		}
-		row, err := parseRefused(string(rec[1]))
-		if err != nil {
-			return table.Local{}, err
-		}
-		if err := w.Append(&row); err != nil {
-			return table.Local{}, err
+// refusedRows yields the rows of refused.parquet.
+func refusedRows(ctx context.Context, refused *sorters[refusal]) iter.Seq2[schema.Refused, error] {
+	return func(yield func(schema.Refused, error) bool) {
+		for r, err := range refused.sorted(ctx) {
+			if !yield(r.Refused, err) {
+				return
+			}
 		}
 	}
-	return w.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -33,6 +34,24 @@ func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (
 		return manifest.File{}, fmt.Errorf("commit %q: remove scratch file: %w", key, err)
 	}
 	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}, nil
+}
+
+// WriteFile writes rows as the scratch file path.
+func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOption) (Local, error) {
+	w, err := NewWriter[T](path, opts...)
+	if err != nil {
+		return Local{}, err
+	}
+	defer w.Abort()
+	for row, err := range rows {
+		if err == nil {
+			err = w.Append(&row)
+		}
+		if err != nil {
+			return Local{}, err
+		}
+	}
+	return w.Close()
 }
 
 // Finish is Close and Commit.

@@ -3,11 +3,13 @@ package table_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,5 +170,58 @@ func TestConcatReadsObjectsInTurn(t *testing.T) {
 	_, err = tabletest.Collect(table.Concat[schema.Fetch](t.Context(), s, []string{"absent.parquet"}))
 	if err == nil || !strings.Contains(err.Error(), `"absent.parquet"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSortersOfSeveralGoroutinesMerge fills sorters from several goroutines: all in
+// memory, in a few runs, and in so many that they are merged on the way.
+func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
+	const goroutines, each = 3, 4000
+	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
+	for name, memory := range map[string]int64{"memory": 1 << 30, "spilled": 1 << 18, "spilled and compacted": 1 << 12} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var sorters []*table.Sorter[wide]
+			var wg sync.WaitGroup
+			for g := range goroutines {
+				s, err := table.NewSorter(dir, byKey, memory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sorters = append(sorters, s)
+				wg.Go(func() {
+					for i := range each {
+						n := int64(i*7919%each*goroutines + g)
+						if err := s.Add(&wide{Key: n, Name: fmt.Sprint(n)}); err != nil {
+							t.Error(err)
+						}
+					}
+					s.Sort()
+				})
+			}
+			wg.Wait()
+			if runs, _ := os.ReadDir(dir); (len(runs) > 0) != (memory < 1<<30) || len(runs) > 128*goroutines {
+				t.Errorf("%d runs", len(runs))
+			}
+			for range 2 { // it can be read again
+				rows, err := tabletest.Collect(table.MergeSorted(t.Context(), sorters...))
+				if err != nil || len(rows) != goroutines*each {
+					t.Fatalf("%d rows, %v", len(rows), err)
+				}
+				for i, row := range rows {
+					if row.Key != int64(i) || row.Name != fmt.Sprint(i) {
+						t.Fatalf("row %d is %+v", i, row)
+					}
+				}
+			}
+			for _, s := range sorters {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("scratch space holds %v, %v", left, err)
+			}
+		})
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"io"
 	"iter"
 	"os"
-	"reflect"
 	"slices"
+	"unsafe"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -28,10 +28,12 @@ type Sorter[T any] struct {
 	compare func(a, b *T) int
 	memory  int64
 	codec   *Codec[T]
-	rows    []T
+	rows    chunks[T]
+	n       int   // rows in memory
 	held    int64 // estimated bytes of rows
 	total   int64
 	runs    []*os.File
+	order   []int32 // of rows, once sorted
 }
 
 // NewSorter makes a sorter that spills to dir once its rows take about memory
@@ -49,10 +51,15 @@ func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sor
 
 // Add adds a row, which it copies.
 func (s *Sorter[T]) Add(row *T) error {
-	s.rows = append(s.rows, *row)
+	chunk := s.n / chunkRows
+	if chunk == len(s.rows) {
+		s.rows = append(s.rows, make([]T, 0, chunkRows))
+	}
+	s.rows[chunk] = append(s.rows[chunk], *row)
+	s.n++
 	s.total++
 	// The 4 bytes are the row's place in the sort index.
-	s.held += int64(s.codec.layout.size + 4 + s.codec.layout.textBytes(reflect.ValueOf(row).Elem()))
+	s.held += int64(s.codec.layout.size + 4 + s.codec.layout.textBytes(unsafe.Pointer(row)))
 	if s.held < s.memory {
 		return nil
 	}
@@ -62,17 +69,33 @@ func (s *Sorter[T]) Add(row *T) error {
 // Len is the number of rows added.
 func (s *Sorter[T]) Len() int64 { return s.total }
 
-// Sorted yields all rows in order; a pair with an error is the last. No row can
-// be added after it was called; it may be called again.
-func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] {
+// Sort sorts what is in memory. After it or Sorted, no row can be added. Sorted calls it;
+// a goroutine that fills one of several sorters may do so first.
+func (s *Sorter[T]) Sort() {
+	if s.order == nil {
+		s.order = s.sorted()
+	}
+}
+
+// Sorted yields all rows in order; a pair with an error is the last. It may be called again.
+func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] { return MergeSorted(ctx, s) }
+
+// MergeSorted yields the rows of sorters of the same order as one sorted sequence. Equal
+// rows keep the order of their sorters. A pair with an error is the last.
+func MergeSorted[T any](ctx context.Context, sorters ...*Sorter[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		streams, err := s.openRuns()
-		if err != nil {
-			var zero T
-			yield(zero, err)
-			return
+		var streams []Stream[T]
+		for _, s := range sorters {
+			runs, err := s.openRuns()
+			if err != nil {
+				var zero T
+				yield(zero, err)
+				return
+			}
+			s.Sort()
+			streams = append(append(streams, runs...), &memoryRun[T]{rows: s.rows, order: s.order})
 		}
-		Merge(ctx, s.compare, append(streams, s.inMemory())...)(yield)
+		Merge(ctx, sorters[0].compare, streams...)(yield)
 	}
 }
 
@@ -82,20 +105,20 @@ func (s *Sorter[T]) Close() error {
 	return s.removeRuns()
 }
 
-// inMemory is the stream of the rows in memory, sorted. Rows are wide, so an index is
-// sorted instead of them.
-func (s *Sorter[T]) inMemory() Stream[T] {
-	order := make([]int32, len(s.rows))
+// sorted is the order of the rows in memory. Rows are wide, so an index is sorted
+// instead of them.
+func (s *Sorter[T]) sorted() []int32 {
+	order := make([]int32, s.n)
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		if c := s.compare(&s.rows[a], &s.rows[b]); c != 0 {
+		if c := s.compare(s.rows.at(a), s.rows.at(b)); c != 0 {
 			return c
 		}
 		return int(a - b)
 	})
-	return &memoryRun[T]{rows: s.rows, order: order}
+	return order
 }
 
 // spill writes the rows in memory as a run.
@@ -105,13 +128,16 @@ func (s *Sorter[T]) spill() error {
 			return err
 		}
 	}
-	f, err := s.write(All(context.Background(), s.inMemory()))
+	f, err := s.write(All(context.Background(), &memoryRun[T]{rows: s.rows, order: s.sorted()}))
 	if err != nil {
 		return err
 	}
 	s.runs = append(s.runs, f)
-	clear(s.rows)
-	s.rows, s.held = s.rows[:0], 0
+	for i, chunk := range s.rows {
+		clear(chunk)
+		s.rows[i] = chunk[:0]
+	}
+	s.n, s.held = 0, 0
 	return nil
 }
 
@@ -189,9 +215,16 @@ func (s *Sorter[T]) removeRuns() error {
 	return err
 }
 
+// chunks holds rows in pieces, so that growing neither copies them nor leaves garbage.
+type chunks[T any] [][]T
+
+const chunkRows = 256
+
+func (c chunks[T]) at(i int32) *T { return &c[i/chunkRows][i%chunkRows] }
+
 // memoryRun is a sorted run in memory.
 type memoryRun[T any] struct {
-	rows  []T
+	rows  chunks[T]
 	order []int32
 }
 
@@ -199,7 +232,7 @@ type memoryRun[T any] struct {
 func (m *memoryRun[T]) Read(batch []T) (int, error) {
 	n := min(len(batch), len(m.order))
 	for i := range n {
-		batch[i] = m.rows[m.order[i]]
+		batch[i] = *m.rows.at(m.order[i])
 	}
 	m.order = m.order[n:]
 	if n < len(batch) {

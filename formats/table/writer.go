@@ -11,6 +11,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
@@ -177,7 +178,7 @@ func (w *Writer[T]) Append(row *T) error {
 		return w.err
 	}
 	w.pending = append(w.pending, *row)
-	w.text += w.layout.textBytes(reflect.ValueOf(row).Elem())
+	w.text += w.layout.textBytes(unsafe.Pointer(row))
 	w.group++
 	w.rows++
 	if len(w.pending) >= writeRows || w.text >= writeBytes {

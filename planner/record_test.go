@@ -1,0 +1,40 @@
+package planner
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// FuzzRecord checks that a record survives scratch space.
+func FuzzRecord(f *testing.F) {
+	f.Add("http://www.example.com:8080/a?b=c", "etag", int32(500), uint64(7))
+	f.Add("https://com.com.com/", "", int32(-1), uint64(1)<<63)
+	f.Add("http://[::1]:81/", "x", int32(2000), uint64(0))
+	f.Fuzz(func(t *testing.T, raw, etag string, n int32, place uint64) {
+		c, err := urlkey.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := c.Canonical(raw, "")
+		if err != nil {
+			t.Skip()
+		}
+		var content source.Content
+		if etag != "" {
+			content = source.Content{At: int64(place >> 1), Filename: etag, Offset: n & (1<<31 - 1), Length: 7}
+		}
+		want := newRecord(k, &source.Entry{Due: true, Priority: n, Depth: n, Fetches: n, ETag: etag, Content: content}, schema.Spellings(nil).Add(etag).Add(raw), seq(place))
+		var got record
+		if err := recordCodec.Decode(string(recordCodec.Append(nil, &want)), &got); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-wrote +read):\n%s", d)
+		}
+	})
+}
