@@ -1,8 +1,6 @@
-// Package layout is the one place that knows where things lie in the store:
-// every key is made, and parsed, here. No key is also the folder of another.
+// Package layout makes and parses every key of the store. No key is also the folder of another.
 //
-// In: crawl, round, stage, partition. Out: keys. It imports the standard
-// library alone.
+// In: crawl, round, stage, partition. Out: keys. It imports the standard library only.
 package layout
 
 import (
@@ -24,8 +22,8 @@ func ParseMonth(s string) (time.Time, error) {
 
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
-// MonthOf is the month that a crawl's name begins with: 2026-11 of 2026-11r1. ok
-// says that it is the name of a crawl.
+// MonthOf returns the month at the beginning of a crawl's name: 2026-11 of 2026-11r1. ok reports
+// whether it is the name of a crawl.
 func MonthOf(crawl string) (month string, ok bool) {
 	month, _, _ = strings.Cut(crawl, "r")
 	_, err := ParseMonth(month)
@@ -63,7 +61,7 @@ func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" 
 // Politeness holds the newest revision of the crawl's politeness.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// Settings holds a config that tasks elsewhere run with, under the digest of its text.
+// Settings holds the config of tasks on other machines, under the digest of its text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
 // Active names the crawl and round whose fetch stage runs in this store.
@@ -74,7 +72,7 @@ func RoundDir(crawl string, round int) string {
 	return fmt.Sprintf("%sround=%d/", CrawlDir(crawl), round)
 }
 
-// Start says which plan of the round counts.
+// Start names the plan that the round follows.
 func Start(crawl string, round int) string { return RoundDir(crawl, round) + "start.json" }
 
 // Sealed lists every part of every dataset of a finished round.
@@ -95,8 +93,7 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
-// PlanSpellings holds the spellings of known URLs of a partition's domains that are not
-// planned.
+// PlanSpellings holds the spellings of known, unplanned URLs of a partition's domains.
 func PlanSpellings(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
 }
@@ -111,13 +108,12 @@ func StageDir(crawl string, round int, stage string) string {
 	return RoundDir(crawl, round) + stage + "/"
 }
 
-// Inputs freezes what a stage reads.
+// Inputs freezes the results that a stage reads.
 func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
 }
 
-// TaskList names tasks of a stage that are run together elsewhere, under the digest
-// of the list.
+// TaskList lists tasks of a stage for other machines, under the digest of the list.
 func TaskList(crawl string, round int, stage, digest string) string {
 	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
 }
@@ -132,12 +128,12 @@ func AttemptsDir(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "attempts/"
 }
 
-// Attempt says how an attempt ended.
+// Attempt records how an attempt ended.
 func Attempt(crawl string, round int, stage string, partition, attempt int) string {
 	return fmt.Sprintf("%s-e%d.json", AttemptsDir(crawl, round, stage)+Part(partition), attempt)
 }
 
-// ParseAttempt gives the partition and number of an attempt's key in dir.
+// ParseAttempt returns the partition and number of an attempt's key in dir.
 func ParseAttempt(dir, key string) (partition, attempt int, ok bool) {
 	name, ok := strings.CutPrefix(key, dir)
 	name, isJSON := strings.CutSuffix(name, ".json")
@@ -158,20 +154,19 @@ func Attempts(crawl string, round int, stage string, partition int) string {
 	return AttemptsDir(crawl, round, stage) + Part(partition) + "-e"
 }
 
-// Results is the prefix of a stage's results; for fetch it is that of the tasks'
-// folders too.
+// Results is the prefix of a stage's results; for fetch also of the tasks' folders.
 func Results(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "part-"
 }
 
-// Working is a working file of a reduce task, read by later stages of the round
-// only: created once, fixed name.
+// Working is a working file of a reduce task, which only later stages of the round read. It is
+// created once and has a fixed name.
 func Working(crawl string, round int, stage, name string, partition int) string {
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// URLFilter is the Bloom file of the URLs in a bucket's parts of urls and skips, a
-// working file that outlives its round.
+// URLFilter is the Bloom filter of the URLs in a bucket's parts of urls and skips, a working file
+// that outlives its round.
 func URLFilter(crawl string, round, bucket int) string {
 	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
 }
@@ -181,25 +176,26 @@ func FetchDir(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + Part(partition) + "/"
 }
 
-// Checkpoint is the authority over a partition: who fetches it and what counts.
+// Checkpoint is the authority over a partition: it names the holder of the lease and the committed
+// outcomes.
 func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
-// Segment is a file of rows of one dataset between two checkpoints. Its key
-// holds plan, partition, epoch and number, so it is never reused.
+// Segment holds the rows of one dataset between two checkpoints. Its key holds plan, partition,
+// epoch and number, so it is never reused.
 func Segment(crawl string, round int, plan string, partition, epoch, number int, dataset string) string {
 	return fmt.Sprintf("%ssegments/%s-e%d-%05d-%s.parquet", FetchDir(crawl, round, partition), plan, epoch, number, dataset)
 }
 
-// WARC is a file of raw responses. Its name alone is unique, as archive tools know files
-// by that: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
+// WARC is a file of raw responses. Its base name is unique, because archive tools identify files by
+// it: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
 func WARC(crawl string, round int, plan string, partition, epoch, number int) string {
 	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
 }
 
-// WARCs are the prefixes of a task's WARC files, the epoch next: the one of WARC, and that
-// of files which crawlbatch wrote before their names held crawl, round and plan.
+// WARCs returns the prefixes of a task's WARC files, up to the epoch: that of WARC, and that of
+// older files, whose names lack crawl, round and plan.
 func WARCs(crawl string, round int, plan string, partition int) [2]string {
 	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
 	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
@@ -207,7 +203,7 @@ func WARCs(crawl string, round int, plan string, partition int) [2]string {
 
 var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/(?:[^/]+-r[0-9]+-[^/]+-)?part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
 
-// ParseWARC says which task wrote a WARC file, of either name.
+// ParseWARC returns the task that wrote a WARC file, for names of either kind.
 func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	m := warcKey.FindStringSubmatch(key)
 	if m == nil {
@@ -228,7 +224,7 @@ func Table(dataset, crawl string, round, partition int) string {
 	return fmt.Sprintf("tables/%s/crawl=%s/round=%d/%s.parquet", dataset, crawl, round, Part(partition))
 }
 
-// Captures is a part of captures, which keep Common Crawl's subset partition.
+// Captures is a part of captures, which keeps Common Crawl's subset partition.
 func Captures(crawl, subset string, round, partition int) string {
 	return fmt.Sprintf("tables/captures/crawl=%s/subset=%s/round=%d/%s.parquet", crawl, subset, round, Part(partition))
 }

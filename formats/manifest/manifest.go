@@ -376,56 +376,54 @@ type URLRetry struct {
 	Row      int64 `json:"row"`      // in the plan file
 	Attempts int32 `json:"attempts"` // requests sent for it
 	RetryCounts
-	WaitMS       int64  `json:"wait_ms"`       // until it is due, at the checkpoint
-	Why          string `json:"why,omitempty"` // what failed, for people
+	WaitMS int64  `json:"wait_ms"`       // until it is due, at the checkpoint
+	Why    string `json:"why,omitempty"` // what failed, for people
 	// Chain is where the URL's redirects have led; nil: nowhere yet.
 	Chain *Chain `json:"chain,omitempty"`
 }
 
-// Chain is a chain of redirects that is being followed, as far as its answers are
-// recorded.
+// Chain is an unfinished chain of redirects: the part whose responses are recorded.
 type Chain struct {
-	Met   []Hop        `json:"met"`             // requests that were redirected, that for the planned URL first
-	Next  string       `json:"next"`            // URL to ask for
-	Tries int32        `json:"tries,omitempty"` // requests sent for that
-	Fetch schema.Fetch `json:"fetch"`           // the row, as far as it is known
+	Met   []Hop        `json:"met"`             // redirected requests, the one for the planned URL first
+	Next  string       `json:"next"`            // URL to request
+	Tries int32        `json:"tries,omitempty"` // requests sent for Next
+	Fetch schema.Fetch `json:"fetch"`           // the row, as far as it is complete
 }
 
 // Hop is a request that was redirected.
 type Hop struct {
 	URL    string   `json:"url"`
-	Cookie string   `json:"cookie,omitempty"` // that it carried
-	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of its answer that count for the rest of the chain
+	Cookie string   `json:"cookie,omitempty"` // sent with it
+	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of its response that apply to the rest of the chain
 }
 
-// OriginRetry is an origin whose robots.txt could not be had yet and waits to be
-// asked for again.
+// OriginRetry is an origin whose robots.txt waits for another try.
 type OriginRetry struct {
-	Origin       string `json:"origin"`
-	Next         string `json:"next"` // URL to ask for: where redirects have led
-	Host         string `json:"host"` // of that
-	Hops         int    `json:"hops,omitempty"`
-	Tries        int32  `json:"tries"`              // requests sent for it
+	Origin string `json:"origin"`
+	Next   string `json:"next"` // URL to request, after redirects
+	Host   string `json:"host"` // of Next
+	Hops   int    `json:"hops,omitempty"`
+	Tries  int32  `json:"tries"` // requests sent for it
 	RetryCounts
-	WaitMS       int64  `json:"wait_ms"`       // until it is due, at the checkpoint
-	Why          string `json:"why,omitempty"` // what failed, for people
+	WaitMS int64  `json:"wait_ms"`       // until it is due, at the checkpoint
+	Why    string `json:"why,omitempty"` // what failed, for people
 }
 
-// Trying names what an attempt works on while it works on one thing at a time:
-// a planned row, or the robots.txt of an origin.
+// Trying names what an attempt in serial mode works on: a planned row, or the robots.txt of an
+// origin.
 type Trying struct {
 	Row    int64  `json:"row"`
-	Origin string `json:"origin,omitempty"` // "" where it is the row
+	Origin string `json:"origin,omitempty"` // "": the row
 }
 
-// Suspect is what attempts were at when they died, each working on it alone.
+// Suspect is what attempts in serial mode were working on when they died.
 type Suspect struct {
 	Trying
 	Deaths int `json:"deaths"`
 }
 
-// Politeness is politeness.json: the newest revision of the politeness section,
-// which tasks keep to whatever config they were started with.
+// Politeness is politeness.json: the newest revision of the politeness section. Tasks keep to it,
+// whatever config they were started with.
 type Politeness struct {
 	Header
 	Revision int    `json:"revision"` // from 1; makes every body unique

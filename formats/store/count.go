@@ -8,16 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// Counts is what went to a store and came from it since it was opened. Calls are
-// those of Bucket: a multipart upload is one PUT, a reread after a lost answer
-// is not seen.
+// Counts are the calls and bytes of a bucket since it was wrapped. Calls are those of Bucket: a
+// multipart upload is one PUT, and reading back after a lost response is not counted.
 type Counts struct {
 	Puts, Gets, Lists, Deletes int64 // Create and Swap; Get, Open and ReadAt; List; Delete
-	Failed                     int64 // of all these, those that returned an error other than a lost race, absence or end of object
+	Failed                     int64 // calls that returned an error other than a lost race, absence or end of object
 	BytesIn, BytesOut          int64 // bytes read from the store; bytes of accepted writes to it
 }
 
-// Counter is a Bucket that counts the calls to the one it wraps.
+// Counter is a Bucket that counts the calls to the wrapped one.
 type Counter struct {
 	Bucket
 	puts, gets, lists, deletes, failed, bytesIn, bytesOut atomic.Int64
@@ -29,7 +28,7 @@ func Count(b Bucket) *Counter { return &Counter{Bucket: b} }
 // Unwrap returns the counted bucket.
 func (c *Counter) Unwrap() Bucket { return c.Bucket }
 
-// Counts reads the counters. Each is exact, together they are no snapshot.
+// Counts reads the counters. Each is exact; together they are not a snapshot.
 func (c *Counter) Counts() Counts {
 	return Counts{
 		Puts: c.puts.Load(), Gets: c.gets.Load(), Lists: c.lists.Load(), Deletes: c.deletes.Load(),

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// Hedge says when WithHedge asks for the same bytes a second time. The zero value
-// is good.
+// Hedge configures WithHedge. The zero value is good.
 type Hedge struct {
 	MaxBytes int64         // largest read that is hedged; zero means 4 MiB
 	Floor    time.Duration // least wait before the second request; zero means 50 ms
-	Samples  int           // reads of a size that are measured before any of it is hedged; zero means 32
+	Samples  int           // reads of a size class that are measured before any is hedged; zero means 32
 	Share    float64       // at most this share of reads is hedged; zero means 0.05
 }
 
@@ -31,8 +30,8 @@ type Hedged struct {
 	sent, won atomic.Int64
 }
 
-// Sizes of reads are told apart, as larger ones take longer: up to 64 KiB, 512 KiB
-// and above. Get, whose size is not known before, is a class of its own.
+// Size classes of reads, because larger reads take longer: up to 64 KiB, 512 KiB and above. Get has
+// its own class, because its size is unknown before.
 const (
 	hedgeGet = iota
 	hedgeSmall
@@ -41,15 +40,14 @@ const (
 	hedgeClasses
 )
 
-// hedgeTokens bounds what is saved up, so that a store that turns slow is not asked
-// twice for much at once.
+// hedgeTokens bounds the saved budget, so that a store that turns slow does not get many second
+// requests at once.
 const hedgeTokens = 10
 
-// WithHedge sends a second request for Get and for short reads of an open object
-// when the first has no answer within the time that 95 of 100 took lately, and
-// takes the first answer: it shortens the tail of an object store, whose slow
-// answers are those of one overloaded machine of many. Writes are never hedged. The
-// other request of a Get is cancelled, that of a read is left to end.
+// WithHedge sends a second request for Get and for short reads of an open object if the first has
+// no response within the 95th percentile of recent times, and takes the first response. This
+// shortens the tail latency of an object store, where one overloaded machine of many is slow.
+// Writes are never hedged. The other request of a Get is cancelled, that of a read runs to its end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	if h.MaxBytes <= 0 {
 		h.MaxBytes = 4 << 20
@@ -66,17 +64,17 @@ func WithHedge(b Bucket, h Hedge) *Hedged {
 	return &Hedged{Bucket: b, hedge: h}
 }
 
-// Unwrap returns the bucket that is asked.
+// Unwrap returns the wrapped bucket.
 func (h *Hedged) Unwrap() Bucket { return h.Bucket }
 
-// Hedges is how many second requests were sent, and how many of them answered first.
+// Hedges returns how many second requests were sent, and how many of them answered first.
 func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load() }
 
-// latencies are the times of the last reads of one size.
+// latencies are the times of the last reads of one size class.
 type latencies struct {
 	ring  [128]time.Duration
 	n     int           // in all
-	p95   time.Duration // of those in the ring, when it was computed last
+	p95   time.Duration // of the ring, when it was last computed
 	known bool
 }
 
@@ -90,13 +88,13 @@ func (l *latencies) add(d time.Duration, samples int) {
 	}
 }
 
-// begin counts a read and says after how long it is hedged; false: it is not.
+// begin counts a read and returns after how long to hedge it; false: do not.
 func (h *Hedged) begin(class int) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tokens = min(h.tokens+h.hedge.Share, hedgeTokens)
 	l := &h.classes[class]
-	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more: the usual time is none too slow
+	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more, because the usual time is not slow
 }
 
 // take pays for a second request.
@@ -116,22 +114,22 @@ func (h *Hedged) took(class int, d time.Duration) {
 	h.classes[class].add(d, h.hedge.Samples)
 }
 
-// reply is what one of two requests came to.
+// reply is the result of one of two requests.
 type reply[T any] struct {
 	value  T
 	err    error
 	second bool
 }
 
-// hedged asks once, and a second time if that takes long; ask must not touch what the
-// caller holds. drop is given what came of the request that was not taken.
+// hedged calls ask once, and again if that takes long. ask must not touch data of the caller. drop
+// receives the value of the request that was not taken.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
 	send := func(second bool) {
 		began := time.Now()
 		value, err := ask()
-		// One that lost and was cancelled counts too, or the slow would never be seen.
+		// A cancelled loser counts too; otherwise slow requests would never be measured.
 		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
 			h.took(class, time.Since(began))
 		}
@@ -151,7 +149,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T
 			asked--
 			if asked > 0 && errors.Is(r.err, ErrUnavailable) {
 				drop(r.value)
-				continue // the other may do better
+				continue // the other request may succeed
 			}
 			if r.second {
 				h.won.Add(1)
@@ -173,7 +171,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T
 // Get implements Bucket.
 func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the request that lost
+	defer cancel() // the losing request
 	type object struct {
 		body []byte
 		at   Version
@@ -194,7 +192,7 @@ func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	return &hedgedObject{Object: o, hedged: h}, nil
 }
 
-// hedgedObject is closed when it is, and no read of it is under way any more.
+// hedgedObject closes its object when it is closed and its last read has ended.
 type hedgedObject struct {
 	Object
 	hedged *Hedged
@@ -204,11 +202,10 @@ type hedgedObject struct {
 	closed bool
 }
 
-// buffers are what hedged reads read into: the one that is not taken goes on
-// writing when its caller has long left.
+// buffers hold the bytes of hedged reads: the losing read writes on after its caller has returned.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// part is what one read got.
+// part is the result of one read.
 type part struct {
 	buffer *[]byte
 	n      int
@@ -266,7 +263,7 @@ func (o *hedgedObject) leave() {
 	defer o.mu.Unlock()
 	o.reads--
 	if o.closed && o.reads == 0 {
-		_ = o.Object.Close() // whoever closed it has gone
+		_ = o.Object.Close() // Close has returned already
 	}
 }
 

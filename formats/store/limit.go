@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// slowest is the least rate of a write that goes on, bytes a second.
+// slowest is the least accepted rate of a write, in bytes a second.
 const slowest = 256 << 10
 
-// WithLimit bounds how long a Create or a Swap goes on, which the stores otherwise
-// repeat until ctx ends: by d, and what its bytes take at 256 KiB a second. Its
-// outcome is unknown then, and the error ErrUnavailable. As both succeed over the
-// same bytes, the caller may wait and call it again; one that swaps other bytes must
-// expect to find those before in its way, and tell them from another's.
+// WithLimit bounds a Create or a Swap, which the stores otherwise repeat until ctx ends: by d plus
+// the time for its bytes at 256 KiB a second. Beyond that the outcome is unknown, and the error is
+// ErrUnavailable. Both calls succeed over the same bytes, so the caller may wait and repeat the
+// call. A caller that swaps other bytes instead must expect to find the earlier ones, and be able
+// to recognize them.
 func WithLimit(b Bucket, d time.Duration) Bucket { return &limited{b, d} }
 
 type limited struct {
@@ -43,7 +43,7 @@ func (b *limited) within(ctx context.Context, call, key string, size int64, writ
 	defer cancel()
 	v, err := write(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
-		// Not wrapped: it is the store that is late, nobody's context has ended.
+		// The error is not wrapped: the store is late, and no context of a caller has ended.
 		return "", fmt.Errorf("%s %q: %w: not done within %v: %s", call, key, ErrUnavailable, limit, err.Error())
 	}
 	return v, err

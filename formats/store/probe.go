@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxSkew is the most that this machine's clock may differ from the store's:
-// times of several machines meet in one table.
+// MaxSkew is the most that this machine's clock may differ from the store's: one table holds times
+// of several machines.
 const MaxSkew = time.Minute
 
 const (
@@ -20,17 +20,16 @@ const (
 	probeRounds  = 3
 )
 
-// ProbeResult is what a Probe learned beside that the store is fit.
+// ProbeResult is what a Probe learned about a fit store.
 type ProbeResult struct {
 	Skew  time.Duration // the store's time minus this machine's
-	Dated bool          // whether the store has a clock of its own, and Skew a meaning
+	Dated bool          // the store has its own clock, so Skew is valid
 }
 
-// Probe asks whether b keeps the promises that everything else rests on: it
-// races writers on scratch keys under probe/ and deletes these again. Two
-// winners, a stale version that is accepted, or a read that does not see the
-// last write is ErrUnsupported; clocks too far apart are ErrClock. It writes, so
-// a dry run must not call it. A store that lies rarely may pass.
+// Probe checks that b keeps the promises on which the protocol rests: it races writers on scratch
+// keys under probe/ and deletes these. Two winners, an accepted stale version, or a read that
+// misses the last write is ErrUnsupported; clocks too far apart are ErrClock. It writes, so a dry
+// run must not call it. A store that fails rarely may pass.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {
@@ -38,18 +37,18 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		}
 	}()
 	key := "probe/" + rand.Text()
-	// A read first: one that cannot reach the store gives up, a conditional write
-	// goes on until ctx ends.
+	// Read first: a read gives up if the store cannot be reached, a conditional write goes on until
+	// ctx ends.
 	if _, _, err := b.Get(ctx, key, 1); !errors.Is(err, ErrNotFound) {
 		if err == nil {
-			err = fmt.Errorf("%w: an object that was never written is there", ErrUnsupported)
+			err = fmt.Errorf("%w: an object exists that was never written", ErrUnsupported)
 		}
 		return result, err
 	}
 	if d, ok := As[Dater](b); ok {
 		result.Skew, err = d.Skew(ctx)
 		switch {
-		case errors.Is(err, ErrUnsupported): // it tells no time, so there is none to differ from
+		case errors.Is(err, ErrUnsupported): // it has no clock to differ from
 		case err != nil:
 			return result, err
 		default:
@@ -69,12 +68,12 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 
 func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	defer func() {
-		// What was written goes, even when ctx has ended.
+		// Delete the key even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		deleted := b.Delete(ctx, key)
 		if err == nil && !errors.Is(deleted, ErrUnavailable) && !errors.Is(deleted, context.DeadlineExceeded) {
-			err = deleted // what cannot be deleted just now does no harm
+			err = deleted // a leftover key does no harm
 		}
 	}()
 	created, first, err := race(ctx, b, key, "create-only writes", ErrExists, func(body []byte) (Version, error) {
@@ -101,8 +100,8 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	return nil
 }
 
-// race lets writers write bodies of their own at once and returns the winner's
-// body and version; all others must lose, and a read must see the winner's.
+// race lets writers write different bodies at once and returns the winner's body and version. All
+// others must lose, and a read must see the winner's.
 func race(ctx context.Context, b Bucket, key, what string, lost error, write func([]byte) (Version, error)) ([]byte, Version, error) {
 	bodies := make([][]byte, probeWriters)
 	versions := make([]Version, probeWriters)

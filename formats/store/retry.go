@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Backoff spaces repeated tries: each waits twice as long as the one before, up
-// to Max, less a random part of at most half, so that many clients that failed
-// together do not come back together. The zero Backoff is 200 ms to 20 s.
+// Backoff spaces repeated tries: each waits twice as long as the one before, up to Max, less a
+// random part of at most half, so that clients that failed together do not return together. The
+// zero Backoff is 200 ms to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
 	Rand      func() float64 // in [0,1); nil means math/rand/v2
 }
 
-// Delay is the wait after try number try, counted from 0.
+// Delay is the pause after try number try, counted from 0.
 func (b Backoff) Delay(try int) time.Duration {
 	base, limit, random := b.Base, b.Max, b.Rand
 	if base <= 0 {
@@ -37,7 +37,7 @@ func (b Backoff) Delay(try int) time.Duration {
 	return d - time.Duration(random()*float64(d)/2)
 }
 
-// Sleep waits for d or until ctx ends, whose error it returns then.
+// Sleep waits for d, or until ctx ends and returns its error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -49,25 +49,24 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Retry says how often and how patiently WithRetry repeats a read.
+// Retry says how often WithRetry repeats a read.
 type Retry struct {
 	Tries   int // in all; zero means 8, about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share are the budget of retries after a short wait: Burst at once,
-	// beyond them Share of the calls. What is above it waits for the longest
-	// Backoff, so that a store in trouble, where every call fails, is not hammered,
-	// and nobody gives up sooner. Zero means 64 and 0.2.
+	// Burst and Share are the budget of retries after a short pause: Burst at once, beyond them
+	// Share of the calls. Retries above the budget wait for the longest Backoff, so that a failing
+	// store is not flooded and no call gives up sooner. Zero means 64 and 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // nil means Sleep
-	// OnRetry, if set, is told before each wait what failed and how often it was tried.
+	// OnRetry, if set, is called before each pause with the failure and the number of tries.
 	OnRetry func(tried int, wait time.Duration, err error)
 }
 
-// WithRetry repeats what may be repeated without thought when the store was
-// unavailable: Get, Open and its reads, List (which goes on behind the last key
-// it yielded) and Delete. Create and Swap are passed through: the stores settle
-// those themselves, as only they can tell a lost answer from a lost race.
+// WithRetry repeats calls that are safe to repeat while the store is unavailable: Get, Open and its
+// reads, List (which continues after the last key it yielded) and Delete. It passes Create and Swap
+// through: only the stores can tell a lost response from a lost race, so they repeat those
+// themselves.
 func WithRetry(b Bucket, r Retry) Bucket {
 	if r.Tries <= 0 {
 		r.Tries = 8
@@ -94,14 +93,14 @@ type retrying struct {
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
-// called counts a call, which pays for a share of a retry.
+// called counts a call, which adds a share of a retry to the budget.
 func (b *retrying) called() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+b.retry.Share, float64(b.retry.Burst))
 }
 
-// delay is the wait after a failed try: short while the budget lasts.
+// delay is the pause after a failed try: short while the budget lasts.
 func (b *retrying) delay(try int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,11 +111,10 @@ func (b *retrying) delay(try int) time.Duration {
 	return b.retry.Backoff.Delay(try)
 }
 
-// longest is a try after which Backoff waits its Max.
+// longest is a try number after which Backoff waits its Max.
 const longest = 1 << 10
 
-// wait sleeps after the failed try and says whether to try again: nil, or the
-// error to give up with.
+// wait sleeps after the failed try and returns nil to try again, or the error to give up with.
 func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed
@@ -171,7 +169,7 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A closure, as io.ReaderAt has no room for a context.
+	// A closure, because io.ReaderAt has no context.
 	return &retryingObject{Object: object, readAt: func(p []byte, off int64) (n int, err error) {
 		err = b.do(ctx, func() error {
 			var m int
@@ -188,13 +186,13 @@ type retryingObject struct {
 	readAt func([]byte, int64) (int, error)
 }
 
-// ReadAt goes on behind what the failed try had read.
+// ReadAt continues after the bytes that the failed try read.
 func (o *retryingObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
 func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		b.called()
-		last, try := "", 0 // no key is empty, so "" is before all
+		last, try := "", 0 // no key is empty, so "" sorts before all
 		for {
 			var failed error
 			for info, err := range b.Bucket.List(ctx, prefix) {

@@ -1,13 +1,11 @@
-// Package store is the one place where crawlbatch keeps state: a flat namespace
-// of objects with strongly consistent reads, create-only writes and
-// compare-and-swap. S3, R2, MinIO, versitygw and a local directory all have
-// these, and no other service is needed.
+// Package store defines the object store that holds all state of crawlbatch: a flat namespace of
+// objects with strongly consistent reads, create-only writes and compare-and-swap. S3, R2, MinIO,
+// versitygw and a local directory have these, and no other service is needed.
 //
-// In: keys (see package layout) and bodies. Out: objects and their versions.
-// The package promises that a write is seen whole or not at all, and that the
-// answer of a conditional write is definite. It imports the standard library
-// alone; implementations live below it (dirstore, s3store), wrappers beside
-// them implement the same interface.
+// In: keys (see package layout) and bodies. Out: objects and their versions. A write is seen whole
+// or not at all, and the result of a conditional write is definite. The package imports the standard
+// library only; implementations live below it (dirstore, s3store), and wrappers beside them
+// implement the same interface.
 package store
 
 import (
@@ -18,7 +16,7 @@ import (
 	"iter"
 )
 
-// Sentinels that every implementation returns, wrapped with the key they are about.
+// Sentinels that every implementation returns, wrapped with the key.
 var (
 	// ErrNotFound: no object has that key.
 	ErrNotFound = errors.New("object not found")
@@ -26,17 +24,17 @@ var (
 	ErrExists = errors.New("object exists already")
 	// ErrConflict: Swap found another version than the one it was given.
 	ErrConflict = errors.New("object was changed by another writer")
-	// ErrUnavailable: the store did not answer, or answered that it is
-	// overloaded; the same call may succeed later.
+	// ErrUnavailable: the store did not answer, or answered that it is overloaded; the same call
+	// may succeed later.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrDenied: credentials, permissions or the bucket's name are wrong; the
-	// same call cannot succeed without somebody's help.
+	// ErrDenied: credentials, permissions or the bucket's name are wrong; the same call fails until
+	// somebody changes them.
 	ErrDenied = errors.New("store refused access")
-	// ErrUnsupported: the store lacks what the protocol needs, such as
-	// conditional writes.
+	// ErrUnsupported: the store lacks an operation that the protocol needs, such as conditional
+	// writes.
 	ErrUnsupported = errors.New("store lacks a needed operation")
-	// ErrFull: no space or quota is left. Start nothing new, keep what is whole,
-	// go on when there is room.
+	// ErrFull: no space or quota is left. Start nothing new, keep what is whole, continue when
+	// there is room.
 	ErrFull = errors.New("store is full")
 	// ErrTooLarge: Get found an object above its limit.
 	ErrTooLarge = errors.New("object is larger than allowed")
@@ -69,36 +67,33 @@ type Object interface {
 // several goroutines and processes at a time. Keys obey CheckKey, and no key is
 // also the folder of another.
 type Bucket interface {
-	// Create stores size bytes of body under key if nothing is there. When an
-	// object is there already, Create succeeds if its bytes are the same (so a
-	// repeated call, or one whose first answer was lost, is harmless) and
-	// returns ErrExists otherwise. The object is durable on return.
+	// Create stores size bytes of body under key if no object exists there. If one exists, Create
+	// succeeds if its bytes are the same (so repeating a call is harmless) and returns ErrExists
+	// otherwise. The object is durable on return.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces the object of version old (zero: there is none yet) by body
-	// and returns its new version; ErrConflict when the object is at another
-	// version. An object that holds exactly body already was swapped by this
-	// caller (bodies are unique), so a repeated Swap succeeds. After a lost answer
-	// the implementation reads back until it knows: ErrConflict then says that
-	// body is not what stands there, be it that it lost, or that it took effect
-	// and another writer has replaced it since; a caller to whom that matters
-	// leaves a mark of its own in what is handed on. ErrUnavailable with ctx's
-	// error is returned only when ctx ends before the outcome is known.
+	// Swap replaces the object of version old (zero: none) by body and returns its new version;
+	// ErrConflict if the object has another version. If the object already has exactly these bytes,
+	// this caller swapped it before (bodies are unique), so a repeated Swap succeeds. After a lost
+	// response the implementation reads back until it knows the outcome. ErrConflict then means
+	// that other bytes are there now: body lost, or it took effect and another writer has replaced
+	// it since. A caller that must tell these apart puts a mark of its own into the body that
+	// others carry on. Swap returns ErrUnavailable with ctx's error only if ctx ends before the
+	// outcome is known.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads a small object whole, at most limit bytes; a larger one is ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
-	// Open opens an object for reads by range; ctx bounds these reads too, so it
-	// must live until Close.
+	// Open opens an object for reads by range. ctx bounds these reads too, so it must live until
+	// Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix (need not end at a
-	// slash), in byte order of keys, without holding them all in memory. A pair
-	// with a non-nil error is the last.
+	// List yields the objects whose key starts with prefix (which need not end at a slash) in byte
+	// order of keys, without holding them all in memory. A pair with an error is the last.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// Delete removes an object; an absent one is no error.
+	// Delete removes an object; an absent one is not an error.
 	Delete(ctx context.Context, key string) error
 
 	// String is the store's address as a user wrote it, without secrets.

@@ -1,23 +1,19 @@
-// Package dirstore keeps a store in a local directory, with the promises of
-// package store and one file an object, so that any tool can read the tables.
+// Package dirstore keeps a store in a local directory, with the promises of package store and one
+// file for each object, so that any tool can read the tables.
 //
-// In: keys and bodies. Out: files under the root, named as their keys. An object
-// is visible whole or not at all and survives a power cut once its write
-// returned: bodies go to temporary files in ROOT/.tmp, are synced, then linked
-// (Create) or renamed under a lock (Swap), and the folders are synced. Locks are
-// flocks, which die with their holder; they hold between processes of one
-// machine, so network and FUSE file systems are refused. A version is the
-// SHA-256 of the content. Reading never writes: the root is made by the first
-// write. The package imports store and the standard library.
+// In: keys and bodies. Out: files under the root, named as their keys. An object is visible whole or
+// not at all, and survives a power cut once its write returned: bodies go to temporary files in
+// ROOT/.tmp, are synced, then linked (Create) or renamed under a lock (Swap), and the folders are
+// synced. Locks are flocks, which end with their process; they hold between processes of one machine,
+// so network and FUSE file systems are refused. A version is the SHA-256 of the content. Reading
+// never writes: the first write creates the root. The package imports store, store/localfile and the standard
+// library.
 package dirstore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -26,12 +22,13 @@ import (
 	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
 // Options change what Open accepts.
 type Options struct {
-	// OneMachine declares that processes of one machine alone use the directory.
-	// It lifts the refusal of network and FUSE file systems.
+	// OneMachine declares that only processes of one machine use the directory. It lifts the
+	// refusal of network and FUSE file systems.
 	OneMachine bool
 }
 
@@ -39,16 +36,16 @@ type Options struct {
 type Store struct {
 	root    string // absolute
 	given   string // as the user wrote it
-	anchor  string // the nearest folder that stood at Open: above it nothing is ours to sync
+	anchor  string // the nearest folder that existed at Open; folders above it are not synced
 	options Options
 
-	fsync      func(*os.File) error                      // tests watch the order and make it fail
+	fsync      func(*os.File) error                      // tests replace it
 	fileSystem func(dir string) (name string, err error) // sharedFileSystem
 
 	mu       sync.Mutex
-	prepared bool                // .tmp stands and was swept
+	prepared bool                // .tmp exists and was swept
 	known    map[string]struct{} // folders whose entry in their parent is durable
-	epoch    int                 // of known: how often it was forgotten
+	epoch    int                 // how often known was cleared
 }
 
 var (
@@ -56,10 +53,9 @@ var (
 	_ store.Locker = (*Store)(nil)
 )
 
-// Open returns the store in the directory root, which need not exist yet: the
-// first write makes it. It fails with store.ErrUnsupported on a file system
-// whose locks and links cannot be trusted, and with store.ErrDenied when root
-// cannot be used as a directory.
+// Open returns the store in the directory root, which the first write creates. It fails with
+// store.ErrUnsupported on a file system whose locks and links cannot be trusted, and with
+// store.ErrDenied if root cannot be used as a directory.
 func Open(root string, options Options) (*Store, error) {
 	if root == "" {
 		return nil, fmt.Errorf("open store: %w: the directory's name is empty", store.ErrDenied)
@@ -82,8 +78,8 @@ func Open(root string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// nearest is the lowest folder that exists on the way to path, or an error when
-// something else than a folder is in the way.
+// nearest returns the lowest existing folder on the way to path, or an error if something other
+// than a folder is in the way.
 func nearest(path string) (string, error) {
 	for {
 		info, err := os.Stat(path)
@@ -99,19 +95,19 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// pseudo are the file systems through which a kernel shows itself.
+// pseudo are file systems of the kernel, which keep no files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {
 	name, err := s.fileSystem(dir)
 	if err == nil && pseudo[name] {
-		return fmt.Errorf("%w: %s is on %s, which is the kernel's and keeps no files: give a directory on a disk", store.ErrDenied, dir, name)
+		return fmt.Errorf("%w: %s is on %s, a file system of the kernel that keeps no files: give a directory on a disk", store.ErrDenied, dir, name)
 	}
 	if err != nil || name == "" || s.options.OneMachine {
 		return err
 	}
 	return fmt.Errorf("%w: %s is on %s, where links and locks of several machines cannot be trusted; "+
-		"use a local disk or s3://, or declare that one machine alone uses it", store.ErrUnsupported, dir, name)
+		"use a local disk or s3://, or declare that only one machine uses it", store.ErrUnsupported, dir, name)
 }
 
 // String is the directory as the user named it.
@@ -125,7 +121,7 @@ func (s *Store) path(key string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(key)), nil
 }
 
-// openFile opens the file of an object; a folder is no object.
+// openFile opens the file of an object; a folder is not an object.
 func openFile(path string) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -142,14 +138,14 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Get implements store.Bucket. A file is never changed in place, so what is read
-// is one state of the object.
+// Get implements store.Bucket. A file never changes in place, so the bytes are one state of the
+// object.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
 	body, err := s.get(ctx, key, limit)
 	if err != nil {
 		return nil, "", wrap("get", key, err)
 	}
-	return body, digest(body), nil
+	return body, localfile.VersionOf(body), nil
 }
 
 func (s *Store) get(ctx context.Context, key string, limit int64) ([]byte, error) {
@@ -188,33 +184,5 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	if err != nil {
 		return nil, wrap("open", key, err)
 	}
-	return &object{f: f, size: size, key: key, done: ctx.Err}, nil
+	return localfile.NewObject(ctx, f, size, func(err error) error { return wrap("read", key, err) }), nil
 }
-
-type object struct {
-	f    *os.File
-	size int64
-	key  string
-	done func() error // the error of the context that bounds the reads
-}
-
-func (o *object) Size() int64  { return o.size }
-func (o *object) Close() error { return o.f.Close() }
-
-func (o *object) ReadAt(p []byte, off int64) (int, error) {
-	if err := o.done(); err != nil {
-		return 0, wrap("read", o.key, err)
-	}
-	n, err := o.f.ReadAt(p, off)
-	if err != nil && err != io.EOF {
-		err = wrap("read", o.key, err)
-	}
-	return n, err
-}
-
-func digest(body []byte) store.Version {
-	sum := sha256.Sum256(body)
-	return store.Version(hex.EncodeToString(sum[:]))
-}
-
-func version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }

@@ -378,6 +378,6 @@ func ExampleOpen() {
 	_, _ = io.Copy(os.Stdout, bytes.NewReader(body))
 	// Output:
 	// <nil>
-	// create "crawl=2026-11/crawl.json": object exists already: its 3 bytes are others
+	// create "crawl=2026-11/crawl.json": object exists already: its 3 bytes differ
 	// {}
 }

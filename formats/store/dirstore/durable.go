@@ -18,8 +18,8 @@ const (
 
 func (s *Store) tmp() string { return filepath.Join(s.root, store.Reserved) }
 
-// prepare makes the root and its .tmp before the first write and sweeps what
-// dead writers left there.
+// prepare creates the root and its .tmp before the first write and sweeps the leftovers of dead
+// writers.
 func (s *Store) prepare() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +40,8 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// emptied tells a temporary folder that somebody removed from a missing object;
-// the next write makes it anew.
+// emptied distinguishes a removed temporary folder from a missing object; the next write recreates
+// the folder.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -53,7 +53,7 @@ func (s *Store) emptied(err error) error {
 	return fmt.Errorf("%w: somebody removed %s or what is in it: %s", store.ErrUnavailable, s.tmp(), err.Error())
 }
 
-// sweep removes temporary files that no living process holds a flock on.
+// sweep removes temporary files on which no living process holds a flock.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.tmp())
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Store) sweep() error {
 		name := filepath.Join(s.tmp(), e.Name())
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			continue // its writer ended meanwhile, or it is another user's
+			continue // its writer ended meanwhile, or it belongs to another user
 		}
 		if ok, err := tryLock(f); ok && err == nil {
 			_ = os.Remove(name)
@@ -76,8 +76,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// syncFolder makes the entries of a folder durable. One that is gone was deleted
-// since, with what was in it, so there is nothing left to keep.
+// syncFolder makes the entries of a folder durable. A missing folder was deleted with its content,
+// so nothing is left to sync.
 func (s *Store) syncFolder(folder string) (there bool, err error) {
 	f, err := os.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,15 +90,15 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 	return true, s.fsync(f)
 }
 
-// syncFolders makes the entries of folder durable and, where this process has
-// not done so before, its own entry and those of the folders above it: somebody
-// else may have made them a moment ago and not come to syncing.
+// syncFolders makes the entries of folder durable and, unless this process has done so before, its
+// own entry and those of the folders above it: another process may have created them and not synced
+// them yet.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)
 	for err == nil && there && folder != s.anchor && folder != filepath.Dir(folder) {
 		if ok, _ := s.isKnown(folder); ok {
-			return nil // and so are those above
+			return nil // those above are durable too
 		}
 		if there, err = s.syncFolder(filepath.Dir(folder)); err == nil && there {
 			s.know(folder, epoch)
@@ -108,8 +108,8 @@ func (s *Store) syncFolders(folder string) error {
 	return err
 }
 
-// isKnown says whether the folder's entry in its parent is durable, and counts
-// how often that was forgotten.
+// isKnown reports whether the folder's entry in its parent is durable, and returns the epoch of
+// that knowledge.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// know notes that the folder's entry is durable, unless folders were removed
-// since epoch: then it may be the entry of one made anew.
+// know records that the folder's entry is durable, unless folders were removed since epoch: then it
+// may be a new folder's entry.
 func (s *Store) know(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Store) know(folder string, epoch int) {
 	}
 }
 
-// forget drops what is known of folders, as some were removed or are missing.
+// forget clears the known folders, because some were removed or are missing.
 func (s *Store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// wrap names the call and the key and maps the system's error to a sentinel.
+// wrap adds the call and the key, and maps the system's error to a sentinel.
 func wrap(call, key string, err error) error {
 	return fmt.Errorf("%s %q: %w", call, key, sentinel(err))
 }
 
-// sentinel adds what an error of the file system means for a store, and what to
-// do about it. Errors that carry a meaning already stay as they are.
+// sentinel maps an error of the file system to a sentinel and adds advice. It leaves errors that
+// wrap a sentinel unchanged.
 func sentinel(err error) error {
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrTooLarge, store.ErrKey,
 		store.ErrDenied, store.ErrUnsupported, store.ErrFull, store.ErrUnavailable} {
@@ -48,5 +48,5 @@ func sentinel(err error) error {
 	return fmt.Errorf("%w: %s: %w", meaning, advice, err)
 }
 
-// errNoLinks is link(2) refused for all files, which Linux reports as EPERM.
+// errNoLinks: the file system refuses link(2) for all files, which Linux reports as EPERM.
 var errNoLinks = errors.New("link: operation not permitted")

@@ -8,8 +8,8 @@ import (
 
 const mountLocal = 0x1000 // MNT_LOCAL of sys/mount.h
 
-// sharedFileSystem names the file system of dir when it is not one of this
-// machine's own disks; "" means a local one.
+// sharedFileSystem returns the name of the file system of dir if it is not on this machine's own
+// disks; "" means a local one.
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -5,15 +5,14 @@ import (
 	"syscall"
 )
 
-// sharedFileSystem names the file system of dir when it is one that several
-// machines may share or that a user's program implements, by the magic numbers
-// of statfs(2); "" means a local one.
+// sharedFileSystem returns the name of the file system of dir if several machines may share it or a
+// user process implements it, by the magic numbers of statfs(2); "" means a local one.
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return sharedMagic(uint32(st.Type)), nil // as 32 bits: some platforms sign-extend the field
+	return sharedMagic(uint32(st.Type)), nil // cut to 32 bits, because some platforms sign-extend the field
 }
 
 func sharedMagic(magic uint32) string {

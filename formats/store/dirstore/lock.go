@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock under which key is compared and renamed. It is one of
-// 256, so their files need no removing; it is polled for, as a flock that waits
-// cannot be told that ctx ended, and its holder may be a stopped process.
+// lockKey takes the lock under which key is compared and renamed. It is one of 256, so lock files
+// need no removal. It polls, because a blocking flock does not end with ctx, and the holder may be
+// a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
@@ -30,7 +30,7 @@ func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err err
 	for try := 0; ; try++ {
 		ok, err := tryLock(f)
 		if ok {
-			return func() { _ = f.Close() }, nil // closing frees it
+			return func() { _ = f.Close() }, nil // closing releases it
 		}
 		if err == nil {
 			err = store.Sleep(ctx, poll.Delay(try))
@@ -42,8 +42,8 @@ func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err err
 	}
 }
 
-// Lock implements store.Locker by a flock on a file in ROOT/.tmp/locks: it is
-// free as soon as the holding process is dead, whatever killed it.
+// Lock implements store.Locker by a flock on a file in ROOT/.tmp/locks: it becomes free when the
+// holding process dies, whatever kills it.
 func (s *Store) Lock(name string) (release func(), ok bool, err error) {
 	f, err := s.lock(name)
 	if err != nil {
@@ -55,15 +55,15 @@ func (s *Store) Lock(name string) (release func(), ok bool, err error) {
 	var once sync.Once
 	return func() {
 		once.Do(func() {
-			// Removed while held, so that lock files do not pile up; who opened it
-			// before sees in stands that it is gone.
+			// Remove it while holding it, so that lock files do not pile up. A process that opened
+			// it before finds out in stands.
 			_ = os.Remove(f.Name())
 			_ = f.Close()
 		})
 	}, true, nil
 }
 
-// lock returns the locked file, or nil when another holds it.
+// lock returns the locked file, or nil if another process holds it.
 func (s *Store) lock(name string) (*os.File, error) {
 	if err := store.CheckKey(name); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// stands says whether the open file still has its name.
+// stands reports whether the open file still has its name.
 func stands(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 	"crawlbatch.io/crawlbatch/formats/store/storetest"
 )
 
@@ -79,7 +80,7 @@ func child(role, root, who string) error {
 		if role == "cut create" {
 			_, err = store.CreateBytes(ctx, s, cutKey, []byte("new"))
 		} else {
-			_, err = s.Swap(ctx, cutKey, []byte("new"), digest([]byte("old")))
+			_, err = s.Swap(ctx, cutKey, []byte("new"), localfile.VersionOf([]byte("old")))
 		}
 		fmt.Println("done")
 		return err
@@ -301,7 +302,7 @@ func again(t *testing.T, role, root string, at int, states map[string]int) {
 	if role == "cut create" {
 		_, err = store.CreateBytes(t.Context(), s, cutKey, []byte("new"))
 	} else {
-		_, err = s.Swap(t.Context(), cutKey, []byte("new"), digest([]byte("old")))
+		_, err = s.Swap(t.Context(), cutKey, []byte("new"), localfile.VersionOf([]byte("old")))
 	}
 	if err != nil {
 		t.Fatalf("%s, killed at sync %d: again: %v", role, at, err)

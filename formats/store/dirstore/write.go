@@ -15,17 +15,17 @@ import (
 	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// copyBuffer is how much of a body is in memory at a time.
+// copyBuffer is how much of a body is in memory at a time, in bytes.
 const copyBuffer = 256 << 10
 
-// linkTries bounds how often a name is tried for while others make and remove
-// the object or its folders; more means that something else is in the way, such
-// as a symbolic link to nowhere.
+// linkTries bounds how often a name is tried while others create and remove the object or its
+// folders. More tries mean that something else is in the way, such as a broken symbolic link.
 const linkTries = 1000
 
-// Create implements store.Bucket: link(2) makes a name only where there is none.
+// Create implements store.Bucket: link(2) creates a name only if it is free.
 func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	for range linkTries {
 		switch v, err := compare(ctx, path, body, size); {
 		case err == nil:
-			// Whoever linked it may not have synced the folder yet.
+			// The process that linked it may not have synced the folder yet.
 			return v, s.syncFolders(filepath.Dir(path))
 		case !errors.Is(err, fs.ErrNotExist):
 			return "", err
@@ -65,27 +65,26 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	return "", fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
 }
 
-// link gives the staged file the object's name; done is false when it has to be
-// tried again, as another writer came first or a folder is missing.
+// link gives the staged file the name of the object. done is false if the caller must try again,
+// because another writer came first or a folder is missing.
 func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	switch err := os.Link(tmp.f.Name(), path); {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, fs.ErrExist):
 		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-			return false, fmt.Errorf("%s is no object but a folder of others, or a special file", path)
+			return false, fmt.Errorf("%s is not an object but a folder of others, or a special file", path)
 		}
 		return false, nil
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(tmp.f.Name()); err != nil {
 			return false, s.emptied(err)
 		}
-		// Forgotten before they are made: what was known is of folders that
-		// somebody removed.
+		// Forget before creating: the known folders may have been removed.
 		s.forget()
 		err := os.MkdirAll(filepath.Dir(path), 0o777)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-			err = nil // somebody removes them while they are made; again
+			err = nil // another process removes them meanwhile; try again
 		}
 		return false, inTheWay(err)
 	case errors.Is(err, syscall.EPERM):
@@ -95,7 +94,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	}
 }
 
-// inTheWay tells an object where a folder is needed from a missing object.
+// inTheWay distinguishes an object in the place of a folder from a missing object.
 func inTheWay(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("an object has the name of a folder of this key (%s)", err.Error())
@@ -109,7 +108,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 	if err != nil {
 		return "", wrap("swap", key, err)
 	}
-	v := digest(body)
+	v := localfile.VersionOf(body)
 	if err := s.swap(ctx, path, key, body, v, old); err != nil {
 		return "", wrap("swap", key, err)
 	}
@@ -131,7 +130,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 		switch now, err := current(ctx, path); {
 		case err != nil:
 			return err
-		case now == v: // swapped by this caller before, its answer was lost
+		case now == v: // this caller swapped it before and the response was lost
 			return s.syncFolders(filepath.Dir(path))
 		case now != old:
 			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
@@ -147,7 +146,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			}
 			return s.syncFolders(filepath.Dir(path))
 		}
-		// Create takes no lock, so the first state is linked as it does.
+		// Create takes no lock, so the first state is linked as in Create.
 		switch done, err := s.link(tmp, path); {
 		case err != nil:
 			return err
@@ -165,7 +164,7 @@ func short(v store.Version) string {
 	return fmt.Sprintf("at version %.12s", string(v))
 }
 
-// current is the version of the object at path, zero when there is none.
+// current returns the version of the object at path, or zero if there is none.
 func current(ctx context.Context, path string) (store.Version, error) {
 	f, _, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -179,11 +178,11 @@ func current(ctx context.Context, path string) (store.Version, error) {
 	if _, err := io.CopyBuffer(h, &bounded{f, ctx.Err}, make([]byte, copyBuffer)); err != nil {
 		return "", err
 	}
-	return version(h), nil
+	return localfile.Version(h), nil
 }
 
-// compare returns the version of the object at path when its bytes are those of
-// body, store.ErrExists when they are not, fs.ErrNotExist when there is none.
+// compare returns the version of the object at path if it has the bytes of body, store.ErrExists if
+// it does not, fs.ErrNotExist if there is none.
 func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
 	f, length, err := openFile(path)
 	if err != nil {
@@ -202,9 +201,9 @@ func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (st
 		return "", err
 	}
 	if !same {
-		return "", fmt.Errorf("%w: its %d bytes are others", store.ErrExists, size)
+		return "", fmt.Errorf("%w: its %d bytes differ", store.ErrExists, size)
 	}
-	return version(h), nil
+	return localfile.Version(h), nil
 }
 
 // bounded ends a copy when its context ends.
@@ -220,8 +219,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return b.r.Read(p)
 }
 
-// staged is a synced temporary file that waits for its name. The flock on it
-// says that its writer lives; sweep removes those whose writer died.
+// staged is a synced temporary file without its final name. The flock on it shows that its writer
+// lives; sweep removes those of dead writers.
 type staged struct {
 	f       *os.File
 	version store.Version
@@ -231,13 +230,12 @@ func (t *staged) discard() {
 	if t == nil {
 		return
 	}
-	_ = os.Remove(t.f.Name()) // gone already after a rename
+	_ = os.Remove(t.f.Name()) // fails after a rename
 	_ = t.f.Close()
 }
 
-// stage writes size bytes of body to a new temporary file and syncs it. Every
-// call writes a file of its own: after a failed fsync the pages of the old one
-// cannot be trusted.
+// stage writes size bytes of body to a new temporary file and syncs it. Every call writes a new
+// file: after a failed fsync the pages of the old one cannot be trusted.
 func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*staged, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -252,7 +250,7 @@ func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*stage
 		t.discard()
 		return nil, err
 	}
-	t.version = version(h)
+	t.version = localfile.Version(h)
 	return t, nil
 }
 
@@ -269,7 +267,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, h hash.Hash, body io.Reade
 	return s.fsync(f)
 }
 
-// temporary makes an empty file in .tmp with this process's flock on it.
+// temporary creates an empty file in .tmp with this process's flock on it.
 func (s *Store) temporary() (*os.File, error) {
 	for {
 		name := filepath.Join(s.tmp(), tmpPrefix+rand.Text())
@@ -277,7 +275,7 @@ func (s *Store) temporary() (*os.File, error) {
 		if err != nil {
 			return nil, s.emptied(err)
 		}
-		// A sweeper may have seen the file before the flock was on it.
+		// A sweeper may have seen the file before it had the flock.
 		ok, err := tryLock(f)
 		if ok && stands(f) {
 			return f, nil
@@ -290,7 +288,7 @@ func (s *Store) temporary() (*os.File, error) {
 	}
 }
 
-// Delete implements store.Bucket, and takes the folders that it leaves empty.
+// Delete implements store.Bucket, and removes the folders that it leaves empty.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	path, err := s.path(key)
 	if err != nil {
@@ -299,7 +297,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && info.IsDir():
-		return nil // and nothing is made for a lock
+		return nil // without creating a lock file
 	case err == nil:
 		err = s.remove(ctx, path, key)
 	}

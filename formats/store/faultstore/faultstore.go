@@ -1,11 +1,9 @@
-// Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests
-// of what is built on it.
+// Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests.
 //
-// In: a bucket, a seed and rates. Out: the same bucket, whose calls fail before
-// or after their effect, take long, break off half-way, or find the store away,
-// always as store.ErrUnavailable, which is what a real store's fault comes to.
-// One goroutine gets the same faults for the same seed. It imports store and the
-// standard library.
+// In: a bucket, a seed and rates. Out: the same bucket, whose calls fail before or after their
+// effect, take long, break off half-way, or find the store unavailable. All failures are
+// store.ErrUnavailable, as those of a real store are. One goroutine gets the same faults for the same
+// seed. It imports store and the standard library.
 package faultstore
 
 import (
@@ -36,15 +34,15 @@ const (
 	Delete Op = "delete"
 )
 
-// Fault is what becomes of one call.
+// Fault is the fault of one call.
 type Fault int
 
 // The faults.
 const (
 	None   Fault = iota
 	Before       // fails without effect
-	After        // takes effect, and its answer is lost
-	Short        // a read or a list breaks off half-way; other calls: as None
+	After        // takes effect, but its response is lost
+	Short        // a read or a list breaks off half-way; for other calls: None
 )
 
 // Faults says how a store fails. The zero value never does.
@@ -52,7 +50,7 @@ type Faults struct {
 	Seed                 uint64
 	Before, After, Short float64       // chance of each a call, 0 to 1
 	Latency              time.Duration // each call takes up to this long, uniformly
-	Ops                  []Op          // those that fail; none means all
+	Ops                  []Op          // calls that fail; empty means all
 
 	// Choose, if set, decides instead of chance; it may be called concurrently.
 	Choose func(op Op, key string) Fault
@@ -69,7 +67,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	back   time.Time // away until then
+	back   time.Time // unavailable until then
 }
 
 // New wraps b.
@@ -86,18 +84,18 @@ func New(b store.Bucket, f Faults) *Store {
 // Unwrap returns the bucket that does not fail.
 func (s *Store) Unwrap() store.Bucket { return s.Bucket }
 
-// Injected is how many calls failed so far.
+// Injected is the number of failed calls so far.
 func (s *Store) Injected() int64 { return s.injected.Load() }
 
-// AwayFor makes all calls fail for so long from now, whatever Ops says.
+// AwayFor makes all calls fail for d from now, whatever Ops says.
 func (s *Store) AwayFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet waits out the latency of a call and decides its fault; part is how much
-// of a short call is done, 0 to 1.
+// meet waits for the latency of a call and decides its fault. part is the share of a short call
+// that is done, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
@@ -132,10 +130,10 @@ func (s *Store) fail(op Op, key, how string) error {
 	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
 }
 
-// answer loses the answer of a call that was done, if that is its fault.
+// answer loses the response of a successful call if that is its fault.
 func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	if f == After && err == nil {
-		return s.fail(op, key, "answer lost")
+		return s.fail(op, key, "response lost")
 	}
 	return err
 }
@@ -221,8 +219,8 @@ type object struct {
 // ReadAt implements io.ReaderAt.
 func (o *object) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
-// List implements store.Bucket; a short one breaks off within its first keys, one
-// whose answer is lost at its end.
+// List implements store.Bucket. A short one breaks off within its first keys, and one with a lost
+// response fails at its end.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		f, part, err := s.meet(ctx, List, prefix)

@@ -1,26 +1,21 @@
-// Package overlay lays a local directory over a store.Bucket: what is written
-// goes to the directory, what was not written is read from the bucket below, and
-// that one never changes. It is how a task is computed a second time without a
-// trace: to compare the result with what was committed, or to make again what was
-// lost.
+// Package overlay lays a local directory over a store.Bucket. Writes go to the directory, reads of
+// everything else go to the bucket below, which never changes. A task is recomputed on an overlay
+// without a trace, to compare its result with the committed one or to rebuild lost parts.
 //
-// In: a bucket and an empty local directory, which the caller removes. Out: a
-// bucket that holds the contract of package store but for two things. Create
-// looks at what was written here alone, so it succeeds where the bucket below has
-// an object of that name: it then hides that one, as Delete does. And it is of one
-// process: its names are in memory, and nothing is durable.
+// In: a bucket and an empty local directory, which the caller removes. Out: a bucket that keeps the
+// contract of package store with two exceptions. Create checks only what was written here, so it
+// succeeds if the bucket below has an object of that name, and hides that object, as Delete does.
+// And only one process may use it: its names are in memory, and nothing is durable.
 //
-// It imports store and the standard library.
+// It imports store, store/localfile and the standard library.
 package overlay
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"math"
@@ -33,19 +28,20 @@ import (
 	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// Bucket is a bucket under a layer of what was written here.
+// Bucket is a bucket under a layer of local writes.
 type Bucket struct {
 	base store.Bucket
 	dir  string
 
 	mu      sync.Mutex
 	written map[string]written
-	files   int // made so far: names of files are never used again
+	files   int // created so far: file names are never reused
 }
 
-// written is what became of a key here.
+// written is the state of a key in the layer.
 type written struct {
 	file    string // "": the object was deleted
 	size    int64
@@ -62,8 +58,8 @@ func New(base store.Bucket, dir string) *Bucket {
 // String implements store.Bucket.
 func (b *Bucket) String() string { return b.base.String() }
 
-// OpenWritten opens an object that was written here; store.ErrNotFound where the
-// key was not, whatever the bucket below has.
+// OpenWritten opens an object of the layer; store.ErrNotFound if the key was not written here, even
+// if the bucket below has it.
 func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, error) {
 	w, ok := b.look(key)
 	if !ok || w.file == "" {
@@ -72,7 +68,7 @@ func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, err
 	return openFile(ctx, key, w)
 }
 
-// Create implements store.Bucket, but for objects of the bucket below.
+// Create implements store.Bucket, except that it ignores objects of the bucket below.
 func (b *Bucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	if err := check(ctx, key); err != nil {
 		return "", wrap("create", key, err)
@@ -118,8 +114,7 @@ func (b *Bucket) Swap(ctx context.Context, key string, body []byte, old store.Ve
 			now.version = version
 		}
 	}
-	h := sha256.Sum256(body)
-	if now.file != "" && now.version == store.Version(hex.EncodeToString(h[:])) {
+	if now.file != "" && now.version == localfile.VersionOf(body) {
 		return now.version, nil
 	}
 	if now.version != old {
@@ -195,7 +190,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 		}
 		b.mu.Unlock()
 		slices.SortFunc(above, func(a, b store.Info) int { return strings.Compare(a.Key, b.Key) })
-		// aboveUntil yields what is above and sorts before the key.
+		// aboveUntil yields the layer's objects that sort before the key.
 		aboveUntil := func(key string, all bool) bool {
 			for len(above) > 0 && (all || above[0].Key < key) {
 				i := above[0]
@@ -215,7 +210,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return
 			}
 			if len(above) > 0 && above[0].Key == i.Key {
-				continue // hidden; what hides it comes with the next
+				continue // hidden by an object of the layer, which comes with the next key
 			}
 			if !yield(i, nil) {
 				return
@@ -229,7 +224,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// Delete implements store.Bucket; the object below, if there is one, is hidden.
+// Delete implements store.Bucket; it hides the object below, if there is one.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, key); err != nil {
 		return wrap("delete", key, err)
@@ -254,7 +249,7 @@ func (b *Bucket) look(key string) (written, bool) {
 	return w, ok
 }
 
-// save writes a body to a file of its own.
+// save writes a body to a new file.
 func (b *Bucket) save(body io.ReaderAt, size int64) (written, error) {
 	b.mu.Lock()
 	name := b.next()
@@ -289,10 +284,10 @@ func save(name string, body io.ReaderAt, size int64) (_ written, err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return written{}, err
 	}
-	return written{file: name, size: size, version: version(h)}, nil
+	return written{file: name, size: size, version: localfile.Version(h)}, nil
 }
 
-// full marks an error of a disk without room as what it is.
+// full adds store.ErrFull to the error of a full disk.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
@@ -300,9 +295,7 @@ func full(err error) error {
 	return err
 }
 
-func version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }
-
-// check says whether a call for key may go on.
+// check returns why a call for key must not go on; nil: it may.
 func check(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
@@ -314,33 +307,11 @@ func wrap(what, key string, err error) error { return fmt.Errorf("%s %q: %w", wh
 
 func openFile(ctx context.Context, key string, w written) (store.Object, error) {
 	f, err := os.Open(w.file)
-	if errors.Is(err, os.ErrNotExist) { // deleted since it was looked up
+	if errors.Is(err, os.ErrNotExist) { // deleted since the lookup
 		err = store.ErrNotFound
 	}
 	if err != nil {
 		return nil, wrap("open", key, err)
 	}
-	return &object{f: f, size: w.size, key: key, done: ctx.Err}, nil
-}
-
-// object is an open file of the layer.
-type object struct {
-	f    *os.File
-	size int64
-	key  string
-	done func() error // the error of the context that bounds the reads
-}
-
-func (o *object) Size() int64  { return o.size }
-func (o *object) Close() error { return o.f.Close() }
-
-func (o *object) ReadAt(p []byte, off int64) (int, error) {
-	if err := o.done(); err != nil {
-		return 0, wrap("read", o.key, err)
-	}
-	n, err := o.f.ReadAt(p, off)
-	if err != nil && err != io.EOF {
-		err = wrap("read", o.key, err)
-	}
-	return n, err
+	return localfile.NewObject(ctx, f, w.size, func(err error) error { return wrap("read", key, err) }), nil
 }

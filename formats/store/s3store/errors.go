@@ -17,20 +17,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// fault is what an error of the SDK comes to.
+// fault classifies an error of the SDK.
 type fault struct {
-	kind error // a sentinel of package store; nil when there is none for it
-	// unsettled: a conditional write may or may not have taken effect, or lost
-	// to somebody who has to be looked at.
+	kind error // a sentinel of package store; nil: none fits
+	// unsettled: a conditional write may or may not have taken effect, or lost to a writer that
+	// must be read back.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// faults are the error codes that mean more than their status. Of the texts of
-// servers nothing is quoted for them: signatures and key names are in there.
+// faults are the error codes that mean more than their status. The texts of servers are not quoted
+// for them, because they contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
-	"NotFound":     {kind: store.ErrNotFound}, // of a HEAD, which has no body
+	"NotFound":     {kind: store.ErrNotFound}, // from a HEAD, which has no body
 	"NoSuchBucket": {kind: store.ErrDenied, says: "there is no such bucket; create it or correct the store's address"},
 
 	"AccessDenied":                 {kind: store.ErrDenied, says: "access denied; the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket here"},
@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. One without an answer of the server in
-// it is a network's, so the store is unavailable and a write unsettled.
+// judge classifies an error of the SDK. Without a response of the server in it, it is a network
+// error, so the store is unavailable and a write unsettled.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0
@@ -112,8 +112,7 @@ func isCertificate(err error) bool {
 	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname)
 }
 
-// plain is the innermost cause of a network's error, without the URL of the
-// request around it.
+// plain returns the innermost cause of a network error, without the URL of the request.
 func plain(err error) string {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -132,7 +131,7 @@ func plain(err error) string {
 	}
 }
 
-// line bounds a foreign text to one short line.
+// line cuts an external text to one short line.
 func line(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {
@@ -141,8 +140,8 @@ func line(text string) string {
 	return text
 }
 
-// fail makes the error of a call. That of the SDK is not wrapped, so that
-// nothing of a request or a server's text can show.
+// fail makes the error of a call. It does not wrap the error of the SDK, so that nothing of a
+// request or of a server's text can show.
 func fail(ctx context.Context, call, key string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", call, key, ctx.Err())

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	partSize   = 16 << 20 // the least; S3 wants 5 MiB
+	partSize   = 16 << 20 // least size; S3 requires 5 MiB
 	maxParts   = 10_000   // S3's limit
-	partsAloft = 4        // uploaded at a time; they are read from the body as they go, not held
+	partsAloft = 4        // uploaded at a time; they are read from the body on the way, not held in memory
 )
 
 // upload is a create-only write in parts. Parts are unconditional and invisible,
@@ -30,8 +30,8 @@ type upload struct {
 	parts []types.CompletedPart
 }
 
-// send brings the upload to its completion and tries that once. Called again it
-// goes on where it was; an upload that the server ended is begun anew.
+// send uploads the parts and tries the completion once. Called again it continues, and it begins
+// again if the server ended the upload.
 func (u *upload) send(ctx context.Context) (store.Version, error) {
 	if u.id == "" {
 		if err := u.begin(ctx); err != nil {
@@ -46,7 +46,7 @@ func (u *upload) send(ctx context.Context) (store.Version, error) {
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	}, noRetry)
 	if err != nil {
-		// After a conflict S3 wants the whole upload anew, not its completion.
+		// After a conflict S3 requires a new upload, not another completion.
 		if f := judge(err); f.unsettled && f.kind == nil {
 			u.abort(ctx)
 		}
@@ -74,7 +74,7 @@ func (u *upload) begin(ctx context.Context) error {
 	return nil
 }
 
-// checksum is what the SDK adds to each part, and an upload has to announce.
+// checksum is the checksum that the SDK adds to each part and an upload must announce.
 func (u *upload) checksum() types.ChecksumAlgorithm {
 	if u.s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
 		return types.ChecksumAlgorithmCrc32
@@ -89,7 +89,7 @@ func (u *upload) sendParts(ctx context.Context) error {
 	group.SetLimit(partsAloft)
 	for i := range u.parts {
 		if u.parts[i].ETag != nil {
-			continue // in an earlier try
+			continue // uploaded in an earlier try
 		}
 		if ctx.Err() != nil {
 			break
@@ -111,15 +111,15 @@ func (u *upload) sendParts(ctx context.Context) error {
 	return group.Wait()
 }
 
-// abort frees the parts of an upload that did not complete, even when ctx has
-// ended. What a killed process leaves, the bucket's lifecycle rule has to free.
+// abort frees the parts of an incomplete upload, even if ctx has ended. The lifecycle rule of the
+// bucket must free those of a killed process.
 func (u *upload) abort(ctx context.Context) {
 	if u.id == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	// That it is gone already is as good, and nothing rests on it.
+	// The error does not matter: the upload may be gone, and nothing depends on it.
 	_, _ = u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id})
 	u.id = ""
 }

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// What Reach puts up with: in all, a try, the longest pause between two, and how long it
-// waits before it says that it does.
+// Time limits of Reach: in all, for a try, the longest pause between tries, and the time before it
+// calls OnSilence.
 const (
 	reachWithin = 12 * time.Second
 	reachTry    = 4 * time.Second
@@ -21,10 +21,9 @@ const (
 	reachSilent = 3 * time.Second
 )
 
-// Reach asks the store one small thing, so that a wrong address, credentials that
-// it does not take or a bucket that there is not are told within seconds, at the
-// start of a command, where those who run tasks are patient. It gives up with
-// store.ErrUnavailable after 12 seconds without an answer.
+// Reach sends one small request, so that a wrong address, refused credentials or a missing bucket
+// are reported within seconds at the start of a command; tasks wait much longer. It gives up with
+// store.ErrUnavailable after 12 seconds without a response.
 func (s *Store) Reach(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
@@ -65,7 +64,7 @@ func (s *Store) ask(ctx context.Context) error {
 	return fail(ctx, "reach", s.String(), err)
 }
 
-// host is the host, and the port where the address has one, that requests go to.
+// host is the host of requests, with the port if the address has one.
 func (s *Store) host(ctx context.Context) string {
 	o := s.client.Options()
 	at, err := o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{

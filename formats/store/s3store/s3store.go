@@ -1,14 +1,12 @@
-// Package s3store keeps a store in a bucket of S3, or of a server that speaks its
-// protocol with conditional writes (R2, MinIO, versitygw), below a prefix.
+// Package s3store keeps a store in a bucket of S3, or of a server that speaks its protocol with
+// conditional writes (R2, MinIO, versitygw), below a prefix.
 //
-// In: keys and bodies. Out: objects named prefix/key. Create is a PUT with
-// If-None-Match: *, in parts with the condition on their completion when the body
-// is large; Swap is a PUT with If-Match. These are never left to the SDK's
-// retries or hedged: an answer that is missing or does not settle who won is
-// settled by reading back, see settle. A version is an ETag. Reads are repeated
-// by the SDK a few times. Each try of any request has a limit of its own, in
-// proportion to its size. Nothing of a credential is ever in an error. The package
-// imports store, the AWS SDK and the standard library.
+// In: keys and bodies. Out: objects named prefix/key. Create is a PUT with If-None-Match: *; a large
+// body goes in parts, with the condition on their completion. Swap is a PUT with If-Match. The SDK
+// neither retries nor hedges these: if the response is missing or leaves the winner open, reading
+// back decides, see settle. A version is an ETag. The SDK repeats reads a few times. Each try of any
+// request has its own time limit, in proportion to its size. No error contains credentials. The
+// package imports store, the AWS SDK and the standard library.
 package s3store
 
 import (
@@ -36,16 +34,15 @@ const Scheme = "s3://"
 
 // Options of a store; the zero value is good.
 type Options struct {
-	// SSEKMSKey encrypts new objects with this key of KMS; empty leaves it to
-	// the bucket's default.
+	// SSEKMSKey is the KMS key that encrypts new objects; empty: the bucket's default.
 	SSEKMSKey string
 	// StorageClass of new objects, such as STANDARD_IA; empty means the bucket's.
 	StorageClass string
-	// OnRetry, if set, is told before a conditional write waits to be sent again:
-	// the key, how many times it was sent, and why that settled nothing.
+	// OnRetry, if set, is called before a conditional write is sent again, with the key, the number
+	// of tries, and why the last one settled nothing.
 	OnRetry func(key string, sent int, err error)
-	// OnSilence, if set, is told once by Reach when the store has not answered for three
-	// seconds: the endpoint's host, and until when Reach goes on trying.
+	// OnSilence, if set, is called once by Reach when the store has not answered for three seconds,
+	// with the endpoint's host and the time until which Reach tries.
 	OnSilence func(host string, until time.Time)
 }
 
@@ -65,10 +62,9 @@ var (
 	_ store.Dater  = (*Store)(nil)
 )
 
-// Open returns the store at address, s3://bucket or s3://bucket/prefix, with
-// credentials, region and endpoint of the AWS default chain. A custom endpoint
-// (AWS_ENDPOINT_URL_S3) is spoken to in path style. It does not ask the store
-// anything; Reach and store.Probe do.
+// Open returns the store at address, s3://bucket or s3://bucket/prefix, with credentials, region
+// and endpoint of the AWS default chain. A custom endpoint (AWS_ENDPOINT_URL_S3) gets requests in
+// path style. Open sends no request; Reach and store.Probe do.
 func Open(ctx context.Context, address string, options Options) (*Store, error) {
 	bucket, prefix, err := parse(address)
 	if err != nil {
@@ -81,7 +77,7 @@ func Open(ctx context.Context, address string, options Options) (*Store, error) 
 	return s, nil
 }
 
-// bucketName also admits what old buckets and other servers allow.
+// bucketName also allows names of old buckets and of other servers.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$`)
 
 func parse(address string) (bucket, prefix string, err error) {
@@ -91,7 +87,7 @@ func parse(address string) (bucket, prefix string, err error) {
 	}
 	bucket, prefix, _ = strings.Cut(rest, "/")
 	if !bucketName.MatchString(bucket) {
-		// Not quoted: somebody may have put credentials there.
+		// Not quoted: the address may contain credentials.
 		return "", "", errors.New("open store: what follows s3:// is no bucket's name; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, an endpoint into AWS_ENDPOINT_URL_S3")
 	}
 	if prefix = strings.TrimSuffix(prefix, "/"); prefix == "" {
@@ -125,10 +121,10 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		}
 		o.UsePathStyle = true
 		if o.Region == "" {
-			o.Region = "us-east-1" // servers other than AWS ignore it or mean this
+			o.Region = "us-east-1" // servers other than AWS ignore it or use this
 		}
-		// Not every server knows the trailing checksums that the SDK adds by
-		// default; over plain HTTP the signature covers the body anyway.
+		// Some servers do not support the trailing checksums that the SDK adds by default; over
+		// plain HTTP the signature covers the body anyway.
 		if os.Getenv("AWS_REQUEST_CHECKSUM_CALCULATION") == "" {
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -153,8 +149,7 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// once bounds one try at a conditional write that moves so many bytes, all its
-// requests together.
+// once bounds one try at a conditional write of so many bytes, with all its requests.
 func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, silence+transfer(size))
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Time limits of one try at a request, whatever repeats it: to connect, until an
-// answer begins, and until its body has come. The end of an upload in parts is given
-// more, as a server may put the parts together before it answers. To the last two
-// comes what the bytes take at the slowest rate that is put up with.
+// Time limits of one try of a request: to connect, until a response begins, and until its body is
+// complete. Completing an upload in parts has a longer limit, because a server may join the parts
+// before it answers. The last two limits grow by the time for the bytes at the slowest accepted
+// rate.
 const (
 	connecting = 10 * time.Second
-	prompt     = 30 * time.Second // until an answer begins, and its body ends
-	silence    = 2 * time.Minute  // the same where a server may have much to do; or until a connection delivers something
+	prompt     = 30 * time.Second // until a response begins, and its body ends
+	silence    = 2 * time.Minute  // the same if the server may have much work; also until a connection delivers a byte
 	slowest    = 256 << 10        // bytes a second
 )
 
-// timedClient gives every try its limits.
+// timedClient applies the limits to every try.
 type timedClient struct{ next aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
@@ -56,12 +56,12 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// transfer is the longest that so many bytes may take.
+// transfer is the longest accepted time for so many bytes.
 func transfer(size int64) time.Duration {
 	return time.Duration(max(size, 0)/slowest) * time.Second
 }
 
-// timedBody is a body that has to come within its limit.
+// timedBody is a body that must be complete within its limit.
 type timedBody struct {
 	io.ReadCloser
 	because func(error) error
@@ -95,5 +95,5 @@ type tooSlow time.Duration
 
 func (t tooSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(t)) }
 
-// Timeout lets the SDK repeat what it may.
+// Timeout makes the SDK repeat the request where it may.
 func (tooSlow) Timeout() bool { return true }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lookFirst is the size from which Create looks before it uploads: a large
-	// body that loses costs its bytes, and may show as a reset connection.
+	// lookFirst is the size from which Create looks for an object before it uploads: a large body
+	// that loses costs its bytes, and the loss may show as a reset connection.
 	lookFirst = 1 << 20
 	// inParts is the size above which a body is uploaded in parts.
 	inParts = 64 << 20
@@ -78,16 +78,16 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 			v, at, err := s.compare(ctx, name, src)
 			switch {
 			case v == anothers && at == old:
-				v = absent // what is there is what is to be replaced: not done yet
+				v = absent // the old object is still there: not done yet
 			case err == nil && v == absent && old != "":
-				v = anothers // deleted, so old never comes back
+				v = anothers // deleted, so old never returns
 			}
 			return v, at, err
 		},
 	})
 }
 
-// errGone is the answer 404 to an If-Match: unsettled, as a 412 is.
+// errGone is a 404 response to an If-Match: unsettled, like a 412.
 var errGone = errors.New("there is no object to be replaced")
 
 func kind(err error) error {
@@ -97,7 +97,7 @@ func kind(err error) error {
 	return judge(err).kind
 }
 
-// verdict is whose bytes stand under a key.
+// verdict says whose bytes an object has.
 type verdict int
 
 const (
@@ -112,14 +112,14 @@ type conditional struct {
 	src       *source
 	send      func(context.Context) (store.Version, error)
 	look      func(context.Context) (verdict, store.Version, error)
-	lost      error // what it is to find another's bytes
+	lost      error // the error for another writer's bytes
 }
 
-// settle sends a conditional write until its outcome is definite or ctx ends.
-// After no answer, 409, 412 or 5xx it reads back: my bytes mean that it won (a
-// lost answer, or another sender of the same), another's that it lost, and
-// still will if my request should arrive late, as its condition cannot become
-// true again. With neither, the same bytes are sent again, never others.
+// settle sends a conditional write until its outcome is definite or ctx ends. After no response,
+// 409, 412 or 5xx it reads back. Its own bytes mean that it won (a lost response, or another sender
+// of the same). Another writer's bytes mean that it lost, even if its request should arrive late,
+// because its condition cannot become true again. With neither, it sends the same bytes again,
+// never others.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
 	for sent := 1; ; sent++ {
 		at, err := func() (store.Version, error) {
@@ -190,7 +190,7 @@ func (s *Store) encryption() (types.ServerSideEncryption, *string) {
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// tag is the version in an answer; without one the outcome has to be looked at.
+// tag is the version in a response; without one the outcome must be read back.
 func tag(etag *string) (store.Version, error) {
 	if etag == nil || *etag == "" {
 		return "", errors.New("the answer has no ETag")
@@ -198,7 +198,7 @@ func tag(etag *string) (store.Version, error) {
 	return store.Version(*etag), nil
 }
 
-// compare reads an object back and says whether its bytes are those of src.
+// compare reads an object back and reports whether its bytes are those of src.
 func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict, store.Version, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: name})
 	if errors.Is(kind(err), store.ErrNotFound) {
@@ -229,8 +229,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict
 	}
 }
 
-// source is a body that remembers its own failure: in the SDK's errors it looks
-// like a network's, which would be tried again for ever.
+// source is a body that remembers its own read error: inside the SDK's errors it looks like a
+// network error, which would be retried for ever.
 type source struct {
 	r    io.ReaderAt
 	size int64

@@ -1,8 +1,7 @@
-// Package storetest is the contract of store.Bucket as a test suite that every
-// implementation and every wrapper runs, so that they can stand in for each other.
+// Package storetest is the contract of store.Bucket as a test suite. Every implementation and every
+// wrapper runs it, so that they can replace each other.
 //
-// In: a function that opens a bucket. Out: test failures. It imports store and
-// the standard library.
+// In: a function that opens a bucket. Out: test failures. It imports store and the standard library.
 package storetest
 
 import (
@@ -12,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run runs the contract against the buckets that open returns; each must be
-// empty when it is returned. Subtests run one after the other.
+// Run runs the contract against the buckets that open returns, which must be empty. Subtests run
+// one after the other.
 func Run(t *testing.T, open func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {
 		name string

@@ -46,8 +46,8 @@ func createAgain(t *testing.T, b store.Bucket) {
 	want(t, b, "k", "same", v)
 }
 
-// pattern is an endless body: a block of random bytes, again and again. Its
-// length divides no size of parts or buffers, so a piece in a wrong place shows.
+// pattern is an endless body: a repeated block of random bytes. The block's length divides no size
+// of parts or buffers, so a misplaced piece shows.
 type pattern [1<<20 - 3]byte
 
 func newPattern(seed byte) *pattern {
@@ -223,9 +223,8 @@ func swapAppend(t *testing.T, b store.Bucket) {
 	CheckMarks(t, b, "marks", writers*each)
 }
 
-// Append adds marks of who to the list of marks under key by swaps, so many
-// times. A conflict may follow a swap that took effect (see store.Bucket), so
-// each loop looks for its mark before it adds it.
+// Append adds n marks of who to the list of marks under key by swaps. A conflict may follow a swap
+// that took effect (see store.Bucket), so each loop looks for its mark before it adds it.
 func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
 	for i := range times {
 		mark := fmt.Sprintf("%s.%d", who, i)
@@ -282,8 +281,8 @@ func deleteObject(t *testing.T, b store.Bucket) {
 	want(t, b, "d/e/f", "again", create(t, b, "d/e/f", "again"))
 }
 
-// comeAndGo makes and removes the objects of one folder at once: a directory
-// store makes and removes the folder with them.
+// comeAndGo creates and removes the objects of one folder at once: a directory store creates and
+// removes the folder with them.
 func comeAndGo(t *testing.T, b store.Bucket) {
 	for _, err := range together(8, func(i int) error {
 		for n := range 15 {

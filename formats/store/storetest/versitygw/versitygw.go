@@ -35,8 +35,8 @@ type Server struct {
 	Dir      string // holds a folder a bucket, in it the objects as files
 }
 
-// Start starts a server of the test's own, or skips the test when there is no
-// binary. It returns once the server answers.
+// Start starts a server for the test, or skips the test without a binary. It returns once the
+// server answers.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	return StartOn(t, "127.0.0.1")
@@ -50,7 +50,7 @@ func StartOn(t testing.TB, ip string) *Server {
 	if binary == "" {
 		t.Skipf("%s is not set, so there is no S3 server to test against; `make test-s3` builds one and runs this", Binary)
 	}
-	// Between finding a free port and its use somebody else may take it.
+	// Another process may take the free port before the server does.
 	for try := 1; ; try++ {
 		s, err := start(t, binary, ip)
 		if err == nil {
@@ -82,7 +82,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // how it ended does not matter, what it said does
+		_ = cmd.Wait() // its output matters, not its exit status
 	}()
 	stop := func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -139,8 +139,8 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return filepath.Base(dir)
 }
 
-// Env is the environment in which the AWS default chain finds endpoint (that of
-// s or of a proxy before it) and nothing of this machine's user.
+// Env is the environment in which the AWS default chain finds endpoint (that of s or of a proxy
+// before it) and nothing of the user of this machine.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
@@ -149,7 +149,7 @@ func (s *Server) Env(endpoint string) []string {
 	}
 }
 
-// buffer collects what a process says while a test may read it.
+// buffer collects the output of a process while a test may read it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -1,0 +1,58 @@
+// Package localfile holds what stores with local files share: objects that are open files, and
+// versions that are digests.
+//
+// In: files and bodies. Out: store.Object and store.Version values. It imports store and the standard
+// library.
+package localfile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"io"
+	"os"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// object is an open file.
+type object struct {
+	f    *os.File
+	size int64
+	done func() error // the error of the context that bounds the reads
+	wrap func(error) error
+}
+
+// NewObject returns the object in an open file of so many bytes. ctx bounds its reads, and wrap
+// completes their errors.
+func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
+	return &object{f, size, ctx.Err, wrap}
+}
+
+// Size implements store.Object.
+func (o *object) Size() int64 { return o.size }
+
+// Close implements io.Closer.
+func (o *object) Close() error { return o.f.Close() }
+
+// ReadAt implements io.ReaderAt.
+func (o *object) ReadAt(p []byte, off int64) (int, error) {
+	if err := o.done(); err != nil {
+		return 0, o.wrap(err)
+	}
+	n, err := o.f.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = o.wrap(err)
+	}
+	return n, err
+}
+
+// Version returns the version of the content that h has hashed, by SHA-256.
+func Version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }
+
+// VersionOf returns the version of body.
+func VersionOf(body []byte) store.Version {
+	sum := sha256.Sum256(body)
+	return store.Version(hex.EncodeToString(sum[:]))
+}
