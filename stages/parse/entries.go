@@ -18,26 +18,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// xmlHandler reads sitemaps and feeds; other XML is recorded only.
-type xmlHandler struct{}
-
-func (xmlHandler) types() []string {
-	return []string{"text/xml", "application/xml", "application/*+xml", "text/*+xml"}
-}
-
-func (xmlHandler) wants([]byte) bool { return true }
-
-func (xmlHandler) handle(j *job) { readEntries(j) }
-
-// gzipHandler reads gzipped sitemaps; what else is compressed is recorded only.
-type gzipHandler struct{}
-
-func (gzipHandler) types() []string {
-	return []string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}
-}
-
-// wants looks into the file: an archive or a log is not worth fetching.
-func (gzipHandler) wants(prefix []byte) bool {
+// wantsGzip looks into a compressed file: sitemaps and feeds are wanted, archives and logs
+// are not.
+func wantsGzip(prefix []byte) bool {
 	if prefix == nil {
 		return true
 	}
@@ -59,27 +42,16 @@ func (gzipHandler) wants(prefix []byte) bool {
 	return false
 }
 
-func (gzipHandler) handle(j *job) { readEntries(j) }
-
-// jsonFeedHandler reads JSON Feeds, which Sniff tells from other JSON.
-type jsonFeedHandler struct{}
-
-func (jsonFeedHandler) types() []string { return []string{"application/feed+json"} }
-
-func (jsonFeedHandler) wants([]byte) bool { return true }
-
-func (jsonFeedHandler) handle(j *job) { readEntries(j) }
-
-// readEntries reads a sitemap or a feed. Each entry is a link, with what the entry
-// says of its target; what else an entry names follows it: other languages' versions,
-// images, files. A feed's links to its site, to itself, to its next page come last.
+// readEntries reads a sitemap or a feed. Each entry is a link; the other references of the
+// entry follow it: other languages' versions, images, files. A feed's links to its site, to
+// itself, to its next page come last.
 //
-// sitemaps.org allows a sitemap to list URLs of its own host and folder only, unless
-// robots.txt vouches for it. The rows are what the file says: frontier.follow, and the
-// scope, decide which of them are ever planned.
+// By sitemaps.org, a sitemap lists URLs of its own host and folder only, unless robots.txt
+// refers to it. All its entries become rows; frontier.follow and the scope decide which
+// are planned.
 //
-// A feed's titles and summaries are its full text. It has no main content, so that no
-// fingerprint, word or topic is counted for it: what it holds is its entries'.
+// A feed's titles and summaries are its full text. Its main content is empty: words, topics
+// and fingerprint belong to the pages of its entries.
 func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)
@@ -126,20 +98,19 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. Unlike a page's, its references do
-// not repeat, and the elements around them say nothing.
+// entryRows makes the links of a sitemap or a feed. Unlike those of a page, its references
+// do not repeat, and the elements around them do not matter.
 type entryRows struct {
-	canon              *urlkey.Canonicalizer
-	doc, surt          string
-	entries, extras    int // rows that there may still be
-	rows               []schema.Link
-	bad, over          int
-	weights            []float64 // what Weight points into, so that a row costs no allocation
-	feedBase, feedBURL string    // an xml:base and what it comes to: entries share theirs
+	canon            *urlkey.Canonicalizer
+	doc, surt        string
+	entries, extras  int // room for more rows
+	rows             []schema.Link
+	bad, over        int
+	weights          []float64 // Weight points into it: a row costs no allocation
+	xmlBase, baseURL string    // the last xml:base and its URL: entries share theirs
 }
 
-// entryLen is about how long an entry of a sitemap is, bytes: a first guess of how many
-// rows there will be.
+// entryLen is the typical length of a sitemap's entry, bytes, to estimate the number of rows.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {
@@ -149,21 +120,21 @@ func newEntryRows(j *job) *entryRows {
 	}
 }
 
-// base is what an entry's references are relative to.
+// base returns the base URL of an entry's references.
 func (t *entryRows) base(xmlBase string) string {
 	if xmlBase == "" {
 		return t.doc
 	}
-	if t.feedBase != xmlBase {
-		t.feedBase, t.feedBURL = xmlBase, t.doc
+	if t.xmlBase != xmlBase {
+		t.xmlBase, t.baseURL = xmlBase, t.doc
 		if b, err := urlkey.WHATWG(xmlBase, t.doc); err == nil && (strings.HasPrefix(b, "http:") || strings.HasPrefix(b, "https:")) {
-			t.feedBURL = b
+			t.baseURL = b
 		}
 	}
-	return t.feedBURL
+	return t.baseURL
 }
 
-// add adds a row, and returns nil where there is no room for it, or no canonical target.
+// add adds a row. It returns nil if there is no room or no canonical target.
 func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
 		t.over++
@@ -179,7 +150,7 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 	return &t.rows[len(t.rows)-1]
 }
 
-// entry adds what an entry names.
+// entry adds an entry and its other references.
 func (t *entryRows) entry(e *sitemap.Entry) {
 	base := t.base(e.Base)
 	kind := schema.KindSitemap
@@ -220,7 +191,7 @@ func (t *entryRows) refs(kind schema.LinkKind, rel string, refs []sitemap.Ref, b
 	}
 }
 
-// feedLink adds a link that a feed has of its own.
+// feedLink adds one of the feed's own links.
 func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	kind := schema.KindLink
 	switch f.Rel {
@@ -232,7 +203,7 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	}
 }
 
-// addTo puts the rows behind those of the response's header.
+// addTo appends the rows to those of the response's header.
 func (t *entryRows) addTo(r *Result) {
 	for i := range t.rows {
 		t.rows[i].Ordinal, t.rows[i].Nofollow = int32(len(r.Links)+i), r.Nofollow

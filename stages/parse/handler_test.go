@@ -18,15 +18,11 @@ import (
 )
 
 // pdfHandler is what a new format would be.
-type pdfHandler struct{}
-
-func (pdfHandler) types() []string   { return []string{"application/pdf"} }
-func (pdfHandler) wants([]byte) bool { return true }
-func (pdfHandler) handle(j *job) {
+var pdfHandler = handler{[]string{"application/pdf"}, always, func(j *job) {
 	j.r.Kind = "pdf"
 	j.r.Text.Full = string(j.body[:8])
 	j.finish()
-}
+}}
 
 func TestANewFormatIsAHandlerAndALine(t *testing.T) {
 	p := newParser(t)
@@ -36,13 +32,13 @@ func TestANewFormatIsAHandlerAndALine(t *testing.T) {
 		t.Errorf("without a handler: %+v", r)
 	}
 	var err error
-	if p.registry, err = newRegistry(append(handlers(), pdfHandler{}), nil, nil); err != nil {
+	if p.registry, err = newRegistry(append(handlers(), pdfHandler), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if r := p.Parse(doc); r.Kind != "pdf" || r.Page.DocumentKind != "pdf" || r.Text.Full != "%PDF-1.7" || len(r.Links) != 1 || !p.Wants("application/pdf", nil) || p.Refuses("application/pdf") {
 		t.Errorf("with a handler: %+v", r)
 	}
-	if _, err := newRegistry(append(handlers(), pdfHandler{}, pdfHandler{}), nil, nil); err == nil || !strings.Contains(err.Error(), "application/pdf") {
+	if _, err := newRegistry(append(handlers(), pdfHandler, pdfHandler), nil, nil); err == nil || !strings.Contains(err.Error(), "application/pdf") {
 		t.Errorf("two handlers of a type: %v", err)
 	}
 	if _, err := New(Config{Canonicalizer: p.cfg.Canonicalizer, Store: []string{"pictures"}}); err == nil || !strings.Contains(err.Error(), "pictures") {

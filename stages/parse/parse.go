@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Version counts the definitions of what is stored: a row of another version may
-// differ though the document is the same.
+// Version counts the definitions of the stored rows: the same document may give a different
+// row in another version.
 //
 //	1: the first.
 //	2: cards, JSON-LD, refresh_url, favicon, generator, where dates and languages come from, authors from more
@@ -33,35 +33,34 @@ import (
 //	   "/>" ends an element in XHTML; a canonical link within an element of the body is a
 //	   link; links without a target take no room.
 //
-// It counts the definition of the fingerprint (simhash.Version, now 1) as well.
+// A new definition of the fingerprint (simhash.Version, now 1) is a new version as well.
 const Version = 2
 
-// Config is what a parser is made of. Zero values mean the defaults.
+// Config configures a parser. Zero values mean the defaults.
 type Config struct {
-	// Canonicalizer makes the targets of links; required.
+	// Canonicalizer makes the targets of links. Required.
 	Canonicalizer *urlkey.Canonicalizer
-	// Agent is our product token: meta elements and X-Robots-Tag fields that name it
-	// are obeyed beside those for all robots. Default: none.
+	// Agent is the crawler's product token: meta elements and X-Robots-Tag fields that name
+	// it count like those for all robots. Default: none.
 	Agent string
-	// MaxLinks is how many links of a page are kept; the rest is counted. Default 10,000.
+	// MaxLinks bounds the links of a page that are kept; the rest is counted. Default 10,000.
 	MaxLinks int
-	// MaxText is how many bytes of a page's text are kept. Default 1 MiB.
+	// MaxText bounds the text of a page that is kept, bytes. Default 1 MiB.
 	MaxText int
-	// MaxBody is how many bytes of a body are read. Default 50 MiB.
+	// MaxBody bounds how much of a body is read, bytes. Default 50 MiB.
 	MaxBody int
-	// MaxSitemap is how many bytes of a sitemap are read, where that is more. Default 50 MiB.
+	// MaxSitemap bounds how much of a sitemap is read, bytes, if more than MaxBody. Default 50 MiB.
 	MaxSitemap int
-	// Store and Skip are media ranges (see package mediatype) of documents that are to
-	// be stored, or not, whatever the handlers want; the most specific range decides.
-	// They are what Wants goes by: Parse reads whatever it is given.
+	// Store and Skip are media ranges (see package mediatype) of documents that Wants wants,
+	// or not, whatever the handlers want; the most specific range decides. Parse reads any
+	// document.
 	Store, Skip []string
-	// MainText chooses the main content of an HTML document, which it gets as UTF-8, in
-	// the place of package text. What it returns an error for package text chooses.
-	// Default: none.
+	// MainText chooses the main content of an HTML document (UTF-8) instead of package text,
+	// which does so if MainText returns an error. Default: none.
 	MainText func(doc []byte) (lines string, err error)
-	// Terms is how many terms of a page are kept with their counts. Default 50.
+	// Terms bounds the terms of a page that are kept with their counts. Default 50.
 	Terms int
-	// Topics is how many topics a page has at most: the first of its terms. Default 15.
+	// Topics bounds the topics of a page, which are its first terms. Default 15.
 	Topics int
 }
 
@@ -76,7 +75,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Kind is what a document was read as.
+// Kind is the kind of a document as it was read.
 type Kind string
 
 // The kinds.
@@ -88,12 +87,12 @@ const (
 	Other   Kind = "other" // recorded with its detected type only
 )
 
-// Result is what a document says. It shares no memory with the document's body.
+// Result holds the rows of a document. It shares no memory with the document's body.
 type Result struct {
 	document.Parsed
 	html.Notes
 	Kind Kind
-	Cut  bool // the body, the text or a sitemap was longer than is kept
+	Cut  bool // the body, the text or a sitemap was too long and is cut
 }
 
 // Parser parses documents. It is safe for concurrent use.
@@ -119,7 +118,7 @@ func New(cfg Config) (*Parser, error) {
 	return p, nil
 }
 
-// Sniff is the package's Sniff, for those who hold a Parser as an interface.
+// Sniff is sniff.Type.
 func (p *Parser) Sniff(contentType string, prefix []byte) string {
 	return sniff.Type(contentType, prefix)
 }
@@ -132,10 +131,10 @@ type state struct {
 	normal text.Normal
 }
 
-// maxKept is how much memory a state may keep between documents, bytes of text.
+// maxKept bounds the memory that a state keeps between documents, bytes of text.
 const maxKept = 4 << 20
 
-// Parse reads a document. It never fails, and returns at once for a body that is empty.
+// Parse reads a document. It never fails.
 func (p *Parser) Parse(d *document.Document) *Result {
 	r := &Result{Kind: Other}
 	key, err := p.cfg.Canonicalizer.Canonical(d.URL, "")
@@ -162,7 +161,7 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	s := p.pool.Get().(*state)
 	s.html.Reset(html.Config{Agent: p.cfg.Agent, MaxText: p.cfg.MaxText, MaxLinks: p.cfg.MaxLinks})
 	s.html.Header(d.Header)
-	p.registry.of(detected).handle(&job{p: p, s: s, d: d, body: body, r: r})
+	p.registry.of(detected).read(&job{p: p, s: s, d: d, body: body, r: r})
 	r.Page.DocumentKind = string(r.Kind)
 	if len(s.normal.Bytes) <= maxKept && s.html.Small(maxKept) {
 		p.pool.Put(s)

@@ -8,17 +8,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// plainHandler reads text without markup, or with so little that it is read as it stands
-// (Markdown, CSV, source code): every line is a block, and all of it is main content.
-// A URL in it is text, not a link: nobody has marked it up, and what looks like one
-// may be an example or end in the middle. A list of URLs alone is a sitemap.
-type plainHandler struct{}
-
-func (plainHandler) types() []string { return []string{"text/*"} }
-
-func (plainHandler) wants([]byte) bool { return true }
-
-func (plainHandler) handle(j *job) {
+// readPlain reads text without markup, or with little (Markdown, CSV, source code): every
+// line is a block, and all of it is main content. URLs in it are not links: what looks
+// like one may be an example or end in the middle. A text of URLs alone is a sitemap.
+func readPlain(j *job) {
 	if sniff.IsURLList(j.body) {
 		readEntries(j)
 		return

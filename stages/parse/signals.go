@@ -13,18 +13,19 @@ func share(v float64) *float64 {
 	return &v
 }
 
-// A declared language is doubted where a text of so many words has so few of its stop
-// words, and given up for one with so many more.
+// A declared language is doubted if a text of at least doubtWords words has a share of its
+// stop words below doubtRatio. Another language replaces it if its share is higher by
+// doubtGain.
 const (
 	doubtWords = 50
 	doubtRatio = 0.1
 	doubtGain  = 0.15
 )
 
-// language decides on the language of the text whose normal form is at hand, and leaves
-// its words counted in that language. A declaration counts (see text.Language), unless
-// the text has hardly any of its function words and those of the language that is
-// detected: templates are copied with their lang attribute.
+// language decides on the language of the text in s.normal and leaves its words counted in
+// that language. A declaration counts (see text.Language), unless the text has hardly any
+// of its function words but those of the detected language: templates are copied with
+// their lang attribute.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)
@@ -44,7 +45,7 @@ func (s *state) language(declared, sample string) string {
 	return lang
 }
 
-// counts takes the numbers of words, by script and of stop words, and the terms.
+// counts writes the counts of words, by script and of stop words, and the terms.
 func (s *state) counts(p *Parser, r *Result) {
 	pg := &r.Page
 	pg.WordCount = s.terms.Words()

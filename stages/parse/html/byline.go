@@ -8,19 +8,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline is how long a text of the page may be that is taken for names, bytes:
-// longer ones are a portrait of the author.
+// maxByline bounds a text that is taken for names, bytes: longer ones describe the author.
 const maxByline = 128
 
-// byline is what a page's visible part says of its author: the text of the first
-// element with itemprop=author (of the itemprop=name within it, if there is one).
+// byline is the text of the first element with itemprop=author, or of the itemprop=name
+// within it.
 type byline struct {
 	from, to uint32 // range of the outline's text
-	depth    int    // open elements when the element began, and 1; 0: none is open
-	inName   bool   // the open element is the name within
+	depth    int    // number of open elements when it began, plus 1; 0: it is not open
+	inName   bool   // the open element is the itemprop=name
 }
 
-// begin takes an element that is about to be opened and that has an itemprop.
+// begin reads the itemprop of an element that is about to be opened.
 func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	switch {
 	case b.depth == 0 && b.to == 0 && string(prop) == "author", b.depth > 0 && !b.inName && string(prop) == "name":
@@ -28,14 +27,14 @@ func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// end takes the end of the stack's elements from the one with that number on.
+// end ends the elements from that index of the stack on.
 func (b *byline) end(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
 	}
 }
 
-// text is the byline in the outline's text, "" if it is none.
+// text returns the byline, "" for none. all is the outline's text.
 func (b *byline) text(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""
@@ -43,9 +42,8 @@ func (b *byline) text(all string) string {
 	return all[b.from:b.to]
 }
 
-// pickAuthor decides who wrote the page, best first: meta author, JSON-LD, other meta
-// elements that name authors, itemprop=author, the text of the first link with
-// rel=author. Of each, what is an address and no name is passed over.
+// pickAuthor returns the authors of the first source that has names: meta author, JSON-LD,
+// other meta elements, a meta itemprop=author, the byline, the first link with rel=author.
 func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	for _, s := range [...]string{m.author, m.ldAuthor(), m.otherAuthor, m.itempropAuthor, itemprop, relAuthor} {
 		if s = cleanName(strings.ReplaceAll(s, nameBreak, ", ")); s != "" {
@@ -55,7 +53,7 @@ func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	return ""
 }
 
-// ldAuthor is the names of the authors that JSON-LD states, "" if it names none.
+// ldAuthor returns the authors in JSON-LD, "" for none.
 func (m *meta) ldAuthor() string {
 	for names := range m.ld.Authors {
 		if s := joinNames(names); s != "" {
@@ -65,7 +63,7 @@ func (m *meta) ldAuthor() string {
 	return ""
 }
 
-// cleanName is a name without what often stands around it, "" if it is none.
+// cleanName strips what often surrounds a name; it returns "" for what is not a name.
 func cleanName(s string) string {
 	s = fold.String(s, fold.MaxShort)
 	for _, prefix := range [...]string{"By ", "by ", "BY ", "By: ", "by: ", "@"} {
@@ -80,7 +78,7 @@ func cleanName(s string) string {
 	return s
 }
 
-// joinNames writes names as the column author has them; those that are none are left out.
+// joinNames joins names for the column author, each once.
 func joinNames(names []string) string {
 	var kept []string
 	for _, n := range names {

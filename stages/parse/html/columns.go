@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Header takes what a response's header says of the document.
+// Header reads the fields of the response's header that are about the document.
 func (h *Reader) Header(get func(name string) []string) {
 	if get == nil {
 		return
@@ -45,14 +45,14 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed takes what a feed says of itself; updated is in milliseconds, 0 for unknown.
+// Feed sets what a feed says of itself. updated is in milliseconds, 0 for unknown.
 func (h *Reader) Feed(title, description, author string, updated int64) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
 	m.modified.ms = updated
 }
 
-// Notes are what is told of a document beside its rows.
+// Notes are results that are not columns.
 type Notes struct {
 	Refresh   string // canonical target of a Refresh field or meta refresh, "" if there is none
 	Nofollow  bool   // the page asks that none of its links be followed
@@ -60,8 +60,8 @@ type Notes struct {
 	OverLinks int    // links beyond Config.MaxLinks
 }
 
-// Fill writes what the page says of itself, and its links. p has the URL's columns;
-// where it is a list of other pages (a sitemap, a feed) the URL's date is none of it.
+// Fill writes the columns and links that the document states. p has the URL's columns.
+// list: it is a list of pages (a sitemap, a feed), which a date in the URL does not date.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
@@ -91,7 +91,7 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	return n
 }
 
-// cards writes what the page asks others to show of it.
+// cards writes the columns of Open Graph and Twitter cards.
 func (m *meta) cards(pg *schema.Page, res *resolver) {
 	og, tw := &m.og, &m.twitter
 	pg.OGTitle, pg.OGDescription, pg.OGType = og.title, og.description, strings.ToLower(og.kind)
@@ -101,7 +101,7 @@ func (m *meta) cards(pg *schema.Page, res *resolver) {
 	pg.TwitterSite, pg.TwitterCreator, pg.TwitterImage = tw.site, tw.creator, res.first(tw.image)
 }
 
-// first is the canonical URL of the first reference that has one.
+// first returns the canonical URL of the first reference that has one.
 func (r *resolver) first(refs ...string) string {
 	for _, ref := range refs {
 		if ref != "" {
@@ -113,9 +113,8 @@ func (r *resolver) first(refs ...string) string {
 	return ""
 }
 
-// DeclaredLanguage is the language that the document declares (ISO-639-3), and what
-// declares it: the html element, then Content-Language, then a meta element. The first
-// that names a language counts.
+// DeclaredLanguage returns the language that the document declares (ISO-639-3) and where:
+// in the html element, else in Content-Language, else in a meta element.
 func (h *Reader) DeclaredLanguage() (code, source string) {
 	m := &h.meta
 	for _, d := range [...]struct{ tag, source string }{{m.lang, "html"}, {m.headerLang, "header"}, {m.metaLang, "meta"}} {

@@ -7,31 +7,30 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// dated is a date that a page states, and what says it.
+// dated is a date that a page states, and the rank of its source.
 type dated struct {
 	ms   int64
 	rank uint8
 }
 
-// Ranks of the sources of dates: how far each is to be trusted, the best first. A
-// response's Last-Modified is none of them: it dates the file, which is made anew with
-// each answer by most servers, and has a column of its own.
+// Ranks of the sources of dates, the most reliable first. Last-Modified is not one of them:
+// most servers generate the file with each response, and it has a column of its own.
 const (
-	byFeed     uint8 = iota // a feed's own: nothing else speaks of it
+	byFeed     uint8 = iota // a feed's own
 	byArticle               // Open Graph: article:published_time
 	byJSONLD                // JSON-LD: datePublished
 	byItemprop              // microdata: itemprop=datePublished
 	byMeta                  // other meta elements: dc.date, pubdate …
-	byCreated               // JSON-LD: dateCreated or uploadDate, which may be that of a video on the page
-	byTime                  // a time element that says so
+	byCreated               // JSON-LD: dateCreated or uploadDate, perhaps of a video on the page
+	byTime                  // a time element
 	byURL                   // the path of the URL: /2026/11/21/
 )
 
-// dateSources are the names of the ranks, as published_source has them.
+// dateSources are the names of the ranks in the column published_source.
 var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD: "json_ld", byItemprop: "microdata",
 	byMeta: "meta", byCreated: "json_ld", byTime: "time", byURL: "url"}
 
-// source names what says the date, "" if there is none.
+// source returns the name of the date's source, "" if there is no date.
 func (d dated) source() string {
 	if d.ms == 0 {
 		return ""
@@ -39,25 +38,24 @@ func (d dated) source() string {
 	return dateSources[d.rank]
 }
 
-// set keeps the date of the best source, the first of equals. What is no date is
-// passed over.
+// set keeps the date of the best source, the first among equals. It ignores malformed dates.
 func (d *dated) set(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
-	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // the epoch is a date that nobody meant
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // nobody means the epoch
 		*d = dated{t.UnixMilli(), rank}
 	}
 }
 
-// setBytes is set for a value that is part of the document.
+// setBytes is set for a part of the document.
 func (d *dated) setBytes(value []byte, rank uint8) {
 	if len(value) != 0 && (d.rank == 0 || d.rank > rank) {
 		d.set(fold.Bytes(fold.Prefix(value, 256), 64), rank)
 	}
 }
 
-// ldDates takes the dates that JSON-LD states.
+// ldDates reads the dates of JSON-LD.
 func (m *meta) ldDates() {
 	for d := range m.ld.Dates {
 		m.published.set(d.Published, byJSONLD)
@@ -66,9 +64,9 @@ func (m *meta) ldDates() {
 	}
 }
 
-// dateOfPath is the date in a URL's path, as 2026-11-21: that of a page below a
-// folder /2026/11/21/, or below one whose name starts with 2026-11-21. A folder of a
-// day or a month is itself no document of that date.
+// dateOfPath returns the date in a URL's path, as 2026-11-21: that of a page below a folder
+// /2026/11/21/, or of a name that starts with 2026-11-21-. The folder of a day itself has
+// no date.
 func dateOfPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

@@ -2,9 +2,9 @@ package html
 
 import "golang.org/x/net/html/atom"
 
-// element is what the token pass knows of an element.
+// element is how the reader treats an element.
 type element struct {
-	id    uint8 // place in the count of open elements; 0: not kept on the stack
+	id    uint8 // index in Reader.count; 0: not kept on the stack
 	flags uint16
 }
 
@@ -13,18 +13,18 @@ const (
 	block    uint16 = 1 << iota // breaks the text before and after
 	closesP                     // its start tag ends an open p
 	void                        // has no end tag
-	boundary                    // end tags within do not reach beyond it (HTML, 13.2.4.2, "in scope")
-	listEdge                    // an implied end of li, dt, dd does not reach beyond it
+	boundary                    // end tags within it do not end elements outside (HTML, 13.2.4.2, "in scope")
+	listEdge                    // an implied end of li, dt, dd within it does not end elements outside
 	tabular                     // part of a table
-	opaque                      // what it holds is not text of the document
+	opaque                      // its content is not text of the document
 	heading
 )
 
-// maxIDs is more than the elements that have a place in the count; TestElementsFit.
+// maxIDs is more than the largest id; see TestElementsFit.
 const maxIDs = 96
 
-// elements lists what is kept on the stack of open elements, and the void ones.
-// What is missing (b, i, em, unknown names …) neither breaks text nor ends anything.
+// elements are those that are kept on the stack of open elements, and the void ones. Others
+// (b, i, em, unknown names …) neither break text nor end anything.
 var elements = func() map[atom.Atom]element {
 	m := make(map[atom.Atom]element, 128)
 	id := uint8(0)
@@ -52,7 +52,7 @@ var elements = func() map[atom.Atom]element {
 	add(boundary|listEdge|opaque, atom.Template, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
 	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
 	add(listEdge, atom.Button, atom.Select)
-	// Inline, kept since what they hold may be hidden.
+	// Inline, kept because they may be hidden.
 	add(0, atom.Span, atom.Label, atom.Font)
 	add(void, atom.Area, atom.Base, atom.Col, atom.Embed, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param,
 		atom.Source, atom.Track, atom.Wbr, atom.Frame, atom.Keygen, atom.Bgsound)

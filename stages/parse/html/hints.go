@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// hintOfAttrs is what class, id, role and style say.
+// hintOfAttrs returns the hint of class, id, role, hidden and style.
 func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 	var hint text.Hint
 	t := &h.lex.Attrs
@@ -25,12 +25,12 @@ func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 		hint |= text.Hidden
 	}
 	if a == atom.Body || a == atom.Html {
-		hint &= text.InMain // their classes say what the page is, not what they hold
+		hint &= text.InMain // their classes describe the page, not their content
 	}
 	return hint
 }
 
-// hidesByStyle knows display:none and visibility:hidden.
+// hidesByStyle reports whether a style has display:none or visibility:hidden.
 func hidesByStyle(style []byte) bool {
 	for len(style) > 0 {
 		rule := style

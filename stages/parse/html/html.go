@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxOpen bounds the stack of open elements; deeper elements are read as though
-// they were not there, their content counts. Browsers stop at 512 as well.
+// maxOpen bounds the stack of open elements. Deeper elements are ignored, their content is
+// not. Browsers stop at 512 as well.
 const maxOpen = 512
 
 // openElement is an entry of the stack.
@@ -22,14 +22,14 @@ type openElement struct {
 	atom   atom.Atom
 	flags  uint16
 	id     uint8
-	elem   bool // whether the outline has an element for it
-	breaks bool // inline, but its text is not as the text around it
+	elem   bool // the outline has an element for it
+	breaks bool // inline, but its text differs from the text around it
 	hides  bool // inline and hidden: the line goes on after it
-	part   part // of the page, for what stands within
-	skip   bool // what stands within is no text of the document
+	part   part // of the page, for its content
+	skip   bool // its content is not text of the document
 }
 
-// part is a part of the page, as links.position names it.
+// part is a part of the page, as the column links.position names it.
 type part uint8
 
 const (
@@ -45,11 +45,11 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 
 // Reader reads an HTML document in one pass over its tokens.
 //
-// It builds no tree: x/net/html's tree builder refuses more than 512 open elements
-// and can be made to clone formatting elements without bound, and what a page says
-// needs neither. The stack holds structural elements only, with the implied end
-// tags of HTML, 13.2.6; formatting elements never break text, so the adoption
-// agency has nothing to adopt. Time and memory are linear in the document.
+// It builds no tree: x/net/html's tree builder refuses more than 512 open elements, and a
+// page can make it clone formatting elements without bound. The stack holds structural
+// elements only, with the implied end tags of HTML, 13.2.6; formatting elements never
+// break text, so the adoption agency algorithm is not needed. Time and memory are linear
+// in the document.
 type Reader struct {
 	out       text.Outline
 	links     linkList
@@ -57,15 +57,15 @@ type Reader struct {
 	byline    byline
 	lex       lexer.Lexer
 	unescaped []byte // text with its references resolved
-	all       string // the outline's text, once it is read
+	all       string // the outline's text, after Read
 	stack     []openElement
 	count     [maxIDs]int32 // open elements by id
-	top       openElement   // what an empty stack stands for, and the innermost state
+	top       openElement   // the innermost open element; zero if the stack is empty
 
 	pushed    bool      // the last start tag's element is on the stack
-	xml       bool      // the document is XHTML: "/>" ends any element
-	collect   collector // what becomes of the text of the open raw text element
-	linkDepth int       // open elements when the open a element began
+	xml       bool      // XHTML: "/>" ends any element
+	collect   collector // where the text of the open raw text element goes
+	linkDepth int       // number of open elements when the open a element began
 }
 
 // collector says where the text of the open raw text element goes.
@@ -78,11 +78,11 @@ const (
 	toJSON
 )
 
-// Config is what a Reader goes by.
+// Config configures a Reader.
 type Config struct {
-	Agent    string // our product token, lower case: directives may be for us alone
-	MaxText  int    // bytes of text that are kept
-	MaxLinks int    // links that are kept
+	Agent    string // the crawler's product token, lower case: directives may name it
+	MaxText  int    // bound of the text that is kept, bytes
+	MaxLinks int    // bound of the links that are kept
 }
 
 // Reset makes the reader ready for the next document.
@@ -99,17 +99,16 @@ func (h *Reader) Reset(cfg Config) {
 	h.all = ""
 }
 
-// Small reports whether the memory that the reader has grown to, and does not give back,
-// is within a bound of bytes of text.
+// Small reports whether the reader's buffers are within max bytes each, so that it is worth
+// keeping for other documents.
 func (h *Reader) Small(max int) bool {
 	return h.out.Len() <= max && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= max && cap(h.unescaped) <= max
 }
 
-// Outline is the text of the document, by its elements.
+// Outline returns the text of the document by its elements.
 func (h *Reader) Outline() *text.Outline { return &h.out }
 
-// Read reads an HTML document, which is UTF-8, and returns all its text. xml tells that
-// it is XHTML.
+// Read reads an HTML document in UTF-8 and returns all its text. xml: it is XHTML.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
 	h.run(doc)
@@ -120,7 +119,7 @@ func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	return h.all
 }
 
-// run reads the document, which is UTF-8.
+// run reads the document.
 func (h *Reader) run(doc []byte) {
 	h.lex = lexer.Lexer{Src: doc}
 	z := &h.lex
@@ -139,7 +138,7 @@ func (h *Reader) run(doc []byte) {
 			foreign := z.CDATA || z.Name == atom.Svg || z.Name == atom.Math
 			h.startTag(z.Name)
 			if z.Name == atom.Noscript {
-				z.Raw = 0 // scripts are not run here, so what stands within is markup
+				z.Raw = 0 // scripts do not run here, so its content is markup
 			}
 			if z.Empty && (h.xml || foreign) {
 				h.endEmpty(z.Name)
@@ -151,11 +150,10 @@ func (h *Reader) run(doc []byte) {
 	}
 }
 
-// endEmpty ends the element of a start tag that ends in "/>", where that means that it
-// has no content.
+// endEmpty ends the element of a start tag that ends in "/>" and so has no content.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
-		return // void, or HTML within svg, whose slash counts for nothing
+		return // void, or HTML within svg, where the slash means nothing
 	}
 	h.lex.Raw, h.collect = 0, toText
 	switch {
@@ -193,7 +191,7 @@ var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, el
 
 func (h *Reader) startTag(a atom.Atom) {
 	h.collect, h.pushed = toText, false
-	if h.count[idTemplate] > 0 { // a template's content is no part of the document
+	if h.count[idTemplate] > 0 { // a template's content is not part of the document
 		h.lex.Attrs.Clear()
 	}
 	switch a {
@@ -225,7 +223,7 @@ func (h *Reader) startTag(a atom.Atom) {
 		h.links.open(&h.lex.Attrs, &h.out, h.top.part)
 		h.linkDepth = len(h.stack)
 		return
-	case atom.Image: // of SVG; elsewhere another name for img (HTML, 13.2.6.4.7)
+	case atom.Image: // in SVG an image, elsewhere another name for img (HTML, 13.2.6.4.7)
 		if h.count[idSVG] == 0 {
 			h.links.addImage(&h.lex.Attrs, h.top.part)
 		} else if h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrHref), h.top.part) == nil {
@@ -257,13 +255,13 @@ var (
 	jsonLDType = []byte("application/ld+json")
 )
 
-// isJSONLD knows the type of a script that is JSON-LD, whatever parameters it has.
+// isJSONLD reports whether a script's type is JSON-LD, with any parameters.
 func isJSONLD(t []byte) bool {
 	t, _, _ = bytes.Cut(t, semicolon)
 	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-// embed adds where an element's content comes from, and what a script will put there.
+// embed adds the source of an element's content, and the one that a script loads later.
 func (h *Reader) embed(kind schema.LinkKind) {
 	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
 	h.links.add(kind, src, h.top.part)
@@ -278,7 +276,7 @@ var (
 	inputImage = []byte("image")
 )
 
-// voidTag takes an element that has no content.
+// voidTag reads an element that has no content.
 func (h *Reader) voidTag(a atom.Atom, e element) {
 	if e.flags&block != 0 {
 		h.out.Break(h.tagNow())
@@ -310,11 +308,10 @@ func (h *Reader) voidTag(a atom.Atom, e element) {
 	}
 }
 
-// outermost reports whether what stands here is in the head, or where the rest of a head
-// goes that something ended early: right in the body. HTML has canonical links in heads
-// only (4.6.7), and what stands within a body's elements may be what users wrote. Search
-// engines ignore all of the body's; some three in a hundred pages have their own there,
-// since a browser moved it or a plugin put an image or text before it.
+// outermost reports whether the tag is in the head, or right in the body, where the rest of
+// a head goes that an image or text of a plugin ended early (3 % of pages). HTML has
+// canonical links in heads only (4.6.7); users may have written those within elements of
+// the body.
 func (h *Reader) outermost() bool {
 	for i := range h.stack {
 		switch h.stack[i].atom {
@@ -326,7 +323,7 @@ func (h *Reader) outermost() bool {
 	return true
 }
 
-// partOf is the part of the page that an element starts, or goes on with.
+// partOf returns the part of the page that an element's content belongs to.
 func (h *Reader) partOf(a atom.Atom) part {
 	in := h.top.part
 	switch a {
@@ -385,13 +382,13 @@ func (h *Reader) endTag(a atom.Atom) {
 	case e.flags&heading != 0:
 		h.endHeading()
 	case a == atom.Body || a == atom.Html:
-		// What follows them still belongs to the body.
+		// Content after them still belongs to the body.
 	default:
 		h.endWithin(a, boundary)
 	}
 }
 
-// tagNow is the tag of the text that follows in the innermost element.
+// tagNow is the tag of text in the innermost element.
 func (h *Reader) tagNow() text.Tag { return tagOf(h.top.atom) }
 
 func tagOf(a atom.Atom) text.Tag {

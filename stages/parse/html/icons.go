@@ -6,13 +6,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// maxIcons is how many icons of each sort are looked at.
+// maxIcons bounds the icons of each rank that are read.
 const maxIcons = 8
 
-// icons are the icons that a page names, by how well each stands for the page in a
-// list: rel=icon (shortcut or not), apple-touch-icon, apple-touch-icon-precomposed.
-// A mask-icon has no colours, and /favicon.ico is what browsers guess where a page
-// names none: neither is taken.
+// icons are the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
+// apple-touch-icon-precomposed. A mask-icon, which has no colours, is not taken, nor is
+// /favicon.ico, which browsers guess.
 type icons [3][]span
 
 func (c *icons) reset() {
@@ -21,7 +20,7 @@ func (c *icons) reset() {
 	}
 }
 
-// iconRank is the place of a rel keyword among icons; false if it names none.
+// iconRank returns the rank of a rel keyword; false if it does not name an icon.
 func iconRank(keyword []byte) (rank int, ok bool) {
 	switch string(keyword) {
 	case "icon":
@@ -34,7 +33,7 @@ func iconRank(keyword []byte) (rank int, ok bool) {
 	return 0, false
 }
 
-// addIcon keeps the reference of an icon, whatever becomes of its link.
+// addIcon keeps the reference of an icon, even if its link is dropped.
 func (l *linkList) addIcon(rank int, href []byte) {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(l.icons[rank]) < maxIcons && len(href) <= maxHref && !bytes.HasPrefix(href, dataScheme) {
@@ -42,7 +41,7 @@ func (l *linkList) addIcon(rank int, href []byte) {
 	}
 }
 
-// favicon is the canonical URL of the best icon that has one.
+// favicon returns the canonical URL of the best icon that has one.
 func (l *linkList) favicon(r *resolver) string {
 	for _, refs := range l.icons {
 		for _, ref := range refs {

@@ -2,22 +2,22 @@ package html
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// class is how much a page would lose with a link where it has more links than are
-// kept: pages begin with ten thousand images, and their canonical URL must not be lost.
+// class is the priority of a link if a page has more links than are kept: after ten
+// thousand images the canonical URL must not be lost.
 type class uint8
 
-// The classes. Of canonical and refresh links a page has one each; the first few are
-// looked at, however many links are kept.
+// The classes, the most important first. A page has one canonical and one refresh link; the
+// first maxOwn of each are read, however many links are kept.
 const (
 	classCanonical class = iota
 	classRefresh
-	classDeclared // hreflang, feeds: what the page says of itself
+	classDeclared // hreflang, feeds
 	classHyperlink
-	classEmbedded // what it is made of
+	classEmbedded // images, scripts, styles
 	classes
 )
 
-// maxOwn is how many canonical and how many refresh links are looked at.
+// maxOwn bounds the canonical and the refresh links that are read.
 const maxOwn = 16
 
 func classOf(k schema.LinkKind) class {
@@ -35,7 +35,7 @@ func classOf(k schema.LinkKind) class {
 	return classEmbedded
 }
 
-// most is how many links of a class are collected.
+// most returns how many links of a class are collected.
 func (c class) most(max int) int {
 	if c <= classRefresh {
 		return maxOwn
@@ -43,10 +43,9 @@ func (c class) most(max int) int {
 	return max
 }
 
-// allowed is how many links of each class are kept, the first ones of each: all, where
-// they are not more than max. Else canonical and refresh links come first, then a
-// tenth of max for what the page declares, then hyperlinks, then the rest of what it
-// declares, and what it embeds has the room that is left.
+// allowed returns how many links of each class are kept: all, if they are at most max. Else
+// canonical and refresh links come first, then declared ones in a tenth of max, then
+// hyperlinks, then the other declared ones, then embedded ones.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

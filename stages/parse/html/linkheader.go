@@ -1,22 +1,22 @@
 package html
 
 import (
+	"net/url"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 	"crawlbatch.io/crawlbatch/stages/parse/text"
+	"golang.org/x/text/encoding/charmap"
 )
 
-// linkParams are the parameters of a link of a Link field that are looked at (RFC
-// 8288, 3.4); media says nothing about the target, and rev is deprecated.
+// linkParams are the parameters of a link in a Link field that are read (RFC 8288, 3.4).
 type linkParams struct {
 	rel, anchor, hreflang, mediaType, title, extTitle string
 }
 
-// addHeader adds the links of a Link field (RFC 8288, B.2). A link whose context is
-// another resource (anchor=) is no statement about this document: it is kept as one of
-// the field and no more.
+// addHeader adds the links of a Link field (RFC 8288, B.2). A link whose context is another
+// resource (anchor=) does not describe this document: its kind is KindHeader.
 func (l *linkList) addHeader(field string) {
 	if len(field) > maxHref {
 		field = field[:maxHref]
@@ -47,9 +47,9 @@ func (l *linkList) addHeader(field string) {
 	}
 }
 
-// kind is what the field's link is, as a link element with the same rel would be.
+// kind returns the kind that a link element with the same rel would have.
 func (p *linkParams) kind() schema.LinkKind {
-	if a := strings.TrimSpace(p.anchor); a != "" && a[0] != '#' { // a fragment is of this document
+	if a := strings.TrimSpace(p.anchor); a != "" && a[0] != '#' { // a fragment is part of this document
 		return schema.KindHeader
 	}
 	alternate := false
@@ -69,7 +69,7 @@ func (p *linkParams) kind() schema.LinkKind {
 	return schema.KindHeader
 }
 
-// text is the link's title: title* where it can be read, else title.
+// text returns the link's title: title* if it can be read, else title.
 func (p *linkParams) text() string {
 	if s, ok := extValue(p.extTitle); ok {
 		return fold.String(s, fold.MaxAnchor)
@@ -77,8 +77,8 @@ func (p *linkParams) text() string {
 	return fold.String(strings.ToValidUTF8(p.title, "\uFFFD"), fold.MaxAnchor)
 }
 
-// read takes the parameters of a link apart, up to the comma that ends it, and
-// returns what follows. Of each the first counts (RFC 8288, 3.3 and 3.4.1).
+// read reads the parameters of a link up to the comma that ends it, and returns the rest.
+// The first of each name counts (RFC 8288, 3.3 and 3.4.1).
 func (p *linkParams) read(s string) (rest string) {
 	for {
 		s = strings.TrimLeft(s, " \t;")
@@ -96,27 +96,23 @@ func (p *linkParams) read(s string) (rest string) {
 		}
 		var value string
 		value, s = paramValue(strings.TrimLeft(s[i+1:], " \t"))
-		var to *string
-		switch name {
-		case "rel":
-			to = &p.rel
-		case "anchor":
-			to = &p.anchor
-		case "hreflang":
-			to = &p.hreflang
-		case "type":
-			to = &p.mediaType
-		case "title":
-			to = &p.title
-		case "title*":
-			to = &p.extTitle
-		default:
-			continue
-		}
-		if *to == "" {
+		if to := p.byName(name); to != nil && *to == "" {
 			*to = value
 		}
 	}
+}
+
+// byName returns the field of a parameter, nil for others.
+func (p *linkParams) byName(name string) *string {
+	for _, f := range [...]struct {
+		name string
+		to   *string
+	}{{"rel", &p.rel}, {"anchor", &p.anchor}, {"hreflang", &p.hreflang}, {"type", &p.mediaType}, {"title", &p.title}, {"title*", &p.extTitle}} {
+		if f.name == name {
+			return f.to
+		}
+	}
+	return nil
 }
 
 // paramValue reads a token or a quoted string (RFC 9110, 5.6.4).
@@ -128,34 +124,23 @@ func paramValue(s string) (value, rest string) {
 		}
 		return strings.TrimSpace(s[:i]), s[i:]
 	}
-	s = s[1:]
-	i := strings.IndexAny(s, `"\`)
-	if i < 0 {
-		return s, ""
-	}
-	if s[i] == '"' {
-		return s[:i], s[i+1:]
-	}
 	var b strings.Builder
-	for {
-		b.WriteString(s[:i])
-		if s = s[i:]; s[0] == '"' {
-			return b.String(), s[1:]
-		}
-		if len(s) < 2 {
-			return b.String(), ""
-		}
-		b.WriteByte(s[1])
-		s = s[2:]
-		if i = strings.IndexAny(s, `"\`); i < 0 {
-			b.WriteString(s)
-			return b.String(), ""
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), s[i+1:]
+		case c != '\\':
+			b.WriteByte(c)
+		case i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
 		}
 	}
+	return b.String(), ""
 }
 
-// extValue decodes a value with its charset, UTF-8”%e2%82%ac (RFC 8187, 3.2.1); ISO-8859-1
-// is what senders before it might write.
+// extValue decodes a value with its charset, as UTF-8”%e2%82%ac (RFC 8187, 3.2.1).
+// ISO-8859-1 is that of an older version.
 func extValue(s string) (text string, ok bool) {
 	charset, s, ok := strings.Cut(s, "'")
 	if !ok {
@@ -165,45 +150,19 @@ func extValue(s string) (text string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c == '%' {
-			hi, lo := -1, -1
-			if i+2 < len(s) {
-				hi, lo = strings.IndexByte(hexDigits, lowerByte(s[i+1])), strings.IndexByte(hexDigits, lowerByte(s[i+2]))
-			}
-			if hi < 0 || lo < 0 {
-				return "", false
-			}
-			c = byte(hi<<4 | lo)
-			i += 2
-		}
-		out = append(out, c)
-	}
-	switch strings.ToLower(charset) {
-	case "utf-8":
-		return strings.ToValidUTF8(string(out), "\uFFFD"), true
-	case "iso-8859-1":
-		var b strings.Builder
-		for _, c := range out {
-			b.WriteRune(rune(c))
-		}
-		return b.String(), true
+	s, err := url.PathUnescape(s)
+	switch {
+	case err != nil:
+	case strings.EqualFold(charset, "utf-8"):
+		return strings.ToValidUTF8(s, "\uFFFD"), true
+	case strings.EqualFold(charset, "iso-8859-1"):
+		s, err = charmap.ISO8859_1.NewDecoder().String(s)
+		return s, err == nil
 	}
 	return "", false
 }
 
-const hexDigits = "0123456789abcdef"
-
-func lowerByte(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
-// addRefresh adds where the page refreshes to.
+// addRefresh adds the URL that the page refreshes to.
 func (l *linkList) addRefresh(target string, header bool) {
 	if r := l.add(schema.KindRefresh, []byte(target), partNone); r != nil {
 		r.header = header

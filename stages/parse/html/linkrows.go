@@ -10,19 +10,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// resolver makes canonical targets of references.
+// resolver resolves references to canonical URLs.
 type resolver struct {
 	canon     *urlkey.Canonicalizer
 	doc, base string
 	seen      map[string]spelt
 }
 
-// spelt is what a reference names: the canonical URL, "" if there is none, and the
-// reference's spelling of it, "" if that is the same.
+// spelt is a resolved reference: the canonical URL, "" if there is none, and the reference's
+// spelling of it, "" if that is the same.
 type spelt struct{ url, spelling string }
 
-// baseURL is what references are relative to: the document's URL, or what its base
-// element says if that is an http URL.
+// baseURL returns the base of references: that of the base element if it is an http URL,
+// else the document's URL.
 func (l *linkList) baseURL(docURL string) string {
 	if l.base == (span{}) {
 		return docURL
@@ -34,8 +34,8 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// target resolves a reference; it names nothing if it has another scheme, or is no
-// URL. A reference of the header is relative to the document itself.
+// target resolves a reference, to the zero value if it has another scheme or is malformed.
+// A reference in the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) spelt {
 	if header && r.doc != r.base {
 		return spell(r.canon, string(ref), r.doc)
@@ -102,7 +102,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	return rows, bad
 }
 
-// anchor is the text of a link, else the text that stands for it.
+// anchor returns the text of a link, else its title or alternative text.
 func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
 	if raw.to > raw.from {
 		anchor = fold.String(all[raw.from:min(int(raw.to), len(all))], fold.MaxAnchor)
@@ -120,7 +120,7 @@ func (l *linkList) noteAuthor(row *schema.Link) {
 	}
 }
 
-// hasWord reports whether words that single spaces part hold one.
+// hasWord reports whether a list of words, with single spaces between them, has one.
 func hasWord(words, word string) bool {
 	if len(words) < len(word) {
 		return false
@@ -133,7 +133,7 @@ func hasWord(words, word string) bool {
 	return false
 }
 
-// commonRels are what most links say, by themselves.
+// commonRels are the rels of most links.
 var commonRels = func() map[string]string {
 	m := map[string]string{}
 	for _, rel := range [...]string{"", "nofollow", "noopener", "noopener noreferrer", "stylesheet", "tag", "category tag", "bookmark",

@@ -9,43 +9,44 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxHref is how long a reference may be that is looked at, bytes. A canonical URL
-// is shorter still; a data: URL may have megabytes.
+// maxHref bounds a reference that is read, bytes. Canonical URLs are shorter; a data: URL
+// may have megabytes.
 const maxHref = 16 << 10
 
 // span is a range of a linkList's bytes.
 type span struct{ start, end uint32 }
 
-// rawLink is a link as the page holds it. It is resolved when the page is read,
-// since a base element counts for the links before it too.
+// rawLink is a link as the page has it. It is resolved after the page is read: a base
+// element also applies to the links before it.
 type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
-	alt       span   // the anchor text where the link has no text of its own
-	hreflang  span   // as it stands
+	alt       span   // the anchor text if the link has no text of its own
+	hreflang  span   // raw
 	from, to  uint32 // the anchor text, as a range of the outline's text
 	class     class
 	part      part
 	nofollow  bool
-	header    bool // of the response's header: relative to the document, not to its base element
+	header    bool // from the response's header: relative to the document, not to its base element
 }
 
 // linkList collects the links of a page in document order.
 type linkList struct {
 	raw    []rawLink
-	bytes  []byte // what spans mean
+	bytes  []byte // that spans refer to
 	base   span
 	icons  icons
 	max    int
 	met    [classes]int     // links in raw by class
 	over   int              // links beyond max
-	bad    int              // references that can have no target: too long, of another scheme
+	bad    int              // references that cannot have a target: too long, another scheme
 	opened int              // index of the open a element, or -1
-	seen   map[string]spelt // what a reference names
+	seen   map[string]spelt // targets by reference
 
-	canonical string // what rows found: the page's canonical URL,
-	refresh   string // where it refreshes to,
-	relAuthor string // and the text of the first link with rel=author
+	// Found by rows:
+	canonical string // the page's canonical URL
+	refresh   string // where it refreshes to
+	relAuthor string // the text of the first link with rel=author
 }
 
 func (l *linkList) reset(max int) {
@@ -71,7 +72,7 @@ func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(href) > maxHref || hasOtherScheme(href) {
-		l.bad++ // takes no other link's room
+		l.bad++ // does not count against the limit
 		return nil
 	}
 	c := classOf(kind)
@@ -116,8 +117,8 @@ func hasOtherScheme(href []byte) bool {
 	return false
 }
 
-// add adds a link to something that the page embeds. An empty reference is none, and
-// what stands in the page itself (data:) is not linked to; then it returns nil.
+// add adds a link to something that the page embeds. It returns nil for an empty reference
+// and for data: URLs.
 func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
 	if len(href) == 0 || bytes.HasPrefix(href, dataScheme) {
 		return nil
@@ -146,9 +147,9 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 	return r
 }
 
-// keepRel keeps a rel attribute, lower case and folded: the words of it that maxRel
-// has room for, or of a first one that is longer its beginning. All words are looked
-// at for one that forbids to follow the link.
+// keepRel keeps a rel attribute, lower case and folded: its first words within MaxRel
+// bytes, or the beginning of a longer first word. nofollow: one of all its words asks not
+// to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
@@ -174,7 +175,7 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// open starts an a element; its anchor text is what the outline gets until close.
+// open starts an a element; its anchor text is the outline's text until close.
 func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
 	if !t.Has(a) {
@@ -196,8 +197,8 @@ func (l *linkList) close(out *text.Outline) {
 	}
 }
 
-// addImage adds an image, what a script will put in its place, and their variants;
-// within a link without text its alternative text is the anchor.
+// addImage adds an image, the one that a script loads later, and their variants. Its
+// alternative text is the anchor of a link around it that has no text.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
 	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
@@ -215,7 +216,7 @@ func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	l.addVariants(t, in)
 }
 
-// addVariants adds an image's variants, and those that a script will put in their place.
+// addVariants adds an image's variants, and those that a script loads later.
 func (l *linkList) addVariants(t *lexer.Attrs, in part) {
 	set, later := t.Get(lexer.AttrSrcset), t.Get(lexer.AttrDataSrcset)
 	l.addSrcset(set, in)
@@ -254,8 +255,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element: what kind it is, its rel says. own says whether it is the
-// page that declares a canonical URL; see Reader.outermost.
+// addLink adds a link element, of the kind that its rel implies. own: it may declare the
+// page's canonical URL; see Reader.outermost.
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return
@@ -287,7 +288,7 @@ func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	l.addSrcset(t.Get(lexer.AttrSrcset), in)
 }
 
-// alternateKind is what another representation of a page is.
+// alternateKind is the kind of a link to another representation of the page.
 func alternateKind(mediaType []byte, inLanguage bool) schema.LinkKind {
 	switch {
 	case isFeedType(mediaType):
@@ -307,7 +308,7 @@ func isFeedType(t []byte) bool {
 	return false
 }
 
-// addForm adds a form that is sent by GET: what it leads to can be linked to.
+// addForm adds a form that is sent by GET, which leads to a page like a link.
 func (l *linkList) addForm(t *lexer.Attrs, in part) {
 	if m := t.Get(lexer.AttrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
 		l.add(schema.KindForm, t.Get(lexer.AttrAction), in)

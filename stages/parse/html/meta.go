@@ -10,9 +10,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// meta is what a page says of itself in its head, and in a few places of its body.
+// meta is the metadata in a page's head, and in a few places of its body.
 type meta struct {
-	agent string // our product token, lower case: directives may be for us alone
+	agent string // see Config
 
 	title, description, keywords, newsKeywords, generator string
 	author                                                string // meta author, several with nameBreak between them
@@ -31,8 +31,7 @@ type meta struct {
 	tdm                                                   directives.TDM
 }
 
-// card is what a page asks others to show of it. Where a field is of one sort of card
-// only, the other's stays empty.
+// card is a card that other sites show of the page. Some fields are of one sort only.
 type card struct {
 	kind, title, description, image, secureImage string
 	url, siteName, locale                        string // Open Graph
@@ -51,13 +50,13 @@ func first(s *string, value []byte, max int) {
 	}
 }
 
-// htmlLang takes the language of the html element.
+// htmlLang reads the language of the html element.
 func (m *meta) htmlLang(t *lexer.Attrs) {
 	first(&m.lang, t.Get(lexer.AttrLang), 64)
 	first(&m.lang, t.Get(lexer.AttrXMLLang), 64)
 }
 
-// tag takes a meta element.
+// tag reads a meta element.
 func (m *meta) tag(t *lexer.Attrs) {
 	content := t.Get(lexer.AttrContent)
 	if len(content) == 0 {
@@ -86,7 +85,7 @@ func (m *meta) tag(t *lexer.Attrs) {
 	}
 }
 
-// named takes a meta element by its name or property, which is lower case.
+// named reads a meta element by its name or property, in lower case.
 func (m *meta) named(name, content []byte) {
 	if take, ok := metaNames[string(name)]; ok {
 		take(m, content)
@@ -174,9 +173,9 @@ func otherAuthor(name string) func(*meta, []byte) {
 	}
 }
 
-// setAccount takes the name of a Twitter account, with its @ or without, or the URL of
-// its page, at twitter.com or x.com, and writes it as @example. Such names have at
-// most 15 letters, digits and underscores.
+// setAccount reads the name of a Twitter account, with or without its @, or the URL of its
+// page at twitter.com or x.com, and writes it as @example. Names have at most 15 letters,
+// digits and underscores.
 func setAccount(s *string, content []byte) {
 	if *s != "" {
 		return
@@ -192,10 +191,10 @@ func setAccount(s *string, content []byte) {
 		if host != "twitter.com" && host != "x.com" {
 			return
 		}
-		name, _, _ = strings.Cut(strings.TrimPrefix(path, "#!/"), "/") // the prefix they had once
+		name, _, _ = strings.Cut(strings.TrimPrefix(path, "#!/"), "/") // a former prefix
 		switch strings.ToLower(name) {
 		case "hashtag", "home", "i", "intent", "search", "share":
-			return // no account's
+			return // not an account
 		}
 	}
 	name, _, _ = strings.Cut(strings.TrimLeft(name, "@ "), "?")
@@ -209,11 +208,11 @@ func setAccount(s *string, content []byte) {
 	}
 }
 
-// nameBreak stands between the names of a list while it is made: a name may hold a
-// comma, but no line break.
+// nameBreak separates the names of a list while it is built: names may contain commas, but
+// no line breaks.
 const nameBreak = "\n"
 
-// appendName adds a name to a list of names, if it is one and not there yet.
+// appendName adds a name to a list, unless it is not a name or already there.
 func appendName(list *string, content []byte) {
 	name := cleanName(fold.Bytes(content, fold.MaxShort))
 	switch {
@@ -234,7 +233,7 @@ func hasName(list, name string) bool {
 	return false
 }
 
-// itemprop takes a property of microdata that has its value in an attribute.
+// itemprop reads a property of microdata with its value in an attribute.
 func (m *meta) itemprop(prop, value []byte) {
 	switch string(prop) {
 	case "datePublished":
@@ -244,8 +243,8 @@ func (m *meta) itemprop(prop, value []byte) {
 	}
 }
 
-// timeTag takes a time element. It is the page's date if it says so: by microdata, by
-// the attribute pubdate, or by a class that microformats and publishing systems agree on.
+// timeTag reads a time element. It dates the page if microdata, the attribute pubdate or a
+// class of microformats or publishing systems says so.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {
@@ -276,8 +275,8 @@ func (m *meta) timeTag(t *lexer.Attrs) {
 	}
 }
 
-// parseRefresh takes a Refresh field, or a meta refresh, apart (HTML, 4.2.5.3):
-// "5; url=next.html". A refresh without a URL names the page itself.
+// parseRefresh returns the URL of a Refresh field or a meta refresh (HTML, 4.2.5.3):
+// "5; url=next.html"; false for one without a URL, which reloads the page itself.
 func parseRefresh(s string) (target string, ok bool) {
 	s = strings.TrimLeft(s, " \t\n\f\r")
 	digits := strings.TrimLeft(s, "0123456789")
@@ -287,7 +286,7 @@ func parseRefresh(s string) (target string, ok bool) {
 	digits = strings.TrimLeft(digits, "0123456789.")
 	s = strings.TrimLeft(digits, " \t\n\f\r;,")
 	if len(s) == len(digits) {
-		return "", false // nothing parts the seconds from what follows
+		return "", false // no separator after the seconds
 	}
 	if len(s) >= 3 && strings.EqualFold(s[:3], "url") {
 		if rest := strings.TrimLeft(s[3:], " \t\n\f\r"); strings.HasPrefix(rest, "=") {

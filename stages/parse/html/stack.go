@@ -43,7 +43,7 @@ func (h *Reader) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// push opens an element that is kept on the stack; false if there is no room for it.
+// push opens an element and puts it on the stack; false if the stack is full.
 func (h *Reader) push(a atom.Atom, e element) bool {
 	switch a {
 	case atom.Form:
@@ -54,7 +54,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 		h.embed(schema.KindMedia)
 		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrPoster), h.top.part)
 	case atom.Body, atom.Table, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
-		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // obsolete, and shown (HTML, 15.3)
+		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // obsolete, but shown (HTML, 15.3)
 	case atom.Html:
 		h.meta.htmlLang(&h.lex.Attrs)
 	}
@@ -78,13 +78,13 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	if e.flags&block != 0 {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
-		// Inline: it matters only that its text is hidden, a control's or a caption.
+		// Inline: only hidden text, controls and captions matter.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		o.hides = o.elem && hint&text.Hidden != 0
 		if o.breaks = o.elem; o.breaks {
 			if o.hides {
-				h.out.Suspend() // the line goes on after it
+				h.out.Suspend() // the line continues after it
 			} else {
 				h.out.Break(h.tagNow())
 			}
@@ -99,8 +99,8 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	return true
 }
 
-// endWithin ends the innermost open element named a, and all within it, unless an
-// element with the flag edge lies between.
+// endWithin ends the innermost open element a and all within it, unless an element with
+// the flag edge is in between.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return
@@ -162,7 +162,7 @@ func (h *Reader) pop() {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.close(&h.out) // an a element does not reach out of a cell, an object … (13.2.4.3, markers)
+		h.links.close(&h.out) // an a element ends with its cell, object … (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

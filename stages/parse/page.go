@@ -7,14 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// htmlHandler reads HTML and XHTML.
-type htmlHandler struct{}
-
-func (htmlHandler) types() []string { return []string{"text/html", "application/xhtml+xml"} }
-
-func (htmlHandler) wants([]byte) bool { return true }
-
-func (htmlHandler) handle(j *job) {
+// readHTML reads HTML and XHTML.
+func readHTML(j *job) {
 	r, h := j.r, &j.s.html
 	r.Kind = HTML
 	doc, charset := charset.Decode(j.body, j.d.ContentType)
@@ -38,12 +32,12 @@ func (htmlHandler) handle(j *job) {
 	r.Page.PageHint = pagehint.Of(&r.Parsed, out.Heading())
 }
 
-// finish writes what the document says of itself, and its links.
+// finish writes the columns of the document, and its links.
 func (j *job) finish() {
 	j.r.Notes = j.s.html.Fill(&j.r.Parsed, j.p.cfg.Canonicalizer, j.d.Fetched, j.r.Kind == Sitemap || j.r.Kind == Feed)
 }
 
-// mainText chooses the main content of a document that has been read.
+// mainText chooses the main content of an HTML document.
 func (p *Parser) mainText(out *text.Outline, doc []byte) string {
 	if p.cfg.MainText != nil {
 		if lines, err := p.cfg.MainText(doc); err == nil {
@@ -53,7 +47,7 @@ func (p *Parser) mainText(out *text.Outline, doc []byte) string {
 	return out.Main()
 }
 
-// finishText computes what follows from the text.
+// finishText computes the columns that derive from the text.
 func (s *state) finishText(p *Parser, r *Result) {
 	declared, source := s.html.DeclaredLanguage()
 	sample := r.Text.Main
@@ -68,7 +62,7 @@ func (s *state) finishText(p *Parser, r *Result) {
 	s.counts(p, r)
 }
 
-// inLanguage notes the language of the document, and what says so.
+// inLanguage sets the language of the document and its source.
 func (r *Result) inLanguage(lang, declared, source string) {
 	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
 	switch lang {
