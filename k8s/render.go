@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,9 +13,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // Exit codes of a task that the Job treats specially (cmd/crawlbatch lists all). Exit 2, usage or
@@ -150,4 +153,33 @@ func envVars(m map[string]string) []corev1.EnvVar {
 		out = append(out, corev1.EnvVar{Name: name, Value: m[name]})
 	}
 	return out
+}
+
+// Write writes, as YAML, the service account and the Jobs of the tasks that are missing in
+// each stage.
+func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
+	objects := []any{r.ServiceAccount()}
+	for _, stage := range order {
+		tasks, err := missing(stage)
+		if err != nil {
+			return err
+		}
+		batches, err := Split(r.Plan, tasks, r.Config.Kubernetes.JobTasks, version)
+		if err != nil {
+			return err
+		}
+		for i, share := range Shares(batches, r.Config.Kubernetes.Parallelism) {
+			objects = append(objects, r.Job(&batches[i], share))
+		}
+	}
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return fmt.Errorf("render: %w", err)
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

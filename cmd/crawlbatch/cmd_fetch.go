@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"crawlbatch.io/crawlbatch/formats/catalog"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -69,31 +66,14 @@ func runFetch(ctx context.Context, c *common, url string) error {
 		}
 		return usagef("%q: %v", url, err)
 	}
-	found := struct {
-		Fetch    catalog.Row   `json:"fetch"`
-		Requests []catalog.Row `json:"requests"`
-		Captures []catalog.Row `json:"captures"`
-		Page     catalog.Row   `json:"page"`
-		Text     catalog.Row   `json:"text"`
-		Links    []catalog.Row `json:"links"`
-	}{Fetch: catalog.Row{Of: rows.Fetch}, Requests: catalog.Rows(rows.Requests), Captures: []catalog.Row{}, Links: catalog.Rows(rows.Links)}
-	for _, c := range rows.Captures {
-		found.Captures = append(found.Captures, catalog.Row{Of: c.Capture})
-	}
-	if rows.Page != nil {
-		found.Page.Of = rows.Page
-	}
-	if rows.Text != nil {
-		found.Text.Of = rows.Text
-	}
-	body, err := json.Marshal(found)
+	body, err := inspect.FetchRows(rows)
 	if err != nil {
 		return err
 	}
 	if err := indent(c.out, body); err != nil {
 		return err
 	}
-	return had(rows.Fetch)
+	return inspect.Answered(rows.Fetch)
 }
 
 // waits prints what the command waits for.
@@ -103,28 +83,4 @@ func (c *common) waits(w stages.Wait) {
 		in = fmt.Sprintf(" in %s", max(time.Until(w.Until), time.Second).Round(time.Second))
 	}
 	fmt.Fprintf(c.err, "crawlbatch: %s: %s%s\n", w.Host, w.Why, in)
-}
-
-// errNotHad: a URL could not be fetched now, and may be later.
-var errNotHad = errors.New("trying again later may help")
-
-// had returns nil if the host answered for the URL, else what became of the URL.
-func had(f schema.Fetch) error {
-	kind := errNotHad
-	switch f.Outcome {
-	case schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx:
-		return nil
-	case schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit:
-		kind = stages.ErrPermanent
-	}
-	what := string(f.Outcome)
-	switch {
-	case f.Error != "":
-		what += ": " + f.Error
-	case f.Outcome == schema.RobotsDenied:
-		what += ": " + f.RobotsRule
-	case f.HTTPStatus != 0:
-		what += fmt.Sprintf(": HTTP status %d", f.HTTPStatus)
-	}
-	return fmt.Errorf("%s: %s: %w", f.URL, what, kind)
 }

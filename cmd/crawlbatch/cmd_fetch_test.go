@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -23,7 +24,7 @@ func TestFetchExitsByWhatBecameOfTheURL(t *testing.T) {
 		case slices.Contains(never, outcome):
 			want = exitPermanent
 		}
-		err := had(schema.Fetch{URL: "http://a.test/", Outcome: outcome, HTTPStatus: 418})
+		err := inspect.Answered(schema.Fetch{URL: "http://a.test/", Outcome: outcome, HTTPStatus: 418})
 		if got := exitCode(err); got != want {
 			t.Errorf("%s: exit %d, want %d", outcome, got, want)
 		}
@@ -34,7 +35,7 @@ func TestFetchExitsByWhatBecameOfTheURL(t *testing.T) {
 			t.Errorf("the help does not say that %s exits with %d", outcome, want)
 		}
 	}
-	denied := had(schema.Fetch{URL: "http://a.test/x", Outcome: schema.RobotsDenied, RobotsRule: "Disallow: /x"})
+	denied := inspect.Answered(schema.Fetch{URL: "http://a.test/x", Outcome: schema.RobotsDenied, RobotsRule: "Disallow: /x"})
 	if want := "http://a.test/x: robots_denied: Disallow: /x: retrying cannot help"; denied == nil || denied.Error() != want {
 		t.Errorf("%v, want %s", denied, want)
 	}

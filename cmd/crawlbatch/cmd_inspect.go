@@ -181,6 +181,31 @@ JSON. With --jsonl: {"html_base64","url","content_type"} gives
 	return cmd
 }
 
+func newInspectWARC(c *common) *cobra.Command {
+	var lines bool
+	cmd := &cobra.Command{
+		Use:   "warc FILE",
+		Short: "List the records of a WARC file and check their digests",
+		Long: `Warc lists the records of a WARC file, plain or gzip (- for stdin): offset, length, type,
+target, first line and whether the digests match. It reports damaged bytes and reads on
+after them; any damage ends with exit 4. With --jsonl: one JSON object a record.`,
+		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/2026-11-r0-4f2a8c17d03b65e9-part-00000-e1-00001.warc.gz",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")
+			}
+			in, err := c.openInput(args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			return inspect.WARC(in, c.out, args[0], lines)
+		},
+	}
+	cmd.Flags().BoolVar(&lines, "jsonl", false, "write one JSON object a record")
+	return cmd
+}
+
 // openInput opens a file for reading, or stdin for "-".
 func (c *common) openInput(name string) (io.ReadCloser, error) {
 	if name == "-" {

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -64,33 +61,6 @@ func runRender(ctx context.Context, o renderOptions) error {
 		return err
 	}
 	r := &k8s.Renderer{Config: cfg, Plan: p, Store: o.store, Settings: key, Env: k8s.StoreEnv()}
-	if err := printYAML(o.out, r.ServiceAccount()); err != nil {
-		return err
-	}
 	d := &jobs.Driver{Bucket: b}
-	for _, stage := range order {
-		missing, err := d.Missing(ctx, p, stage, nil)
-		if err != nil {
-			return err
-		}
-		batches, err := k8s.Split(p, missing, cfg.Kubernetes.JobTasks, version)
-		if err != nil {
-			return err
-		}
-		for i, share := range k8s.Shares(batches, cfg.Kubernetes.Parallelism) {
-			if err := printYAML(o.out, r.Job(&batches[i], share)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func printYAML(w io.Writer, object any) error {
-	text, err := yaml.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("render: %w", err)
-	}
-	_, err = fmt.Fprintf(w, "---\n%s", text)
-	return err
+	return r.Write(o.out, order, version, func(stage stages.Stage) ([]stages.Task, error) { return d.Missing(ctx, p, stage, nil) })
 }

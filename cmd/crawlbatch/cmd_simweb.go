@@ -91,15 +91,7 @@ func runSimweb(ctx context.Context, o simwebOptions) error {
 			return nil
 		}
 	}
-	host, port, _ := net.SplitHostPort(ln.Addr().String())
 	fmt.Fprintf(o.out, "serving %d hosts at %s; seeds such as %s\n", web.Hosts(), ln.Addr(), web.URL(0, 0))
-	fmt.Fprintf(o.out, "crawl them with --connect-to ::%s:%s\n", bracket(host), port)
+	fmt.Fprintf(o.out, "crawl them with --connect-to ::%s\n", ln.Addr())
 	return simweb.NewServer(web, log).Serve(ctx, ln)
-}
-
-func bracket(host string) string {
-	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
-		return "[" + host + "]"
-	}
-	return host
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,12 +62,13 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	}
 	o.warnOfAgent(cfg)
 	reader := jobs.StatusReader{Bucket: b, Flags: o.again()}
-	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {
-		return o.redraw(ctx, &reader)
-	}
+	read := func(ctx context.Context) (*jobs.Status, error) { return reader.Read(ctx, o.month) }
 	clock := stages.SystemClock{}
+	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {
+		return show.WatchStatus(ctx, o.out, clock, o.every, read)
+	}
 	for first := true; ; first = false {
-		s, err := reader.Read(ctx, o.month)
+		s, err := read(ctx)
 		if err != nil {
 			return err
 		}
@@ -78,51 +78,13 @@ func runStatus(ctx context.Context, o statusOptions) error {
 			if !first {
 				fmt.Fprintf(o.out, "\n%s\n", clock.Now().Format(time.TimeOnly))
 			}
-			err = show.Status(o.out, s, clock.Now(), show.Width(o.out, statusWidth))
+			err = show.Status(o.out, s, clock.Now(), show.Width(o.out, show.StatusWidth))
 		}
 		if err != nil || !o.watch {
 			return err
 		}
 		if clock.Sleep(ctx, o.every) != nil {
 			return nil
-		}
-	}
-}
-
-// statusWidth is the width of a status outside of terminals.
-const statusWidth = 80
-
-// redraw shows the status in place on a terminal, until ctx ends or the status cannot be read.
-func (o *statusOptions) redraw(ctx context.Context, reader *jobs.StatusReader) error {
-	clock := stages.SystemClock{}
-	block := show.Block{W: o.out, Size: func() (int, int) {
-		width, height, ok := show.Size(o.out)
-		if !ok {
-			return statusWidth, 24 // the terminal is gone
-		}
-		return width, height
-	}}
-	for {
-		s, err := reader.Read(ctx, o.month)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		// Draw every second: the terminal may change its size.
-		for until := clock.Now().Add(o.every); clock.Now().Before(until); {
-			var text strings.Builder
-			width, _ := block.Size()
-			if err := show.Status(&text, s, clock.Now(), width-1); err != nil {
-				return err
-			}
-			if err := block.Draw(nil, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")); err != nil {
-				return err
-			}
-			if clock.Sleep(ctx, min(o.every, time.Second)) != nil {
-				return nil
-			}
 		}
 	}
 }

@@ -107,7 +107,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	if err != nil {
 		return reached(err)
 	}
-	sealed, note, err := o.rounds(ctx, b)
+	sealed, note, err := roundstate.ToOpen(ctx, b, o.month, o.allMonths, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -137,47 +137,6 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	return script.Write(o.out)
 }
 
-// rounds returns the sealed rounds to open, and a note that names their crawl.
-func (o *viewsOptions) rounds(ctx context.Context, b store.Bucket) (sealed []*manifest.Sealed, note string, err error) {
-	if o.month != "" {
-		if _, _, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv); err != nil {
-			return nil, "", err
-		}
-		sealed, err = roundstate.Sealed(ctx, b, o.month)
-		return sealed, unfinished(o.month, sealed), err
-	}
-	crawls, err := roundstate.Crawls(ctx, b)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(crawls) == 0 {
-		return nil, "", fmt.Errorf("%s holds no crawl: is --store right? `crawlbatch plan --month YYYY-MM --source FILE` makes a crawl: %w", b, roundstate.ErrNoCrawl)
-	}
-	if o.allMonths {
-		sealed, err = roundstate.AllSealed(ctx, b)
-		return sealed, "", err
-	}
-	crawl, sealed, err := roundstate.NewestSealed(ctx, b, crawls)
-	if err != nil {
-		return nil, "", err
-	}
-	if note := unfinished(crawl, sealed); note != "" {
-		return sealed, note, nil
-	}
-	note = fmt.Sprintf("%s is opened, the newest crawl with a finished round", crawl)
-	if len(crawls) > 1 {
-		note += fmt.Sprintf(", of the %d crawls here. --month opens another, --all-months all of them", len(crawls))
-	}
-	return sealed, note, nil
-}
-
-func unfinished(crawl string, sealed []*manifest.Sealed) string {
-	if len(sealed) > 0 {
-		return ""
-	}
-	return fmt.Sprintf("no round of %s is finished yet, so the views are empty: make them again when one is", crawl)
-}
-
 func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) (*catalog.Script, error) {
 	if o.dialect == "athena" {
 		return catalog.Athena(o.store, catalog.AthenaOptions{Database: o.database, Projection: o.projection}, sealed)
@@ -197,7 +156,7 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 		return nil, err
 	}
 	if len(older) > 0 {
-		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which mends it\n", show.Count(int64(len(older)), "round"))
+		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which avoids it\n", show.Count(int64(len(older)), "round"))
 	}
 	return catalog.Spark(location, sealed, older), nil
 }

@@ -27,6 +27,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -79,6 +80,9 @@ func exitCodesHelp() string {
 	return "\n" + strings.Join(show.Fold("Exit codes: "+strings.Join(codes, " · "), 80), "\n")
 }
 
+// errViolation: the stored data does not hold what crawlbatch promises.
+var errViolation = errors.New("violation found")
+
 // errUsage marks errors of the command line and of its inputs.
 var errUsage = errors.New("usage")
 
@@ -107,16 +111,16 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(jobs.ErrTasksFailed, errNotHad): // before the class of the first task's error
+	case is(jobs.ErrTasksFailed, inspect.ErrLater): // before the class of the first task's error
 		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
-	case is(errViolation):
+	case is(errViolation, inspect.ErrDamaged):
 		return exitViolation
 	case is(stages.ErrPermanent, store.ErrUnsupported, store.ErrClock, manifest.ErrNewer, manifest.ErrCorrupt, manifest.ErrTooLarge, table.ErrCorrupt, urlfilter.ErrCorrupt):
 		return exitPermanent
 	case is(errUsage, config.ErrInvalid, roundstate.ErrNoCrawl, roundstate.ErrNoPlan, jobs.ErrNotStarted, jobs.ErrNoPartition, jobs.ErrBusy, jobs.ErrPlanned, jobs.ErrNotSealed, planner.ErrConfig, planner.ErrNothing,
-		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex):
+		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex, inspect.ErrUnreadable):
 		return exitUsage
 	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return exitInterrupted // nothing is lost: the same command continues later

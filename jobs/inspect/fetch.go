@@ -1,0 +1,59 @@
+package inspect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch"
+)
+
+// FetchRows renders the rows of one fetched URL as a JSON object, keyed by dataset and column.
+func FetchRows(rows *fetch.Rows) ([]byte, error) {
+	found := struct {
+		Fetch    catalog.Row   `json:"fetch"`
+		Requests []catalog.Row `json:"requests"`
+		Captures []catalog.Row `json:"captures"`
+		Page     catalog.Row   `json:"page"`
+		Text     catalog.Row   `json:"text"`
+		Links    []catalog.Row `json:"links"`
+	}{Fetch: catalog.Row{Of: rows.Fetch}, Requests: catalog.Rows(rows.Requests), Captures: []catalog.Row{}, Links: catalog.Rows(rows.Links)}
+	for _, c := range rows.Captures {
+		found.Captures = append(found.Captures, catalog.Row{Of: c.Capture})
+	}
+	if rows.Page != nil {
+		found.Page.Of = rows.Page
+	}
+	if rows.Text != nil {
+		found.Text.Of = rows.Text
+	}
+	return json.Marshal(found)
+}
+
+// ErrLater: the URL could not be fetched now, and may be later.
+var ErrLater = errors.New("trying again later may help")
+
+// Answered returns nil if the host answered for the URL, else the outcome: with
+// stages.ErrPermanent if trying again cannot help, otherwise with ErrLater.
+func Answered(f schema.Fetch) error {
+	kind := ErrLater
+	switch f.Outcome {
+	case schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx:
+		return nil
+	case schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit:
+		kind = stages.ErrPermanent
+	}
+	what := string(f.Outcome)
+	switch {
+	case f.Error != "":
+		what += ": " + f.Error
+	case f.Outcome == schema.RobotsDenied:
+		what += ": " + f.RobotsRule
+	case f.HTTPStatus != 0:
+		what += fmt.Sprintf(": HTTP status %d", f.HTTPStatus)
+	}
+	return fmt.Errorf("%s: %s: %w", f.URL, what, kind)
+}

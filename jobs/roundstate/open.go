@@ -1,0 +1,49 @@
+package roundstate
+
+import (
+	"context"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// ToOpen returns the sealed rounds for views to open: those of a crawl, of all crawls, or, if
+// crawl is empty, of the newest crawl that has some. The note names the crawl, or says why
+// there is no round.
+func ToOpen(ctx context.Context, b store.Bucket, crawl string, all bool, lookup func(string) (string, bool)) (sealed []*manifest.Sealed, note string, err error) {
+	if crawl != "" {
+		if _, _, err := OpenCrawl(ctx, b, crawl, lookup); err != nil {
+			return nil, "", err
+		}
+		sealed, err = Sealed(ctx, b, crawl)
+		return sealed, unfinished(crawl, sealed), err
+	}
+	crawls, err := Crawls(ctx, b)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(crawls) == 0 {
+		return nil, "", fmt.Errorf("%s holds no crawl: is --store right? `crawlbatch plan --month YYYY-MM --source FILE` makes a crawl: %w", b, ErrNoCrawl)
+	}
+	if all {
+		sealed, err = AllSealed(ctx, b)
+		return sealed, "", err
+	}
+	crawl, sealed, err = NewestSealed(ctx, b, crawls)
+	if note = unfinished(crawl, sealed); note != "" || err != nil {
+		return sealed, note, err
+	}
+	note = fmt.Sprintf("%s is opened, the newest crawl with a finished round", crawl)
+	if len(crawls) > 1 {
+		note += fmt.Sprintf(", of the %d crawls here. --month opens another, --all-months all of them", len(crawls))
+	}
+	return sealed, note, nil
+}
+
+func unfinished(crawl string, sealed []*manifest.Sealed) string {
+	if len(sealed) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("no round of %s is finished yet, so the views are empty: make them again when one is", crawl)
+}

@@ -1,0 +1,49 @@
+package show
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// StatusWidth is the width of a status outside of terminals, in cells.
+const StatusWidth = 80
+
+// WatchStatus reads a status every so often and redraws it in place on a terminal, until ctx
+// ends or the status cannot be read.
+func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
+	block := Block{W: w, Size: func() (int, int) {
+		width, height, ok := Size(w)
+		if !ok {
+			return StatusWidth, 24 // the terminal is gone
+		}
+		return width, height
+	}}
+	for {
+		s, err := read(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// Draw every second: the terminal may change its size.
+		for until := clock.Now().Add(every); clock.Now().Before(until); {
+			var text strings.Builder
+			width, _ := block.Size()
+			if err := Status(&text, s, clock.Now(), width-1); err != nil {
+				return err
+			}
+			if err := block.Draw(nil, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")); err != nil {
+				return err
+			}
+			if clock.Sleep(ctx, min(every, time.Second)) != nil {
+				return nil
+			}
+		}
+	}
+}
