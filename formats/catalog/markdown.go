@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Markdown writes the page that documents the datasets.
+// Markdown writes a page that documents the datasets.
 func Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, `# Datasets
@@ -20,25 +20,30 @@ and meaning are the same. Two crawls of the same web agree on every column marke
 | dataset | one row for |
 |---|---|
 `)
-	datasets := Datasets()
-	for _, d := range datasets {
+	for _, d := range Datasets() {
 		fmt.Fprintf(out, "| [`%s`](#%s) | %s |\n", d.Name, d.Name, d.Row)
 	}
-	for _, d := range datasets {
+	Reference(out, "##")
+	return out.Flush()
+}
+
+// Reference writes a section for each dataset: its files, order, partitions and columns.
+// Heading is the mark of the sections' headings, such as ##.
+func Reference(w io.Writer, heading string) {
+	for _, d := range Datasets() {
 		var partitions, folders []string
 		for _, p := range d.Partitions {
 			partitions = append(partitions, fmt.Sprintf("`%s` (%s): %s", p.Name, p.Type, p.Description))
 			folders = append(folders, p.Name+"=…/")
 		}
-		fmt.Fprintf(out, "\n## %s\n\nOne row for %s.\n\nFiles: `tables/%s/%spart-….parquet`, sorted by `%s`.\nPartitions: %s.\n\n",
-			d.Name, d.Row, d.Name, strings.Join(folders, ""), strings.Join(d.SortedBy, "`, `"), strings.Join(partitions, "; "))
-		fmt.Fprint(out, "| column | type | null | stable | meaning |\n|---|---|---|---|---|\n")
+		fmt.Fprintf(w, "\n%s %s\n\nOne row for %s.\n\nFiles: `tables/%s/%spart-….parquet`, sorted by `%s`.\nPartitions: %s.\n\n",
+			heading, d.Name, d.Row, d.Name, strings.Join(folders, ""), strings.Join(d.SortedBy, "`, `"), strings.Join(partitions, "; "))
+		fmt.Fprint(w, "| column | type | null | stable | meaning |\n|---|---|---|---|---|\n")
 		for _, c := range d.Columns {
-			fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, yes(c.Nullable), yes(c.Stable),
+			fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", c.Name, c.Type, yes(c.Nullable), yes(c.Stable),
 				strings.ReplaceAll(c.Description, "|", `\|`))
 		}
 	}
-	return out.Flush()
 }
 
 func yes(b bool) string {
