@@ -24,17 +24,6 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// Values returns the values of all fields called name, ignoring case.
-func (h Header) Values(name string) []string {
-	var vs []string
-	for _, f := range h {
-		if strings.EqualFold(f.Name, name) {
-			vs = append(vs, f.Value)
-		}
-	}
-	return vs
-}
-
 // uri is Get without angle brackets. Record IDs have them, and wget 1.14 to 1.19 puts
 // them around target URIs.
 func (h Header) uri(name string) string {

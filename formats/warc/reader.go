@@ -12,13 +12,12 @@ import (
 
 // ReaderOptions configure a Reader. The zero value is valid.
 type ReaderOptions struct {
-	// MaxHeader bounds a record's header, in bytes; 0 means 256 KiB.
-	MaxHeader int
 	// Check makes Finish verify block and payload digests, with up to four hashes.
 	Check bool
 }
 
-const defaultMaxHeader = 256 << 10
+// maxHeader bounds a record's header in bytes.
+const maxHeader = 256 << 10
 
 // DamageError describes a stretch of a file without a whole record. Reading can
 // continue after it.
@@ -55,9 +54,6 @@ type Reader struct {
 // NewReader returns a Reader of the WARC file in r. If r can seek, it also finds records
 // inside the stretch that a damaged member seemed to span.
 func NewReader(r io.Reader, opt ReaderOptions) *Reader {
-	if opt.MaxHeader <= 0 {
-		opt.MaxHeader = defaultMaxHeader
-	}
 	rd := &Reader{opt: opt, scratch: make([]byte, 32<<10)}
 	rd.Reset(r, 0)
 	return rd
@@ -115,7 +111,7 @@ func (r *Reader) Next() (*Entry, error) {
 		return nil, r.fail(offset, err)
 	}
 	e := &Entry{Offset: offset, reader: r, summary: Summary{Block: Unchecked, Payload: Unchecked}}
-	if e.Version, e.Header, err = readHeader(r.content, r.opt.MaxHeader); err != nil {
+	if e.Version, e.Header, err = readHeader(r.content, maxHeader); err != nil {
 		if err == io.EOF { // only blank lines
 			err = errMemberEnd
 		}

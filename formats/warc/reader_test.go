@@ -186,7 +186,13 @@ func TestHeaderFields(t *testing.T) {
 	if e.Version != "WARC/1.0" || e.Type != warc.Resource || e.TargetURI() != "http://a.example/" || e.Header.Get("x-folded") != "one two three" {
 		t.Errorf("%+v", e)
 	}
-	if diff := cmp.Diff([]string{"<urn:a>", "<urn:b>"}, e.Header.Values(warc.FieldConcurrentTo)); diff != "" {
+	var concurrent []string
+	for _, f := range e.Header {
+		if strings.EqualFold(f.Name, warc.FieldConcurrentTo) {
+			concurrent = append(concurrent, f.Value)
+		}
+	}
+	if diff := cmp.Diff([]string{"<urn:a>", "<urn:b>"}, concurrent); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -210,9 +216,6 @@ func TestHeadersAreBounded(t *testing.T) {
 		}
 		if e, err := r.Next(); err != nil || e.Type != warc.Metadata {
 			t.Errorf("%s: the next record: %v", name, err)
-		}
-		if e, err := warc.NewReader(bytes.NewReader(file), warc.ReaderOptions{MaxHeader: 1 << 20}).Next(); err != nil {
-			t.Errorf("%s: with a larger bound: %+v, %v", name, e, err)
 		}
 	}
 }

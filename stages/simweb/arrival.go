@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// A server that shares its processors with other programs may read a request long
-// after it came. What is held against a crawler's pace is when it came: the kernel
-// notes that, where the system has a way to ask for it (arrival_linux.go).
+// A busy server may read a request long after it arrived. A crawler's pace is judged by
+// the arrival, which the kernel records if the system supports that (arrival_linux.go).
 
-// arrivals is a connection that knows when what was last read from it had arrived.
+// arrivals is a connection that knows when the bytes last read from it had arrived.
 type arrivals interface {
-	// Arrived is zero where the kernel did not say.
+	// Arrived is zero if the kernel did not tell.
 	Arrived() time.Time
 }
 
 type arrivalKey struct{}
 
-// withArrivals lets the handler of a connection's requests find when they came.
+// withArrivals gives the handler of a connection's requests access to conn's arrivals.
 func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	if a, ok := conn.(arrivals); ok {
 		return context.WithValue(ctx, arrivalKey{}, a)
@@ -27,9 +26,9 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// arrived is when the last bytes of a request's head reached this machine, or now,
-// where nobody but this process knows. No client of simweb's sends a request
-// before it has the answer to the one before, so they are this request's.
+// arrived is when the last bytes of a request's head reached this machine, or now if
+// the kernel did not tell. The last bytes are this request's, because no client of
+// simweb pipelines requests.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

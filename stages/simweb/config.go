@@ -11,40 +11,42 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// ErrConfig: a Config cannot be used; the error names the field and what is allowed.
+// ErrConfig means that a Config cannot be used. The error names the field and the
+// allowed values.
 var ErrConfig = errors.New("not a usable simweb config")
 
-// Config says what a Web is like. Two Webs of equal Config are equal.
+// Config describes a Web. Webs with equal Configs are equal.
 type Config struct {
 	Seed         uint64
 	Hosts        int // at least 1
 	PagesPerHost int // mean number of pages of a host, at least 1; sizes follow Zipf's law
 
-	// Shares of a host's pages, each 0 to 1, together at most 0.9. The home is always an ordinary page.
-	FaultShare float64 // answer with a fault of the table, redirects included
+	// Shares of a host's pages, each 0 to 1, in total at most 0.9. The home is always
+	// an ordinary page.
+	FaultShare float64 // have a fault, redirects included
 	ExactShare float64 // are copies of another page
 	NearShare  float64 // are near copies of another page
 	ShortShare float64 // have fewer than 50 words
-	ChainShare float64 // of every 16 pages, the chance that 4 form a chain of near copies
+	ChainShare float64 // probability that 4 of 16 pages form a chain of near copies
 
-	// SeedShare is the share of a host's pages that Seeds lists beside its home, 0 to 1.
+	// SeedShare is the share of a host's pages in Seeds besides its home, 0 to 1.
 	SeedShare float64
 
-	// Faults are the classes of faults that pages may have: package faults.
+	// Faults are the classes of faults that pages may have.
 	Faults faults.Class
 	// Without names faults that pages do not have nevertheless.
 	Without []string
-	// Robots: without it, every host allows everything with an empty robots.txt.
+	// Robots gives hosts different robots.txt files. Otherwise all allow everything.
 	Robots bool
 
-	CrawlDelay time.Duration // as the robots.txt of some hosts ask; 0: none does
-	RetryAfter time.Duration // of 429 and 503 answers, whole seconds; 0: none is named
-	SlowDelay  time.Duration // before a slow answer, and between the pieces of a dripping one
+	CrawlDelay time.Duration // in the robots.txt of some hosts; 0: in none
+	RetryAfter time.Duration // of 429 and 503 responses, whole seconds; 0: none
+	SlowDelay  time.Duration // before a slow response, and between the pieces of a dripping one
 	LargeBody  int           // bytes of the large document
 
-	// PrivateSuffix, unless empty, gives some hosts names directly below it, so that
-	// each is a domain of its own, as github.io does. Those names may exist outside:
-	// crawl such a web through a connect-to rule that leaves nothing out.
+	// PrivateSuffix, if not empty, gives some hosts names directly below it, so that
+	// each is its own domain, as with github.io. Such names may really exist: crawl the
+	// web through a connect-to rule that covers all hosts.
 	PrivateSuffix string
 }
 
@@ -64,7 +66,7 @@ func Default() Config {
 	}
 }
 
-// maxHosts and maxPages keep host and page numbers within an int on every machine.
+// maxHosts and maxPages keep host and page numbers within an int on every platform.
 const (
 	maxHosts = 1 << 30
 	maxPages = 1 << 24

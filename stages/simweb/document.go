@@ -58,14 +58,14 @@ type author struct {
 	variant  string
 	key      key
 	dir      string // directory of the base URL
-	absolute bool   // write no reference that depends on the base
+	absolute bool   // write only references that do not depend on the base
 	position string
-	nofollow bool // the page says so of all its links
+	nofollow bool // meta robots applies it to all links
 	refresh  *place
 }
 
-// document gives the page of that number as it stands at path. variant tells the
-// documents of one number apart: "" is the page of the graph.
+// document generates the page of that number for path. variant distinguishes documents
+// with the same number: "" is the page of the graph.
 func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -79,7 +79,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 	a.mainPart(src)
 	a.aside(src)
 	a.footer()
-	if refresh != nil { // a page has one at most; it counts as its last link
+	if refresh != nil { // it counts as the last link of the page
 		a.record(*refresh, Link{Kind: schema.KindRefresh})
 	}
 	a.text("</body>\n</html>\n")
@@ -88,7 +88,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
-// titleOf is the title of a page of the graph, and the beginning of others' anchors.
+// titleOf is the title of a page of the graph. Links to the page begin with it.
 func (w *Web) titleOf(host, page, words int) string {
 	return title(w.pageKey(host, page).named("title"), words)
 }
@@ -144,8 +144,8 @@ func (a *author) meta(name, content string) {
 	a.text("<meta name=\"" + name + "\" content=\"" + content + "\">\n")
 }
 
-// headLinks writes the link elements. Only pages of the graph declare a canonical
-// URL: nothing may name a page that redirects lead to.
+// headLinks writes the link elements. Only pages of the graph declare a canonical URL,
+// because no link may name a landing page of a redirect.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {
@@ -184,14 +184,14 @@ func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.linkEnd(p, Link{Rel: rel, Kind: kind})
 }
 
-// linkEnd writes the rest of a link element, from the value of its href on.
+// linkEnd writes the rest of a link element from the value of href on.
 func (a *author) linkEnd(p place, l Link) {
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text("\">\n")
 	a.record(p, l)
 }
 
-// record notes a link that was written.
+// record adds a written link to the document.
 func (a *author) record(p place, l Link) {
 	l.Target = a.w.urlOf(p)
 	l.Position = a.position
@@ -215,8 +215,8 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// aside holds what a page embeds and, where the main part is a copy of another
-// page's or short, the links to the children of this page.
+// aside writes embedded objects. If the main part is short or a copy of another page's,
+// it also writes the links to the children of this page.
 func (a *author) aside(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"
@@ -277,7 +277,7 @@ func (a *author) footer() {
 	}
 }
 
-// outside is the home of a host that this web does not have.
+// outside is the home of a host that the web does not have.
 func (w *Web) outside(k key) place {
 	return place{-1, "http://" + number("s", k.below(1000)) + ".elsewhere.example/"}
 }

@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// role is what a page of the graph is.
+// role is the kind of a page of the graph.
 type role uint8
 
 const (
@@ -16,18 +16,18 @@ const (
 	roleExact             // the text of another page
 	roleNear              // the text of another page, a few words changed
 	roleChain             // the text of the page before it, a few words changed
-	roleFault             // a fault of the table
+	roleFault             // a fault
 )
 
-// Chains of near copies stand at fixed places: of every chainBlock pages those
-// from chainAt on, the first of them an ordinary page.
+// Chains of near copies have fixed places: of every chainBlock pages, chainLen pages
+// from chainAt on. The first of them is an ordinary page.
 const (
 	chainBlock = 16
 	chainAt    = 8
 	chainLen   = 4
 )
 
-// role gives the role of a page, 0 ≤ page < Pages(host).
+// role is the role of a page, 0 ≤ page < Pages(host).
 func (w *Web) role(host, page int) role {
 	if page == 0 {
 		return rolePage
@@ -53,13 +53,13 @@ func (w *Web) role(host, page int) role {
 	return rolePage
 }
 
-// faultOf is the fault that a page of roleFault has.
+// faultOf is the fault of a page of roleFault.
 func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base is the page whose text a copy has: an ordinary page of this host or of
-// another; the home where chance finds none.
+// base is the page whose text a copy has: an ordinary page of this host or another, or
+// the home if 16 random choices find none.
 func (w *Web) base(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
 	for try := range 16 {
@@ -74,11 +74,11 @@ func (w *Web) base(host, page int) (int, int) {
 	return host, 0
 }
 
-// fanout is the number of children that a page has in the tree of its host.
+// fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls f with the pages below page in the tree. A page that is a fault
-// may never show its links, so its children are listed too.
+// children calls f with the children of page in the tree. The links of a fault may
+// never be seen, so its children follow it.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {
@@ -91,7 +91,7 @@ func (w *Web) children(host, page int, f func(child int)) {
 
 var sections = [...]string{"news", "blog", "shop", "docs", "people", "lab"}
 
-// path is the path of a page, with its query. pageOf undoes it.
+// path is the path of a page, with its query. pageOf is its inverse.
 func (w *Web) path(host, page int) string {
 	if page == 0 {
 		return "/"
@@ -124,7 +124,7 @@ func (w *Web) path(host, page int) string {
 	return "/caf%C3%A9/" + slug() + ".html"
 }
 
-// pageOf gives the page of a path that path makes.
+// pageOf is the page whose path is path.
 func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	if path == "/" {
 		return 0, true
@@ -146,5 +146,5 @@ func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 // URL is the canonical URL of a page.
 func (w *Web) URL(host, page int) string { return w.at(host, w.path(host, page)) }
 
-// at is the URL of a path of host.
+// at is the URL of a path on host.
 func (w *Web) at(host int, path string) string { return "http://" + w.Host(host) + path }

@@ -9,17 +9,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Web is a synthetic web. It is immutable and holds no page; any number of
-// goroutines may use it.
+// Web is a synthetic web. It is immutable and stores no page. Any number of goroutines
+// may use it.
 type Web struct {
 	cfg    Config
 	root   key
-	faults []*faults.Fault // that pages may have
+	faults []*faults.Fault // of pages
 	// harmonic[n] is the sum of the Zipf weights of ranks 1 to n.
 	harmonic [sizeBlock + 1]float64
 }
 
-// New checks the config and returns the web that it describes.
+// New validates the config and returns its web.
 func New(cfg Config) (*Web, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("simweb: %w", err)
@@ -31,14 +31,14 @@ func New(cfg Config) (*Web, error) {
 	return w, nil
 }
 
-// Config returns what the web was made from.
+// Config returns the config of the web.
 func (w *Web) Config() Config { return w.cfg }
 
 // Hosts is the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// domainBlock hosts in a row are dealt into domains by one of these patterns: the
-// place of the first host of each host's domain.
+// domainBlock consecutive hosts share domains by one of these patterns: for each host
+// the index of the first host of its domain.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -47,15 +47,15 @@ var domainPatterns = [...][domainBlock]int{
 	{0, 1, 1, 3, 3, 5, 6, 7},
 }
 
-// domainOf gives the number of the first host of host i's domain.
+// domainOf is the number of the first host of host i's domain.
 func (w *Web) domainOf(i int) int {
 	block := i / domainBlock
 	pattern := &domainPatterns[w.root.named("domains").at(block).below(len(domainPatterns))]
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether host i stands below the private suffix: one of five of
-// those that are alone in their domain.
+// private reports whether host i is below the private suffix: one in five of the hosts
+// that are alone in their domain.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -102,7 +102,7 @@ func (w *Web) HostIndex(name string) (int, bool) {
 	return i, true
 }
 
-// sibling gives another host of the same domain, or i itself where there is none.
+// sibling is another host of the same domain, or i itself if there is none.
 func (w *Web) sibling(i int) int {
 	d := w.domainOf(i)
 	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {
@@ -113,7 +113,7 @@ func (w *Web) sibling(i int) int {
 	return i
 }
 
-// stranger gives a host of another domain; ok is false where there is none.
+// stranger is a host of another domain; ok is false if there is none.
 func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	n := w.cfg.Hosts
 	for off, try := k.below(n), 0; try < min(n, 2*domainBlock); try++ {
@@ -124,7 +124,7 @@ func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	return 0, false
 }
 
-// sizeBlock hosts in a row share out sizeBlock × PagesPerHost pages by Zipf's law.
+// sizeBlock consecutive hosts share sizeBlock × PagesPerHost pages by Zipf's law.
 const sizeBlock = 64
 
 func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }

@@ -12,27 +12,27 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // when it arrived; where the kernel does not say, when its head had been read
+	Time      time.Time `json:"time"` // when it arrived, or if the kernel does not tell, when its head had been read
 	Host      string    `json:"host"` // lower case, with its port unless 80
 	Path      string    `json:"path"` // with its query, as sent
 	UserAgent string    `json:"user_agent"`
-	Status    int       `json:"status"` // of the answer; 0 where none is sent
+	Status    int       `json:"status"` // of the response; 0 if none is sent
 }
 
-// Log keeps the requests that a Server got, in the order in which their answers
-// were begun. Its methods may be called by several goroutines at a time.
+// Log keeps the requests to a Server, in the order in which their responses began.
+// Several goroutines may use it at the same time.
 type Log struct {
 	mu      sync.Mutex
 	entries []Entry
-	next    int // where the next entry goes once entries is full
+	next    int // index of the next entry once entries is full
 	max     int
 	dropped int64
 	enc     *json.Encoder
 	err     error
 }
 
-// NewLog returns a log that keeps the last max entries in memory and, unless w is
-// nil, writes each as a line of JSON to w.
+// NewLog returns a log that keeps the last max entries in memory and writes each as a
+// line of JSON to w, if not nil.
 func NewLog(max int, w io.Writer) *Log {
 	l := &Log{max: max}
 	if w != nil {
@@ -62,7 +62,7 @@ func (l *Log) add(e Entry) {
 	}
 }
 
-// Entries returns a copy of what is kept, oldest first.
+// Entries returns a copy of the kept entries, oldest first.
 func (l *Log) Entries() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,14 +76,14 @@ func (l *Log) Dropped() int64 {
 	return l.dropped
 }
 
-// Err is the first error of writing the log; nothing is written after it.
+// Err is the first error of writing the log. Nothing is written after it.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// ReadLog reads what a Log wrote. A last line that a crash cut short is left out.
+// ReadLog reads the output of a Log. It drops a last line that a crash cut short.
 func ReadLog(r io.Reader) ([]Entry, error) {
 	var entries []Entry
 	dec := json.NewDecoder(bufio.NewReader(r))

@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// NearDistance is how far apart, in bits, the fingerprints of a near copy and of
-// what it was copied from are at most.
+// NearDistance bounds the distance in bits between the fingerprints of a near copy and
+// its original.
 const NearDistance = 3
 
 var hashers = sync.Pool{New: func() any { return new(simhash.Hasher) }}
@@ -19,8 +19,8 @@ func Fingerprint(text []byte) uint64 {
 	return h.Of(string(text))
 }
 
-// lastParagraph writes the last paragraph of the main part, which near copies
-// have with some words changed.
+// lastParagraph writes the last paragraph of the main part, in which near copies differ
+// by some words.
 func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 	d := a.doc
 	words := make([]key, n)
@@ -53,22 +53,21 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// editSizes are how many words an edit changes, in the order in which they are
-// tried. A word touches three shingles among many, which mostly flips a bit or some
-// of those where the shingles' votes are almost even; a text that has no such bit
-// needs more.
+// editSizes are the numbers of words that an edit changes, in the order of trial. A word
+// affects three of many shingles, which usually flips bits with an almost even vote. A
+// text without such bits needs a larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
-// triesPerSize is how often chance may choose the words of an edit of one size.
+// triesPerSize bounds the random choices of words for one size of edit.
 const triesPerSize = 150
 
-// edit changes words near the end of a paragraph so that the fingerprint of the
-// whole text moves by at least one bit and at most NearDistance. It tries words that
-// k chooses, one after the other, until some fit; a few tries mostly do. Where none
-// fit, the words stay as they are. texts hold the text before the paragraph, up to
-// body, twice. Steps change different words, so that the ends of a chain drift apart;
-// in a text so short that this moves too much, the last words, which are in fewer
-// shingles, are changed again.
+// edit changes words near the end of a paragraph so that the fingerprint of the whole
+// text moves by at least one bit and at most NearDistance. It tries random words until
+// some fit, usually after a few attempts, and otherwise returns the words unchanged.
+//
+// texts have the text before the paragraph twice, each up to body. Different steps change
+// different words, so that the ends of a chain drift apart. In short texts this may move
+// too much; then the last words change again, because they are in fewer shingles.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

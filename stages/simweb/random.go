@@ -2,8 +2,8 @@ package simweb
 
 import "math/bits"
 
-// key names a place in the web (the seed, a host, a page, a paragraph …). All
-// that is random about a place is a function of its key.
+// key identifies an item of the web (the seed, a host, a page, a paragraph …). All
+// random properties of the item are functions of its key.
 type key uint64
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in
@@ -19,10 +19,10 @@ func mix(x uint64) uint64 {
 
 const golden = 0x9e3779b97f4a7c15
 
-// at gives the key of a place n below k.
+// at is the key of item n below k.
 func (k key) at(n int) key { return key(mix(uint64(k) + golden*(uint64(n)+1))) }
 
-// named gives the key of a place below k that a name tells from others.
+// named is the key of the item called name below k.
 func (k key) named(name string) key {
 	for i := 0; i < len(name); i++ {
 		k = key(mix(uint64(k) ^ uint64(name[i])*golden))
@@ -30,16 +30,16 @@ func (k key) named(name string) key {
 	return k.at(len(name))
 }
 
-// below gives a number from 0 to n-1.
+// below is a number from 0 to n-1.
 func (k key) below(n int) int {
 	hi, _ := bits.Mul64(mix(uint64(k)), uint64(n))
 	return int(hi)
 }
 
-// unit gives a number from 0 to less than 1.
+// unit is a number from 0 up to but not including 1.
 func (k key) unit() float64 { return float64(mix(uint64(k))>>11) / (1 << 53) }
 
-// stream gives numbers one after the other.
+// stream is a sequence of random numbers.
 type stream uint64
 
 func (s *stream) next() key {
@@ -54,7 +54,7 @@ func (s *stream) below(n int) int {
 
 func (s *stream) between(least, most int) int { return least + s.below(most-least+1) }
 
-// permute gives place i of a permutation of 0 … n-1 that k chooses, an affine one.
+// permute is element i of an affine permutation of 0 … n-1 that k chooses.
 func permute(k key, i, n int) int {
 	if n < 2 {
 		return 0

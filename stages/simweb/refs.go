@@ -19,9 +19,9 @@ func (a *author) plainAnchor(p place, anchor string) {
 	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
-// pageAnchor writes a link to a page of the graph in a form that k chooses, and
-// where that page leads to a twin, a link to the twin beside it. It returns the
-// words that a reader sees.
+// pageAnchor writes a link to a page of the graph in a form that k chooses. If the page
+// redirects to a planned twin, it writes a link to the twin after it. It returns the
+// visible words.
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.anchor(k, place{host, a.w.path(host, page)}, anchor, "")
@@ -33,7 +33,7 @@ func (a *author) pageAnchor(k key, host, page int) string {
 	return anchor
 }
 
-// tracks are parameters by which sites follow their readers; crawlers strip them.
+// tracks are parameters by which sites track their readers; crawlers strip them.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
 // anchor writes an a element. k chooses the form of its reference.
@@ -73,7 +73,7 @@ func (a *author) anchor(k key, p place, anchor, rel string) {
 	a.record(p, l)
 }
 
-// reference writes p in one of the ways that resolve to it.
+// reference returns one of the references that resolve to p.
 func (a *author) reference(k key, p place) string {
 	if p.host < 0 {
 		return p.path
@@ -103,13 +103,14 @@ func (a *author) reference(k key, p place) string {
 	return "http://" + host + path
 }
 
-// directory is the path of what stands beside path: up to its last slash.
+// directory is path up to its last slash.
 func directory(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// relative writes path as seen from a directory of the same host (RFC 3986, 4.2).
+// relative returns the relative reference to path from a directory of the same host
+// (RFC 3986, 4.2).
 func relative(dir, path string) string {
 	up := ""
 	for !strings.HasPrefix(path, dir) {

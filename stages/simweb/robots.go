@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// RobotsProfile is what a host's /robots.txt is like.
+// RobotsProfile is the kind of a host's /robots.txt.
 type RobotsProfile uint8
 
 // The profiles.
@@ -16,26 +16,26 @@ const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
 	RobotsNone                             // 404
 	RobotsRules                            // denies page families, by prefix, wildcard and end anchor, with an exception
-	RobotsDelay                            // the same, and a Crawl-delay
+	RobotsDelay                            // the same with a Crawl-delay
 	RobotsMoved                            // the same, behind a redirect
-	RobotsOdd                              // byte order mark, CRLF, lines that mean nothing, a group for another agent
+	RobotsOdd                              // byte order mark, CRLF, meaningless lines, a group for another agent
 	RobotsDenyAll                          // Disallow: /
 	RobotsUnreachable                      // 503, always
 )
 
-// robotsBlock hosts in a row have these profiles, in an order that the seed chooses.
+// robotsBlock are the profiles of consecutive hosts, in an order that the seed chooses.
 var robotsBlock = [...]RobotsProfile{
 	RobotsAllow, RobotsRules, RobotsNone, RobotsDelay, RobotsRules, RobotsAllow, RobotsMoved, RobotsNone, RobotsAllow, RobotsOdd,
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token that RobotsOdd hosts shut out; all others are treated alike.
+// BannedAgent is a product token that RobotsOdd hosts ban. All other agents are equal.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is where RobotsMoved hosts keep their rules.
 const robotsMoved = "/robots-moved.txt"
 
-// Profile is the profile of host i. The first host of a web always allows all.
+// Profile is the profile of host i. The first host always allows everything.
 func (w *Web) Profile(i int) RobotsProfile {
 	if !w.cfg.Robots {
 		return RobotsAllow
@@ -43,14 +43,14 @@ func (w *Web) Profile(i int) RobotsProfile {
 	const n = len(robotsBlock)
 	block := i / n
 	k := w.root.named("robots").at(block)
-	if block == 0 { // keeps the first host, and so its profile, in its place
+	if block == 0 { // keeps the first host at the first profile
 		a := []int{1, 3, 7, 9, 11, 13, 17, 19}[k.below(8)] // prime to n
 		return robotsBlock[i%n*a%n]
 	}
 	return robotsBlock[permute(k, i%n, n)]
 }
 
-// The lines of robots.txt that decide about pages.
+// The lines of robots.txt that affect pages.
 const (
 	ruleDenyAll = "Disallow: /"
 	rulePrivate = "Disallow: /private/"
@@ -83,7 +83,7 @@ func (w *Web) robotsText(i int) string {
 	return "User-agent: *\nDisallow:\n" + sitemap
 }
 
-// robotsResponse is what host i answers for one of its robots paths.
+// robotsResponse is host i's response at one of its robots paths.
 func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	profile := w.Profile(i)
 	text := func() Response {
@@ -112,9 +112,9 @@ func (w *Web) IsRobots(i int, path string) bool {
 	return ok
 }
 
-// Verdict is what host i's robots.txt says of a path (with its query), as its
-// maker knows it: no robots.txt is read for it. rule is the line that decides,
-// "" where none does. A host whose robots.txt is unreachable denies all.
+// Verdict is the decision of host i's robots.txt on a path with its query. It comes from
+// the generator; no robots.txt is parsed. rule is the deciding line, or "". A host whose
+// robots.txt is unreachable denies everything.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:
@@ -140,7 +140,7 @@ func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	return true, ""
 }
 
-// CrawlDelay is the pause that host i's robots.txt asks for, 0 if none.
+// CrawlDelay is the Crawl-delay in host i's robots.txt, 0 if there is none.
 func (w *Web) CrawlDelay(i int) time.Duration {
 	if w.Profile(i) == RobotsDelay {
 		return w.cfg.CrawlDelay

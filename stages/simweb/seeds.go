@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Seeds lists the URLs that a crawl of the web begins with: each host's home, then
-// the share of its pages that SeedShare says, in the order of their numbers.
+// Seeds iterates over the seed URLs of a crawl: each host's home, then a share of
+// SeedShare of its pages, in the order of their numbers.
 func (w *Web) Seeds() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for h := range w.cfg.Hosts {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// sitemapEntries is how many URLs a sitemap lists at most; the protocol allows 50,000.
+// sitemapEntries bounds the URLs of a sitemap; the protocol allows 50,000.
 const sitemapEntries = 10_000
 
 const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 
-// SitemapURLs calls f with the URLs that the sitemaps of a host list: its pages
-// but for those that are faults, in the order of their numbers.
+// SitemapURLs calls f with the URLs in the sitemaps of a host: its pages without
+// faults, in the order of their numbers.
 func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
 }
@@ -28,8 +28,8 @@ func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
 	}
 }
 
-// sitemap is what a host has at /sitemap.xml (a list, or an index of lists where
-// there are many pages) and /sitemap-N.xml; nil where it has none.
+// sitemap is the file at /sitemap.xml (a sitemap, or an index of sitemaps on hosts with
+// many pages) or /sitemap-N.xml; nil if there is none.
 func (w *Web) sitemap(host int, path string) []byte {
 	n := w.Pages(host)
 	parts := (n + sitemapEntries - 1) / sitemapEntries

@@ -1,20 +1,20 @@
 package simweb
 
-// source says whose text a page has.
+// source identifies the text of a page.
 type source struct {
 	host, page int
 	variant    string
 	short      bool
 
-	// Near copies: so many steps of edits, each chosen below family.
+	// Near copies: the number of edits, each chosen by a key below family.
 	steps  int
 	family key
 }
 
-// copied reports whether the text is another page's, edited or not.
+// copied reports whether the text is from another page, edited or not.
 func (s source) copied(host, page int) bool { return s.host != host || s.page != page }
 
-// source gives the source of a document.
+// source is the source of a document.
 func (w *Web) source(host, page int, variant string) source {
 	own := source{host: host, page: page, variant: variant}
 	if variant != "" {
@@ -41,9 +41,9 @@ func (w *Web) languageOf(s source) language {
 	return languages[w.pageKey(s.host, s.page).named("language").below(len(languages))]
 }
 
-// mainPart writes the main element: a heading, paragraphs, a list of links and a
-// last paragraph, in which near copies differ. Of a text, all is chosen by its
-// source, so that copies are equal but for how their references are written.
+// mainPart writes the main element: a heading, paragraphs, a list of links and a last
+// paragraph, in which near copies differ. The source determines the whole text, so
+// copies are equal except for the form of their references.
 func (a *author) mainPart(src source) {
 	w, d := a.w, a.doc
 	k := w.pageKey(src.host, src.page).named("text").named(src.variant)
@@ -80,7 +80,7 @@ func (a *author) mainPart(src source) {
 	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
-// open starts a block, which is a line of the main text.
+// open starts a block, and with it a line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
 	a.doc.Main = append(a.doc.Main, '\n')
@@ -111,8 +111,8 @@ func (a *author) words(k key, n int, accents bool) {
 	}
 }
 
-// list writes the links of the main part: to the children in the tree, and to
-// pages here and there.
+// list writes the links of the main part: to the children in the tree and to random
+// pages.
 func (a *author) list(src source, k key) {
 	w, d := a.w, a.doc
 	a.text("<ul>\n")
@@ -138,7 +138,7 @@ func (a *author) list(src source, k key) {
 	a.text("</ul>\n")
 }
 
-// randomAnchor writes a link to somewhere, as from a page of host.
+// randomAnchor writes a random link from a page of host.
 func (a *author) randomAnchor(k, to key, host int) string {
 	w := a.w
 	switch u := to.at(0).below(100); {
@@ -155,7 +155,7 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.anchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// A page that nobody vouches for. Never one with a twin: both are linked alike.
+	// A nofollow link. It never names a page with a twin, which needs the same links.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

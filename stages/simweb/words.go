@@ -1,17 +1,17 @@
 package simweb
 
-// The vocabulary: words of two to four syllables, some 300,000 likely ones, so
-// that two texts drawn from it share next to nothing.
+// The vocabulary has about 300,000 likely words of two to four syllables, so that two
+// random texts have almost nothing in common.
 var (
 	onsets = [...]string{"b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "tr", "kl", "st", "gr"}
 	vowels = [...]string{"a", "e", "i", "o", "u", "ai", "or", "en"}
-	// accented ones are all in Latin-1 and composed (NFC), so that every charset
-	// that the web uses can hold them and no normal form changes them.
+	// accented vowels are in Latin-1 and composed (NFC), so that every charset of the
+	// web has them and normalisation does not change them.
 	accented = [...]string{"a", "é", "i", "ö", "u", "ä", "è", "ñ"}
 )
 
-// language is what a page is written in: the value of its lang attribute, what
-// that means in ISO-639-3, and whether its words have accents.
+// language is the language of a page: its lang attribute, the ISO 639-3 code, and
+// whether its words have accents.
 type language struct {
 	tag, iso string
 	accents  bool
@@ -22,8 +22,8 @@ var languages = [...]language{
 	{"de", "deu", true}, {"fr", "fra", true}, {"es-MX", "spa", true},
 }
 
-// appendWord appends the word that k chooses. All of it comes from one hash, six
-// bits for the length and fourteen for each syllable, since pages are made of words.
+// appendWord appends the word that k chooses. For speed it uses one hash per word: six
+// bits for the length and fourteen for each syllable.
 func appendWord(b []byte, k key, accents bool) []byte {
 	x := mix(uint64(k))
 	n := 2 + int(x>>2&1) // two or three syllables,

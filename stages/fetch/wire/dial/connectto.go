@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -17,69 +18,41 @@ type ConnectTo struct {
 	ToPort uint16 // 0 keeps the port
 }
 
+// connectToForm has brackets around IPv6 addresses only.
+var connectToForm = regexp.MustCompile(`^(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*):(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*)$`)
+
 // ParseConnectTo parses "HOST:PORT:ADDR:PORT". Parts may be empty; IPv6 addresses
 // are in brackets.
 func ParseConnectTo(s string) (ConnectTo, error) {
-	parts, err := splitConnectTo(s)
-	if err != nil {
-		return ConnectTo{}, fmt.Errorf("connect-to %q: %w; want HOST:PORT:ADDR:PORT", s, err)
+	m := connectToForm.FindStringSubmatch(s)
+	if m == nil {
+		return ConnectTo{}, fmt.Errorf("connect-to %q: want HOST:PORT:ADDR:PORT, with IPv6 addresses in brackets", s)
 	}
-	host, err1 := connectHost(parts[0])
-	port, err2 := connectPort(parts[1])
-	addr, err3 := connectHost(parts[2])
-	toPort, err4 := connectPort(parts[3])
+	host, err1 := connectHost(m[1])
+	port, err2 := connectPort(m[2])
+	addr, err3 := connectHost(m[3])
+	toPort, err4 := connectPort(m[4])
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return ConnectTo{}, fmt.Errorf("connect-to %q: %w; want HOST:PORT:ADDR:PORT", s, err)
 	}
 	return ConnectTo{host, port, addr, toPort}, nil
 }
 
-// splitConnectTo splits s at the colons outside brackets.
-func splitConnectTo(s string) (parts [4]string, err error) {
-	n, start, depth := 0, 0, 0
-	for i := 0; i <= len(s); i++ {
-		switch {
-		case i == len(s) || s[i] == ':' && depth == 0:
-			if n == len(parts) {
-				return parts, fmt.Errorf("more than four parts (IPv6 addresses need brackets)")
-			}
-			parts[n] = s[start:i]
-			n++
-			start = i + 1
-		case s[i] == '[':
-			depth++
-		case s[i] == ']':
-			depth--
-		}
-	}
-	if n != len(parts) {
-		return parts, fmt.Errorf("%d parts", n)
-	}
-	return parts, nil
-}
-
 func connectHost(s string) (string, error) {
 	inner, bracketed := strings.CutPrefix(s, "[")
-	if bracketed {
-		inner, bracketed = strings.CutSuffix(inner, "]")
-		a, err := netip.ParseAddr(inner)
-		if !bracketed || err != nil || !a.Is6() {
-			return "", fmt.Errorf("%q is not an IPv6 address in brackets", s)
-		}
-		return a.String(), nil
+	if !bracketed {
+		return strings.ToLower(s), nil
 	}
-	if strings.ContainsAny(s, "[]/@?# \t\r\n\x00") {
-		return "", fmt.Errorf("%q is not a host", s)
+	a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+	if err != nil || !a.Is6() {
+		return "", fmt.Errorf("%q is not an IPv6 address in brackets", s)
 	}
-	return strings.ToLower(s), nil
+	return a.String(), nil
 }
 
 func connectPort(s string) (uint16, error) {
-	if s == "" {
-		return 0, nil
-	}
 	p, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || p == 0 {
+	if s != "" && (err != nil || p == 0) {
 		return 0, fmt.Errorf("%q is not a port", s)
 	}
 	return uint16(p), nil

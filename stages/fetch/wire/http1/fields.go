@@ -2,6 +2,8 @@ package http1
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -60,10 +62,7 @@ func (m *Reader) parseStatusLine(line string, complete bool) error {
 		r.Protocol = Text(version[:min(len(version), 16)])
 	}
 	code := strings.TrimLeft(rest, " \t")
-	n := 0
-	for n < len(code) && '0' <= code[n] && code[n] <= '9' {
-		n++
-	}
+	n := len(code) - len(strings.TrimLeft(code, "0123456789"))
 	switch {
 	case n == 0 && !complete:
 		return ErrStatusCut
@@ -89,17 +88,8 @@ func (m *Reader) parseStatusLine(line string, complete bool) error {
 
 // statusCode parses three digits of at least 100.
 func statusCode(s string) (int, bool) {
-	if len(s) != 3 {
-		return 0, false
-	}
-	n := 0
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = 10*n + int(s[i]-'0')
-	}
-	return n, n >= 100
+	n, err := strconv.ParseUint(s, 10, 16)
+	return int(n), err == nil && len(s) == 3 && n >= 100
 }
 
 // parseFields parses header lines up to an empty one or the end. It drops a last
@@ -176,27 +166,11 @@ func (r *Response) checkLocation() {
 			r.Warnf(WarnLocationConflict, "%.60q and %.60q", first, v)
 		}
 	}
-	if !isReference(first) {
+	if !reference.MatchString(first) {
 		r.Warnf(WarnLocation, "%.120q", first)
 	}
 }
 
-// isReference reports whether s has only characters of a URI reference (RFC 3986,
-// appendix A), ignoring the rules for brackets.
-func isReference(s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0:
-			return false
-		case c == '%':
-			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
+// reference matches the characters of a URI reference (RFC 3986, appendix A),
+// ignoring the rules for brackets.
+var reference = regexp.MustCompile(`^(?:[!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*$`)
