@@ -14,7 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
 // attempt is one attempt at a fetch task, while it holds the partition.
@@ -25,7 +27,7 @@ type attempt struct {
 	lease   *lease.Lease
 	log     *segments.Log
 	fetcher *fetcher
-	disk    disk
+	disk    *segments.Disk
 	one     serialMode
 	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil: nothing
 
@@ -180,7 +182,7 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	// The next round waits for the configured delay of every host, and need not be
 	// told of that; what a Crawl-delay or a host's answers ask for it does not know.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
-		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= roundUp(a.fetcher.sched.Configured(h.Host))
+		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
 		// Another round is another try: rounds are hours apart, most hosts are up
@@ -243,7 +245,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 			}
 			d.ElapsedMS = elapsed.Milliseconds()
 			d.Politeness = int(a.revision.Load())
-			a.fetcher.keepClocks(d)
+			d.Hosts = a.fetcher.sched.Snapshot()
 			if set != nil {
 				err = set(d)
 			}
@@ -276,7 +278,7 @@ func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stag
 			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 		}
 		if try >= telling {
-			paused.Store(&stages.Wait{Why: storeAway(err), Until: began.Add(lease.Patience)})
+			paused.Store(&stages.Wait{Why: status.StoreAway(err), Until: began.Add(lease.Patience)})
 		}
 		if try == telling {
 			env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
@@ -284,5 +286,22 @@ func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stag
 		if serr := env.Clock.Sleep(ctx, store.Backoff{Max: 5 * time.Second}.Delay(try)); serr != nil {
 			return fmt.Errorf("%w: %w", err, serr)
 		}
+	}
+}
+
+// activity tells what the attempt is doing.
+func (a *attempt) activity() stages.Activity {
+	out := status.Activity(a.fetcher.sched, &a.fetcher.failures)
+	if w := a.paused.Load(); w != nil {
+		out.Waits = slices.Insert(out.Waits, 0, *w)
+	}
+	return out
+}
+
+// tell writes into a checkpoint what the attempt is doing, for `status`.
+func (a *attempt) tell(d *manifest.Checkpoint) {
+	d.Activity = nil
+	if !d.Complete {
+		d.Activity = status.Stored(a.activity(), a.env.Clock.Now())
 	}
 }

@@ -41,7 +41,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 		}
 		urls, size, _ := a.log.Size()
 		age := a.env.Clock.Now().Sub(last)
-		short, _ := a.disk.isShort(a.env.Clock.Now())
+		short, _ := a.disk.Short(a.env.Clock.Now())
 		if !(short && size > 0) && size < limit && (age < every || a.lease.Checkpoint().Stalled <= 1 && putOff(every, urls) && size < limit/4 && age < stretch*every) {
 			continue
 		}
@@ -105,7 +105,7 @@ func (a *attempt) admit(ctx context.Context) error {
 	for {
 		_, _, waiting := a.log.Size()
 		now := a.env.Clock.Now()
-		short, since := a.disk.isShort(now)
+		short, since := a.disk.Short(now)
 		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.mayWrite(now) {
 			if told {
 				a.env.Log.Info("there is room again")
@@ -115,11 +115,11 @@ func (a *attempt) admit(ctx context.Context) error {
 		if short && !told {
 			told = true
 			a.paused.Store(&stages.Wait{Why: "the scratch directory " + a.env.Scratch + " is nearly full: make room; given up", Until: since.Add(lease.Patience)})
-			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.disk.reserve)
+			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.cfg.reserve())
 		}
 		if short && now.Sub(since) > lease.Patience {
 			return fmt.Errorf("less than %d bytes are free in the scratch directory %s since %v: make room, or set TMPDIR to another file system: %w",
-				a.disk.reserve, a.env.Scratch, lease.Patience, stages.ErrInterrupted)
+				a.cfg.reserve(), a.env.Scratch, lease.Patience, stages.ErrInterrupted)
 		}
 		if err := a.env.Clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err

@@ -104,3 +104,15 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+// Bounds of the reserve, in bytes.
+const (
+	leastReserve = 1 << 20
+	mostReserve  = 256 << 20
+)
+
+// reserve is how many bytes the requests in flight may yet record: each a compressed body
+// and its rows.
+func (c *Config) reserve() int64 {
+	return min(max(int64(c.Slots)*c.MaxBody/4, leastReserve), mostReserve)
+}

@@ -25,6 +25,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
@@ -46,7 +47,7 @@ type fetcher struct {
 	sched *polite.Scheduler
 	cpu   chan struct{} // one element for each goroutine that compresses or parses
 
-	failures failures
+	failures status.Failures
 
 	mu             sync.Mutex
 	urlTasks       map[int64]*urlTask // that go on with a later grant

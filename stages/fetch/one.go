@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
 // Rows are what fetching one URL recorded.
@@ -114,7 +115,7 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 		pause = f.cfg.Pauses.RateLimited << (n - 1)
 	}
 	pause = max(pause, r.RetryAfter, r.Hold)
-	f.onRetry(stages.Wait{Host: host, Why: why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
+	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
 // waits tells of waits, of each once.
@@ -155,7 +156,7 @@ func (w *waits) watch(f *fetcher) (end func()) {
 				return
 			case <-look.C:
 			}
-			st := f.sched.Stand(shownWaits, oneBrief)
+			st := f.sched.Stand(status.ShownWaits, oneBrief)
 			if silent++; st.InFlight == 0 {
 				silent = 0
 			}
@@ -164,7 +165,7 @@ func (w *waits) watch(f *fetcher) (end func()) {
 				w.tell(stages.Wait{Host: st.Asked, Why: "was asked, no answer yet"})
 			}
 			for _, wait := range st.Waits {
-				if told := (stages.Wait{Host: wait.Host, Why: why(wait), Until: wait.Until}); !w.note(told) {
+				if told := (stages.Wait{Host: wait.Host, Why: status.Why(wait), Until: wait.Until}); !w.note(told) {
 					w.tell(told)
 				}
 			}

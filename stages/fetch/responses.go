@@ -112,11 +112,11 @@ func conditions(p *schema.PlannedURL) http1.Header {
 // failed ends a visit whose request gave no document, or has it tried again.
 func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, RetryAfter: s.retryAfter}
-	if f.retry(&u.retries, verdict.Retry, s.what(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
+	if f.retry(&u.retries, verdict.Retry, s.how(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
 		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Requeue.NotBefore
 		u.why = r.Requeue.Why
-		f.failures.note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())
+		f.failures.Note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())
 		f.record(u.evidence(func() { f.keepRecorded(u, due) }))
 		g.Done(r)
 		return

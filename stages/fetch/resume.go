@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/zeebo/xxh3"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -21,36 +21,58 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Between taking a partition and fetching it an attempt reads what those before it
-// left. No host is asked anything meanwhile.
-
-// resume gives the crawl what earlier attempts left: which rows are recorded, the
-// URLs that redirects led to and those that wait for another try, and what is
-// known of hosts.
+// resume restores what earlier attempts left: recorded rows, URLs that wait for another
+// try or that redirects led to, and what is known of hosts. It asks no host anything.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
-	recorded := before.Recorded
-	if recorded == nil {
-		recorded = roaring.New()
-	}
-	a.queue(int64(f.index.Len()) - int64(recorded.GetCardinality()))
-	settled := recorded.Clone()
-	for _, k := range killers(&doc) {
-		if k.Origin == "" && k.Row >= 0 {
-			settled.Add(uint32(k.Row))
+	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
+	ended := before.Recorded.Clone() // rows that have, or will get, an outcome without a request
+	for _, t := range quarantine(&doc) {
+		if t.Origin == "" && t.Row >= 0 {
+			ended.Add(uint32(t.Row))
 		}
 	}
-	begun := roaring.Or(settled, retried(&doc))
-	var suspects []int64 // are tried first
-	for _, k := range doc.Suspects {
-		if k.Origin == "" && k.Row >= 0 && k.Row < int64(f.index.Len()) && !begun.Contains(uint32(k.Row)) {
-			begun.Add(uint32(k.Row))
-			suspects = append(suspects, k.Row)
+	if err := a.addHosts(&doc, ended.Clone()); err != nil {
+		return err
+	}
+	if err := a.takeState(ctx, &doc, before, ended); err != nil {
+		return err
+	}
+	if a.in.GiveUp {
+		f.sched.Close()
+	}
+	suspected := f.suspicious(doc.Suspects, before.Recorded)
+	if err := a.quarantine(ctx, before.Recorded); err != nil {
+		return err
+	}
+	if doc.Stalled > maxStalled || suspected {
+		a.enterSerial(suspected)
+	}
+	if before.Exists {
+		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", before.Recorded.GetCardinality(), "released", before.Released)
+		segments.SweepBelow(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, doc.Files, doc.Epoch, func() error { return a.lease.RenewIfDue(ctx) })
+	}
+	return nil
+}
+
+// addHosts adds the hosts with planned rows to the scheduler, suspects first. The queues
+// leave out skip, retries and suspects, which are pushed on their own.
+func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
+	f := a.fetcher
+	for _, r := range doc.Retries {
+		if r.Row >= 0 {
+			skip.Add(uint32(r.Row))
+		}
+	}
+	var suspects []int64
+	for _, s := range doc.Suspects {
+		if s.Origin == "" && s.Row >= 0 && s.Row < int64(f.index.Len()) && skip.CheckedAdd(uint32(s.Row)) {
+			suspects = append(suspects, s.Row)
 		}
 	}
 	for _, h := range f.index.Hosts() {
-		if q := h.Queue(begun); q.Len() > 0 {
+		if q := h.Queue(skip); q.Len() > 0 {
 			if err := f.sched.Add(h.Name, q); err != nil {
 				return err
 			}
@@ -63,6 +85,13 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 		}
 		f.sched.Push(u.key.Host, polite.Item{ID: row})
 	}
+	return nil
+}
+
+// takeState restores the clocks of hosts, robots.txt files and retries, from the round
+// before or from the attempts before. ended are rows that are not tried again.
+func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
+	f := a.fetcher
 	// Attempts that ended before they fetched have left the hosts as they were.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	if first && len(a.in.Before) > 0 {
@@ -76,11 +105,9 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 		}
 	}
 	if before.Exists {
-		if err := a.takeState(ctx, before, settled); err != nil {
+		if err := a.takeCheckpoint(ctx, doc, before.Seen, ended); err != nil {
 			return err
 		}
-	}
-	if before.Exists {
 		f.sched.Resumed()
 	}
 	switch {
@@ -91,76 +118,56 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	case before.Exists:
 		f.sched.HoldAddresses()
 	}
-	if a.in.GiveUp {
-		f.sched.Close()
-	}
-	suspected := f.suspicious(doc.Suspects, recorded)
-	alone := doc.Stalled > maxStalled || suspected
-	if err := a.convict(ctx, recorded); err != nil {
-		return err
-	}
-	if alone {
-		a.enterSerial(suspected)
-	}
-	if before.Exists {
-		a.env.Log.Info("resumed", "epoch", doc.Epoch, "recorded", recorded.GetCardinality(), "released", before.Released)
-		segments.SweepBelow(ctx, a.env.Bucket, a.env.Log, a.in.Task, a.in.Plan.ID, doc.Files, doc.Epoch, func() error { return a.lease.RenewIfDue(ctx) })
-	}
 	return nil
 }
 
-// takeState restores what lies in the checkpoint and in the files that it lists.
-func (a *attempt) takeState(ctx context.Context, before lease.Predecessor, settled *roaring.Bitmap) error {
-	f, doc := a.fetcher, a.lease.Checkpoint()
-	waited := a.env.Clock.Now().Sub(before.Seen)
-	f.restoreClocks(&doc, waited, a.in.Politeness > doc.Politeness)
-	if err := robotscache.Each(ctx, a.env.Bucket, doc.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
+// takeCheckpoint restores what lies in the checkpoint and in the files that it lists. The
+// waits in it count from when the checkpoint was first seen.
+func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
+	f := a.fetcher
+	waited := a.env.Clock.Now().Sub(seen)
+	f.sched.Restore(doc.Hosts, waited, a.in.Politeness > doc.Politeness)
+	renew := func() error { return a.lease.RenewIfDue(ctx) }
+	err := robotscache.Each(ctx, a.env.Bucket, doc.Files, renew, func(row *schema.RobotsFile) error {
 		_, err := f.robots.Restore(row)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if err := f.restoreRetries(&doc, settled, waited); err != nil {
+	if err := f.restoreRetries(doc, ended, waited); err != nil {
 		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
-	if err := f.restoreOriginRetries(&doc, waited); err != nil {
+	if err := f.restoreOriginRetries(doc, waited); err != nil {
 		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
-	return a.claims(ctx)
+	return a.claims(ctx, doc)
 }
 
-// hop are the columns that say where an answer redirected to.
+// hop has the columns that tell where a response redirected to.
 type hop struct {
 	URL    string `parquet:"url"`
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims remembers the URLs that recorded redirects led to within their domain: those
-// that were sent, as the end of a chain or on its way, and those that robots.txt denied.
-// A target that was one redirect too many is among them; the frontier takes it over
-// from the next chain that leads to it.
-func (a *attempt) claims(ctx context.Context) error {
-	for _, f := range a.lease.Checkpoint().Files {
-		if f.Dataset != stages.FileCaptures || f.Subset != schema.SubsetDiagnostics {
+// claims claims the URLs that recorded redirects led to within their domain. Some were
+// never sent: robots.txt denied them, or they were one redirect too many; the frontier
+// gets those from the next chain that leads to them.
+func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
+	for _, file := range doc.Files {
+		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
 			continue
 		}
 		if err := a.lease.RenewIfDue(ctx); err != nil {
 			return err
 		}
-		r, err := table.Open[hop](ctx, a.env.Bucket, f.Key)
-		if err != nil {
-			return err
-		}
-		for row, err := range r.All(ctx) {
+		for row, err := range table.Concat[hop](ctx, a.env.Bucket, []string{file.Key}) {
 			if err != nil {
-				return errors.Join(err, r.Close())
+				return err
 			}
 			if row.Target != "" && sameDomain(row.URL, row.Target) {
-				a.fetcher.claims[xxh3.HashString(row.Target)] = struct{}{}
+				a.fetcher.claim(row.Target)
 			}
-		}
-		if err := r.Close(); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -175,8 +182,8 @@ func sameDomain(a, b string) bool {
 	return err == nil && k.Domain == l.Domain
 }
 
-// handBack ends, for a reason, an attempt that has asked no host anything: the next
-// may begin at once, as this one could have. It returns the reason.
+// handBack releases the lease of an attempt that has asked no host anything, so that the
+// next can begin at once. It returns the reason for which the attempt ends.
 func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
@@ -193,8 +200,8 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	var paused atomic.Pointer[stages.Wait] // nobody looks any more
 	err := patiently(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
-			// What the attempt before it sent last is not known, if that did not
-			// release the partition: the next has to wait for that as well.
+			// If the attempt before did not release the partition, what it sent last is
+			// unknown: the next has to wait for that as well.
 			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--

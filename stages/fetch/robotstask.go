@@ -158,12 +158,12 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *sent, v 
 	r := polite.Result{Class: v.Health, RetryAfter: s.retryAfter}
 	own := g.Host == rt.entry.Host
 	outcome := unreachable(s.err, v.Outcome, own)
-	told := s.what(v.Outcome)
+	told := s.how(v.Outcome)
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
 		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) {
 		b := rt.record
 		b.OnRecorded = func() { f.keepRobotsTask(rt, g.Host, told, item.NotBefore) }
-		f.failures.note(schema.RobotsUnreachable, rt.entry.Host, "robots.txt "+told, f.clock.Now())
+		f.failures.Note(schema.RobotsUnreachable, rt.entry.Host, "robots.txt "+told, f.clock.Now())
 		rt.record = segments.Record{}
 		f.record(&b)
 		g.Done(r)

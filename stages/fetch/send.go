@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
@@ -220,4 +221,12 @@ func took(d time.Duration) (ms, us *int64) {
 	}
 	both := [...]int64{d.Milliseconds(), d.Microseconds()}
 	return &both[0], &both[1]
+}
+
+// how tells people how the request failed.
+func (s *sent) how(outcome schema.Outcome) string {
+	if s.err != nil {
+		return status.How(0, false, outcome)
+	}
+	return status.How(s.x.Status, s.retryAfter > 0, outcome)
 }

@@ -15,22 +15,22 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// A URL can kill the process that works on it: by a fault of the program, by the
-// memory that it takes. Attempt after attempt would end there. So when several
-// have recorded nothing, the next works on one thing at a time, and says in the
-// checkpoint on what before it begins, and when it is done. What several of them
-// die at is the killer; one death may have been the machine's.
+// A URL can kill the process that works on it, by a fault of the program or by the memory
+// that it takes, and so end every attempt. So after several attempts that recorded
+// nothing, the next ones run in serial mode: the checkpoint names each URL before it is
+// tried. A URL at which several attempts died is quarantined: it ends as internal_error.
+// A single death may have been the machine's.
 
 const (
-	// maxStalled is how many attempts in a row may end without having recorded anything.
+	// maxStalled is how many attempts in a row may record nothing before the serial mode.
 	maxStalled = 3
 	// maxSerial is how many grants the serial mode lasts without a suspect: then the
 	// first URLs are taken to be harmless.
 	maxSerial = 1000
 )
 
-// killers are the suspects that are to be tried no more.
-func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
+// quarantine lists what is not tried again.
+func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
 		if lease.Quarantined(s) {
 			found = append(found, s.Trying)
@@ -39,8 +39,7 @@ func killers(d *manifest.Checkpoint) (found []manifest.Trying) {
 	return found
 }
 
-// suspicious reports whether something that an attempt died at was neither
-// convicted nor survived.
+// suspicious reports whether a suspect is neither quarantined nor has an outcome.
 func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
@@ -100,28 +99,28 @@ func (a *attempt) done(ctx context.Context) error {
 	return nil
 }
 
-// convict ends what attempts died at.
-func (a *attempt) convict(ctx context.Context, recorded *roaring.Bitmap) error {
+// quarantine ends the URLs and robots.txt files that are not tried again.
+func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "the attempts that worked on it alone died"
-	found := killers(&doc)
-	for _, killer := range found {
-		if killer.Origin != "" {
-			row := &schema.RobotsFile{Origin: killer.Origin, Outcome: schema.InternalError, Failure: why}
+	found := quarantine(&doc)
+	for _, t := range found {
+		if t.Origin != "" {
+			row := &schema.RobotsFile{Origin: t.Origin, Outcome: schema.InternalError, Failure: why}
 			if _, err := f.robots.Restore(row); err != nil {
 				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}
-			a.env.Log.Error("a robots.txt ends attempts", "origin", killer.Origin)
+			a.env.Log.Error("a robots.txt ends attempts", "origin", t.Origin)
 			f.record(&segments.Record{Robots: row})
 			continue
 		}
-		if killer.Row < 0 || killer.Row >= int64(f.index.Len()) {
-			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.lease.Key(), killer.Row, f.index.Len(), manifest.ErrCorrupt)
+		if t.Row < 0 || t.Row >= int64(f.index.Len()) {
+			return fmt.Errorf("%q: attempts died at row %d of %d: %w", a.lease.Key(), t.Row, f.index.Len(), manifest.ErrCorrupt)
 		}
-		if recorded.Contains(uint32(killer.Row)) {
+		if recorded.Contains(uint32(t.Row)) {
 			continue
 		}
-		u, err := f.urlTask(killer.Row)
+		u, err := f.urlTask(t.Row)
 		if err != nil {
 			return err
 		}

@@ -19,31 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// What an attempt hands on to the next beside rows: the pace and health of hosts
-// and the URLs that wait for another try lie in the checkpoint, since there are
-// never many; what is known of robots.txt in a working file of each segment.
+// What an attempt hands on to the next beside rows: the clocks of hosts and the URLs that
+// wait for another try lie in the checkpoint, which never has many; what is known of
+// robots.txt lies in a file of each segment.
 
-// keepClocks writes what is known of hosts into a checkpoint.
-func (f *fetcher) keepClocks(d *manifest.Checkpoint) {
-	d.Hosts = d.Hosts[:0:0]
-	for _, k := range f.sched.Snapshot() {
-		h := manifest.HostClock{
-			Host: k.Host, DelayMS: roundUp(k.Delay), BaseMS: roundUp(k.Base), RaisedMS: roundUp(k.Raised), Limited: k.Limited, WaitMS: roundUp(k.Wait),
-		}
-		if b := k.Breaker; b != (polite.BreakerClock{}) {
-			h.Breaker = &manifest.HostBreaker{
-				OK: b.OK, Failed: b.Failed, Open: b.Open, GaveUp: b.GaveUp, ProbeMS: roundUp(b.Probe), PauseMS: roundUp(b.Pause),
-				Probes: b.Probes, Opened: b.Opened,
-			}
-		}
-		d.Hosts = append(d.Hosts, h)
-	}
-}
-
-func roundUp(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
-
-// waiting lists the URLs and the robots.txt files that were tried and wait for
-// another try, or whose redirects are being followed, as far as that is recorded.
+// waiting lists the URLs and the robots.txt files that wait for another try or whose
+// redirects are being followed, as far as that is recorded.
 func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -53,7 +34,7 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 			continue
 		}
 		r := *rt.kept
-		r.WaitMS = roundUp(max(rt.due.Sub(now), 0))
+		r.WaitMS = polite.Millis(max(rt.due.Sub(now), 0))
 		origins = append(origins, r)
 	}
 	slices.SortFunc(origins, func(a, b manifest.OriginRetry) int { return cmp.Compare(a.Origin, b.Origin) })
@@ -62,7 +43,7 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 			continue
 		}
 		r := *u.kept
-		r.WaitMS = roundUp(max(u.due.Sub(now), 0))
+		r.WaitMS = polite.Millis(max(u.due.Sub(now), 0))
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b manifest.URLRetry) int { return cmp.Compare(a.Row, b.Row) })
@@ -70,11 +51,12 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains bounds what a checkpoint says of chains of redirects, in bytes. A site
-// with many hosts can have many of them wait, and a checkpoint must not outgrow what
-// is read back (JSON may escape each byte by six); chains beyond it are begun anew by the next attempt.
+// maxChains bounds the chains of redirects in a checkpoint, in bytes. A site with many
+// hosts can have many of them wait, and a checkpoint must stay readable (JSON may escape
+// each byte by six).
 const maxChains = 4 << 20
 
+// forget drops the chains beyond maxChains: the next attempt begins them again.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -95,46 +77,20 @@ func forget(waiting []manifest.URLRetry) {
 	}
 }
 
-// restoreClocks takes the state of hosts over from a checkpoint that was first
-// seen so long ago.
-func (f *fetcher) restoreClocks(d *manifest.Checkpoint, waited time.Duration, fresh bool) {
-	var clocks []polite.Clock
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	for _, h := range d.Hosts {
-		k := polite.Clock{
-			Host: h.Host, Delay: ms(h.DelayMS), Base: ms(h.BaseMS), Raised: ms(h.RaisedMS), Limited: h.Limited, Wait: ms(h.WaitMS) - waited,
-		}
-		if b := h.Breaker; b != nil {
-			k.Breaker = polite.BreakerClock{
-				OK: b.OK, Failed: b.Failed, Open: b.Open, GaveUp: b.GaveUp, Probe: max(ms(b.ProbeMS)-waited, 0), Pause: ms(b.PauseMS),
-				Probes: b.Probes, Opened: b.Opened,
-			}
-		}
-		clocks = append(clocks, k)
-	}
-	f.sched.Restore(clocks, fresh)
-}
-
-// takeHosts has the hosts of the partition wait for as long as the round before
-// found that they want to be left alone. What the clocks of two machines may differ
-// by is waited for too.
+// takeHosts restores the clocks of planned hosts from the round before. The two machines'
+// clocks may differ, so the hosts wait that much longer.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))
 		if _, one := store.As[store.Locker](a.env.Bucket); !one {
 			waited -= 2 * maxSkew
 		}
-		var d manifest.Checkpoint
-		for _, h := range r.Hosts {
-			if planned[h.Host] {
-				d.Hosts = append(d.Hosts, h)
-			}
-		}
-		a.fetcher.restoreClocks(&d, max(waited, 0), true)
+		hosts := slices.DeleteFunc(slices.Clone(r.Hosts), func(h manifest.HostClock) bool { return !planned[h.Host] })
+		a.fetcher.sched.Restore(hosts, max(waited, 0), true)
 	}
 }
 
-// restoreRetries has the URLs that waited for another try wait on.
+// restoreRetries restores the URL tasks that waited for another try.
 func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap, waited time.Duration) error {
 	now := f.clock.Now()
 	for _, r := range d.Retries {
@@ -158,13 +114,13 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 	return nil
 }
 
-// restoreOriginRetries has the robots.txt files that waited to be asked for again
-// wait on, and their hosts with them; but those that are to be tried no more.
+// restoreOriginRetries restores the robots tasks that waited for another try, but for
+// quarantined ones. Their hosts are blocked again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
-	convicted := killers(d)
+	quarantined := quarantine(d)
 	for _, r := range d.Robots {
-		if slices.Contains(convicted, manifest.Trying{Origin: r.Origin}) {
+		if slices.Contains(quarantined, manifest.Trying{Origin: r.Origin}) {
 			continue
 		}
 		entry, err := f.robots.EntryOf(r.Origin)
@@ -185,17 +141,6 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 		f.sched.Push(r.Host, polite.Item{ID: rt.id, Urgent: true, NotBefore: due, Why: r.Why})
 	}
 	return nil
-}
-
-// retried are the rows of a checkpoint's retries and of nothing else.
-func retried(d *manifest.Checkpoint) *roaring.Bitmap {
-	rows := roaring.New()
-	for _, r := range d.Retries {
-		if r.Row >= 0 {
-			rows.Add(uint32(r.Row))
-		}
-	}
-	return rows
 }
 
 // takeRobots takes over what the round before knows of the robots.txt files of planned

@@ -106,7 +106,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	doc := l.Checkpoint()
 	a := &attempt{
 		env: env, in: in, cfg: cfg, lease: l, began: env.Clock.Now(), elapsed: time.Duration(doc.ElapsedMS) * time.Millisecond,
-		disk: newDisk(env.Scratch, &cfg, h.free),
+		disk: segments.NewDisk(env.Scratch, cfg.reserve(), h.free),
 		log: segments.NewLog(segments.Options{
 			Task: in.Task, Plan: in.Plan.ID, Epoch: doc.Epoch, Scratch: env.Scratch, Version: env.Version,
 			UserAgent: cfg.UserAgent, Clock: env.Clock,

@@ -155,7 +155,7 @@ func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failur
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
 	u.fetch.RecordedAt = f.clock.Now().UnixMilli()
-	f.failures.of(u, outcome, f.clock.Now())
+	f.failures.NoteOutcome(&u.fetch, u.key.Host, f.clock.Now())
 	b := &segments.Record{Row: u.row, Fetch: &u.fetch, Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -54,7 +54,7 @@ func (s *Scheduler) park(h *host) {
 // arm has the address wake when it is due, if a host waits for it.
 func (s *Scheduler) arm(a *address) {
 	if len(a.parked) > 0 {
-		s.timed.set(&a.wait, a.due)
+		setTime(&s.timed, &a.wait, a.due)
 	}
 }
 

@@ -30,5 +30,5 @@
 //	                   └─(its address is not due)─► parked ─(address due)─► ready
 //	waiting ─(too many of its requests failed: Breaker)─► open ─(pause)─► probe ─► waiting, or given up
 //
-// It imports package stages for the clock and a hash; nothing else of crawlbatch.
+// It imports packages stages (the clock) and formats/manifest (host clocks).
 package polite

@@ -17,22 +17,45 @@ type Item struct {
 	seq int64
 }
 
-// items is a heap of the items that were pushed: those due first, first.
-type items []Item
+// items is a heap of pushed items, the first due on top.
+type items = heapOf[Item]
 
-func (q items) Len() int { return len(q) }
-func (q items) Less(i, j int) bool {
-	if !q[i].NotBefore.Equal(q[j].NotBefore) {
-		return q[i].NotBefore.Before(q[j].NotBefore)
+func (it Item) before(o Item) bool {
+	if !it.NotBefore.Equal(o.NotBefore) {
+		return it.NotBefore.Before(o.NotBefore)
 	}
-	return q[i].seq < q[j].seq
+	return it.seq < o.seq
 }
-func (q items) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *items) Push(x any)   { *q = append(*q, x.(Item)) }
-func (q *items) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
+
+func (Item) moved(int) {}
+
+// element of a heap: before orders it, moved tells it its index, -1 if it left.
+type element[T any] interface {
+	before(T) bool
+	moved(index int)
+}
+
+// heapOf is a binary heap for container/heap.
+type heapOf[T element[T]] []T
+
+func (q heapOf[T]) Len() int           { return len(q) }
+func (q heapOf[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q heapOf[T]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].moved(i)
+	q[j].moved(j)
+}
+func (q *heapOf[T]) Push(x any) {
+	v := x.(T)
+	v.moved(len(*q))
+	*q = append(*q, v)
+}
+func (q *heapOf[T]) Pop() any {
+	n := len(*q) - 1
+	last := (*q)[n]
+	clear((*q)[n:])
+	*q = (*q)[:n]
+	last.moved(-1)
 	return last
 }
 
@@ -46,34 +69,17 @@ const (
 	parked
 )
 
-// byWork is a heap of hosts: those with the most predicted work left first, of equal
-// ones those added first.
-type byWork []*host
+// byWork is a heap of hosts: the most predicted work on top, of equals the first added.
+type byWork = heapOf[*host]
 
-func (q byWork) Len() int { return len(q) }
-func (q byWork) Less(i, j int) bool {
-	a, b := q[i], q[j]
-	if a.work != b.work {
-		return a.work > b.work
+func (h *host) before(o *host) bool {
+	if h.work != o.work {
+		return h.work > o.work
 	}
-	return a.wait.order < b.wait.order
+	return h.wait.order < o.wait.order
 }
-func (q byWork) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
-}
-func (q *byWork) Push(x any) {
-	h := x.(*host)
-	h.index = len(*q)
-	*q = append(*q, h)
-}
-func (q *byWork) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*q = old[:len(old)-1]
-	return last
-}
+
+func (h *host) moved(i int) { h.index = i }
 
 // waiter is a host or an address with the time at which it may go on.
 type waiter struct {
@@ -84,36 +90,20 @@ type waiter struct {
 	addr  *address
 }
 
-// byTime is a heap of waiters.
-type byTime []*waiter
+// byTime is a heap of waiters, the earliest on top.
+type byTime = heapOf[*waiter]
 
-func (q byTime) Len() int { return len(q) }
-func (q byTime) Less(i, j int) bool {
-	if !q[i].at.Equal(q[j].at) {
-		return q[i].at.Before(q[j].at)
+func (w *waiter) before(o *waiter) bool {
+	if !w.at.Equal(o.at) {
+		return w.at.Before(o.at)
 	}
-	return q[i].order < q[j].order
-}
-func (q byTime) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
-}
-func (q *byTime) Push(x any) {
-	w := x.(*waiter)
-	w.index = len(*q)
-	*q = append(*q, w)
-}
-func (q *byTime) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	last.index = -1
-	*q = old[:len(old)-1]
-	return last
+	return w.order < o.order
 }
 
-// set puts w in the heap at a time, or moves it.
-func (q *byTime) set(w *waiter, at time.Time) {
+func (w *waiter) moved(i int) { w.index = i }
+
+// setTime puts w in the heap at a time, or moves it.
+func setTime(q *byTime, w *waiter, at time.Time) {
 	w.at = at
 	if w.index < 0 {
 		heap.Push(q, w)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
 func TestBandOf(t *testing.T) {
@@ -229,8 +231,8 @@ func TestWhatCannotBeDueBeforeTheWindowClosesIsGivenBack(t *testing.T) {
 		t.Errorf("last turns (-want +got):\n%s", diff)
 	}
 	for _, c := range s.Snapshot() {
-		if c.Host != "hermit" && c.Wait < 18*time.Hour {
-			t.Errorf("the next round learns of a wait of %v, want what is left of 20h", c.Wait)
+		if c.Host != "hermit" && duration(c.WaitMS) < 18*time.Hour {
+			t.Errorf("the next round learns of a wait of %v, want what is left of 20h", duration(c.WaitMS))
 		}
 	}
 }
@@ -348,7 +350,7 @@ func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
 	s := newScheduler(t, clock, testConfig(time.Second, 1))
 	s.CloseAt(clock.now.Add(time.Hour))
 	s.Add("a", rows(0, 2))
-	s.Restore([]Clock{{Host: "a", Wait: 20 * time.Hour}}, true)
+	s.Restore([]manifest.HostClock{{Host: "a", WaitMS: Millis(20 * time.Hour)}}, 0, true)
 	if turn, wait, more := s.pick(clock.now); turn != nil || wait != 20*time.Hour || !more {
 		t.Errorf("turn %+v, wait %v, more %t; want none until Close is called", turn, wait, more)
 	}

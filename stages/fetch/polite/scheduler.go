@@ -293,7 +293,7 @@ func (s *Scheduler) settle(h *host) {
 		return // whether it is due is looked at again before it is given a grant
 	}
 	h.place = timed
-	s.timed.set(&h.wait, h.due())
+	setTime(&s.timed, &h.wait, h.due())
 }
 
 // drainKind says whether, and why, a host is not to be fetched from any more.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
 // list is a Rows over a slice.
@@ -407,15 +409,15 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	limited.Done(Result{Class: RateLimited, RetryAfter: 5 * time.Minute})
 
 	got := s.Snapshot()
-	const s10 = 10 * time.Second
-	paused := got[0].Wait // jittered
+	const s10 = 10_000
+	paused := duration(got[0].WaitMS) // jittered
 	if paused < 5*time.Minute || paused > 5*time.Minute*5/4 {
 		t.Errorf("a Retry-After of 5m keeps the host waiting for %v, want up to a quarter more", paused)
 	}
-	want := []Clock{
-		{Host: "a", Delay: 2 * s10, Base: s10, Raised: 2 * s10, Limited: 1, Wait: paused, Breaker: BreakerClock{Failed: 1}},
-		{Host: "b", Delay: s10, Base: s10, Wait: s10},
-		{Host: "c", Delay: s10, Base: s10, Wait: 6 * time.Second, Breaker: BreakerClock{OK: 1}},
+	want := []manifest.HostClock{
+		{Host: "a", DelayMS: 2 * s10, BaseMS: s10, RaisedMS: 2 * s10, Limited: 1, WaitMS: Millis(paused), Breaker: &manifest.HostBreaker{Failed: 1}},
+		{Host: "b", DelayMS: s10, BaseMS: s10, WaitMS: s10},
+		{Host: "c", DelayMS: s10, BaseMS: s10, WaitMS: 6000, Breaker: &manifest.HostBreaker{OK: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("clocks (-want +got):\n%s", diff)
@@ -425,7 +427,7 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	for _, h := range []string{"a", "b", "c", "idle"} {
 		s.Add(h, rows(0, 1))
 	}
-	s.Restore(got, false)
+	s.Restore(got, 0, false)
 	start := clock.now
 	at := map[string]time.Duration{}
 	for range 4 {
@@ -736,17 +738,17 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 		turn.Done(Result{Class: Failure})
 	}
 	kept := s.Snapshot()
-	if len(kept) != 1 || !kept[0].Breaker.Open || kept[0].Breaker.Failed != 20 || kept[0].Breaker.Probe <= 0 {
+	if len(kept) != 1 || !kept[0].Breaker.Open || kept[0].Breaker.Failed != 20 || kept[0].Breaker.ProbeMS <= 0 {
 		t.Fatalf("snapshot %+v, want an open breaker with 20 failures", kept)
 	}
 
 	s = newScheduler(t, clock, testConfig(time.Second, 1)) // an older, faster config
 	s.Add("down", rows(0, 100))
-	s.Restore(kept, false)
+	s.Restore(kept, 0, false)
 	start := clock.now
 	turn := next(t, s, clock)
-	if got := clock.now.Sub(start); turn.Kind != Probe || got != kept[0].Breaker.Probe || turn.Delay != 10*time.Second {
-		t.Errorf("first turn: kind %d after %v with delay %v; want a probe after %v with the stored delay", turn.Kind, got, turn.Delay, kept[0].Breaker.Probe)
+	if got := clock.now.Sub(start); turn.Kind != Probe || got != duration(kept[0].Breaker.ProbeMS) || turn.Delay != 10*time.Second {
+		t.Errorf("first turn: kind %d after %v with delay %v; want a probe after %v with the stored delay", turn.Kind, got, turn.Delay, duration(kept[0].Breaker.ProbeMS))
 	}
 	s.Reload(testConfig(time.Second, 1))
 	turn.Written(clock.now, noAddr)
@@ -756,7 +758,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	}
 
 	s = newScheduler(t, clock, testConfig(time.Second, 1))
-	s.Restore([]Clock{{Host: "seen", Delay: 10 * time.Second, Base: 10 * time.Second, Wait: 4 * time.Second}}, true)
+	s.Restore([]manifest.HostClock{{Host: "seen", DelayMS: 10_000, BaseMS: 10_000, WaitMS: 4000}}, 0, true)
 	s.HoldAll()
 	s.Push("seen", Item{ID: 1}) // a host that only redirects lead to
 	s.Push("unseen", Item{ID: 2})

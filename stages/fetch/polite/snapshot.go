@@ -4,53 +4,42 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Clock is what is known of a host's pace and health, as a checkpoint keeps it.
-// Times are relative, since no two machines' clocks are compared.
-type Clock struct {
-	Host    string
-	Delay   time.Duration // in force
-	Base    time.Duration // of it, what config and robots.txt ask for
-	Raised  time.Duration // by the host's own answers; 0: not
-	Limited int           // 429 and 503 in a row
-	Wait    time.Duration // until its next request may be sent
-	Breaker BreakerClock
-}
-
-// BreakerClock is a breaker's record.
-type BreakerClock struct {
-	OK, Failed int           // requests in the window
-	Open       bool          // the host is suspended
-	GaveUp     bool          // for good
-	Probe      time.Duration // until the next probe of a suspended host
-	Pause      time.Duration // after which that probe comes
-	Probes     int           // failed in a row
-	Opened     int           // times
-}
-
-// Snapshot gives the clocks of the hosts that have to wait, were slowed down or
-// have failed, by name. For the others there is nothing to remember.
-func (s *Scheduler) Snapshot() []Clock {
+// Snapshot gives the clocks of the hosts that have to wait, were slowed down or have
+// failed, by name, as a checkpoint keeps them. Their times are relative, since no clocks
+// of two machines are compared.
+func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	var out []Clock
+	var out []manifest.HostClock
 	for _, h := range s.inOrder {
-		c := Clock{
-			Host: h.name, Delay: h.delay(), Base: h.asked(), Raised: h.raised, Limited: h.limited,
-			Wait: max(h.pace().Sub(now), 0), Breaker: h.br.clock(now),
-		}
+		wait := max(h.pace().Sub(now), 0)
 		if h.held && h.inFlight > 0 {
-			c.Wait = max(c.Wait, c.Delay) // its request may be written at any moment
+			wait = max(wait, h.delay()) // its request may be written at any moment
 		}
-		if c.Wait > 0 || c.Raised > 0 || c.Limited > 0 || c.Breaker != (BreakerClock{OK: c.Breaker.OK}) {
+		b := h.br.clock(now)
+		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
+			c := manifest.HostClock{
+				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.asked()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
+			}
+			if b != (manifest.HostBreaker{}) {
+				c.Breaker = &b
+			}
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b Clock) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortFunc(out, func(a, b manifest.HostClock) int { return cmp.Compare(a.Host, b.Host) })
 	return out
 }
+
+// Millis is a time in milliseconds, rounded up.
+func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
+
+func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // pace is when the host may be asked again for its own sake, whether or not it has
 // something to be asked for.
@@ -62,20 +51,20 @@ func (h *host) pace() time.Time {
 	return at
 }
 
-func (b *breaker) clock(now time.Time) BreakerClock {
-	c := BreakerClock{Open: b.open, GaveUp: b.gaveUp, Probes: int(b.probes), Opened: int(b.opened)}
+func (b *breaker) clock(now time.Time) manifest.HostBreaker {
+	c := manifest.HostBreaker{Open: b.open, GaveUp: b.gaveUp, Probes: int(b.probes), Opened: int(b.opened)}
 	c.OK, c.Failed = b.record.sum()
 	if b.open {
-		c.Probe, c.Pause = max(b.probeAt.Sub(now), 0), b.pause
+		c.ProbeMS, c.PauseMS = Millis(max(b.probeAt.Sub(now), 0)), Millis(b.pause)
 	}
 	return c
 }
 
-// Restore takes over the clocks of an earlier attempt, each with the waits that
-// are left of it; call it when the hosts with planned rows were added. A delay
-// above the configured one holds until Reload, unless fresh says that this
-// scheduler's config is newer than the one that the clocks were kept under.
-func (s *Scheduler) Restore(clocks []Clock, fresh bool) {
+// Restore takes over the clocks of an earlier attempt, waited after they were kept; call
+// it when the hosts with planned rows were added. A delay above the configured one holds
+// until Reload, unless fresh says that this scheduler's config is newer than the one that
+// the clocks were kept under.
+func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -84,26 +73,29 @@ func (s *Scheduler) Restore(clocks []Clock, fresh bool) {
 		if h == nil {
 			h = s.add(c.Host, noRows{}) // one that redirects led to
 		}
-		if c.Wait > 0 {
-			h.keepFrom(now.Add(c.Wait), ByEarlier)
+		if wait := duration(c.WaitMS) - waited; wait > 0 {
+			h.keepFrom(now.Add(wait), ByEarlier)
 		}
-		h.raised, h.limited = c.Raised, c.Limited
-		if !fresh && c.Base > h.base {
-			h.stored = c.Base
+		h.raised, h.limited = duration(c.RaisedMS), c.Limited
+		if base := duration(c.BaseMS); !fresh && base > h.base {
+			h.stored = base
 		}
-		h.br.restore(&s.brk, now, c.Breaker)
+		if c.Breaker == nil {
+			c.Breaker = &manifest.HostBreaker{}
+		}
+		h.br.restore(&s.brk, now, c.Breaker, waited)
 		s.settle(h)
 	}
 }
 
 // restore takes a record over as if its requests had just ended.
-func (b *breaker) restore(cfg *Breaker, now time.Time, c BreakerClock) {
+func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, waited time.Duration) {
 	r := &record{newest: now.UnixNano() / int64(cfg.Window/windowParts)}
 	r.counts[r.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
 	b.record = r
 	b.open, b.gaveUp, b.probes, b.opened = c.Open, c.GaveUp, int32(c.Probes), int32(c.Opened)
 	if c.Open {
-		b.pause, b.probeAt = c.Pause, now.Add(c.Probe)
+		b.pause, b.probeAt = duration(c.PauseMS), now.Add(max(duration(c.ProbeMS)-waited, 0))
 	}
 }
 

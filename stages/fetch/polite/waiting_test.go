@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
 // ends does a turn of the only host that is due, which ends with a result.
@@ -46,7 +48,7 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 			s.Push("h", Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(8 * time.Minute), Why: "answered 503"})
 		}, ByItem, [2]time.Duration{8 * time.Minute, 8 * time.Minute}},
 		{"an earlier attempt", func(_ *testing.T, s *Scheduler, _ *testClock) {
-			s.Restore([]Clock{{Host: "h", Wait: 10 * time.Minute}}, false)
+			s.Restore([]manifest.HostClock{{Host: "h", WaitMS: Millis(10 * time.Minute)}}, 0, false)
 		}, ByEarlier, [2]time.Duration{10 * time.Minute, 10 * time.Minute}},
 	} {
 		clock := newClock()

@@ -2,7 +2,6 @@ package robotscache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -29,20 +28,13 @@ func Each(ctx context.Context, b store.Bucket, files []manifest.File, before fun
 		if err := before(); err != nil {
 			return err
 		}
-		r, err := table.Open[schema.RobotsFile](ctx, b, key, opts...)
-		if err != nil {
-			return err
-		}
-		for row, err := range r.All(ctx) {
+		for row, err := range table.Concat[schema.RobotsFile](ctx, b, []string{key}, opts...) {
 			if err == nil {
 				err = yield(&row)
 			}
 			if err != nil {
-				return errors.Join(fmt.Errorf("%q: %w", key, err), r.Close())
+				return fmt.Errorf("%q: %w", key, err)
 			}
-		}
-		if err := r.Close(); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -1,0 +1,201 @@
+// Package status puts into words what a fetch task does: which hosts it waits for and why,
+// and which requests failed last.
+//
+// In: the standing of the scheduler's hosts and the failures of requests. Out: the
+// activity that progress displays and checkpoints show. Nothing but what people read
+// depends on it. It imports packages stages, formats and polite.
+package status
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+)
+
+// ShownWaits is how many waits are shown one by one.
+const ShownWaits = 5
+
+// brief is the longest wait for a delay that is not shown.
+const brief = 30 * time.Second
+
+// Activity tells what a fetcher is doing.
+func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
+	st := sched.Stand(ShownWaits, brief)
+	a := stages.Activity{
+		Left: int64(st.Left), InFlight: st.InFlight, Ready: st.Ready, Delayed: st.Delayed, More: st.More,
+		Remaining: st.Rest, Closes: st.Closes, Failures: failures.list(),
+	}
+	for _, w := range st.Waits {
+		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: Why(w), Until: w.Until, URLs: int64(w.Left)})
+	}
+	if w := st.Slowest; len(a.Waits) == 0 && w.Host != "" && w.Rest >= worthNaming {
+		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: every(w), URLs: int64(w.Left)})
+	}
+	return a
+}
+
+// worthNaming is the remaining time from which the slowest host is shown although it waits
+// for nothing in particular.
+const worthNaming = time.Minute
+
+// every is the pace of a host.
+func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
+
+// pace is the delay of a host, with its cause if that is not the config.
+func pace(w polite.Wait) string {
+	d := w.Delay.Round(100 * time.Millisecond).String()
+	switch w.Reason {
+	case polite.ByCrawlDelay:
+		return d + " (Crawl-delay)"
+	case polite.BySlowness:
+		return d + " (it answers slowly)"
+	case polite.ByRaised:
+		return d + " (it answered 429 or 503)"
+	}
+	return d
+}
+
+// Why puts the reason of a wait into words; the time of its end follows them.
+func Why(w polite.Wait) string {
+	if w.Item.Why != "" {
+		what := "a page"
+		if w.Item.Urgent {
+			what = "robots.txt"
+		}
+		if w.Reason == polite.ByBreaker {
+			return fmt.Sprintf("suspended, as too many of its requests failed (%s %s); tried again", what, w.Item.Why)
+		}
+		return what + " " + w.Item.Why + ", asked again"
+	}
+	switch w.Reason {
+	case polite.ByLimit:
+		return "answered 429 or 503, asked again"
+	case polite.ByRetryAfter:
+		return "answered 429 or 503 with Retry-After, asked again"
+	case polite.ByHold:
+		return "its name could not be looked up, tried again"
+	case polite.ByEarlier:
+		return "left in peace since before this attempt, asked again"
+	case polite.ByBreaker:
+		return "suspended, as too many of its requests failed; tried again"
+	case polite.ByItem:
+		return "a request failed, made again"
+	}
+	return every(w) + ", the next"
+}
+
+// How tells how a request failed, as a verb phrase that follows what was asked for. status
+// is 0 if there was no whole response.
+func How(status int, retryAfter bool, outcome schema.Outcome) string {
+	switch {
+	case status != 0 && retryAfter:
+		return fmt.Sprintf("answered %d with Retry-After", status)
+	case status != 0:
+		return fmt.Sprintf("answered %d", status)
+	case outcome == schema.Timeout:
+		return "did not answer in time"
+	case outcome == schema.DNSError:
+		return "is on a host whose name could not be looked up"
+	case outcome == schema.ConnectError:
+		return "could not be had, no connection"
+	}
+	return "could not be had (" + string(outcome) + ")"
+}
+
+// Failures counts failed requests by class. Its zero value has none; its methods may be
+// called by several goroutines at a time.
+type Failures struct {
+	mu sync.Mutex
+	by map[string]*stages.Failure
+}
+
+// calm are the outcomes that are no failures.
+var calm = []schema.Outcome{
+	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
+	schema.Deferred, schema.Stopped,
+}
+
+// Note counts a failed request to a host.
+func (f *Failures) Note(outcome schema.Outcome, host, text string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.by == nil {
+		f.by = map[string]*stages.Failure{}
+	}
+	n := f.by[string(outcome)]
+	if n == nil {
+		n = &stages.Failure{Class: string(outcome)}
+		f.by[string(outcome)] = n
+	}
+	n.N++
+	n.Host, n.Text, n.At = host, text, now
+}
+
+// NoteOutcome counts the outcome of a URL of a host, if it is a failure.
+func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
+	if slices.Contains(calm, u.Outcome) {
+		return
+	}
+	text := u.Error
+	if text == "" && u.HTTPStatus != 0 {
+		text = fmt.Sprintf("answered %d", u.HTTPStatus)
+	}
+	f.Note(u.Outcome, host, text, now)
+}
+
+// list gives the failures, the newest first.
+func (f *Failures) list() []stages.Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []stages.Failure
+	for _, n := range f.by {
+		out = append(out, *n)
+	}
+	slices.SortFunc(out, func(a, b stages.Failure) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.Class, b.Class))
+	})
+	return out
+}
+
+// StoreAway puts an error of a store that does not answer or is full into words.
+func StoreAway(err error) string {
+	what := "the store does not answer"
+	if errors.Is(err, store.ErrFull) {
+		what = "the store is full: make room"
+	}
+	return what + "; tried again all the time, given up"
+}
+
+// shownFailures is how many classes of failures a checkpoint has.
+const shownFailures = 5
+
+// Stored is an activity as a checkpoint has it.
+func Stored(now stages.Activity, at time.Time) *manifest.Activity {
+	out := &manifest.Activity{
+		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
+	}
+	for _, w := range now.Waits {
+		out.Waits = append(out.Waits, manifest.Wait{Host: w.Host, Why: w.Why, Until: unixMilli(w.Until), URLs: w.URLs})
+	}
+	for _, f := range now.Failures[:min(len(now.Failures), shownFailures)] {
+		out.Failures = append(out.Failures, manifest.Failure{Class: f.Class, N: f.N, Host: f.Host, Text: f.Text, At: unixMilli(f.At)})
+	}
+	return out
+}
+
+func unixMilli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
