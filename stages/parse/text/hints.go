@@ -2,24 +2,24 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// Hint is what an element's name, class, id, role and style say of its content.
+// Hint is what an element's name, class, id, role and style tell of its content.
 type Hint uint16
 
 // The hints.
 const (
 	Hidden  Hint = 1 << iota // not shown
 	Chrome                   // nav, footer, aside, forms: page furniture by its element or role
-	Clutter                  // its class or id names what surrounds articles: share, related, comments …
+	Clutter                  // by its class or id, it surrounds articles: share, related, comments …
 	InMain                   // within <main>
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Imprint // with Clutter: named as what stands below and above pages, which is no content even where there is little
+	Imprint // with Clutter: by its name, a page's header or footer, which is never content
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
 
-// OfElement is the hint that an element's name alone gives.
+// OfElement returns the hint of an element's name.
 func OfElement(a atom.Atom) Hint {
 	switch a {
 	case atom.Nav, atom.Footer, atom.Aside, atom.Menu, atom.Dialog:
@@ -36,7 +36,7 @@ func OfElement(a atom.Atom) Hint {
 	return 0
 }
 
-// OfRole is the hint of a role attribute.
+// OfRole returns the hint of a role attribute.
 func OfRole(role []byte) Hint {
 	switch string(role) {
 	case "navigation", "contentinfo", "complementary", "banner", "search", "dialog", "alertdialog", "menu", "menubar",
@@ -48,12 +48,12 @@ func OfRole(role []byte) Hint {
 	return 0
 }
 
-// OfName is the hint of a class or id attribute: of the words that it is made of.
+// OfName returns the hint of the words in a class or id attribute.
 func OfName(name []byte) Hint {
 	var h Hint
 	var word [24]byte
 	n, prev := 0, byte(0)
-	bare := true // what stands before the word separates words, as in "post-ad" and not in "zPostAd"
+	bare := true // the word follows a separator, as in "post-ad", not in "zPostAd"
 	for i := 0; i <= len(name); i++ {
 		c := byte(' ')
 		if i < len(name) {
@@ -65,7 +65,7 @@ func OfName(name []byte) Hint {
 		}
 		letter := lower >= 'a' && lower <= 'z'
 		if n > 0 && (!letter || c != lower && prev >= 'a' && prev <= 'z') {
-			// Generated names (bOfvAD) hold short words by chance.
+			// Generated names (bOfvAD) contain short words by chance.
 			if n <= len(word) && (n > 3 || bare && !letter) {
 				h |= ofWord(word[:n])
 			}
@@ -80,15 +80,15 @@ func OfName(name []byte) Hint {
 		prev = c
 	}
 	if h&embedded != 0 {
-		h &^= Clutter | embedded // what an article quotes: social-embed
+		h &^= Clutter | embedded // quoted by an article: social-embed
 	}
 	return h
 }
 
-// embedded is given to names while they are read only.
+// embedded is only used while a name is read.
 const embedded Hint = 1 << 15
 
-// ofWord knows the words that authors of templates use.
+// ofWord returns the hint of a word that authors of templates use.
 func ofWord(w []byte) Hint {
 	switch string(w) {
 	case "share", "sharing", "sharebar", "social", "socials", "addthis", "sharedaddy", "follow", "related", "recommended",

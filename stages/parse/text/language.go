@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,15 +12,14 @@ import (
 	"golang.org/x/text/language"
 )
 
-// sample is how much of a text is looked at to tell its language, bytes.
+// sample bounds the part of a text that its language is detected from, bytes.
 const sample = 1 << 10
 
-// leastText is how much text a guess takes, bytes.
+// leastText is the least text that a guess needs, bytes.
 const leastText = 24
 
-// Declared returns the ISO-639-3 code of a language as documents declare it: the
-// first of a list of BCP 47 tags, of which some are misspelt ("en_US"). It is "" if
-// that is no language.
+// Declared returns the ISO-639-3 code of the first BCP 47 tag of a list, as documents declare
+// languages, often misspelt ("en_US"); "" if it is not a language.
 func Declared(tag string) string {
 	tag = strings.TrimSpace(tag)
 	if i := strings.IndexAny(tag, "-_,; "); i >= 0 {
@@ -40,8 +40,8 @@ func Declared(tag string) string {
 	}
 }
 
-// Detect guesses the language of a text, "" if it does not say enough. Equal texts
-// give equal guesses.
+// Detect guesses the language of a text, "" if it is too short or unclear. Equal texts give
+// equal guesses.
 //
 // A script that only one language has decides. Else the words that nearly every sentence
 // has decide (scorer). Where they are too few, or the language is not listed, the
@@ -61,7 +61,7 @@ func Detect(s string) string {
 		return best
 	}
 	info := whatlanggo.Detect(s)
-	if info.Lang < 0 || info.Confidence <= 0 { // languages that tie come in no order
+	if info.Lang < 0 || info.Confidence <= 0 { // ties have no defined order
 		if points >= leastPoints {
 			return best
 		}
@@ -73,7 +73,7 @@ func Detect(s string) string {
 	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
 	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
-		return guess // as good by the words, or nearly so, among languages that both know
+		return guess // nearly as good by its words, and both methods know the languages
 	}
 	return best
 }
@@ -87,7 +87,7 @@ const (
 
 var languages = sync.OnceValue(newScorer)
 
-// middle is a sample from after the first lines, which are often names and dates.
+// middle returns a sample after the first lines, which are often names and dates.
 func middle(s string) string {
 	if len(s) <= sample {
 		return s
@@ -105,47 +105,22 @@ func middle(s string) string {
 	return s[:end]
 }
 
-// bibliographic are the ISO-639-2/B codes that differ from ISO-639-3.
-var bibliographic = map[string]string{"alb": "sqi", "arm": "hye", "baq": "eus", "bur": "mya", "chi": "zho", "cze": "ces",
-	"dut": "nld", "fre": "fra", "geo": "kat", "ger": "deu", "gre": "ell", "ice": "isl", "mac": "mkd", "mao": "mri", "may": "msa",
-	"per": "fas", "rum": "ron", "slo": "slk", "tib": "bod", "wel": "cym"}
-
-// macro gives the macrolanguage, as content_languages has it, of what detectors and
-// tags name more closely.
-func macro(code string) string {
-	if t, ok := bibliographic[code]; ok {
-		return t
-	}
-	switch code {
-	case "cmn", "yue":
-		return "zho"
-	case "arb":
-		return "ara"
-	case "azj":
-		return "aze"
-	case "pes", "prs":
-		return "fas"
-	case "nob":
-		return "nor"
-	case "ydd":
-		return "yid"
-	case "ekk":
-		return "est"
-	case "lvs":
-		return "lav"
-	case "uzn":
-		return "uzb"
-	case "zlm":
-		return "msa"
-	case "khk":
-		return "mon"
-	}
-	return code
+// macrolanguages are, by the codes of tags and detectors, the codes that content_languages
+// has: macrolanguages for their parts, and ISO-639-3 codes for the ISO-639-2/B codes.
+var macrolanguages = map[string]string{
+	"cmn": "zho", "yue": "zho", "arb": "ara", "azj": "aze", "pes": "fas", "prs": "fas", "nob": "nor", "ydd": "yid", "ekk": "est",
+	"lvs": "lav", "uzn": "uzb", "zlm": "msa", "khk": "mon",
+	"alb": "sqi", "arm": "hye", "baq": "eus", "bur": "mya", "chi": "zho", "cze": "ces", "dut": "nld", "fre": "fra", "geo": "kat",
+	"ger": "deu", "gre": "ell", "ice": "isl", "mac": "mkd", "mao": "mri", "may": "msa", "per": "fas", "rum": "ron", "slo": "slk",
+	"tib": "bod", "wel": "cym",
 }
 
-// Language decides between what a document declares (ISO-639-3, "" if nothing) and
-// what its text says. The declaration counts, unless it names a language of another
-// script than the text has: templates declare what their authors speak.
+// macro returns the code of a language in content_languages.
+func macro(code string) string { return cmp.Or(macrolanguages[code], code) }
+
+// Language decides between the declared language (ISO-639-3, "" for none) and that of the
+// text s. The declaration counts, unless its language is written in another script than the
+// text: templates declare the language of their authors.
 func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)

@@ -2,32 +2,29 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// Parameters of the choice of main content, in percent. F1 on real pages moves by
-// less than 0.01 when one of them moves by a quarter.
+// Parameters of the choice of main content, in percent. Changing one by a quarter changes F1
+// on real pages by less than 0.01.
 const (
-	clutterShare = 40 // an element named as clutter is, unless it holds that much of the page's prose
-	chromeShare  = 50 // the same for nav, footer, aside
-	imprintShare = 75 // the same for what is named as a footer or a question about cookies
-	regionShare  = 40 // a main or article element counts from that much of the prose on
-	descendShare = 85 // an element that holds that much of its parent's value takes its place
+	clutterShare = 40 // an element named as clutter is clutter, unless it has this share of the page's prose
+	chromeShare  = 50 // the same for nav, footer, aside elements
+	imprintShare = 75 // the same for elements named as a footer or a cookie notice
+	regionShare  = 40 // a main or article element needs this share of the prose
+	descendShare = 85 // an element with this share of its parent's value replaces it
 )
 
-// notContent marks what is never main content.
+// notContent marks elements that are never main content.
 const notContent = Hidden | Control | Caption
 
-// Main returns the main content: the text of the page without what surrounds it, a
-// block a line. It chooses in this order:
+// Main returns the main content of the page, a block a line. It chooses in this order:
 //
-//  1. A page that consists of one main element (or one article, where there is no
-//     main) and besides of nav, header, footer and aside elements only, and whose main
-//     has no part that is named as clutter, says itself what its content is: all
+//  1. The only main element (or article, if there is no main), if everything outside is in
+//     nav, header, footer and aside elements and nothing in it is named as clutter: all
 //     visible text of that element, word for word.
-//  2. Otherwise the element with the greatest value: the bytes of prose in it
-//     (paragraphs that are not mostly links) less what its other blocks cost. What is
-//     named as navigation, comments, sharing … does not count, unless it holds most of
-//     the prose. Of it: its blocks that are not mostly links, without the headline and
-//     captions.
-//  3. A page without prose: all its blocks that are not mostly links.
+//  2. The element with the greatest value: the bytes of prose in it (paragraphs that are
+//     not mostly links) less the cost of its other blocks. Elements named as navigation,
+//     comments, sharing … do not count, unless they have most of the prose. The content
+//     is its blocks that are not mostly links, without the headline and captions.
+//  3. In a page without prose: all blocks that are not mostly links.
 func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
 		return ""
@@ -40,7 +37,7 @@ func (o *Outline) Main() string {
 	if root < 0 {
 		root = max(o.region(InMain, 0), 0)
 	}
-	begun := false // prose was seen: an h1 is no longer the page's headline
+	begun := false // after prose, an h1 is not the page's headline
 	return o.join(root, func(b *Block) bool {
 		if o.elems[b.Elem].dropped {
 			return false
@@ -53,11 +50,11 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of the blocks within root that keep accepts, without
-// headings that nothing follows.
+// join returns the text of the blocks within root that keep accepts, without headings at
+// the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
-	body := 0     // length of out up to the last block that is no heading
+	body := 0     // length of out up to the last block that is not a heading
 	kept := false // the visible block before is in out
 	for i := range o.blocks {
 		b := &o.blocks[i]
@@ -77,13 +74,13 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	}
 	o.scratch = out
 	if body == 0 && len(out) > 0 {
-		body = len(out) - 1 // headings alone
+		body = len(out) - 1 // only headings
 	}
 	return string(out[:body])
 }
 
-// prose says how much of a block is running text, bytes: 0 for one that is short,
-// links for a third and more with little else, a heading or a caption.
+// prose returns the bytes of running text in a block: 0 for a short one, one with a third
+// of links and little else, a heading or a caption.
 func (b *Block) prose() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {
@@ -102,8 +99,8 @@ func (b *Block) prose() int32 {
 	return int32(n - b.Link)
 }
 
-// measure computes the prose of elements, bottom up, what is dropped, top down, and
-// the values of what is left, bottom up. An element's parent comes before it.
+// measure computes the prose of elements (bottom up), which are dropped (top down), and the
+// values of the others (bottom up). Parents come before their children.
 func (o *Outline) measure() {
 	for i := range o.blocks {
 		b := &o.blocks[i]
@@ -153,7 +150,7 @@ func (o *Outline) measure() {
 		case e.value > 0:
 			o.elems[e.Parent].value += e.value
 		default:
-			o.elems[e.Parent].value += e.value / 2 // clutter far below weighs little
+			o.elems[e.Parent].value += e.value / 2 // clutter further down weighs less
 		}
 	}
 }
@@ -161,7 +158,7 @@ func (o *Outline) measure() {
 // within reports whether e is root or below it.
 func (o *Outline) within(e, root int32) bool { return e >= root && e <= o.elems[root].last }
 
-// declared is the element that the page itself declares its content, or -1; see Main.
+// declared returns the element of step 1 of Main, or -1.
 func (o *Outline) declared() int32 {
 	r := o.only(InMain, atom.Main)
 	if r < 0 {
@@ -199,7 +196,7 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// only is the page's only element with the hint, outermost ones counted, or -1.
+// only returns the page's only outermost element with the hint, or -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
@@ -215,7 +212,7 @@ func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	return found
 }
 
-// root is the element that holds the main content, or -1 where nothing reads like prose.
+// root returns the element with the main content, or -1 if there is no prose.
 func (o *Outline) root() int32 {
 	top := o.top(0)
 	if o.elems[top].value <= 0 {
@@ -236,7 +233,7 @@ func (o *Outline) root() int32 {
 	return top
 }
 
-// top is the element with the greatest value within root; the innermost of equals.
+// top returns the element with the greatest value within root, the innermost among equals.
 func (o *Outline) top(root int32) int32 {
 	best := root
 	for i := root; i <= o.elems[root].last; i++ {
@@ -247,8 +244,8 @@ func (o *Outline) top(root int32) int32 {
 	return best
 }
 
-// region is the outermost element with the hint that has the greatest value, if that
-// is at least so much; else -1.
+// region returns the outermost element with the hint and the greatest value, if that is at
+// least the given one; else -1.
 func (o *Outline) region(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Normal is a text in its normal form, as the package comment defines it. It keeps its
-// memory from text to text; the zero value is ready.
+// Normal is a text in its normal form, as the package comment defines it. It reuses its
+// memory for the next text; the zero value is ready.
 type Normal struct {
 	Bytes []byte
-	lines []int32 // where lines of the text begin in Bytes; the first, at 0, is not listed
+	lines []int32 // where lines begin in Bytes, without the first
 }
 
-// Of takes the next text, whose lines are blocks.
+// Of computes the normal form of a text whose lines are blocks.
 func (n *Normal) Of(s string) {
 	if !composed(s) {
 		s = norm.NFC.String(s) // s itself where it is composed
@@ -59,8 +59,8 @@ func (n *Normal) Of(s string) {
 	n.Bytes = dst
 }
 
-// composed reports whether a text consists of nothing but code points that are the
-// same in NFC whatever they stand beside: a quick answer for most texts.
+// composed reports whether NFC keeps every code point of a text, whatever is beside it: a
+// quick answer for most texts.
 func composed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -76,7 +76,7 @@ func composed(s string) bool {
 	return true
 }
 
-// alone reports code points of large blocks that NFC leaves as they are and apart.
+// alone reports code points of large blocks that NFC keeps and does not combine.
 func alone(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:
@@ -89,7 +89,7 @@ func alone(r rune) bool {
 	return r >= 0x3041 && r < 0x3097 || r >= 0x30A1 && r < 0x30FD || r >= 0xFF01 && r < 0xFF9E
 }
 
-// lower is unicode.ToLower, at once for what most texts consist of.
+// lower is unicode.ToLower with fast paths for most texts.
 func lower(r rune) rune {
 	switch {
 	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // have no case
@@ -102,7 +102,7 @@ func lower(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// isSpace reports the white space beyond ASCII.
+// isSpace reports white space that is not ASCII.
 func isSpace(r rune) bool {
 	switch {
 	case r < 0x1680:
@@ -115,7 +115,7 @@ func isSpace(r rune) bool {
 	return r == 0x3000
 }
 
-// invisible reports the code points that the normal form leaves out.
+// invisible reports code points that the normal form leaves out.
 func invisible(r rune) bool {
 	switch {
 	case r < 0x061C:
@@ -126,7 +126,7 @@ func invisible(r rune) bool {
 	return r <= 0x200F || r >= 0x202A && r <= 0x202E || r == 0x2060 || r >= 0x2066 && r <= 0x2069 || r == 0xFEFF
 }
 
-// Digest is the text digest: the SHA-1, in base 32, of a normal form; "" of no text.
+// Digest returns the text digest of a normal form, its SHA-1 in base 32; "" for an empty one.
 func Digest(normal []byte) string {
 	if len(normal) == 0 {
 		return ""

@@ -6,16 +6,16 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Block is a line of text: what stands between two breaks.
+// Block is a line of text between two breaks.
 type Block struct {
 	Start, End uint32 // range of the outline's text
-	Link       uint32 // bytes of it that stand within links
+	Link       uint32 // bytes of it within links
 	Elem       int32  // innermost element
-	Tag        Tag    // p, li, a heading … that holds it; else 0
-	Join       Join   // whether it goes on with the line of the visible block before it
+	Tag        Tag    // of the p, li, heading … around it; else 0
+	Join       Join   // whether it continues the line of the visible block before it
 }
 
-// Join says how a block goes on with the line of another, which hidden text parts.
+// Join is how a block continues a line that hidden text interrupts.
 type Join uint8
 
 // The joins.
@@ -25,8 +25,8 @@ const (
 	JoinSpace             // a space between
 )
 
-// Tag is the little that the choice of the main content wants to know of the
-// element that holds a block.
+// Tag is the kind of the element around a block, as far as the choice of the main content
+// needs it.
 type Tag uint8
 
 // The tags.
@@ -42,28 +42,28 @@ const (
 	TagQuote
 )
 
-// Elem is an element that may hold blocks.
+// Elem is an element that may contain blocks.
 type Elem struct {
 	Parent int32
 	Atom   atom.Atom
 	Hint   Hint
 
-	// What Main computes.
+	// Computed by Main:
 	last    int32 // last element below it
-	good    int32 // bytes of prose in it and below
-	value   int32 // the same of what is not dropped, less what clutter costs
+	good    int32 // bytes of prose within it
+	value   int32 // the same without dropped elements, less the cost of clutter
 	dropped bool
 }
 
-// maxElems bounds the elements of an outline; what stands in further ones counts
-// for the element around them.
+// maxElems bounds the elements of an outline; the content of more elements counts for the
+// element around them.
 const maxElems = 1 << 18
 
-// Outline is the text of a document as blocks in a thin tree of elements, built
-// in document order by Open, Close, Text and Break. The zero value is ready; Reset
-// makes it ready again and keeps its memory. It is used by one goroutine at a time.
+// Outline is the text of a document as blocks in a small tree of elements, built in document
+// order by Open, Close, Text and Break. The zero value is ready; Reset empties it and keeps
+// its memory. It is for one goroutine.
 type Outline struct {
-	buf     []byte // the text, white space folded, blocks ended by a line feed
+	buf     []byte // the text, white space folded, a line feed after each block
 	blocks  []Block
 	elems   []Elem
 	cur     int32 // open element; elems[0] is the document
@@ -73,14 +73,14 @@ type Outline struct {
 	space   bool // white space was seen since the last byte of the block
 	tag     Tag
 	joint   Join // of the open block
-	held    Join // of the block that follows what is hidden
+	held    Join // of the block after hidden text
 	maxText int
 	cut     bool
 	deep    int // open elements beyond maxElems
 	scratch []byte
 }
 
-// Reset empties the outline; it will hold at most maxText bytes of text.
+// Reset empties the outline and bounds its text, in bytes.
 func (o *Outline) Reset(maxText int) {
 	o.buf, o.blocks, o.elems = o.buf[:0], o.blocks[:0], o.elems[:0]
 	o.elems = append(o.elems, Elem{Parent: -1})
@@ -111,16 +111,16 @@ func (o *Outline) Close() {
 	}
 }
 
-// Hint returns the hints of the open element.
+// Hint returns the hint of the open element.
 func (o *Outline) Hint() Hint { return o.elems[o.cur].Hint }
 
-// SetLink says whether the text that follows stands within a link.
+// SetLink sets whether the next text is within a link.
 func (o *Outline) SetLink(in bool) { o.inLink = in }
 
-// Len is the number of bytes of text so far: where the text that follows will stand.
+// Len returns the number of bytes of text so far, which is where the next text begins.
 func (o *Outline) Len() int { return len(o.buf) }
 
-// Break ends the open block. What follows is held by tag.
+// Break ends the open block. The next one is in an element with the tag.
 func (o *Outline) Break(tag Tag) {
 	if len(o.buf) > o.start {
 		o.blocks = append(o.blocks, Block{uint32(o.start), uint32(len(o.buf)), o.link, o.cur, o.tag, o.joint})
@@ -130,8 +130,8 @@ func (o *Outline) Break(tag Tag) {
 	o.link, o.space, o.tag, o.joint = 0, false, tag, Joinless
 }
 
-// Suspend ends the open block for hidden text within its line; Resume, after that text,
-// begins the block that goes on with the line. They do not nest.
+// Suspend ends the open block for hidden text within its line. Resume begins the block that
+// continues the line after that text. They do not nest.
 func (o *Outline) Suspend() {
 	held := o.joint
 	if len(o.buf) > o.start {
@@ -144,14 +144,14 @@ func (o *Outline) Suspend() {
 	o.held = held
 }
 
-// Resume goes on with the line that Suspend left.
+// Resume continues the line that Suspend ended.
 func (o *Outline) Resume(tag Tag) {
 	o.Break(tag)
 	o.joint, o.held = o.held, Joinless
 }
 
-// spaceAt is the length of the white space character that p starts with, or 0.
-// Unicode's White_Space, and the byte order mark that strays into pages.
+// spaceAt returns the length of the white space character at the beginning of p, or 0:
+// Unicode's White_Space and the byte order mark.
 func spaceAt(p []byte) int {
 	switch c := p[0]; {
 	case c <= ' ':
@@ -175,7 +175,7 @@ func spaceAt(p []byte) int {
 	return 0
 }
 
-// maySpace marks the bytes that white space can start with.
+// maySpace marks the first bytes of white space characters.
 var maySpace = func() (t [256]bool) {
 	for c := 0; c <= ' '; c++ {
 		t[c] = true
@@ -201,10 +201,10 @@ func (o *Outline) Text(p []byte) {
 	}
 }
 
-// word appends bytes that hold no white space.
+// word appends bytes without white space.
 func (o *Outline) word(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // what is shorter and comes later is left out too: the text is a beginning
+		o.cut = true // shorter words that follow are dropped, too: the text stays a prefix
 		return
 	}
 	n := len(p)
@@ -223,7 +223,7 @@ func (o *Outline) word(p []byte) {
 	}
 }
 
-// Lines appends preformatted text: its line ends (LF, CR LF, or CR) end blocks.
+// Lines appends preformatted text: line ends (LF, CR LF or CR) end blocks.
 func (o *Outline) Lines(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexAny(p, "\n\r")
@@ -237,8 +237,8 @@ func (o *Outline) Lines(p []byte) {
 	}
 }
 
-// LinkDensity is the share of the visible text that stands within links; false where
-// there is no text.
+// LinkDensity returns the share of the visible text that is within links; false if there is
+// no text.
 func (o *Outline) LinkDensity() (float64, bool) {
 	var all, links int64
 	for i := range o.blocks {
@@ -253,10 +253,10 @@ func (o *Outline) LinkDensity() (float64, bool) {
 	return float64(links) / float64(all), true
 }
 
-// maxHeading bounds what Heading returns, bytes.
+// maxHeading bounds the result of Heading, bytes.
 const maxHeading = 200
 
-// Heading is the first visible headline, "" if there is none or it is long.
+// Heading returns the first visible headline, "" if there is none or it is too long.
 func (o *Outline) Heading() string {
 	for i := range o.blocks {
 		if b := &o.blocks[i]; b.Tag == TagHeading1 && o.elems[b.Elem].Hint&Hidden == 0 {
@@ -269,13 +269,13 @@ func (o *Outline) Heading() string {
 	return ""
 }
 
-// Cut reports whether text was left out because there was too much.
+// Cut reports whether text was dropped because there was too much.
 func (o *Outline) Cut() bool { return o.cut }
 
-// All returns all text, hidden text too; ranges of Len are ranges of it.
+// All returns all text, with hidden text; positions given by Len are positions in it.
 func (o *Outline) All() string { return string(o.buf) }
 
-// joined is out, lines that end in line feeds, made ready for the block.
+// joined prepares out, lines with line feeds, for the block.
 func (b *Block) joined(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
@@ -287,8 +287,8 @@ func (b *Block) joined(out []byte) []byte {
 	return out
 }
 
-// Full returns the visible text, a block a line. all is what All gave, so that its
-// memory is shared where nothing is hidden.
+// Full returns the visible text, a block a line. all is the result of All: they share memory
+// if nothing is hidden.
 func (o *Outline) Full(all string) string {
 	whole := true
 	for i := range o.blocks {

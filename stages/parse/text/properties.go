@@ -14,8 +14,8 @@ var scripts = [...]struct {
 	name  string
 	table *unicode.RangeTable
 }{
-	{"Zyyy", nil}, // Common and Inherited: of no script of its own
-	{"Zzzz", nil}, // of a script that is not listed here
+	{"Zyyy", nil}, // Common and Inherited
+	{"Zzzz", nil}, // a script that is not listed here
 	{"Latn", unicode.Latin}, {"Grek", unicode.Greek}, {"Cyrl", unicode.Cyrillic}, {"Armn", unicode.Armenian},
 	{"Hebr", unicode.Hebrew}, {"Arab", unicode.Arabic}, {"Syrc", unicode.Syriac}, {"Thaa", unicode.Thaana}, {"Nkoo", unicode.Nko},
 	{"Deva", unicode.Devanagari}, {"Beng", unicode.Bengali}, {"Guru", unicode.Gurmukhi}, {"Gujr", unicode.Gujarati},
@@ -37,14 +37,14 @@ const (
 	cyrl scriptID = 4
 )
 
-// class is what a rune does in a word.
+// class is the role of a rune in words.
 type class uint8
 
 const (
 	separator class = iota
-	letter          // goes on with a word, begins one
+	letter          // begins and continues words
 	digit           // the same, but not enough for a term
-	extend          // marks and joiners: go on with a word, begin none
+	extend          // marks and joiners: continue words, never begin them
 	joiner          // an apostrophe, a middle dot: between letters
 	point           // a full stop, a comma: between ASCII digits
 	ideograph       // Han, Hiragana: a word of its own
@@ -52,7 +52,7 @@ const (
 	unspaced        // of the scripts without spaces, in runs of their own
 )
 
-// property is what is known of a rune.
+// property has the properties of a rune.
 type property struct {
 	class  class
 	script scriptID
@@ -62,7 +62,7 @@ type property struct {
 var unspacedScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tai_Le,
 	unicode.New_Tai_Lue, unicode.Tai_Tham, unicode.Tai_Viet}
 
-// propertyOf looks a rune up in Unicode's tables.
+// propertyOf looks up a rune in Unicode's tables.
 func propertyOf(r rune) property {
 	switch r {
 	case '\'', 0x2019, 0x00B7:
@@ -106,7 +106,7 @@ func scriptOfRune(r rune) scriptID {
 }
 
 // runes are the properties of the runes of the Basic Multilingual Plane, by page of
-// 256; each page is looked up in Unicode's tables when a text first needs it.
+// 256; each page is computed when a text first needs it.
 type runes [256]struct {
 	once sync.Once
 	page *[256]property
@@ -115,7 +115,7 @@ type runes [256]struct {
 // bmp is a cache of constants.
 var bmp runes
 
-// ascii are the properties of ASCII, as they are without a look-up.
+// ascii are the properties of ASCII.
 var ascii = func() (t [utf8.RuneSelf]property) {
 	for c := range t {
 		switch {
@@ -132,7 +132,7 @@ var ascii = func() (t [utf8.RuneSelf]property) {
 	return t
 }()
 
-// of returns the properties of a rune.
+// of returns the property of a rune.
 func (t *runes) of(r rune) property {
 	if r > 0xFFFF {
 		return propertyOf(r)

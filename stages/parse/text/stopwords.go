@@ -18,12 +18,12 @@ type stopList struct {
 	set    map[string]struct{}
 }
 
-// everywhere are words of English that pages in other languages hold in bulk, in commands,
-// notices and quotations, and that mean nothing else in those languages.
+// everywhere are English words that are frequent in pages of other languages, in commands,
+// notices and quotations, and that are not words of those languages.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 
-// stopWordsOf is the list of a language by its ISO-639-3 code, nil if there is none.
+// stopWordsOf returns the list of a language by its ISO-639-3 code, nil if there is none.
 func stopWordsOf(language string) *stopList {
 	if near, ok := nearLanguages[language]; ok {
 		language = near
@@ -60,7 +60,7 @@ func (l *stopList) has(word []byte) bool {
 
 var curly = []byte("’")
 
-// elision is the length of what an apostrophe elides at a word's beginning, with the
+// elision returns the length of an elided article or the like at a word's beginning, with its
 // apostrophe.
 func (l *stopList) elision(word []byte) int {
 	if l == nil || l.elided == "" {
@@ -81,7 +81,7 @@ func (l *stopList) elision(word []byte) int {
 	return 0
 }
 
-// nearLanguages have no list of their own, but share the function words of another.
+// nearLanguages share the function words of another language and have no list of their own.
 var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", "hbs": "hrv", "cnr": "hrv", "mol": "ron", "sco": "eng",
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
@@ -90,5 +90,5 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 // Japanese, whatever it is about.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
-// emptyHanAll has spaces between them, so that no code point is found across two.
+// emptyHanAll has spaces between the code points, so that none is found across two.
 var emptyHanAll = sync.OnceValue(func() []byte { return []byte(stopLists()["zho"].words + " 様 等 方 々 ") })

@@ -14,20 +14,20 @@ type Term struct {
 	Count int32
 }
 
-// ScriptCount is how many words of a text are of a script, by its ISO 15924 code.
+// ScriptCount is the number of words of a text in a script, by its ISO 15924 code.
 type ScriptCount struct {
 	Script string
 	Words  int32
 }
 
-// maxWords is how many words of a text are looked at for terms.
+// maxWords bounds the words of a text that are counted as terms.
 const maxWords = 100_000
 
-// maxTerm is how long a word may be to be a term, bytes.
+// maxTerm bounds a word that may be a term, bytes.
 const maxTerm = 64
 
-// Terms counts the words and terms of one text after the other; it keeps its memory
-// between them. The zero value is ready; it is for one goroutine.
+// Terms counts the words and terms of texts, one after the other, and reuses its memory. The
+// zero value is ready; it is for one goroutine.
 type Terms struct {
 	text  []byte
 	lines []int32
@@ -37,11 +37,11 @@ type Terms struct {
 	slots []int32 // open addressing over ids, by hash; index + 1
 	twos  []int32 // the same over pairs
 	best  []candidate
-	last  int32 // id of the word before, -1 if it takes part in no pair
+	last  int32 // id of the word before, -1 if it cannot be in a pair
 	end   int   // of the word before
 
 	words    int32
-	looked   int32 // words of letters and ideographs among them that were looked at for terms
+	looked   int32 // words of letters and ideographs among the first maxWords
 	stopped  int32 // those of them that are stop words
 	byScript [len(scripts)]int32
 }
@@ -53,7 +53,7 @@ type entry struct {
 	class      class
 	stop       bool // a stop word
 	pairs      bool // may be one of a pair
-	alone      int8 // how often it must occur to be a term by itself, 0: never
+	alone      int8 // occurrences that make it a term by itself, 0: never
 }
 
 type pair struct {
@@ -67,8 +67,8 @@ type candidate struct {
 	id        int32 // of a pair: len(ids) more
 }
 
-// Count reads a text whose language is known by its ISO-639-3 code, "" if not, and
-// returns its number of words. The text is looked at until the next call of Count.
+// Count reads a text in a language (ISO-639-3, "" if unknown) and returns its number of words.
+// The text must not change until the next call of Count.
 func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
@@ -112,8 +112,8 @@ func (t *Terms) add(w *word) {
 	t.last, t.end = id, w.end
 }
 
-// follows reports whether the word of class c that begins at start may make a pair
-// with the word before, of class b.
+// follows reports whether the word of class c at start may be in a pair with the word before
+// it, of class b.
 func (t *Terms) follows(start int, c, b class) bool {
 	if c == ideograph || b == ideograph {
 		return c == b && start == t.end
@@ -165,7 +165,7 @@ func (t *Terms) id(w *word) int32 {
 	}
 }
 
-// judge says what a word that is met for the first time may be.
+// judge decides on a new word whether it is a stop word, a term, part of pairs.
 func (t *Terms) judge(e *entry, w *word, p []byte) {
 	if e.stop = t.stop.has(p); !e.stop {
 		if _, english := everywhere[string(p)]; english {
@@ -237,7 +237,7 @@ func (t *Terms) pair(a, b int32) {
 	}
 }
 
-// Top returns the n terms that occur most often, of equals those that occur first.
+// Top returns the n most frequent terms, the earliest among equals.
 func (t *Terms) Top(n int) []Term {
 	t.best = t.best[:0]
 	for i := range t.ids {
@@ -278,7 +278,7 @@ func before(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-// named gives the best candidates as terms, whose texts share one string.
+// named returns the best candidates as terms. Their texts share one string.
 func (t *Terms) named() []Term {
 	var buf []byte
 	ends := make([]int, 0, 64)
@@ -310,11 +310,11 @@ func (t *Terms) appendName(dst []byte, id int32) []byte {
 	return append(dst, t.text[b.start:b.end]...)
 }
 
-// Words is the number of words of the text.
+// Words returns the number of words of the text.
 func (t *Terms) Words() int32 { return t.words }
 
-// StopRatio is the share of stop words among the words of letters and ideographs that
-// were looked at; false where the language has no list or the text no such words.
+// StopRatio returns the share of stop words among the words of letters and ideographs (of the
+// first maxWords); false if the language has no list or the text no such words.
 func (t *Terms) StopRatio() (float64, bool) {
 	if t.stop == nil || t.stop.byRun || t.looked == 0 {
 		return 0, false
@@ -322,8 +322,8 @@ func (t *Terms) StopRatio() (float64, bool) {
 	return float64(t.stopped) / float64(t.looked), true
 }
 
-// Scripts returns how many words are of each script, the most frequent first, of
-// equals in the order of the table of scripts.
+// Scripts returns the number of words by script, the most frequent first, equals in the order
+// of the table of scripts.
 func (t *Terms) Scripts() []ScriptCount {
 	var room [len(scripts)]ScriptCount
 	out := room[:0]

@@ -5,18 +5,18 @@ import "unicode/utf8"
 // word is a word of a normal form.
 type word struct {
 	start, end int
-	runes      int32 // its letters; of a run without spaces its letters and marks
+	runes      int32 // letters, and marks in scripts without spaces
 	class      class // letter, digit (of digits alone), ideograph, katakana or unspaced
-	last       class // of its last rune that is no mark
+	last       class // of its last rune that is not a mark
 	script     scriptID
-	joined     bool // holds an apostrophe or a middle dot
+	joined     bool // contains an apostrophe or a middle dot
 }
 
 // unspacedWord is the mean length of a word in the scripts without spaces, letters and marks.
 const unspacedWord = 4
 
-// count is how many words a word counts for: of a run without spaces, as many as it
-// is likely to hold.
+// count returns how many words it counts as: for a run without spaces, the likely number of
+// words in it.
 func (w *word) count() int32 {
 	if w.class != unspaced {
 		return 1
@@ -25,7 +25,7 @@ func (w *word) count() int32 {
 }
 
 // words calls yield for each word of a normal form, in order; see the package comment.
-// The word is the callee's to look at during the call.
+// The word is valid during the call.
 func words(s []byte, yield func(*word)) {
 	w := word{start: -1}
 	for i := 0; i < len(s); {
@@ -69,7 +69,7 @@ func begins(c class) bool {
 	return false
 }
 
-// goesOn reports whether the open word goes on with the rune of class c at s[i:i+n].
+// goesOn reports whether the open word continues with the rune of class c at s[i:i+n].
 func (w *word) goesOn(s []byte, i, n int, c class) bool {
 	switch c {
 	case letter, digit:
