@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// The sentences of the design's "Commit and resume", each with its test.
+// Tests of the rules under "Commit and resume" in jobs/README.md.
 
 // checkpointOf reads the lab's checkpoint.
 func (l *lab) checkpointOf() *manifest.Checkpoint {
