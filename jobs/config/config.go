@@ -1,11 +1,9 @@
-// Package config is the one YAML file of crawlbatch: its shape, its defaults,
-// how it is read strictly, checked, frozen into crawl.json and compared with a
-// file that is given later.
+// Package config is the config file of crawlbatch: one table of its keys, from which defaults,
+// strict reading, checks, freezing into crawl.json, flags and the reference follow.
 //
-// In: YAML bytes and the environment. Out: a checked Config, or an error of one
-// line that names the file, the line, the field and what is allowed. It imports
-// formats packages only; jobs/worker turns its sections into the stages' own
-// configs.
+// In: YAML bytes and the environment. Out: a checked Config, or an error of one line that names
+// the file, the line, the key and what is allowed. It imports formats packages only; jobs/worker
+// turns its sections into the stages' own configs.
 package config
 
 import (
@@ -14,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Config is the whole file. Default documents every value.
+// Config is the whole file. The table documents every key.
 type Config struct {
 	UserAgent  string     `yaml:"user_agent"`
 	Politeness Politeness `yaml:"politeness"`
@@ -31,7 +29,7 @@ type Config struct {
 	from       map[string]string // where the value of a key comes from; none: the default
 }
 
-// Politeness says how often a host may be asked.
+// Politeness limits the requests to a host.
 type Politeness struct {
 	Delay           Duration            `yaml:"delay"`
 	InFlightPerHost int                 `yaml:"in_flight_per_host"`
@@ -69,10 +67,7 @@ type Fetch struct {
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
 }
 
-// Types say which documents are stored, by media type as detected: beyond what the
-// parse stage can read, and text. They are media ranges, such as application/pdf, image/*,
-// application/*+xml or */*; of all that a type is in the most specific decides.
-// Documents that are not stored are recorded with their type (outcome mime_filtered).
+// Types say which documents are stored, by detected media type.
 type Types struct {
 	Store []string `yaml:"store,omitempty"`
 	Skip  []string `yaml:"skip,omitempty"`
@@ -86,7 +81,7 @@ type Timeout struct {
 	Robots    Duration `yaml:"robots"`
 }
 
-// Retries are counts by class of failure.
+// Retries are counts of tries, by class of failure.
 type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`
@@ -94,7 +89,7 @@ type Retries struct {
 	Robots      int `yaml:"robots"`
 }
 
-// Pauses are the times before retries, before jitter.
+// Pauses are the times before retries, without jitter.
 type Pauses struct {
 	RateLimited Duration `yaml:"rate_limited"`
 	Timeout     Duration `yaml:"timeout"`
@@ -103,20 +98,20 @@ type Pauses struct {
 	Breaker     Duration `yaml:"breaker"`
 }
 
-// Checkpoint says how often a fetch task makes its work durable.
+// Checkpoint says how often a fetch task makes its work durable, and how long its lease is.
 type Checkpoint struct {
 	Every Duration `yaml:"every"`
 	Bytes Bytes    `yaml:"bytes"`
 	Lease Duration `yaml:"lease"`
 }
 
-// Parse bounds what is taken from a page.
+// Parse says what is extracted from a page.
 type Parse struct {
 	MaxLinks int    `yaml:"max_links"`
 	MainText string `yaml:"main_text"`
 }
 
-// Plan says what is planned.
+// Plan limits which URLs are planned.
 type Plan struct {
 	PartitionURLs int      `yaml:"partition_urls"`
 	Budgets       Budgets  `yaml:"budgets"`
@@ -125,7 +120,7 @@ type Plan struct {
 	Scope         Scope    `yaml:"scope"`
 }
 
-// Budgets bound planned URLs; 0 means no bound.
+// Budgets bound the number of planned URLs; 0 means no bound.
 type Budgets struct {
 	Default int            `yaml:"default"`
 	PerDay  int            `yaml:"per_day"`
@@ -157,8 +152,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl under this config may reach hosts of others:
-// whether some host is not covered by a connect_to rule with an empty host part.
+// Public reports whether a crawl with this config may reach public hosts: whether no connect_to
+// rule covers every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {
@@ -168,7 +163,7 @@ func (c *Config) Public() bool {
 	return true
 }
 
-// FollowedKinds are the link kinds whose targets may be planned.
+// FollowedKinds are the kinds of links whose targets may be planned.
 func (c *Config) FollowedKinds() []schema.LinkKind {
 	kinds := make([]schema.LinkKind, len(c.Frontier.Kinds))
 	for i, name := range c.Frontier.Kinds {

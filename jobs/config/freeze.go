@@ -1,14 +1,13 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
 
-// Adopt checks that later differs from the frozen config c only where a running
-// crawl may change, and names the first field that does not. What is only known since
-// the crawl was planned does not differ where later leaves it at its default.
+// Adopt checks that later differs from the frozen config c only in keys that a running crawl may
+// change. The error names the first other key. A key added after the crawl was planned is equal
+// if later leaves it at its default.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -17,7 +16,7 @@ func (c *Config) Adopt(later *Config) error {
 	return nil
 }
 
-// AdoptReparsed is Adopt for a reparse that was begun with the config c.
+// AdoptReparsed is Adopt for a reparse that began with the config c.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
@@ -39,8 +38,7 @@ func (c *Config) frozenIn(later *Config) string {
 	return ""
 }
 
-// RequireContact refuses a crawl of other people's hosts without a user agent
-// that says whom to ask.
+// RequireContact refuses a crawl of public hosts whose user agent names no contact.
 func (c *Config) RequireContact() error {
 	if !c.Public() {
 		return nil
@@ -55,15 +53,9 @@ func (c *Config) RequireContact() error {
 	return nil
 }
 
-// Describe is the config in a line, for logs.
-func (c *Config) Describe() string {
-	return fmt.Sprintf("agent %q, delay %s, %d slots, follow %s", c.UserAgent, c.Politeness.Delay.Std(), c.Fetch.Slots, c.Frontier.Follow)
-}
-
-// Reparsed is the config of a reparse of a crawl with this one: that of later where
-// it decides how documents are parsed and what is made of them (parse, dedup,
-// frontier), else this. What differs beyond that and what any later config may
-// change is refused, as it says how the crawl was fetched.
+// Reparsed returns the config of a reparse of a crawl with the config c: the sections parse, dedup
+// and frontier of later, the others of c. It refuses other differences in frozen keys: those
+// decided how the crawl was fetched.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	r.Parse, r.Dedup, r.Frontier = later.Parse, later.Dedup, later.Frontier

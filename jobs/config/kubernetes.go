@@ -29,14 +29,14 @@ type Kubernetes struct {
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
 }
 
-// Resources are what a pod asks for and may use at most; zero: estimated.
+// Resources are the requests and limits of a pod; what is zero is estimated from the plan.
 type Resources struct {
 	CPU     string `yaml:"cpu,omitempty"`
 	Memory  Bytes  `yaml:"memory,omitempty"`
 	Scratch Bytes  `yaml:"scratch,omitempty"`
 }
 
-// Toleration lets pods run on tainted nodes.
+// Toleration lets pods run on nodes with a taint.
 type Toleration struct {
 	Key      string `yaml:"key,omitempty"`
 	Operator string `yaml:"operator,omitempty"`
@@ -44,10 +44,10 @@ type Toleration struct {
 	Effect   string `yaml:"effect,omitempty"`
 }
 
-// MinGrace is what a fetch pod needs to end well: its last checkpoint, then the
-// record of the attempt.
+// MinGrace is the time that a fetch pod needs for its last checkpoint and the record of the
+// attempt.
 const MinGrace = 40 * second
 
-// PoisonDeaths is how many attempts at a fetch task may die before the URL that
-// kills them is found: three without progress, and three at that URL alone.
+// PoisonDeaths is the number of attempts of a fetch task that die before the URL that kills them
+// is quarantined: three without progress, then three at that URL alone.
 const PoisonDeaths = 6

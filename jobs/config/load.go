@@ -19,10 +19,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrInvalid marks every error of this package: the file has to be mended.
+// ErrInvalid marks every error of this package: somebody has to correct the config.
 var ErrInvalid = errors.New("invalid config")
 
-// invalid carries a one-line message and is ErrInvalid.
+// invalid is an ErrInvalid with a message of one line.
 type invalid struct{ text string }
 
 func (e *invalid) Error() string        { return e.text }
@@ -30,17 +30,12 @@ func (e *invalid) Is(target error) bool { return target == ErrInvalid }
 
 func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
 
-// maxFile bounds a config file, bytes.
+// maxFile bounds a config file, in bytes.
 const maxFile = 4 << 20
 
-// Load reads a file over the defaults and checks it. An empty path gives the defaults.
-func Load(path string, lookup func(string) (string, bool)) (*Config, error) {
-	return LoadOver(Default(), path, lookup)
-}
-
-// LoadOver reads a file over another config and checks the result: what the file
-// leaves unset stays as it is there, but for politeness, which is whole or not
-// there at all. An empty path gives a copy.
+// LoadOver reads a file over another config and checks the result. Keys that the file does not
+// set keep their value; but if the file has the section politeness, all its other keys get their
+// defaults. An empty path gives a copy.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -52,15 +47,14 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	return readOver(base, path, body, lookup)
 }
 
-// Read reads YAML over the defaults, expands ${VAR} in its values through
-// lookup and checks the result. name is what errors call the file.
+// Read reads YAML over the defaults, expands ${VAR} in its values through lookup and checks the
+// result. Errors call the file name.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
 
-// ReadFrozen is Read for the text of crawl.json. What was added to a config since the
-// crawl was planned, and would alter its results, is as it was before: sitemaps are cut
-// like other bodies.
+// ReadFrozen is Read for the text of crawl.json. A key that was added since the crawl was planned,
+// and whose default would alter its results, gets the value that the crawl began with.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -114,14 +108,9 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 			return nil, located(name, file, err)
 		}
 		c.noteSources(name, file, before)
-		for class, d := range Default().Politeness.Classes {
-			if _, ok := c.Politeness.Classes[class]; !ok {
-				if c.Politeness.Classes == nil {
-					c.Politeness.Classes = map[string]Duration{}
-				}
-				c.Politeness.Classes[class] = d
-			}
-		}
+		classes := Default().Politeness.Classes
+		maps.Copy(classes, c.Politeness.Classes)
+		c.Politeness.Classes = classes
 	}
 	if err := c.noteReferences(); err != nil {
 		return nil, err
@@ -150,56 +139,52 @@ func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	}
 }
 
-// YAML renders the config as crawl.json keeps it: every field, and ${VAR} where
-// the file had it, so that no secret of the environment is stored.
+// YAML renders the config as crawl.json keeps it: every key, and ${VAR} as the file has it, so
+// that no secret of the environment is stored.
 func (c *Config) YAML() (string, error) {
-	b, err := yaml.Marshal(c)
-	if err != nil {
-		return "", fmt.Errorf("render config: %w", err)
-	}
-	if len(c.references) == 0 {
-		return string(b), nil
-	}
-	file, err := parser.ParseBytes(b, 0)
-	if err != nil {
-		return "", fmt.Errorf("render config: %w", err)
+	text, file, err := c.render()
+	if err != nil || len(c.references) == 0 {
+		return text, err
 	}
 	for _, r := range c.references {
-		p, value, err := scalarAt(file, r.path)
-		if err != nil {
-			return "", fmt.Errorf("render config: %w", err)
-		}
-		if value != r.value { // replaced since: by a flag, by a later file
+		if valueAt(file, r.path) != r.value { // a flag or a later file has replaced it
 			continue
 		}
-		if err := p.ReplaceWithReader(file, strings.NewReader(strconv.Quote(r.text))); err != nil {
+		p, err := yaml.PathString(r.path)
+		if err == nil {
+			err = p.ReplaceWithReader(file, strings.NewReader(strconv.Quote(r.text)))
+		}
+		if err != nil {
 			return "", fmt.Errorf("render config: %s: %w", r.path, err)
 		}
 	}
 	return file.String(), nil
 }
 
-// noteReferences fills in what the references came to, and forgets those that the
-// config does not keep.
+func (c *Config) render() (text string, file *ast.File, err error) {
+	b, err := yaml.Marshal(c)
+	if err == nil {
+		file, err = parser.ParseBytes(b, 0)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("render config: %w", err)
+	}
+	return string(b), file, nil
+}
+
+// noteReferences notes the values of new references, and forgets references that the config no
+// longer has.
 func (c *Config) noteReferences() error {
 	if len(c.references) == 0 {
 		return nil
 	}
-	b, err := yaml.Marshal(c)
+	_, file, err := c.render()
 	if err != nil {
-		return fmt.Errorf("render config: %w", err)
-	}
-	file, err := parser.ParseBytes(b, 0)
-	if err != nil {
-		return fmt.Errorf("render config: %w", err)
+		return err
 	}
 	var kept []unexpanded
 	for _, r := range c.references {
-		_, value, err := scalarAt(file, r.path)
-		if err != nil {
-			return fmt.Errorf("render config: %w", err)
-		}
-		if value != "" && (r.value == "" || r.value == value) {
+		if value := valueAt(file, r.path); value != "" && (r.value == "" || r.value == value) {
 			r.value = value
 			kept = append(kept, r)
 		}
@@ -208,24 +193,29 @@ func (c *Config) noteReferences() error {
 	return nil
 }
 
-// scalarAt is the text of the value at a path; "" where there is none.
-func scalarAt(file *ast.File, path string) (*yaml.Path, string, error) {
+// nodeAt is the node at a path such as $.fetch.proxy; nil if there is none.
+func nodeAt(file *ast.File, path string) ast.Node {
 	p, err := yaml.PathString(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", path, err)
+		return nil
 	}
 	n, err := p.FilterFile(file)
-	if err != nil || n == nil {
-		if err == nil || yaml.IsNotFoundNodeError(err) {
-			return p, "", nil
-		}
-		return nil, "", fmt.Errorf("%s: %w", path, err)
+	if err != nil {
+		return nil
 	}
-	return p, n.String(), nil
+	return n
 }
 
-// ReadPoliteness is Read for a file that may hold the politeness section alone:
-// what else stood in it would have no effect.
+// valueAt is the text of the value at a path; "" if there is none.
+func valueAt(file *ast.File, path string) string {
+	if n := nodeAt(file, path); n != nil {
+		return n.String()
+	}
+	return ""
+}
+
+// ReadPoliteness is Read for a file that may hold the section politeness only: other keys in it
+// would have no effect.
 func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -240,7 +230,7 @@ func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)
 	return c, nil
 }
 
-// YAML renders the section as a config file that says nothing else.
+// YAML renders the section as a config file of its own.
 func (p Politeness) YAML() (string, error) {
 	b, err := yaml.Marshal(struct {
 		Politeness Politeness `yaml:"politeness"`
@@ -328,10 +318,10 @@ func typeMessage(text string) string {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// unexpanded is a value that held a reference.
+// unexpanded is a value that holds references to the environment.
 type unexpanded struct {
 	path, text string
-	value      string // as the rendered config has it
+	value      string // with the references expanded, as the rendered config has it
 }
 
 // expander replaces ${VAR} in the values of string scalars.
@@ -369,11 +359,7 @@ func lineOf(file *ast.File, key string) int {
 
 // lineAt is the line of the value of a key; 0 if it is not in the file.
 func lineAt(file *ast.File, key string) int {
-	p, err := yaml.PathString("$." + key)
-	if err != nil {
-		return 0
-	}
-	if n, err := p.FilterFile(file); err == nil && n != nil {
+	if n := nodeAt(file, "$."+key); n != nil {
 		return n.GetToken().Position.Line
 	}
 	return 0

@@ -11,10 +11,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Duration is written as Go writes them: 500ms, 2s, 20h.
+// Duration is written as in Go: 500ms, 2s, 20h.
 type Duration time.Duration
 
-// Std returns the duration as the standard library has it.
+// Std returns the duration as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
 // MarshalText writes the shortest form: 2s, not 2000ms, and 20h, not 20h0m0s.
@@ -42,7 +42,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalYAML is UnmarshalText with the line in the error.
+// UnmarshalYAML is UnmarshalText with the line and key in the error.
 func (d *Duration) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, d) }
 
 // Bytes is a size: 5MiB, 64KiB, 1GB, or a plain number of bytes.
@@ -84,7 +84,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is no size: write a number and a unit, such as 64KiB, 5MiB or 1GiB", text)
 }
 
-// UnmarshalYAML is UnmarshalText with the line in the error.
+// UnmarshalYAML is UnmarshalText with the line and key in the error.
 func (b *Bytes) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, b) }
 
 // lineError is an error at a line of the file.
