@@ -231,11 +231,30 @@ func TestASitemapIsReadToItsOwnBound(t *testing.T) {
 	}
 }
 
-// TestRealSitemaps reads the files of the test data as a server would send them.
+// TestSitemapFiles reads files of formats/sitemap/testdata as a server would send them.
+func TestSitemapFiles(t *testing.T) {
+	parseSitemaps(t, parsetest.Repository(t, "formats", "sitemap", "testdata", "files"), map[string]string{
+		"index.xml":     "sitemap: 3 sitemapindex",
+		"list.txt.gz":   "sitemap: 3 sitemap",
+		"plain.xml.gz":  "sitemap: 4 sitemap",
+		"languages.xml": "sitemap: 6 hreflang, 2 sitemap",
+		"images.xml":    "sitemap: 3 img, 2 sitemap",
+		"videos.xml":    "sitemap: 1 img, 2 media, 1 sitemap",
+		"pagemap.xml":   "sitemap: 1 img, 1 sitemap",
+		"cut.xml":       "sitemap: 4 sitemap",
+		"rss.xml":       "feed: 1 feed, 1 img, 2 link, 1 media, 3 sitemap",
+		"rdf.xml":       "feed: 1 link, 2 sitemap",
+		"atom.xml":      "feed: 2 feed, 1 link, 2 sitemap",
+	})
+}
+
+// TestRealSitemaps reads files that lie beside the repository, where they do.
 func TestRealSitemaps(t *testing.T) {
-	dir := parsetest.Shared(t, "sitemaps")
-	p := newParser(t)
-	for name, want := range map[string]string{
+	dir, ok := parsetest.Shared(t, "sitemaps")
+	if !ok {
+		return
+	}
+	parseSitemaps(t, dir, map[string]string{
 		"sitemap.index.xml":              "sitemap: 15 sitemapindex",
 		"sitemap.txt.gz":                 "sitemap: 5 sitemap",
 		"xmlSitemap.gz":                  "sitemap: 5 sitemap",
@@ -245,7 +264,15 @@ func TestRealSitemaps(t *testing.T) {
 		"extension/pagemaps-sitemap.xml": "sitemap: 1 img, 2 sitemap",
 		"rss/feed.rss":                   "feed: 1 link, 4 sitemap",
 		"atom.xml":                       "feed: 1 feed, 1 link, 1 sitemap",
-	} {
+	})
+}
+
+// parseSitemaps wants each file of a folder to become a kind of page and so many links
+// of each kind.
+func parseSitemaps(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	p := newParser(t)
+	for name, want := range files {
 		body, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)

@@ -108,13 +108,17 @@ func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision
 	return p, r, 2 * p * r / (p + r), len(pages)
 }
 
-// scoreOf wants a parser to reach an F1 on the real pages.
+// scoreOf wants a parser to reach an F1 on the articles, and on the real pages.
 func scoreOf(t *testing.T, parser *Parser, least float64) {
 	t.Helper()
-	parsetest.Shared(t, "pages")
-	p, r, f1, n := mainScore(t, parser, parsetest.Real(t))
-	t.Logf("main content: F1 %.4f, precision %.4f, recall %.4f on %d pages", f1, p, r, n)
-	if f1 < least {
-		t.Errorf("F1 %.4f, want at least %.2f", f1, least)
+	for name, pages := range map[string][]parsetest.Page{"own": parsetest.Articles(t), "real": parsetest.Real(t)} {
+		if pages == nil {
+			continue
+		}
+		p, r, f1, n := mainScore(t, parser, pages)
+		t.Logf("main content: F1 %.4f, precision %.4f, recall %.4f on %d %s pages", f1, p, r, n, name)
+		if f1 < least {
+			t.Errorf("F1 %.4f on %s pages, want at least %.2f", f1, name, least)
+		}
 	}
 }

@@ -80,10 +80,9 @@ func TestPageHints(t *testing.T) {
 	}
 }
 
-func TestRealPagesHaveNoHints(t *testing.T) {
+func TestArticlesHaveNoHints(t *testing.T) {
 	parser := newParser(t)
-	parsetest.Shared(t, "pages")
-	for _, page := range parsetest.Real(t) {
+	for _, page := range append(parsetest.Articles(t), parsetest.Real(t)...) {
 		r := parser.Parse(&document.Document{URL: page.URL, ContentType: "text/html; charset=utf-8", Body: page.Body})
 		if r.Page.PageHint != "" {
 			t.Errorf("%s %s: %s", page.Name, page.URL, r.Page.PageHint)

@@ -1,5 +1,5 @@
-// Package parsetest has the pages that the tests of stage parse read: real pages where
-// the data lies beside the repository, else the repository's own corpus.
+// Package parsetest has the pages that the tests of stage parse read: the repository's
+// own, and real ones where the data lies beside the repository.
 package parsetest
 
 import (
@@ -62,14 +62,16 @@ func Repository(tb testing.TB, path ...string) string {
 	return ""
 }
 
-// Shared is a path of the test data beside the repository; the test is skipped if it is absent.
-func Shared(tb testing.TB, path ...string) string {
+// Shared is a path of the test data beside the repository. Where it is absent, ok is
+// false and the log says so: the repository's own data has to do.
+func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	tb.Helper()
-	dir := Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
+	dir = Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
 	if _, err := os.Stat(dir); err != nil {
-		tb.Skipf("needs ../shared/data/%s beside the repository", strings.Join(path, "/"))
+		tb.Logf("without ../shared/data/%s: the repository's own data alone", strings.Join(path, "/"))
+		return "", false
 	}
-	return dir
+	return dir, true
 }
 
 // CorpusDir is the folder of the repository's own pages of many languages and charsets;
@@ -95,13 +97,39 @@ func Corpus(tb testing.TB) (pages []Page) {
 	return pages
 }
 
+// Articles loads the repository's own pages whose main text is known, sorted by name.
+func Articles(tb testing.TB) (pages []Page) {
+	tb.Helper()
+	files, err := filepath.Glob(Repository(tb, "testdata", "articles", "*.html"))
+	if err != nil || files == nil {
+		tb.Fatal("no articles", err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		path := strings.TrimSuffix(file, ".html")
+		text, err := os.ReadFile(path + ".txt")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		name := filepath.Base(path)
+		pages = append(pages, Page{Name: name, URL: "https://example.com/" + name + ".html", Main: string(text), Body: body})
+	}
+	return pages
+}
+
 // Real loads the real pages with their main text, sorted by name; nil where they are absent.
 func Real(tb testing.TB) (pages []Page) {
 	tb.Helper()
-	dir := Repository(tb, "..", "shared", "data", "pages")
+	dir, ok := Shared(tb, "pages")
+	if !ok {
+		return nil
+	}
 	raw, err := os.ReadFile(filepath.Join(dir, "ground-truth.json"))
 	if err != nil {
-		return nil
+		tb.Fatal(err)
 	}
 	var truth map[string]struct {
 		Main string `json:"main_text"`
@@ -117,19 +145,27 @@ func Real(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Pages are the real pages, or the corpus where those are absent; real tells which.
-func Pages(tb testing.TB) (pages []Page, real bool) {
+// Own are the corpus and the articles.
+func Own(tb testing.TB) []Page {
 	tb.Helper()
-	if pages = Real(tb); pages != nil {
-		return pages, true
-	}
-	return Corpus(tb), false
+	return append(Corpus(tb), Articles(tb)...)
 }
 
-// Documents are Pages as they were fetched.
+// Pages are the repository's own pages and the real ones, where real tells of any.
+func Pages(tb testing.TB) (pages []Page, real bool) {
+	tb.Helper()
+	pages = Real(tb)
+	return append(Own(tb), pages...), pages != nil
+}
+
+// Documents are the pages that are measured, as they were fetched: the real ones, or the
+// repository's own where those are absent.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
-	pages, _ := Pages(tb)
+	pages := Real(tb)
+	if pages == nil {
+		pages = Own(tb)
+	}
 	for i := range pages {
 		docs = append(docs, *pages[i].Document("text/html"))
 	}
