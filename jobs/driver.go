@@ -104,15 +104,11 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 
 // observeSealed reports a round to the observer if it is sealed, and whether it is.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
-	var s manifest.Sealed
-	_, _, err := manifest.Load(ctx, d.Bucket, layout.Sealed(crawl, round), &s)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+	s, err := roundstate.SealedRound(ctx, d.Bucket, crawl, round)
+	if s != nil {
+		d.Observer.RoundDone(s)
 	}
-	if err == nil {
-		d.Observer.RoundDone(&s)
-	}
-	return err == nil, err
+	return s != nil, err
 }
 
 // stage runs the tasks of a stage that have no result.

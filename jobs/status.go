@@ -118,12 +118,12 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
 		rs.Advice = "its plan was made by an older crawlbatch, which kept no spellings of URLs, so robots.txt would be asked for their canonical form alone: make it again with `crawlbatch plan --replace`"
 	}
-	var sealed manifest.Sealed
-	switch _, _, err := manifest.Load(ctx, r.Bucket, layout.Sealed(crawl, round), &sealed); {
-	case err == nil:
-		rs.State, rs.Counts = "sealed", sealed.Counts
-	case !errors.Is(err, store.ErrNotFound):
+	sealed, err := roundstate.SealedRound(ctx, r.Bucket, crawl, round)
+	if err != nil {
 		return nil, err
+	}
+	if sealed != nil {
+		rs.State, rs.Counts = "sealed", sealed.Counts
 	}
 	for _, stage := range stages.Order {
 		if !started {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"path"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -47,4 +48,17 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 		}
 	}
 	return out
+}
+
+// OverlappingKeys lists those of a round's files, one for each of its buckets, that may hold
+// domains of bucket n of buckets. Buckets are equal ranges of the same hashes, so rounds may
+// differ in their number.
+func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
+	for _, f := range files {
+		m, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
+		if err != nil || n*len(files) < (m+1)*buckets && m*buckets < (n+1)*len(files) {
+			keys = append(keys, f.Key)
+		}
+	}
+	return keys
 }

@@ -1,5 +1,7 @@
 package schema
 
+import "net/http"
+
 // Outcome is what became of one planned URL; every planned URL ends in exactly one.
 type Outcome string
 
@@ -53,6 +55,10 @@ const (
 	SkipSpellings  SkipReason = "spellings"    // its own domain and the sources spell it in more ways than robots.txt is asked for
 )
 
+// SkipReasons lists all skip reasons.
+var SkipReasons = []SkipReason{SkipNotURL, SkipBadRecord, SkipScheme, SkipTooLong, SkipOutOfScope, SkipFiltered, SkipTrap, SkipDepth,
+	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings}
+
 // URLState is where a known URL stands.
 type URLState string
 
@@ -67,6 +73,26 @@ const (
 	StateGone       URLState = "gone"       // 404 or 410
 	StateSkipped    URLState = "skipped"    // in skips, or named by no followed link, and never planned; its row keeps its spellings
 )
+
+// URLStates lists all states.
+var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
+
+// StateAfter is the state of a planned URL after an outcome. moved says that another URL answered.
+func StateAfter(o Outcome, status int16, moved bool) URLState {
+	switch {
+	case o == Redirected, moved && (o == OK || o == NotModified):
+		return StateRedirected
+	case o == OK, o == NotModified:
+		return StateFetched
+	case o == RobotsDenied:
+		return StateDenied
+	case o == Deferred, o == HostSuspended, o == Stopped:
+		return StateDeferred
+	case o == HTTP4xx && (status == http.StatusNotFound || status == http.StatusGone):
+		return StateGone
+	}
+	return StateFailed
+}
 
 // LinkKind is the element or mechanism that a link comes from.
 type LinkKind string

@@ -71,21 +71,33 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 // Sealed returns the sealed rounds of a crawl, from round 0 on.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	var all []*manifest.Sealed
-	for round := 0; ; round++ {
-		var s manifest.Sealed
-		key := layout.Sealed(crawl, round)
-		_, _, err := manifest.Load(ctx, b, key, &s)
-		if errors.Is(err, store.ErrNotFound) {
-			return all, nil
-		}
-		if err == nil && (s.Crawl != crawl || s.Round != round) {
-			err = misplaced(key, fmt.Sprintf("round %s.%d", s.Crawl, s.Round), fmt.Sprintf("round %s.%d", crawl, round))
-		}
+	for {
+		s, err := SealedRound(ctx, b, crawl, len(all))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &s)
+		if s == nil {
+			return all, nil
+		}
+		all = append(all, s)
 	}
+}
+
+// SealedRound returns the seal of a round; nil if it has none.
+func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (*manifest.Sealed, error) {
+	var s manifest.Sealed
+	key := layout.Sealed(crawl, round)
+	_, _, err := manifest.Load(ctx, b, key, &s)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil && (s.Crawl != crawl || s.Round != round) {
+		err = misplaced(key, fmt.Sprintf("round %s.%d", s.Crawl, s.Round), fmt.Sprintf("round %s.%d", crawl, round))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
 }
 
 // AllSealed returns the sealed rounds of every crawl of a store, by crawl and round.

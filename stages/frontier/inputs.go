@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -162,22 +160,9 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 func (i *inputs) priorKeys() []string {
 	var keys []string
 	for _, round := range i.in.Earlier {
-		files := round.FilesOf(stages.FileURLs)
-		for _, f := range files {
-			then, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
-			if err == nil && !overlap(i.bucket, i.in.Plan.Buckets, then, len(files)) {
-				continue
-			}
-			keys = append(keys, f.Key)
-		}
+		keys = append(keys, stages.OverlappingKeys(round.FilesOf(stages.FileURLs), i.bucket, i.in.Plan.Buckets)...)
 	}
 	return keys
-}
-
-// overlap tells whether bucket a of n and bucket b of m share hashes.
-func overlap(a, n, b, m int) bool {
-	// [a/n, (a+1)/n) and [b/m, (b+1)/m)
-	return int64(a)*int64(m) < int64(b+1)*int64(n) && int64(b)*int64(n) < int64(a+1)*int64(m)
 }
 
 // partitionKeys are merge's files of one kind for the partitions of the bucket.

@@ -150,14 +150,3 @@ func TestBadConfigIsPermanent(t *testing.T) {
 		}
 	}
 }
-
-func TestOverlap(t *testing.T) {
-	for _, tc := range []struct {
-		a, n, b, m int
-		want       bool
-	}{{0, 1, 6, 7, true}, {0, 2, 1, 2, false}, {0, 2, 0, 3, true}, {0, 2, 1, 3, true}, {0, 2, 2, 3, false}, {1, 2, 0, 3, false}, {3, 4, 2, 3, true}} {
-		if got := overlap(tc.a, tc.n, tc.b, tc.m); got != tc.want {
-			t.Errorf("bucket %d of %d and %d of %d overlap: %v", tc.a, tc.n, tc.b, tc.m, got)
-		}
-	}
-}

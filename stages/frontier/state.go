@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"cmp"
-	"net/http"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -32,32 +31,10 @@ type outcome struct {
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
 }
 
-// stateOf is where an outcome leaves a URL. moved says that another URL answered.
-func stateOf(o *outcome, moved bool) schema.URLState {
-	switch o.Outcome {
-	case schema.OK, schema.NotModified:
-		if moved {
-			return schema.StateRedirected
-		}
-		return schema.StateFetched
-	case schema.Redirected:
-		return schema.StateRedirected
-	case schema.RobotsDenied:
-		return schema.StateDenied
-	case schema.Deferred, schema.HostSuspended, schema.Stopped:
-		return schema.StateDeferred
-	case schema.HTTP4xx:
-		if o.HTTPStatus == http.StatusNotFound || o.HTTPStatus == http.StatusGone {
-			return schema.StateGone
-		}
-	}
-	return schema.StateFailed
-}
-
 // after is the record of a URL after an outcome. prior is what was known of it, its
 // zero value if nothing; r starts as a copy of prior with the URL's keys.
 func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
-	r.State, r.Outcome, r.RedirectTo = stateOf(o, moved), o.Outcome, ""
+	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
 		r.RedirectTo = o.RedirectTarget
 		if moved {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"net/http"
-	"path"
 	"slices"
 	"strings"
 
@@ -202,13 +200,8 @@ func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		files := sealed.FilesOf(stages.FileURLs)
-		for _, f := range files {
-			then, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
-			if err == nil && !overlap(bucket, r.Plan.Buckets, then, len(files)) {
-				continue
-			}
-			in = append(in, convert(ctx, a, []string{f.Key}, func(u *urlRow) fact {
+		for _, key := range stages.OverlappingKeys(sealed.FilesOf(stages.FileURLs), bucket, r.Plan.Buckets) {
+			in = append(in, convert(ctx, a, []string{key}, func(u *urlRow) fact {
 				return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 			}))
 		}
@@ -274,12 +267,6 @@ func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (
 	return nil, nil
 }
 
-// overlap reports whether bucket a of n and bucket b of m share hashes: buckets are
-// ranges of the same space.
-func overlap(a, n, b, m int) bool {
-	return int64(a)*int64(m) < int64(b+1)*int64(n) && int64(b)*int64(n) < int64(a+1)*int64(m)
-}
-
 // urlChecker gathers the facts about one URL after the other.
 type urlChecker struct {
 	a       *audit.Audit
@@ -328,12 +315,12 @@ func (c *urlChecker) add(f *fact) {
 	case f.state != nil:
 		c.states++
 		c.state = f.state
-		if !slices.Contains(states, f.state.State) {
+		if !slices.Contains(schema.URLStates, f.state.State) {
 			c.wrong(statesFollow, stages.FileURLs, "its state %q does not exist", f.state.State)
 		}
 	case f.skip != nil:
 		c.skip = f.skip
-		if !slices.Contains(skipReasons, f.skip.Reason) {
+		if !slices.Contains(schema.SkipReasons, f.skip.Reason) {
 			c.wrong(targetsKept, stages.FileSkips, "its skip reason %q does not exist", f.skip.Reason)
 		}
 	case f.outcome != nil:
@@ -360,18 +347,24 @@ func (c *urlChecker) finish() {
 	if o := c.outcome; o != nil && o.Outcome == schema.Redirected && o.RedirectTarget == "" {
 		c.wrongIn(c.key, targetsKept, "it was redirected, but its row does not name the target")
 	}
+	c.checkState()
+}
+
+// checkState compares the URL's state with its outcome in the round.
+func (c *urlChecker) checkState() {
+	o, s := c.outcome, c.state
 	switch {
-	case c.outcome == nil && c.state != nil && c.state.LastPlanned == nameOf(c.r):
+	case o == nil && s != nil && s.LastPlanned == nameOf(c.r):
 		c.wrong(statesFollow, stages.FileURLs, "its row says that this round planned it, but fetches has no row of it")
-	case c.outcome == nil:
-	case c.state == nil:
-		c.wrong(statesFollow, stages.FileURLs, "its outcome in this round is %s, but it has no row in urls", c.outcome.Outcome)
+	case o == nil:
+	case s == nil:
+		c.wrong(statesFollow, stages.FileURLs, "its outcome in this round is %s, but it has no row in urls", o.Outcome)
 	default:
-		if want := stateAfter(c.outcome); c.state.State != want || c.state.Outcome != c.outcome.Outcome {
-			c.wrong(statesFollow, stages.FileURLs, "its outcome is %s, so its state is %s; urls says %s with outcome %s", c.outcome.Outcome, want, c.state.State, c.state.Outcome)
+		if want := schema.StateAfter(o.Outcome, o.HTTPStatus, o.FinalURL != "" && o.FinalURL != o.URL); s.State != want || s.Outcome != o.Outcome {
+			c.wrong(statesFollow, stages.FileURLs, "its outcome is %s, so its state is %s; urls says %s with outcome %s", o.Outcome, want, s.State, s.Outcome)
 		}
-		if c.state.LastPlanned != nameOf(c.r) {
-			c.wrong(statesFollow, stages.FileURLs, "this round fetched it, but its row says that it was planned last in %q", c.state.LastPlanned)
+		if s.LastPlanned != nameOf(c.r) {
+			c.wrong(statesFollow, stages.FileURLs, "this round fetched it, but its row says that it was planned last in %q", s.LastPlanned)
 		}
 	}
 }
@@ -383,35 +376,4 @@ func (c *urlChecker) wrong(check audit.Check, dataset, format string, args ...an
 
 func (c *urlChecker) wrongIn(key string, check audit.Check, format string, args ...any) {
 	c.a.Wrong(check, c.r.Number, audit.URL(key, c.url), format, args...)
-}
-
-var states = []schema.URLState{
-	schema.StateFound, schema.StateFetched, schema.StateRedirected, schema.StateDeferred, schema.StateDenied, schema.StateFailed, schema.StateGone, schema.StateSkipped,
-}
-
-var skipReasons = []schema.SkipReason{
-	schema.SkipNotURL, schema.SkipBadRecord, schema.SkipScheme, schema.SkipTooLong, schema.SkipOutOfScope, schema.SkipFiltered, schema.SkipTrap, schema.SkipDepth,
-	schema.SkipBudget, schema.SkipRobots, schema.SkipNofollow, schema.SkipStopped, schema.SkipDuplicate, schema.SkipSpellings,
-}
-
-// stateAfter is the state of a planned URL after an outcome.
-func stateAfter(o *outcomeRow) schema.URLState {
-	switch o.Outcome {
-	case schema.OK, schema.NotModified:
-		if o.FinalURL != "" && o.FinalURL != o.URL {
-			return schema.StateRedirected // another URL answered
-		}
-		return schema.StateFetched
-	case schema.Redirected:
-		return schema.StateRedirected
-	case schema.RobotsDenied:
-		return schema.StateDenied
-	case schema.Deferred, schema.HostSuspended, schema.Stopped:
-		return schema.StateDeferred
-	case schema.HTTP4xx:
-		if o.HTTPStatus == http.StatusNotFound || o.HTTPStatus == http.StatusGone {
-			return schema.StateGone
-		}
-	}
-	return schema.StateFailed
 }
