@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// What --executor may be.
+// The values of --executor.
 const (
 	executorLocal      = "local"
 	executorKubernetes = "kubernetes"

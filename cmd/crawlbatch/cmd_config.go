@@ -75,8 +75,8 @@ func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	}
 }
 
-// configAgain is the flags of configFlags as they were given, quoted for a shell.
-func (c *common) configAgain(kubernetes bool) string {
+// givenKeys returns the flags of configFlags that were given, quoted for a shell.
+func (c *common) givenKeys(kubernetes bool) string {
 	flags := ""
 	for _, f := range c.flags.Flags() {
 		if strings.HasPrefix(f.Key, "kubernetes.") != kubernetes {

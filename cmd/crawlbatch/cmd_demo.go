@@ -88,7 +88,7 @@ func addLists(web *simweb.Web, seeds string) error {
 		return err
 	}
 	for host := range demoLists {
-		fmt.Fprintf(f, "http://%s/sitemap.xml\nhttp://%[1]s/feed.xml\n", web.Host(host)) // Close tells
+		fmt.Fprintf(f, "http://%s/sitemap.xml\nhttp://%[1]s/feed.xml\n", web.Host(host)) // Close reports errors
 	}
 	return f.Close()
 }
@@ -133,7 +133,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	err = d.Run(ctx, demoCrawl, o.rounds)
 	finish()
 	if exitCode(err) == exitInterrupted {
-		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.again())
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.given())
 	}
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	defer remove()
 	p, err := jobs.Reparse(ctx, r)
 	if errors.Is(err, jobs.ErrNotSealed) {
-		return fmt.Errorf("%w: finish one with `crawlbatch run --month %s%s`", err, o.month, o.runOptions.again())
+		return fmt.Errorf("%w: finish one with `crawlbatch run --month %s%s`", err, o.month, o.runOptions.given())
 	}
 	if err != nil {
 		return err

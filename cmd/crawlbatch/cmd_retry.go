@@ -32,14 +32,15 @@ func newRetry(c *common) *cobra.Command {
 		Long: `Retry runs the tasks of the current round that have no result, whatever their earlier
 attempts did: those of a stage, of partitions and of classes of failure if they are named,
 otherwise of the first stage that is not done. ` + "`crawlbatch run`" + ` then continues the
-round. ` + "`crawlbatch status`" + ` shows the classes: ` + strings.Join(manifest.FailureClasses(), ", ") + `.
+round. The classes, which ` + "`crawlbatch status`" + ` shows, are:
+` + strings.Join(manifest.FailureClasses(), ", ") + `.
 
 A task that keeps failing holds the round. --give-up ends fetch tasks instead: it commits
 what they have checkpointed, sends no more requests, and defers URLs without an outcome to
 the next round.
 
---rebuild looks at tasks that have a result, of sealed rounds too: it makes parts of tables
-and working files that the store has lost again from the frozen inputs. They must come out
+--rebuild looks at tasks that have a result, of sealed rounds too. It recreates parts of
+tables and working files that the store has lost from the frozen inputs. Each must come out
 byte for byte, otherwise it writes nothing. --give-up and --rebuild run in this process,
 whatever --executor says.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
@@ -57,7 +58,7 @@ whatever --executor says.`,
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, as 3,17")
 	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed like this, as disk_full,failed")
 	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, deferring what is not fetched")
-	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "make lost parts of reduce tasks again")
+	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "recreate lost parts of reduce tasks")
 	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "with --rebuild: the round; -1: all")
 	o.executorFlags(cmd)
 	return cmd
@@ -154,7 +155,7 @@ func (o *retryOptions) rerun(ctx context.Context, d *jobs.Driver) (string, error
 	case n == 0:
 		return "nothing to retry: every task asked for has a result", err
 	}
-	return fmt.Sprintf("%s done: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.again()), err
+	return fmt.Sprintf("%s done: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
 
 // runGiveUp ends the fetch tasks, and says what was done.
@@ -163,10 +164,10 @@ func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, e
 	if n == 0 {
 		return "nothing to give up: every task asked for has a result", err
 	}
-	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.again()), err
+	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
 
-// runRebuild makes lost parts again, prints each, and says what was done.
+// runRebuild recreates lost parts, prints each, and says what was done.
 func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver) (string, error) {
 	parts := 0
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {
@@ -178,5 +179,5 @@ func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver) (string, 
 	if parts == 0 {
 		return "nothing to rebuild: no part is missing that a result lists", err
 	}
-	return fmt.Sprintf("%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`", show.Count(int64(parts), "part"), o.month, o.again()), err
+	return fmt.Sprintf("%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`", show.Count(int64(parts), "part"), o.month, o.given()), err
 }

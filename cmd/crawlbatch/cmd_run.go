@@ -170,7 +170,7 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 		Reloads: &updates.Tasks, Archive: o.openArchive,
 	}
 	d = &jobs.Driver{
-		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: dir, Lookup: os.LookupEnv, Flags: o.again(),
+		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: dir, Lookup: os.LookupEnv, Flags: o.given(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
@@ -179,7 +179,7 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	}
 	if client != nil {
 		d.Executor = &k8s.Executor{
-			Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.again(),
+			Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.given(),
 		}
 	}
 	return d, sync.OnceFunc(func() {

@@ -61,7 +61,7 @@ func runStatus(ctx context.Context, o statusOptions) error {
 		return err
 	}
 	o.warnOfAgent(cfg)
-	reader := jobs.StatusReader{Bucket: b, Flags: o.again()}
+	reader := jobs.StatusReader{Bucket: b, Flags: o.given()}
 	read := func(ctx context.Context) (*jobs.Status, error) { return reader.Read(ctx, o.month) }
 	clock := stages.SystemClock{}
 	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {

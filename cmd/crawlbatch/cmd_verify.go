@@ -94,7 +94,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	for i := range report.Violations {
 		// The commands in the findings need the flags for this store.
 		v := &report.Violations[i]
-		v.Problem = strings.ReplaceAll(v.Problem, "--month "+o.month, "--month "+o.month+o.again())
+		v.Problem = strings.ReplaceAll(v.Problem, "--month "+o.month, "--month "+o.month+o.given())
 	}
 	if o.output == "json" {
 		err = writeJSON(o.out, report)

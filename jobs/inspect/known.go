@@ -19,7 +19,7 @@ type KnownURL struct {
 type knownState struct {
 	Round     string          `json:"round"` // as 2026-11.0
 	State     schema.URLState `json:"state"`
-	Outcome   schema.Outcome  `json:"outcome"` // "" where it was never planned
+	Outcome   schema.Outcome  `json:"outcome"` // "" if it was never planned
 	FirstSeen string          `json:"first_seen"`
 	NextDue   string          `json:"next_due"` // RFC 3339, UTC, "at once" or "never"
 }
@@ -49,7 +49,7 @@ func newKnownURL(f lookup.Found) *KnownURL {
 	return &k
 }
 
-// nextDue is when a URL is due again: a state without a time says itself.
+// nextDue is the time at which a URL is due again, or what its state says about it.
 func nextDue(r *schema.URLRecord) string {
 	switch {
 	case schema.Spellings(r.Spellings).Overflow():
@@ -62,7 +62,7 @@ func nextDue(r *schema.URLRecord) string {
 	return "never"
 }
 
-// print writes the lines that follow those of a URL that no store was asked for.
+// print writes what the store knows as lines of text.
 func (k *KnownURL) print(w io.Writer) {
 	if k.State == nil && k.Skip == nil && k.Planned == nil {
 		fmt.Fprintln(w, "known      no: neither a sealed round nor the newest plan has it")

@@ -21,7 +21,7 @@ func Report(w io.Writer, r *verify.Report) error {
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"invariant", "check", "looked at", "of", "violations"})
 	var idle []string
-	var list strings.Builder // in the place of a table that is too wide
+	var list strings.Builder // printed instead of a table that is too wide
 	for _, c := range r.Checked {
 		invariant := fmt.Sprint(c.Invariant)
 		if c.Invariant == 0 {
@@ -44,7 +44,7 @@ func Report(w io.Writer, r *verify.Report) error {
 			fmt.Fprintf(w, "  row: %s\n", line(v.Row))
 		}
 		if v.Where != "" && path.Ext(v.Object) == ".parquet" {
-			// SQL, not a shell's command line: a URL may hold what a shell would run.
+			// SQL instead of a command line: a shell would run parts of some URLs.
 			fmt.Fprintf(w, "  in DuckDB: SELECT * FROM '%s/%s' WHERE %s;\n", strings.TrimSuffix(r.Store, "/"), line(v.Object), line(v.Where))
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// again returns the flags that a command needs for the same store and config, beside --month:
+// given returns the flags that a command needs for the same store and config, beside --month:
 // those of this command, quoted for a shell, each after a space.
-func (c *common) again() string {
+func (c *common) given() string {
 	flags := ""
 	if c.store != defaultStore {
 		flags += " --store " + shellQuote(c.store)
@@ -19,22 +19,22 @@ func (c *common) again() string {
 	if c.oneMachine {
 		flags += " --one-machine"
 	}
-	return flags + c.configAgain(false)
+	return flags + c.givenKeys(false)
 }
 
-// again adds the flags of the executor and the cluster.
-func (o *runOptions) again() string {
-	flags := o.common.again()
+// given adds the flags of the executor and the cluster.
+func (o *runOptions) given() string {
+	flags := o.common.given()
 	if o.settings != "" {
 		flags += " --settings " + shellQuote(o.settings)
 	}
 	if o.executor == executorKubernetes {
-		flags += " --executor " + executorKubernetes + o.cluster.again() + o.configAgain(true)
+		flags += " --executor " + executorKubernetes + o.cluster.given() + o.givenKeys(true)
 	}
 	return flags
 }
 
-func (o *clusterOptions) again() string {
+func (o *clusterOptions) given() string {
 	flags := ""
 	if o.kubeconfig != "" {
 		flags += " --kubeconfig " + shellQuote(o.kubeconfig)
@@ -47,7 +47,7 @@ func (o *clusterOptions) again() string {
 
 // hint adds to an interruption the command that continues, here or in the same cluster.
 func (o *runOptions) hint(err error, month string) error {
-	flags := o.again()
+	flags := o.given()
 	if o.rounds > 0 {
 		flags = fmt.Sprintf(" --rounds %d", o.rounds) + flags
 	}
