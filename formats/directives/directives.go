@@ -1,12 +1,11 @@
-// Package directives reads what a document's server and author ask of robots
-// beside robots.txt: meta robots and X-Robots-Tag, Content-Signal, and the
-// reservation of text and data mining (TDMRep).
+// Package directives reads what the server and the author of a document ask of robots
+// outside robots.txt: meta robots and X-Robots-Tag, Content-Signal, and the reservation of
+// text and data mining (TDMRep).
 //
-// In: values of header fields and of meta elements, as hostile as the web makes
-// them. Out: what they ask of one robot, and texts that a column may hold, of
-// bounded length and number. Whatever the bytes are, it gives an answer in time
-// linear in them. Where two of a document's wishes differ, the one that allows
-// less counts. It imports the standard library only.
+// In: values of header fields and meta elements, as hostile as the web. Out: what they ask
+// of one robot, and texts of bounded length and number for columns. Any input gives an
+// answer, in linear time. If two directives conflict, the one that allows less counts. It
+// imports the standard library only.
 package directives
 
 import (
@@ -16,22 +15,22 @@ import (
 	"unicode"
 )
 
-// Robots are the directives of meta robots and X-Robots-Tag that are in force for
-// one robot, in the order in which they are given. The zero value says nothing.
+// Robots are the directives of meta robots and X-Robots-Tag for one robot, in their order.
+// The zero value has none.
 type Robots struct {
-	NoIndex   bool // nothing of the document may be shown
-	NoFollow  bool // its links are not to be followed
-	NoArchive bool // no copy of it is to be kept
-	// UnavailableAfter is from when on it may not be shown; zero: nothing is said.
+	NoIndex   bool // the document may not be shown
+	NoFollow  bool // its links may not be followed
+	NoArchive bool // no copy of it may be kept
+	// UnavailableAfter is the time after which it may not be shown; zero: none.
 	UnavailableAfter time.Time
 
 	list []string
 }
 
-// Reset makes d say nothing. It keeps memory.
+// Reset removes all directives and keeps the memory.
 func (d *Robots) Reset() { *d = Robots{list: d.list[:0]} }
 
-// Indexable reports whether the document may be shown, as far as this is known at a time.
+// Indexable reports whether the document may be shown at a time.
 func (d *Robots) Indexable(at time.Time) bool {
 	return !d.NoIndex && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter))
 }
@@ -40,17 +39,16 @@ func (d *Robots) Indexable(at time.Time) bool {
 func (d *Robots) String() string { return strings.Join(d.list, ",") }
 
 const (
-	maxOthers = 16 // directives that mean nothing here are listed up to this number
+	maxOthers = 16 // unknown directives that are listed
 	maxItem   = 64 // bytes of a directive that are listed
 )
 
-// Meta takes the content of a meta element whose name is "robots" or the robot's.
+// Meta adds the content of a meta element whose name is "robots" or the robot's.
 func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
-// Field takes a value of X-Robots-Tag. Within it "name:" says whose the directives
-// after it are, up to the next name: `otherbot: noindex, ourbot: nofollow` asks
-// ourbot not to follow links. agent is the robot's product token; letter case
-// does not matter.
+// Field adds a value of X-Robots-Tag. In it, "name:" addresses the directives up to the next
+// name: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. agent is the
+// robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -68,7 +66,7 @@ func (d *Robots) each(list, agent string, scoped bool) {
 			continue
 		}
 		if colon && fold(name) == "unavailable_after" {
-			// Dates may hold the comma that ends an item.
+			// Dates may contain the comma that ends an item.
 			at, ok := parseDate(trim(value))
 			if !ok && list != "" {
 				next, rest := cutItem(list)
@@ -84,7 +82,7 @@ func (d *Robots) each(list, agent string, scoped bool) {
 	}
 }
 
-// cutItem takes the first item of a list.
+// cutItem returns the first item of a list.
 func cutItem(list string) (item, rest string) {
 	i := strings.IndexAny(list, ",;")
 	if i < 0 {
@@ -93,7 +91,7 @@ func cutItem(list string) (item, rest string) {
 	return trim(list[:i]), list[i+1:]
 }
 
-// hasValue reports whether a name before a colon is a directive's, not a robot's.
+// hasValue reports whether a name before a colon is a directive, not a robot.
 func hasValue(name string) bool {
 	name = fold(name)
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
@@ -105,7 +103,7 @@ func isFor(name, agent string) bool {
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
 }
 
-// add takes one directive, or several that only white space separates.
+// add adds a directive, or several with white space between them.
 func (d *Robots) add(item string) {
 	if strings.ContainsFunc(item, isSpace) && isWords(item) {
 		for w := range strings.FieldsFuncSeq(item, isSpace) {
@@ -117,7 +115,7 @@ func (d *Robots) add(item string) {
 	d.one(item, isWord(item))
 }
 
-// words are the directives without a value that mean something here.
+// words are the known directives without a value.
 var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "index", "follow", "all", "archive"}
 
 func isWord(folded string) bool { return slices.Contains(words[:], folded) }
@@ -141,7 +139,7 @@ func (d *Robots) one(item string, known bool) {
 		d.NoFollow = true
 	case "none":
 		d.NoIndex, d.NoFollow = true, true
-	case "noarchive", "nocache": // the second is what another search engine calls it
+	case "noarchive", "nocache": // nocache is another search engine's name for it
 		d.NoArchive = true
 	}
 	if !slices.Contains(d.list, item) && (known || len(d.list) < maxOthers) {
@@ -149,15 +147,14 @@ func (d *Robots) one(item string, known bool) {
 	}
 }
 
-// dateLayouts are the forms of dates that are taken: RFC 822, RFC 850, ISO 8601 and
-// what is written for them.
+// dateLayouts are the accepted forms of dates: RFC 822, RFC 850, ISO 8601 and variants.
 var dateLayouts = [...]string{
 	"2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05", "2 Jan 2006 15:04", "2 Jan 2006", "2-Jan-2006 15:04:05", "2-Jan-2006", "2-Jan-06 15:04:05",
 	"2 Jan 06 15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05",
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02",
 }
 
-// zones are the names of time zones that RFC 822 gives a meaning, in hours.
+// zones are the names of time zones that RFC 822 defines, in hours.
 var zones = map[string]int{
 	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }
@@ -184,12 +181,12 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace knows white space and control characters, which stand in no column.
+// isSpace reports white space and control characters, which columns do not have.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
-// fold gives a text as it is listed: lower case, white space folded, valid, bounded.
+// fold returns a text as it is listed: lower case, white space folded, valid, bounded.
 func fold(s string) string {
 	s = trim(s)
 	if len(s) > maxItem {

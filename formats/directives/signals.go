@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Signals are the preferences of Content-Signal (contentsignals.org): what content
-// may be used for once it has been fetched, such as search=yes, ai-train=no. The
-// zero value says nothing.
+// Signals are the preferences of Content-Signal (contentsignals.org): what fetched content may
+// be used for, such as search=yes, ai-train=no. The zero value has none.
 type Signals struct {
 	list []signal // by name
 }
@@ -19,11 +18,11 @@ type signal struct {
 
 const (
 	maxSignals    = 16
-	maxSignalName = 32 // bytes; a longer name is none
+	maxSignalName = 32 // bytes; longer names are ignored
 )
 
-// Add takes a list such as "search=yes, ai-train=no". What is neither yes nor no is
-// passed over; no wins over yes.
+// Add adds a list such as "search=yes, ai-train=no". It ignores other values than yes and no;
+// no wins over yes.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, ok := strings.Cut(item, "=")
@@ -37,14 +36,14 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge takes what another says too; no wins over yes.
+// Merge adds the signals of other; no wins over yes.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override takes what another says, which replaces what s says of the same names.
+// Override adds the signals of other, which replace those of s with the same names.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)
@@ -90,18 +89,18 @@ func (s Signals) String() string {
 	return b.String()
 }
 
-// TDM is the reservation of text and data mining (TDMRep, a W3C community group's
-// final report of 2024). The zero value says nothing.
+// TDM is the reservation of text and data mining (TDMRep, a W3C community group's final report
+// of 2024). The zero value is silent.
 type TDM struct {
-	// Reserved says whether the right is reserved; nil: nothing is said.
+	// Reserved is whether the right is reserved; nil: not stated.
 	Reserved *bool
-	Policy   string // as given: a URL, or what stands in its place
+	Policy   string // as given, usually a URL
 }
 
-// maxPolicy bounds a policy that is kept, in bytes; a longer one is none.
+// maxPolicy bounds a policy that is kept, in bytes; longer ones are ignored.
 const maxPolicy = 2048
 
-// Reservation takes a value of tdm-reservation: 1 reserves, 0 does not.
+// Reservation adds a value of tdm-reservation: 1 reserves, 0 does not.
 func (t *TDM) Reservation(value string) {
 	var reserved bool
 	switch trim(value) {
@@ -116,7 +115,7 @@ func (t *TDM) Reservation(value string) {
 	}
 }
 
-// PolicyAt takes a value of tdm-policy; the first counts.
+// PolicyAt adds a value of tdm-policy; the first counts.
 func (t *TDM) PolicyAt(value string) {
 	if value = trim(value); t.Policy == "" && len(value) <= maxPolicy {
 		t.Policy = oneLine(value)

@@ -1,16 +1,16 @@
 package simhash
 
-// counter counts, for each of 64 bits, in how many of the words that were added
-// it is set. The counts are bit-sliced: bit i of planes[p] is bit p of the count
-// of bit i, so that a word is added to all 64 counts at once.
+// counter counts for each of 64 bits how many added words have it set. The counts are
+// bit-sliced: bit i of planes[p] is bit p of the count of bit i, so that a word is added to
+// all 64 counts at once.
 type counter struct {
-	planes  [40]uint64 // counts to 2^40 words, which no text has
+	planes  [40]uint64 // for up to 2^40 words, which no text has
 	pending [8]uint64
 	n       int // words added
 }
 
-// add adds a word. Eight at a time they go through a tree of full adders (Harley
-// and Seal), a ninth of the work of adding each alone.
+// add adds a word. A tree of full adders (Harley and Seal) adds eight at a time, for a ninth of
+// the work.
 func (c *counter) add(w uint64) {
 	c.pending[c.n%8] = w
 	c.n++
@@ -29,20 +29,20 @@ func (c *counter) add(w uint64) {
 	c.carry(3, eights)
 }
 
-// fullAdd adds three bits in each of 64 places.
+// fullAdd adds three bits at each of 64 positions.
 func fullAdd(a, b, c uint64) (sum, carry uint64) {
 	u := a ^ b
 	return u ^ c, a&b | u&c
 }
 
-// carry adds w, whose bits weigh 2^plane.
+// carry adds w, whose bits have the weight 2^plane.
 func (c *counter) carry(plane int, w uint64) {
 	for ; w != 0 && plane < len(c.planes); plane++ {
 		c.planes[plane], w = c.planes[plane]^w, c.planes[plane]&w
 	}
 }
 
-// majority gives the bits that are set in more than half of the words.
+// majority returns the bits that are set in more than half of the words.
 func (c *counter) majority() uint64 {
 	for _, w := range c.pending[:c.n%8] {
 		c.carry(0, w)

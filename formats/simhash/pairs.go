@@ -8,31 +8,28 @@ import (
 	"slices"
 )
 
-// MaxDistance is the largest distance at which Pairs searches. Beyond it the
-// cost of finding every pair grows towards that of comparing all.
+// MaxDistance is the largest distance that Pairs accepts. Beyond it, the cost approaches that
+// of comparing all pairs.
 const MaxDistance = 7
 
-// Pair is two fingerprints within the distance that was asked for: their
-// positions, A before B, and how far apart they are.
+// Pair is a pair of near fingerprints: their positions, A before B, and their distance.
 type Pair struct {
 	A, B     int
 	Distance int
 }
 
-// Pairs calls found for every pair of fingerprints at most k apart, each once,
-// in an order that depends on the fingerprints alone, until found returns false.
-// Fingerprints must be sorted and distinct: whoever has several of a kind keeps
-// their list beside.
+// Pairs calls found once for every pair of fingerprints at most k apart, in an order that
+// depends on the fingerprints alone, until found returns false. Fingerprints must be sorted
+// and distinct.
 //
-// The 64 bits are cut into blocks, more than k of them. Two fingerprints at most
-// k apart agree in all bits of at least (blocks - k) blocks, so for every choice
-// of that many blocks the fingerprints are sorted by them, and compared within
-// groups that agree. How many blocks is chosen by what it will cost: 10 million
-// fingerprints that are spread evenly take seconds for k = 3. A large group, as
-// templates and mirrors make, is searched in the same way by the bits in which
-// its members differ, so that it costs much only where it has many pairs.
+// The 64 bits are cut into more than k blocks. Two fingerprints at most k apart agree in at
+// least (blocks - k) blocks. So for every choice of that many blocks, the fingerprints are
+// sorted by them and compared within groups that agree. The number of blocks minimizes the
+// cost: 10 million evenly spread fingerprints take seconds for k = 3. A large group (from
+// templates, mirrors) is searched in the same way by the bits in which its members differ;
+// it is only slow if it has many pairs.
 //
-// Beside the fingerprints it takes 16 bytes for each.
+// It uses 16 bytes of memory for each fingerprint.
 func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
 	if k < 0 || k > MaxDistance {
 		return fmt.Errorf("simhash: distance %d is not one of 0 to %d", k, MaxDistance)
@@ -64,26 +61,25 @@ func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
 // search is one call of Pairs.
 type search struct {
 	k     int
-	spare []uint64 // as long as the fingerprints; what sorting needs
+	spare []uint64 // for sorting, as long as the fingerprints
 	found func(a, b uint64) bool
-	done  bool // found has said so
+	done  bool // found returned false
 }
 
-// smallGroup is how many fingerprints are compared each with each rather than
-// split further: sorting them once costs about as much.
+// smallGroup is the size up to which groups are compared pair by pair: sorting them once costs
+// about as much.
 const smallGroup = 256
 
-// level is a way of cutting a group's bits, and the choice of blocks by which
-// its members agree.
+// level is a partition of a group's bits into blocks, and the blocks in which its members
+// agree.
 type level struct {
 	blocks []uint64 // masks
 	keep   int      // how many blocks a pair must agree in
 	chosen uint64   // union of the chosen blocks
 }
 
-// first tells whether the pair whose differing bits are diff is to be found in
-// this choice of blocks: it is in the first choice, in the order they are tried,
-// of all in which the pair agrees.
+// first reports whether this is the first choice of blocks in which a pair with these
+// differing bits agrees. The pair is reported in that choice only.
 func (l *level) first(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -97,8 +93,8 @@ func (l *level) first(diff uint64) bool {
 	return union == l.chosen
 }
 
-// split finds the pairs of group, whose members differ in the bits of free
-// alone, by cutting free into n blocks. It reorders group.
+// split finds the pairs of a group whose members differ in the bits of free only, by cutting
+// free into n blocks. It reorders the group.
 func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
@@ -110,8 +106,7 @@ func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 	}
 }
 
-// choices gives, for every choice of l.keep blocks in lexicographic order, the
-// bits of those chosen.
+// choices yields the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		chosen := make([]int, l.keep)
@@ -130,9 +125,8 @@ func (l *level) choices() iter.Seq[uint64] {
 	}
 }
 
-// pays tells whether splitting run by n blocks leaves at most half of the
-// comparisons that its pairs are. Where all are near all it does not: they would
-// meet again in every choice of blocks.
+// pays reports whether splitting run by n blocks leaves at most half of the comparisons. It does
+// not if all members are near each other: they would meet in every choice of blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
@@ -148,7 +142,7 @@ func (s *search) pays(run []uint64, free uint64, n int) bool {
 	return true
 }
 
-// groups sorts group by the chosen blocks and searches each run that agrees in them.
+// groups sorts a group by the chosen blocks and searches each run that agrees in them.
 func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	mask := levels[len(levels)-1].chosen
 	radixSort(group, s.spare[:len(group)], mask)
@@ -160,7 +154,7 @@ func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	}
 }
 
-// runs cuts sorted into runs that agree in the bits of mask.
+// runs yields the runs of sorted that agree in the bits of mask.
 func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	return func(yield func([]uint64) bool) {
 		for begin := 0; begin < len(sorted); {
@@ -177,10 +171,10 @@ func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	}
 }
 
-// search finds the pairs of a run that agrees in all but the bits of free.
+// search finds the pairs of a run whose members agree in all bits except free.
 func (s *search) search(run []uint64, free uint64, levels []*level) {
 	if len(run) > smallGroup {
-		// Bits in which all agree tell nothing apart.
+		// Bits in which all agree do not separate any.
 		var differ uint64
 		for _, f := range run {
 			differ |= f ^ run[0]
@@ -189,7 +183,7 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n := chooseBlocks(len(run), width, s.k)
 			if s.pays(run, free, n) {
-				// Whatever order this leaves run in, the level above sorts anew.
+				// The level above sorts run again.
 				s.split(run, free, n, levels)
 				return
 			}
@@ -207,8 +201,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 	}
 }
 
-// inFirst tells whether a pair is to be found where it was: there is one such
-// place among all choices of all levels.
+// inFirst reports whether a pair is to be reported here: exactly one choice of blocks on all
+// levels reports it.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.first(diff) {
@@ -218,7 +212,7 @@ func inFirst(levels []*level, diff uint64) bool {
 	return true
 }
 
-// cut cuts the bits of free into n blocks of about the same number of bits.
+// cut cuts the bits of free into n blocks of about equal size.
 func cut(free uint64, n int) []uint64 {
 	width := bits.OnesCount64(free)
 	blocks := make([]uint64, n)
@@ -232,8 +226,8 @@ func cut(free uint64, n int) []uint64 {
 	return blocks
 }
 
-// nextChoice changes chosen, indexes below n that rise, to the next in
-// lexicographic order, and tells whether there was one.
+// nextChoice changes chosen, ascending indexes below n, to the next choice in lexicographic
+// order; false if there is none.
 func nextChoice(chosen []int, n int) bool {
 	for i := len(chosen) - 1; i >= 0; i-- {
 		if chosen[i] < n-len(chosen)+i {
@@ -247,15 +241,15 @@ func nextChoice(chosen []int, n int) bool {
 	return false
 }
 
-// Costs, in nanoseconds of one core, by which the number of blocks is chosen.
+// Costs that decide the number of blocks, in nanoseconds of one core.
 const (
-	sortCost    = 4.0 // of a fingerprint in a pass of the sort
-	groupCost   = 4.0 // of finding a group's end, a fingerprint
-	compareCost = 0.8 // of a pair
+	sortCost    = 4.0 // of a pass of the sort, per fingerprint
+	groupCost   = 4.0 // of finding groups, per fingerprint
+	compareCost = 0.8 // of a comparison, per pair
 )
 
-// chooseBlocks tells into how many blocks to cut width bits, so that the pairs
-// at most k apart of n fingerprints are found soonest if they are spread evenly.
+// chooseBlocks returns the number of blocks of width bits that finds the pairs at most k apart
+// among n evenly spread fingerprints at the least cost.
 func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // blocks over (blocks - k)

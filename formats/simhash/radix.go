@@ -1,28 +1,18 @@
 package simhash
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
 
-// digitBits is how many bits a pass of the sort goes by: as many counters as
-// stay in the first cache.
+// digitBits is how many bits a pass of the sort reads: its counters fit in the first-level cache.
 const digitBits = 10
 
-// radixSort sorts a by the bits of mask, lowest first in significance, others
-// ignored; spare must be as long. What it leaves in the order of equal keys is
-// the order in which they were.
+// radixSort sorts a by the bits of mask and is stable. spare must be as long as a.
 func radixSort(a, spare []uint64, mask uint64) {
 	if len(a) < 2*smallGroup { // counting would cost more
-		slices.SortStableFunc(a, func(x, y uint64) int {
-			switch x, y := x&mask, y&mask; {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(a, func(x, y uint64) int { return cmp.Compare(x&mask, y&mask) })
 		return
 	}
 	from, to := a, spare
@@ -50,8 +40,8 @@ func radixSort(a, spare []uint64, mask uint64) {
 	}
 }
 
-// digit extracts bits from up to four places of a word, which is all that the
-// lowest digitBits of a mask of a few blocks ever lie in, and more if need be.
+// digit extracts bits from several places of a word; the lowest digitBits of a mask of a few
+// blocks are in at most four.
 type digit struct {
 	parts [digitBits]part
 	n     int
@@ -63,7 +53,7 @@ type part struct {
 	mask  uint64
 }
 
-// of gives x's digit.
+// of returns the digit of x.
 func (d *digit) of(x uint64) uint64 {
 	v := x >> d.parts[0].shift & d.parts[0].mask
 	for _, p := range d.parts[1:d.n] {
@@ -72,7 +62,7 @@ func (d *digit) of(x uint64) uint64 {
 	return v
 }
 
-// takeDigit makes a digit of the lowest bits of mask, and tells which are left.
+// takeDigit makes a digit of the lowest bits of mask and returns the other bits.
 func takeDigit(mask uint64) (digit, uint64) {
 	var d digit
 	taken := 0
@@ -80,7 +70,7 @@ func takeDigit(mask uint64) (digit, uint64) {
 		low := bits.TrailingZeros64(mask)
 		run := min(bits.TrailingZeros64(^(mask >> low)), digitBits-taken)
 		runMask := uint64(1)<<run - 1
-		// The run of the word, moved to where the digit has it.
+		// The run of the word, moved to its place in the digit.
 		d.parts[d.n] = part{shift: uint8(low - taken), mask: runMask << taken}
 		d.n++
 		taken += run

@@ -1,17 +1,16 @@
-// Package simhash makes 64-bit fingerprints of texts, near for texts that share
-// most of their words, and finds all pairs of fingerprints that are near
-// (Charikar, STOC 2002; Manku, Jain and Das Sarma, WWW 2007).
+// Package simhash makes 64-bit fingerprints of texts, which are near for texts that share most
+// words, and finds all pairs of near fingerprints (Charikar, STOC 2002; Manku, Jain and Das
+// Sarma, WWW 2007).
 //
-// In: text; sorted fingerprints. Out: fingerprints; every pair within a Hamming
-// distance, exactly, none missed. The package imports the standard library,
-// a hash and nothing of crawlbatch.
+// In: text; sorted fingerprints. Out: fingerprints; exactly all pairs within a Hamming
+// distance. It imports no other package of this project.
 //
 // # The fingerprint, version 1
 //
-// Another program gets the same fingerprint by these steps.
+// These steps make it:
 //
 //  1. Decode the text as UTF-8. Bytes that are not UTF-8 separate words.
-//  2. Take its words: runs, as long as can be, of letters (general category L),
+//  2. Take its words: maximal runs of letters (general category L),
 //     marks (M) and numbers (N), each code point mapped to lower case by
 //     Unicode's simple case mapping. A letter of a script that is written
 //     without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) is a
@@ -36,20 +35,20 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Version counts the definitions of the fingerprint. Fingerprints of different
-// versions must not be compared.
+// Version counts the definitions of the fingerprint. Fingerprints of different versions are not
+// comparable.
 const Version = 1
 
 // shingleWords is how many words a shingle has.
 const shingleWords = 3
 
-// Distance is the Hamming distance of two fingerprints, 0 to 64.
+// Distance returns the Hamming distance of two fingerprints, 0 to 64.
 func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 
-// Hasher makes fingerprints one after the other without allocating for each.
-// The zero value is ready; it is for one goroutine.
+// Hasher makes fingerprints without allocating for each. The zero value is ready; it is for one
+// goroutine.
 type Hasher struct {
-	buf    []byte // the words of the shingles that are not complete, a space behind each
+	buf    []byte // the words of incomplete shingles, a space after each
 	begins [shingleWords]int
 	words  int // of the text so far
 	votes  counter
@@ -58,7 +57,7 @@ type Hasher struct {
 	alone  bool // the word is a single letter of an unspaced script
 }
 
-// keepBuffer is how large a buffer, in bytes, is kept between shingles and texts.
+// keepBuffer bounds the buffer that is kept between shingles and texts, in bytes.
 const keepBuffer = 64 << 10
 
 // Of returns the fingerprint of text.
@@ -125,12 +124,12 @@ func (h *Hasher) step(k kind) bool {
 	return true
 }
 
-// beginWord notes where a word begins.
+// beginWord notes the begin of a word.
 func (h *Hasher) beginWord() {
 	h.begins[h.words%shingleWords] = len(h.buf)
 }
 
-// endWord ends a word, and with it a shingle.
+// endWord ends a word and its shingle.
 func (h *Hasher) endWord() {
 	end := len(h.buf)
 	h.buf = append(h.buf, ' ')
@@ -148,14 +147,14 @@ func (h *Hasher) endWord() {
 	}
 }
 
-// kind is what a code point is in a text.
+// kind is the role of a code point in a text.
 type kind uint8
 
 const (
 	separator kind = iota
-	spaced         // belongs to a word with what is beside it
-	unspaced       // is a word
-	mark           // belongs to the word before it
+	spaced         // part of a word
+	unspaced       // a word by itself
+	mark           // part of the word before it
 )
 
 // asciiFold maps ASCII letters and digits to lower case, all else to 0.

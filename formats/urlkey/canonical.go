@@ -7,12 +7,12 @@ import (
 	"github.com/nlnwa/whatwg-url/url"
 )
 
-// Key is the one name of a URL and what is derived from it.
+// Key is a canonical URL and the keys derived from it.
 type Key struct {
-	URL    string // canonical URL: what is fetched, stored and compared
+	URL    string // canonical URL
 	SURT   string // sort key of the tables, as url_surtkey of Common Crawl; not unique
-	Host   string // what is paced: the name or address, with its port unless 80 or 443
-	Domain string // what is sharded: see Domain
+	Host   string // unit of pacing: the name or address, with its port unless 80 or 443
+	Domain string // unit of sharding: see Domain
 }
 
 // Canonicalizer makes canonical URLs. It is immutable, and safe for concurrent use.
@@ -20,8 +20,8 @@ type Canonicalizer struct {
 	strip names
 }
 
-// New returns a Canonicalizer that strips query parameters whose names match one of
-// the patterns, whatever their case: * stands for any run of characters, ? for one.
+// New returns a Canonicalizer that strips query parameters whose names match one of the
+// patterns, in any case: * stands for any run of characters, ? for one.
 // A bad pattern is an error that names it and wraps ErrPattern.
 func New(stripParams []string) (*Canonicalizer, error) {
 	strip, err := newNames(stripParams)
@@ -32,9 +32,9 @@ func New(stripParams []string) (*Canonicalizer, error) {
 }
 
 // Canonical resolves raw against base ("" if there is none) and returns its
-// canonical form; the package comment says what that is. A base that is no URL
-// matters only to a raw that is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost
-// or ErrTooLong. The strings of the Key may share memory with raw.
+// canonical form, which the package comment defines. A malformed base matters only if raw is
+// relative. Errors wrap ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key
+// may share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, _, err := c.canonical(raw, base)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	return l.key(), nil
 }
 
-// URL is Canonical for who needs the canonical URL alone, at half the price.
+// URL is Canonical for the canonical URL alone, at half the cost.
 func (c *Canonicalizer) URL(raw, base string) (string, error) {
 	l, _, err := c.canonical(raw, base)
 	return l.url, err
@@ -94,7 +94,7 @@ func schemeOf(s string) string {
 	return ""
 }
 
-// slow takes any input, by way of the standard's parser.
+// slow canonicalizes any input with the standard's parser.
 func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
@@ -115,16 +115,16 @@ func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	return l, g, err
 }
 
-// laid is a canonical URL up to its query, and where its parts lie.
+// laid is a canonical URL, at first up to its path, and the offsets of its parts.
 type laid struct {
-	url     string // through the path, or further when the query is known to follow
-	host    int    // where the host begins
-	hostEnd int    // and ends
-	portEnd int    // where the port ends and the path begins
+	url     string // through the path, or further if the given query follows
+	host    int    // begin of the host
+	hostEnd int    // its end
+	portEnd int    // end of the port, begin of the path
 	pathEnd int
 }
 
-// lay writes what the parser found, without credentials, query and fragment.
+// lay writes a parsed URL without credentials, query and fragment.
 func lay(u *url.Url, path string) (laid, error) {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if !lookable(host) || u.Port() == "0" {
@@ -146,7 +146,7 @@ func lay(u *url.Url, path string) (laid, error) {
 	return l, nil
 }
 
-// lookable tells whether host is an IPv6 address in brackets, or could be in DNS.
+// lookable reports whether host is an IPv6 address in brackets, or could be in DNS.
 func lookable(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return true
@@ -168,8 +168,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// finish adds the query. follows says that l.url goes on with
-// "?" and the query as they were given, so that an unchanged one costs nothing.
+// finish adds the canonical form of the query. follows: l.url continues with "?" and the
+// given query, so that an unchanged one costs nothing.
 func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error) {
 	canonical := c.canonicalQuery(query)
 	switch {
@@ -186,7 +186,7 @@ func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error)
 	return l, nil
 }
 
-// key derives the keys of a whole canonical URL.
+// key derives the keys of a complete canonical URL.
 func (l laid) key() Key {
 	host := l.url[l.host:l.hostEnd]
 	k := Key{URL: l.url, Host: host, Domain: Domain(host), SURT: l.surt()}

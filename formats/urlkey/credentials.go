@@ -2,9 +2,8 @@ package urlkey
 
 import "strings"
 
-// WithoutCredentials is a text that may be a URL without the user name and password
-// in it, for what is stored or told of texts that are no URL to crawl. Canonical URLs
-// have none.
+// WithoutCredentials removes user name and password from a text that may be a URL, to store
+// or log it. Canonical URLs have none.
 func WithoutCredentials(s string) string {
 	start := authorityAt(s)
 	if start < 0 {
@@ -21,8 +20,8 @@ func WithoutCredentials(s string) string {
 	return s[:start] + s[start+at+1:]
 }
 
-// authorityAt is where the authority of a URL begins, -1 if it has none: behind two
-// slashes at the start or after a scheme, of which http and its like need none (URL
+// authorityAt returns the offset of a URL's authority, -1 if it has none: after two slashes
+// at the start or after a scheme. Special schemes (http …) do not need the slashes (URL
 // Standard, 4.4 "special authority ignore slashes state").
 func authorityAt(s string) int {
 	slashes := func(i int) int {

@@ -1,26 +1,24 @@
-// Package urlkey gives every URL its one name.
+// Package urlkey makes canonical URLs and the keys that derive from them.
 //
-// In: whatever a page, a redirect, a sitemap or a list calls a URL, and the URL
-// it was found on. Out: the canonical URL (what is fetched, stored and compared),
-// its SURT (what tables are sorted by), its host (what is paced) and its domain
-// (what is sharded), and Common Crawl's url_* columns.
+// In: a reference in a page, a redirect, a sitemap or a list, and the URL it was found on.
+// Out: the canonical URL (to fetch, store and compare), its SURT (the sort key of tables),
+// its host (the unit of pacing), its domain (the unit of sharding), and Common Crawl's url_*
+// columns.
 //
-// The canonical form is the URL Standard's (https://url.spec.whatwg.org/), and then:
+// The canonical form is the URL Standard's (https://url.spec.whatwg.org/) with these rules:
 //
 //   - only http and https, and only hosts that DNS can look up, or IP addresses;
 //   - without credentials, fragment and the host's trailing dot;
 //   - percent-encoding as in RFC 3986, 6.2.2: unreserved octets decoded, hex digits
-//     in upper case, unless a stray percent sign beside them could be read anew;
+//     in upper case, unless that would complete a stray percent sign beside them;
 //   - tracking parameters stripped, empty parameters and an empty query dropped, the
 //     other parameters sorted by name; those of one name keep their order.
 //
-// Nothing else is touched, since it may name another resource: the case of a path,
-// its trailing or doubled slashes, the scheme (an https twin may differ or not
-// exist; a server that has one redirects to it), the "www." of a host, index.html.
-// Such twins are found later by what they contain.
+// Everything else stays, because it may be another resource: the case of a path, its
+// trailing or doubled slashes, the scheme (an https twin may differ or not exist; servers
+// redirect to it), the "www." of a host, index.html. Dedup finds such twins by their content.
 //
-// It promises that the canonical form of a canonical form is itself, that equal
-// input gives equal output on every machine (the Public Suffix List is compiled
-// in), that time and memory are linear in the input, and that no input panics. It
-// imports no other package of this project.
+// The canonical form of a canonical form is itself. Equal input gives equal output on every
+// machine (the Public Suffix List is compiled in). Time and memory are linear in the input,
+// and no input panics. It imports no other package of this project.
 package urlkey

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// KeyOf derives the keys of a URL that is canonical already, such as one read from
-// a table. It does not make it canonical; what cannot be is refused with ErrNotURL.
+// KeyOf derives the keys of a canonical URL, such as one read from a table. It returns
+// ErrNotURL for one that cannot be canonical.
 func KeyOf(canonical string) (Key, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -21,7 +21,7 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
-// SURT is KeyOf for who needs no more than the sort key.
+// SURT is KeyOf for the sort key alone.
 func SURT(canonical string) (string, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -60,9 +60,9 @@ func layCanonical(s string) (laid, error) {
 	return l, nil
 }
 
-// Domain is the unit of sharding that a host name without port belongs to: its public
-// suffix, private ones included, and one label more. A host that has no such domain
-// stands for itself: an IP address, a single label, a name that is a suffix.
+// Domain returns the unit of sharding of a host name without port: its public suffix,
+// private ones included, and one more label. A host without such a domain is its own: an IP
+// address, a single label, a name that is a suffix.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -71,7 +71,7 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under is suffix and the label before it, or otherwise if there is none.
+// under returns suffix with the label before it, otherwise if there is none.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -80,7 +80,7 @@ func under(host, suffix, otherwise string) string {
 	return host[1+strings.LastIndexByte(host[:i], '.'):]
 }
 
-// isIP tells an address from a name. The last label of a name is never a number.
+// isIP reports whether a host is an address. The last label of a name is never a number.
 func isIP(host string) bool {
 	if host == "" || host[0] == '[' {
 		return host != ""
@@ -92,16 +92,15 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// Hash spreads domains over 64 bits, the same on every machine and in every
-// version: XXH3-64 of the name. In order of it, the domains of a bucket lie side by
-// side, however many buckets there are.
+// Hash spreads domains over 64 bits, equal on every machine and in every version: XXH3-64 of
+// the name. Sorted by it, the domains of a bucket are adjacent for any number of buckets.
 func Hash(domain string) uint64 { return xxh3.HashString(domain) }
 
 // Bucket maps a domain to one of n reduce buckets, 0 to n-1: bucket i holds the i-th
 // of n equal ranges of hashes.
 func Bucket(domain string, n int) int { return BucketOf(Hash(domain), n) }
 
-// BucketOf is Bucket of a domain by its hash.
+// BucketOf is Bucket for the hash of a domain.
 func BucketOf(hash uint64, n int) int {
 	if n <= 1 {
 		return 0
@@ -112,9 +111,9 @@ func BucketOf(hash uint64, n int) int {
 
 // Parts are the url_* columns of Common Crawl's cc-index. "" stands for null.
 //
-// Suffixes follow the Public Suffix List with its prevailing rule "*": a top-level
-// domain that is not listed counts as a suffix (Common Crawl has null there, and no
-// such URLs). An IP address has neither labels nor suffixes nor domains.
+// Suffixes follow the Public Suffix List with its prevailing rule "*": an unlisted top-level
+// domain counts as a suffix (Common Crawl has null there, and no such URLs). An IP address
+// has no labels, suffixes or domains.
 type Parts struct {
 	HostName         string // url_host_name: www.example.co.uk
 	TLD              string // url_host_tld: uk
@@ -133,7 +132,7 @@ type Parts struct {
 	Query            string // url_query, without the question mark
 }
 
-// Split takes a canonical URL apart into Common Crawl's columns.
+// Split splits a canonical URL into Common Crawl's columns.
 func Split(canonical string) (Parts, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -160,7 +159,7 @@ func Split(canonical string) (Parts, error) {
 	return p, nil
 }
 
-// splitName fills what only a name has.
+// splitName fills the parts that only names have.
 func (p *Parts) splitName() {
 	reversed := make([]byte, 0, len(p.HostName))
 	last := [...]*string{&p.TLD, &p.SecondLast, &p.ThirdLast, &p.FourthLast, &p.FifthLast}
@@ -183,7 +182,7 @@ func (p *Parts) splitName() {
 	p.PrivateSuffix = suffix
 	p.PrivateDomain = under(p.HostName, suffix, "")
 	for !icann && strings.Contains(suffix, ".") {
-		// A private suffix lies below one that a registry runs.
+		// A private suffix is below one of a registry.
 		_, suffix, _ = strings.Cut(suffix, ".")
 		suffix, icann = publicsuffix.PublicSuffix(suffix)
 	}

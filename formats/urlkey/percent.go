@@ -2,15 +2,15 @@ package urlkey
 
 import "strings"
 
-// What an octet may be in a canonical URL.
+// Classes of octets in a canonical URL.
 const (
 	unreserved = 1 << iota // RFC 3986, 2.3
-	inPath                 // stands for itself in the path of a special URL
-	inQuery                // stands for itself in its query
-	inHost                 // part of a host name that DNS may hold
+	inPath                 // unescaped in the path of a special URL
+	inQuery                // unescaped in its query
+	inHost                 // in host names that DNS may have
 )
 
-// class tells for each octet where the URL Standard leaves it as it is.
+// class has the classes of each octet in the URL Standard.
 var class = func() (t [256]uint8) {
 	for c := 0x21; c < 0x7f; c++ {
 		switch {
@@ -19,7 +19,7 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// Never; a percent sign is looked at with what follows it.
+			// Never unescaped; percent signs are read with the next two octets.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
@@ -31,7 +31,7 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// unhex is the value of a hexadecimal digit, or 0xff.
+// unhex returns the value of a hexadecimal digit, or 0xff.
 func unhex(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
@@ -70,10 +70,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex
-// digits of the others in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet that
-// would follow a stray percent sign by at most one place stays encoded: decoded, the
-// two could read as another octet.
+// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of the
+// others in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places of a
+// stray percent sign stays encoded: decoded, it could complete another escape.
 func normalizeEscapes(s string) string {
 	first := strings.IndexByte(s, '%')
 	if first < 0 {
@@ -81,7 +80,7 @@ func normalizeEscapes(s string) string {
 	}
 	const hex = "0123456789ABCDEF"
 	out := append(make([]byte, 0, len(s)), s[:first]...)
-	stray := -3 // where in out the last stray percent sign is
+	stray := -3 // index in out of the last stray percent sign
 	for i := first; i < len(s); i++ {
 		c, ok := triplet(s, i)
 		switch {

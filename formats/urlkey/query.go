@@ -9,10 +9,10 @@ import (
 // names is a set of patterns of parameter names, in lower case.
 type names struct {
 	patterns []string
-	first    [256]bool // the octets that a matching name may start with
+	first    [256]bool // first octets of matching names
 }
 
-// newNames checks the patterns. In one, * stands for any run of octets and ? for any one.
+// newNames checks the patterns: * stands for any run of octets and ? for any one.
 func newNames(patterns []string) (names, error) {
 	var n names
 	for _, p := range patterns {
@@ -40,7 +40,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// match tells whether a parameter of that name is to be stripped; case does not matter.
+// match reports whether a parameter of that name, in any case, is to be stripped.
 func (n *names) match(name string) bool {
 	if name == "" || !n.first[name[0]] {
 		return false
@@ -53,8 +53,7 @@ func (n *names) match(name string) bool {
 	return false
 }
 
-// glob matches name against a pattern in lower case, in time linear in the product
-// of their lengths.
+// glob matches name against a pattern in lower case, in time of the product of their lengths.
 func glob(pattern, name string) bool {
 	p, s, star, mark := 0, 0, -1, 0
 	for s < len(name) {
@@ -81,9 +80,8 @@ func param(q string) (name, whole, rest string, more bool) {
 	return name, whole, rest, more
 }
 
-// canonicalQuery drops empty and tracking parameters and sorts the others by name,
-// those of one name in the order they came. A query that is so already is returned
-// as it is, without allocation.
+// canonicalQuery drops empty and tracking parameters and sorts the others by name; those of
+// one name keep their order. It returns a canonical query as it is, without allocation.
 func (c *Canonicalizer) canonicalQuery(q string) string {
 	clean, last := true, ""
 	for rest, more := q, q != ""; more && clean; {

@@ -2,19 +2,18 @@ package urlkey
 
 import "strings"
 
-// given are the path and the query of a URL as the parser left them: dot segments
-// resolved, percent escapes and the order of parameters as in the input.
+// given are the path and the query of a URL after parsing: dot segments are resolved, percent
+// escapes and the order of parameters are those of the input.
 type given struct{ path, query string }
 
-// Spelled is Canonical, and the spelling in which raw names the URL; "" where that
-// is the canonical URL itself. A spelling is the canonical URL with the percent
-// escapes and the order of parameters of the input: what canonicalization changed
-// without changing the resource, so that robots.txt can be asked for it as well. Hex
-// digits of escapes are in upper case, since matchers ignore their case.
+// Spelled is Canonical, and the spelling of the URL in raw; "" if that is the canonical URL.
+// A spelling is the canonical URL with the percent escapes and the order of parameters of
+// the input: robots.txt is matched against it as well. Hex digits of escapes are in upper
+// case, because matchers ignore their case.
 //
-// The canonical form of a spelling is the canonical URL, and the spelling of a spelling
-// is itself. It may have up to three times MaxLength octets: where the URL fits, its
-// spelling is no reason to refuse it, nor to leave robots.txt unasked.
+// The canonical form of a spelling is the canonical URL, and the spelling of a spelling is
+// itself. It may have up to three times MaxLength octets: a long spelling is no reason to
+// refuse a URL, or not to match it.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
 	if err != nil {
@@ -23,7 +22,7 @@ func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	return l.key(), s, nil
 }
 
-// SpelledURL is Spelled for who needs no more than the URL, at half the price.
+// SpelledURL is Spelled for the URL alone, at half the cost.
 func (c *Canonicalizer) SpelledURL(raw, base string) (url, spelling string, err error) {
 	l, s, err := c.spelled(raw, base)
 	return l.url, s, err
@@ -37,7 +36,7 @@ func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
 	return l, c.spelling(l, g), nil
 }
 
-// spelling is the URL l as it was given, "" if that is l.url.
+// spelling returns the URL l as it was given, "" if that is l.url.
 func (c *Canonicalizer) spelling(l laid, g given) string {
 	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
 	path, query := upperEscapes(g.path), g.query
@@ -54,24 +53,23 @@ func (c *Canonicalizer) spelling(l laid, g given) string {
 	return s
 }
 
-// spelledQuery is the query as given, without the parameters that canonicalization
-// drops.
+// spelledQuery returns the given query without the parameters that canonicalization drops.
 func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	normal := normalizeEscapes(given)
 	s := c.kept(upperEscapes(given), normal)
 	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
-	// A dropped parameter parted a stray percent sign from an escape, which now would
-	// be read another way: take the escapes as the canonical form has them.
+	// A dropped parameter separated a stray percent sign from an escape, which would now
+	// read differently: use the escapes of the canonical form.
 	if s = c.kept(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
 	return canonical
 }
 
-// kept are the parameters of query that canonicalization keeps. normal is the same
-// query, its escapes normalized: it has as many parameters, as "&" is never decoded.
+// kept returns the parameters of query that canonicalization keeps. normal is the same query
+// with normalized escapes: it has as many parameters, because "&" is never decoded.
 func (c *Canonicalizer) kept(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))

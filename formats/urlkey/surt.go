@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// surt makes the sort-friendly key of a canonical URL, as the tools of the Internet
-// Archive and Common Crawl do: the host's labels reversed, without "www.", path and
-// query unescaped, in lower case, the path without empty segments and trailing slash,
-// the query without session identifiers and sorted.
+// surt returns the sort key of a canonical URL, as the tools of the Internet Archive and Common
+// Crawl do: the host's labels reversed, without "www."; path and query unescaped, in lower
+// case; the path without empty segments and trailing slash; the query sorted, without
+// session identifiers.
 func (l laid) surt() string {
 	var room [256]byte
 	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
@@ -26,8 +26,8 @@ func (l laid) surt() string {
 	return string(b)
 }
 
-// appendHost appends the labels of a host in reverse order, parted by commas. The
-// parts of an IPv4 address are reversed too; an IPv6 address loses its brackets.
+// appendHost appends the labels of a host in reverse order, with commas between them. The
+// parts of an IPv4 address are reversed, too; an IPv6 address loses its brackets.
 func appendHost(b []byte, host string) []byte {
 	if strings.HasPrefix(host, "[") {
 		return append(b, host[1:len(host)-1]...)
@@ -48,7 +48,7 @@ func appendHost(b []byte, host string) []byte {
 	}
 }
 
-// plain tells whether s needs no unescaping, escaping or lowering.
+// plain reports whether s needs no unescaping, escaping or lowering.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '%' || c <= ' ' || c >= 0x7f || c == '#' || 'A' <= c && c <= 'Z' {
@@ -58,14 +58,13 @@ func plain(s string) bool {
 	return true
 }
 
-// minimal unescapes s until nothing is left to unescape, and then escapes what is
-// not printable ASCII, "#" and "%".
+// minimal unescapes s until nothing is left to unescape, then escapes "#", "%" and all but
+// printable ASCII.
 func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
-// unescapeAll is unescape applied until nothing changes, in one pass: whenever the
-// last three octets written are a triplet, they become the octet that it stands for,
-// which may end a triplet in its turn. Triplets never overlap, so the order in which
-// they are decoded does not matter.
+// unescapeAll applies unescape until nothing changes, in one pass: whenever the last three
+// octets written are a triplet, its octet replaces them, which may complete another triplet.
+// Triplets never overlap, so the order of decoding does not matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -97,8 +96,8 @@ func escapeOnce(s []byte) string {
 	return out.String()
 }
 
-// Session identifiers in paths and queries, as the reference's URLRegexTransformer
-// knows them. Each is tried once, in this order.
+// Session identifiers in paths and queries, those of the reference's URLRegexTransformer. Each
+// is tried once, in this order.
 var (
 	pathSessions = []*regexp.Regexp{
 		regexp.MustCompile(`(?is)^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$`),
@@ -136,9 +135,8 @@ func surtPath(path string) string {
 	return path
 }
 
-// segments drops the "." and empty segments of an unescaped path, and those that
-// ".." takes back; the last segment stays, though empty. A ".." that has nothing to
-// take back stays too.
+// segments removes "." and empty segments of an unescaped path, and resolves "..". An empty
+// last segment stays, and so does a ".." at the root.
 func segments(path []byte) []byte {
 	var kept []string
 	for _, s := range strings.Split(string(path), "/")[1:] {
