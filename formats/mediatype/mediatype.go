@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// ErrRange: a text is no media range.
-var ErrRange = errors.New("no media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
+// ErrRange: a text is not a media range.
+var ErrRange = errors.New("not a media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
 
 // maxPart bounds each part of a type, maxRange a range, in bytes (RFC 6838, 4.2).
 const (
@@ -22,7 +22,7 @@ const (
 	maxRange = 2*maxPart + 1
 )
 
-// Check tells why a text is no media range; the error wraps ErrRange.
+// Check returns an error that wraps ErrRange if r is not a media range.
 func Check(r string) error {
 	main, sub, ok := strings.Cut(r, "/")
 	suffix, ranged := strings.CutPrefix(sub, "*")
@@ -50,8 +50,8 @@ func token(s string) bool {
 	return s != ""
 }
 
-// Essence returns the media type that a Content-Type field names, lower case, without
-// parameters; "" if it names none. Of a list the first counts: servers repeat the field.
+// Essence returns the media type of a Content-Type field in lower case, without parameters; ""
+// if it has none. The first of a list counts: servers repeat the field.
 func Essence(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
 		contentType = contentType[:i]
@@ -74,8 +74,8 @@ func httpToken(s string) bool {
 	return s != "" && len(s) <= maxPart
 }
 
-// Charset returns the charset parameter of a Content-Type field as it stands, "" if there
-// is none. It looks for that parameter alone, however malformed the rest is.
+// Charset returns the raw charset parameter of a Content-Type field, "" if there is none,
+// however malformed the rest of the field is.
 func Charset(contentType string) string {
 	for {
 		i := strings.IndexByte(contentType, ';')
@@ -95,12 +95,11 @@ func Charset(contentType string) string {
 	}
 }
 
-// Ranges holds values by media range. The zero value is empty. It is safe for
-// concurrent use as long as nobody calls Set.
+// Ranges holds values by media range. The zero value is empty. It is safe for concurrent use
+// after the last call of Set.
 type Ranges[T any] struct{ values map[string]T }
 
-// Set gives a range a value; the last value of a range counts. A text that is no
-// range is refused with an error that wraps ErrRange.
+// Set sets the value of a range; the last one counts. The error wraps ErrRange.
 func (r *Ranges[T]) Set(mediaRange string, v T) error {
 	if err := Check(mediaRange); err != nil {
 		return err

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// element says what an element of a file means: its attributes say something (take),
-// what stands within it has another meaning (within), or its text is a field.
+// element is the meaning of an element: take reads its attributes, or it is a compound
+// (within), or its text is a field.
 type element struct {
 	take   func(*reader)
 	within within
 	field  field
 }
 
-// urlElements are those of a sitemap's entry, by the compound that they stand in.
-// Extensions are told by the name of their outermost element, whatever its prefix
-// stands for.
+// urlElements are the elements of a sitemap's entry, by compound. Extensions are recognized by
+// the name of their outermost element, under any prefix.
 var urlElements = [...]map[string]element{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
@@ -50,8 +49,8 @@ var urlElements = [...]map[string]element{
 	},
 }
 
-// itemElements are those of a feed's entry, by prefix; "" is the feed's own vocabulary.
-// Elements of another vocabulary are not the entry's.
+// itemElements are the elements of a feed's entry, by prefix; "" is the feed's own vocabulary.
+// Elements of other vocabularies are ignored.
 var itemElements = map[string]map[string]element{
 	"": {
 		"title":       {field: fieldTitle},
@@ -97,7 +96,7 @@ var media = map[string]element{
 	"image":     {take: (*reader).media},
 }
 
-// feedElements are what a feed says of itself, by prefix.
+// feedElements are the elements of a feed itself, by prefix.
 var feedElements = map[string]map[string]element{
 	"":       feedOwn,
 	"dc":     feedOwn,
@@ -129,7 +128,7 @@ var (
 	feedAuthor = map[string]element{"name": {field: fieldAuthor}}
 )
 
-// elements are those that mean something where the tag stands.
+// elements returns the known elements at the tag's place.
 func (x *reader) elements() map[string]element {
 	switch {
 	case !x.feed() && x.open:
@@ -160,7 +159,7 @@ func (x *reader) elements() map[string]element {
 	return feedElements[string(prefix)]
 }
 
-// take does what an element means.
+// take reads an element by its meaning.
 func (x *reader) take(e element) {
 	switch {
 	case e.take != nil:
@@ -177,7 +176,7 @@ func (x *reader) take(e element) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag; rel is what it is if it does not say.
+// linkAttrs reads the attributes of the tag. rel is the default.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {
@@ -198,7 +197,7 @@ func (x *reader) linkAttrs(rel string) linkAttrs {
 	return l
 }
 
-// alternate takes an xhtml:link.
+// alternate reads an xhtml:link.
 func (x *reader) alternate() {
 	l := x.linkAttrs("")
 	if l.rel == "alternate" && l.href != "" && len(l.href) <= MaxLoc && len(x.entry.Alternates) < maxExtras {
@@ -206,7 +205,7 @@ func (x *reader) alternate() {
 	}
 }
 
-// pageMapImage takes an attribute element of a PageMap.
+// pageMapImage reads an attribute element of a PageMap.
 func (x *reader) pageMapImage() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "name" && (string(val) == "image_src" || string(val) == "src") {
@@ -215,11 +214,11 @@ func (x *reader) pageMapImage() {
 	})
 }
 
-// link takes a link: of RSS its text, of Atom its attributes, whatever the feed is.
+// link reads a link of any feed: by its attributes (Atom), else by its text (RSS).
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
-		l.href = join(l.base, l.href) // a reference that is still relative is so to the entry's base
+		l.href = join(l.base, l.href) // a result that is relative is relative to the entry's base
 	}
 	e := &x.entry
 	switch {
@@ -239,7 +238,7 @@ func (x *reader) link() {
 	}
 }
 
-// feedLink takes a link that a feed has of its own.
+// feedLink reads a link of the feed itself.
 func (x *reader) feedLink() {
 	l := x.linkAttrs("alternate")
 	if l.href == "" {
@@ -253,7 +252,7 @@ func (x *reader) feedLink() {
 	x.addFeedLink(FeedLink{Rel: l.rel, Href: l.href, Base: base})
 }
 
-// maxFeedLinks bounds the links that a feed has of its own.
+// maxFeedLinks bounds the links of the feed itself.
 const maxFeedLinks = 64
 
 func (x *reader) addFeedLink(l FeedLink) {
@@ -262,7 +261,7 @@ func (x *reader) addFeedLink(l FeedLink) {
 	}
 }
 
-// enclosure takes RSS's element that names a file.
+// enclosure reads RSS's element for an attached file.
 func (x *reader) enclosure() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "url" && len(val) > 0 {
@@ -271,7 +270,7 @@ func (x *reader) enclosure() {
 	})
 }
 
-// media takes an element of Media RSS or of iTunes' vocabulary.
+// media reads an element of Media RSS or of iTunes' vocabulary.
 func (x *reader) media() {
 	var ref []byte
 	image := string(x.tag.local) != "content"

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxLayers is how often a file may be gzipped: once as a file, once more by a server
-// that sends it so, once by mistake.
+// maxLayers is how often a file may be gzipped: as a file, by the server, and once more by
+// mistake.
 const maxLayers = 3
 
-// input is a file without its compression, in UTF-8 as far as its charset is known.
+// input is a decompressed file, decoded to UTF-8 if its charset is known.
 type input struct {
 	*bufio.Reader
 	charset string
 	layers  []*limited
 }
 
-// cut reports whether the file ended early: at a limit, or as compressed data do that
-// were cut short.
+// cut reports whether the file ended early: at a limit, or because its compressed data are
+// incomplete.
 func (i *input) cut() bool {
 	for _, l := range i.layers {
 		if l.cut {
@@ -67,7 +67,7 @@ func (i *input) limit(r io.Reader, bytes int64) *bufio.Reader {
 	return bufio.NewReaderSize(l, headLen)
 }
 
-// limited is a reader that ends early, and says so.
+// limited is a reader that ends at a limit and notes it.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -84,7 +84,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	l.left -= int64(n)
-	if err != nil && err != io.EOF && isTruncation(err) { // a gzip file cut short or damaged: what came counts
+	if err != nil && err != io.EOF && isTruncation(err) { // an incomplete or damaged gzip file: the data before count
 		l.cut, err = true, io.EOF
 	}
 	return n, err
@@ -97,8 +97,8 @@ func isTruncation(err error) bool {
 
 var bom = []byte("\xEF\xBB\xBF")
 
-// decode turns what the byte order mark, the XML declaration, or outside names into
-// UTF-8, and returns the charset's name. UTF-8 is left as it is, valid or not.
+// decode decodes the charset of the byte order mark, the XML declaration or outside (in this
+// order) to UTF-8, and returns its name. It does not change UTF-8, valid or not.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {
@@ -113,7 +113,7 @@ func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 			label = l
 		}
 		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(label)), "utf-16") {
-			label = "utf-8" // it would not have been read otherwise
+			label = "utf-8" // the declaration could not be read in UTF-16
 		}
 	}
 	e, name := charset.Lookup(label)
@@ -123,7 +123,7 @@ func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	return e.NewDecoder().Reader(r), name
 }
 
-// declared is the encoding of an XML declaration, "" if there is none.
+// declared returns the encoding of an XML declaration, "" for none.
 func declared(head []byte) string {
 	i := bytes.Index(head, []byte("<?xml"))
 	if i < 0 {

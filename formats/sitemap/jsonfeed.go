@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// jsonFeedVersion begins the URL that a JSON Feed names as its version.
+// jsonFeedVersion is part of the URL of a JSON Feed's version.
 const jsonFeedVersion = "jsonfeed.org/version/"
 
-// looksLikeJSON: an object whose beginning names the version of JSON Feed.
+// looksLikeJSON reports whether a file is an object that begins with the version of JSON Feed.
 func looksLikeJSON(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if len(head) == 0 || head[0] != '{' {
@@ -21,8 +21,7 @@ func looksLikeJSON(head []byte) bool {
 	return bytes.Contains(head, []byte(jsonFeedVersion)) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`))
 }
 
-// jsonItem is an item of a JSON Feed, as far as it is read. What has another type than
-// it should have is left out.
+// jsonItem is an item of a JSON Feed, as far as it is read. Values of a wrong type are ignored.
 type jsonItem struct {
 	ID          jsonText `json:"id"`
 	URL         jsonText `json:"url"`
@@ -43,12 +42,12 @@ type jsonFeedRef struct {
 	Name  jsonText `json:"name"`
 }
 
-// jsonRefs are the objects of a list, as far as its first maxExtras elements are some;
-// anything else is taken for none.
+// jsonRefs are the objects among the first maxExtras elements of a list; other values are
+// ignored.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. It takes an element at a time: a list of
-// numbers would take many times its size as a list of objects.
+// UnmarshalJSON implements json.Unmarshaler. It decodes an element at a time: a list of
+// numbers would need many times its size as a list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
 	if len(p) == 0 || p[0] != '[' {
@@ -75,7 +74,7 @@ func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	return nil
 }
 
-// jsonText is a string; anything else is taken for none.
+// jsonText is a string; other values are ignored.
 type jsonText string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -87,8 +86,8 @@ func (t *jsonText) UnmarshalJSON(p []byte) error {
 	return json.Unmarshal(p, (*string)(t))
 }
 
-// readJSON reads a JSON Feed (jsonfeed.org, 1.1). Items that came before a syntax
-// error have been given; one that is longer than maxValue is passed over.
+// readJSON reads a JSON Feed (jsonfeed.org, 1.1). The items before a syntax error count; one
+// longer than maxValue is skipped.
 func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	j := &jsonReader{in: jsonStream{r: r}, sum: Summary{Kind: JSON}, max: max, each: each}
 	err := j.run()
@@ -143,7 +142,7 @@ func (j *jsonReader) run() error {
 	}
 }
 
-// head takes what the feed says of itself.
+// head reads a member of the feed itself.
 func (j *jsonReader) head(key string, raw []byte) {
 	var v jsonText
 	switch key {
@@ -180,12 +179,12 @@ func (j *jsonReader) head(key string, raw []byte) {
 	}
 }
 
-// plainJSON is a text without markup, which < does not begin in it.
+// plainJSON returns a text without markup: < is a character like others.
 func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
-// items gives the items; false ends the read.
+// items passes the items on; false ends the read.
 func (j *jsonReader) items() (more bool, err error) {
 	if err := j.in.delim('['); err != nil {
 		return false, err
@@ -200,7 +199,7 @@ func (j *jsonReader) items() (more bool, err error) {
 		}
 		var it jsonItem
 		if raw == nil || json.Unmarshal(raw, &it) != nil {
-			continue // too long, or no object: the others may be
+			continue // too long, or not an object
 		}
 		e := it.entry()
 		if e.Loc == "" || len(e.Loc) > MaxLoc {

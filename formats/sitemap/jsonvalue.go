@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// maxValue bounds a value of a JSON Feed that is held in memory, bytes: an item, or
-// what the feed says of itself. A longer one is passed over.
+// maxValue bounds a value of a JSON Feed in memory, bytes: an item, or a member of the feed
+// itself. Longer ones are skipped.
 const maxValue = 1 << 20
 
-// errJSON: what stands there cannot stand there in JSON.
+// errJSON is a syntax error.
 var errJSON = errors.New("malformed JSON")
 
 // jsonStream takes JSON apart and holds one value of it at a time, at most maxValue
@@ -20,7 +20,7 @@ type jsonStream struct {
 	buf []byte
 }
 
-// next is the next byte that is no white space. It stays unread.
+// next returns the next byte that is not white space, without reading it.
 func (s *jsonStream) next() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()
@@ -35,7 +35,7 @@ func (s *jsonStream) next() (byte, error) {
 	}
 }
 
-// delim takes a delimiter; anything else is an error.
+// delim reads a delimiter; anything else is an error.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.next()
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// more takes the comma before another member or element, if there is one, or the
-// delimiter that ends them.
+// more reads the comma before another member or element, or the delimiter after the last one
+// (false).
 func (s *jsonStream) more(end byte) (bool, error) {
 	c, err := s.next()
 	switch {
@@ -67,7 +67,7 @@ func (s *jsonStream) more(end byte) (bool, error) {
 	return err == nil, err
 }
 
-// value takes a value, which stays valid up to the next call; nil if it is too long.
+// value reads a value, which is valid until the next call; nil if it is too long.
 func (s *jsonStream) value() ([]byte, error) {
 	s.buf = s.buf[:0]
 	long := false
@@ -85,7 +85,7 @@ func (s *jsonStream) value() ([]byte, error) {
 		}
 		if in == (nesting{}) {
 			switch c {
-			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // it ends a number or a literal
+			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // the end of a number or a literal
 				if len(s.buf) == 0 {
 					return nil, errJSON
 				}
@@ -114,14 +114,14 @@ func (s *jsonStream) value() ([]byte, error) {
 	}
 }
 
-// nesting is what a byte of JSON stands in: objects and lists, a string, behind a
-// backslash. The zero value is none of them.
+// nesting is the position of a byte of JSON: within objects and lists, in a string, after a
+// backslash. The zero value is outside of all.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
 }
 
-// add takes a byte and reports whether the outermost string, object or list ends with it.
+// add reads a byte and reports whether it ends the outermost string, object or list.
 func (n *nesting) add(c byte) (ended bool) {
 	switch {
 	case n.escaped:

@@ -2,23 +2,21 @@
 // Google's extensions (news, image, video, hreflang, PageMap), plain text sitemaps, and
 // feeds: RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0 (RFC 4287), JSON Feed 1.1.
 //
-// In: bytes as a server sends them, gzipped (twice too) or not, in any charset,
-// well-formed or not. Out: entries, one at a time, in the order of the file. It promises
-// to read at most Limits of decoded bytes and entries, in time that is linear and memory
-// that is bounded, and to give what can be made out of a broken file:
+// In: bytes as a server sends them, gzipped (even twice) or not, in any charset, well-formed
+// or not. Out: entries, one at a time, in the order of the file. It reads at most Limits of
+// decoded bytes and entries, in linear time and bounded memory, and tolerates in broken
+// files:
 //
-//   - what comes before the break; junk before the XML, such as a warning of PHP, is
-//     passed over;
-//   - elements in a wrong namespace, in none, under any prefix, in any letter case;
-//     urls in an index and sitemaps in a urlset;
-//   - a bare & and the entities of HTML. Entities of the document's own are never
-//     resolved, so none can be made to grow;
-//   - text in place of loc; octets of a wrong charset, percent-encoded in references
-//     and taken for windows-1252 in texts.
+//   - a file that ends early, and junk before the XML, such as a warning of PHP;
+//   - elements in a wrong namespace or none, under any prefix, in any letter case; urls in
+//     an index and sitemaps in a urlset;
+//   - a bare & and the entities of HTML. Entities that the document defines are never
+//     resolved, so they cannot expand;
+//   - text instead of loc; octets of a wrong charset, which are percent-encoded in
+//     references and read as windows-1252 in texts.
 //
-// References are given as they stand, trimmed and with entities resolved; whoever
-// reads them makes them absolute and canonical, and decides which hosts' count. It
-// imports no other package of this project.
+// References are trimmed and their entities resolved; the caller makes them absolute and
+// canonical, and decides which hosts count. It imports no other package of this project.
 package sitemap
 
 import (
@@ -43,7 +41,7 @@ const (
 // ErrUnknown: the bytes are neither a sitemap nor a feed.
 var ErrUnknown = errors.New("neither a sitemap nor a feed")
 
-// Kind is what a file turned out to be.
+// Kind is the kind of a file.
 type Kind string
 
 // The kinds.
@@ -56,25 +54,25 @@ const (
 	Text   Kind = "text" // a URL a line
 )
 
-// Entry is a URL that a sitemap or a feed lists. Its slices are the reader's: what is
-// kept beyond the call must be copied; strings may be kept.
+// Entry is a URL that a sitemap or a feed lists. Its slices are valid during the call; strings
+// may be kept.
 type Entry struct {
 	Loc        string
 	Sitemap    bool    // of an index: Loc is another sitemap
-	LastMod    int64   // milliseconds UTC: last modified, else published; 0: not said, or not a date
-	Priority   float64 // 0 to 1; -1: not said, or no number
-	ChangeFreq string  // daily, weekly …; "": not said, or none of the protocol's words
+	LastMod    int64   // milliseconds UTC: last modified, else published; 0: none, or not a date
+	Priority   float64 // 0 to 1; -1: none, or not a number
+	ChangeFreq string  // daily, weekly …; "": none, or not a word of the protocol
 	Title      string  // of feed entries and news
 	Summary    string  // of feed entries: summary, else content, as text, at most MaxSummary bytes
-	Base       string  // of feed entries: what references are relative to (xml:base), itself relative to the file; "": the file
+	Base       string  // of feed entries: base of references (xml:base), relative to the file; "": the file
 	Comments   string  // of feed entries: page with its comments
 	Alternates []Alternate
 	Images     []Ref
 	Videos     []Ref // pages and files of videos: player_loc, content_loc
-	Enclosures []Ref // files that a feed's entry comes with
+	Enclosures []Ref // files attached to a feed's entry
 }
 
-// Ref is a reference with what is said of its target: a title or a caption.
+// Ref is a reference with the title or caption of its target.
 type Ref struct{ Loc, Text string }
 
 // Alternate is another language's version of an entry (xhtml:link).
@@ -83,8 +81,8 @@ type Alternate struct {
 	Href string
 }
 
-// FeedLink is a link that a feed has of its own: to its site (alternate), to itself
-// (self), to its next page (next, RFC 5005), to its hub.
+// FeedLink is a link of the feed itself: to its site (alternate), to itself (self), to its next
+// page (next, RFC 5005), to its hub.
 type FeedLink struct {
 	Rel  string // lower case
 	Href string
@@ -95,31 +93,31 @@ type FeedLink struct {
 type Limits struct {
 	Entries int
 	Bytes   int64
-	// Charset is what the file is said to be in from outside; a byte order mark and an
-	// XML declaration know better.
+	// Charset is that of the Content-Type. A byte order mark or an XML declaration has
+	// precedence.
 	Charset string
 }
 
-// Summary says what was read.
+// Summary describes the file that was read.
 type Summary struct {
 	Kind        Kind
 	Entries     int
 	Cut         bool   // a limit ended the read
 	Charset     string // name of the Encoding Standard
-	Title       string // this and what follows: of a feed
+	Title       string // this and the next fields: of a feed
 	Description string
 	Author      string
-	Lang        string // as it says
+	Lang        string // as given
 	Updated     int64  // milliseconds UTC
 	Links       []FeedLink
 }
 
-// headLen is how much of a file is looked at to tell what it is, bytes.
+// headLen is how many bytes decide on the kind of a file.
 const headLen = 4096
 
-// Read gives the entries of r to each, until it returns false. It returns an
-// error that wraps ErrUnknown if r is something else, and r's own error if it
-// fails; entries that came before have been given then.
+// Read passes the entries of r to each, until each returns false. It returns an error that
+// wraps ErrUnknown if r is something else, and r's error if it fails, after the entries
+// before it.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	if lim.Entries <= 0 {
 		lim.Entries = MaxEntries
@@ -151,7 +149,7 @@ func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	return s, err
 }
 
-// looksLikeText: the first line that is no comment is a URL.
+// looksLikeText reports whether the first line that is not a comment is a URL.
 func looksLikeText(head []byte) bool {
 	for {
 		head = bytes.TrimLeft(head, " \t\r\n\x00")
@@ -168,7 +166,7 @@ func isHTTP(p []byte) bool {
 	return bytes.HasPrefix(p, []byte("http://")) || bytes.HasPrefix(p, []byte("https://"))
 }
 
-// readText reads a URL a line; other lines are passed over.
+// readText reads a URL a line and skips other lines.
 func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	s := Summary{Kind: Text}
 	for {

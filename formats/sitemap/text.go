@@ -11,10 +11,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// reference returns a reference as a string: trimmed, without the line breaks that
-// were put into it, its &amp; resolved once more if CDATA or a second escaping kept
-// it, and octets that are no UTF-8 percent-encoded one by one, since they are what
-// the server's own links hold.
+// reference returns a reference as a string: trimmed, with &amp; resolved once more (after
+// CDATA or a second escaping), and with malformed UTF-8 percent-encoded octet by octet, as
+// the server's own links have it.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -36,8 +35,8 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// words returns a text as a string, trimmed: what is no UTF-8 is windows-1252, as
-// most that is mislabelled.
+// words returns a text as a trimmed string. Text that is not UTF-8 is read as windows-1252, as
+// most mislabelled text is.
 func words(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
@@ -52,8 +51,8 @@ func words(p []byte) string {
 	return strings.ToValidUTF8(string(p), "\uFFFD")
 }
 
-// fold folds the white space of a text and trims it. Control characters count as white
-// space, and so do zero width spaces, as in the texts of pages.
+// fold folds and trims the white space of a text. Control characters and zero width spaces
+// count as white space, as in the texts of pages.
 func fold(s string) string { return strings.Join(strings.FieldsFunc(s, isSpace), " ") }
 
 func isSpace(r rune) bool {
@@ -76,8 +75,8 @@ func trimRune(p []byte) []byte {
 // maxEntity bounds the name of an entity, bytes; HTML's longest has 31.
 const maxEntity = 32
 
-// unescape appends p with its entities resolved: those of XML and HTML, if a semicolon
-// ends them, so that the & of a query, as in ?a=1&copy=2, stays one.
+// unescape appends p with the entities of XML and HTML resolved. They need their semicolon, so
+// that the & of a query, as in ?a=1&copy=2, stays.
 func unescape(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -115,7 +114,7 @@ func unescape(dst, p []byte) []byte {
 // maxMarkup bounds the markup that a summary is made from, bytes.
 const maxMarkup = 64 << 10
 
-// plain returns a text that may hold HTML as words with single spaces, at most max bytes.
+// plain returns a text that may contain HTML as words with single spaces, at most max bytes.
 func plain(p []byte, max int) string {
 	p = p[:min(len(p), maxMarkup)]
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
@@ -168,7 +167,7 @@ func skips(open, name string, closing bool) string {
 	return open
 }
 
-// tagName is the name that a tag begins with, behind its < and with or without a slash.
+// tagName returns the name of a tag. p begins after its <, perhaps with a slash.
 func tagName(p []byte) []byte {
 	p = bytes.TrimPrefix(p, []byte("/"))
 	n := 0
@@ -178,7 +177,7 @@ func tagName(p []byte) []byte {
 	return p[:n]
 }
 
-// tagEnd is where the tag ends that p begins with; a > in quotes does not end it.
+// tagEnd returns the end of the tag at the beginning of p; a > in quotes does not end it.
 func tagEnd(p []byte) int {
 	quote := byte(0)
 	for i, c := range p {
@@ -196,7 +195,7 @@ func tagEnd(p []byte) int {
 	return len(p)
 }
 
-// inline reports whether an element of HTML may begin or end within a word.
+// inline reports whether an HTML element may begin or end within a word.
 func inline(name []byte) bool {
 	switch string(name) {
 	case "a", "abbr", "b", "bdi", "bdo", "cite", "code", "em", "font", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u", "wbr":

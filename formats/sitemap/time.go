@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// layouts are tried in turn; W3C's profile of ISO 8601 (NOTE-datetime) comes first,
-// then RFC 822 and 1123 as feeds write them, then what is common in the wild.
+// layouts are tried in this order: W3C's profile of ISO 8601 (NOTE-datetime), RFC 822 and 1123
+// as feeds write them, then others that are common.
 var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
@@ -57,10 +57,9 @@ var layouts = []string{
 	"2006.01.02",
 }
 
-// zones are the offsets, in minutes, of the names of time zones: those that RFC 822, 5.1
-// defines, and others that have one meaning on the web, or one that outnumbers the
-// others by far (BST is Britain's). A name that has several, such as IST, and any that
-// is not listed stands for UTC.
+// zones are the offsets of time zones by name, in minutes: those of RFC 822, 5.1, and others
+// with one meaning on the web, or with one that is far more frequent (BST is Britain's).
+// Ambiguous names, such as IST, and unknown ones stand for UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -70,18 +69,17 @@ var zones = map[string]int{
 	"JST": 9 * 60, "KST": 9 * 60, "ACST": 9*60 + 30, "ACDT": 10*60 + 30, "AEST": 10 * 60, "AEDT": 11 * 60, "NZST": 12 * 60, "NZDT": 13 * 60,
 }
 
-// maxZone is how long the name of a zone may be, bytes.
+// maxZone bounds the name of a zone, bytes.
 const maxZone = 5
 
-// cutZone takes the name of a zone off a date with a time and returns the offset that it
-// stands for: package time would look names up in the machine's own zone. UTC+2 and
-// GMT+02:00 are two hours before 00:00 UTC.
+// cutZone removes the name of a zone from a date with a time and returns its offset: package
+// time would look up names in the machine's zone. UTC+2 and GMT+02:00 are two hours ahead.
 func cutZone(s string) (rest string, offset time.Duration) {
 	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
 		s = strings.TrimRight(s[:i], " ") // a comment (RFC 822, 3.4.3), which repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
-		// The zone stands before the year (ctime's and asctime's form).
+		// The zone is before the year (ctime's and asctime's form).
 		if before, offset, ok := cutLastZone(s[:n]); ok {
 			return before + s[n:], offset
 		}
@@ -92,7 +90,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 	return s, 0
 }
 
-// cutLastZone takes a zone off the end of a date; false if there is none.
+// cutLastZone removes a zone at the end of a date; false if there is none.
 func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	zoned := strings.TrimRight(s, "0123456789:")
 	suffix := s[len(zoned):]
@@ -123,7 +121,7 @@ func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	return rest, time.Duration(minutes) * time.Minute, true
 }
 
-// minutesOf reads the offset behind UTC or GMT: +2, +02, +0200, +02:00.
+// minutesOf reads the offset after UTC or GMT: +2, +02, +0200, +02:00.
 func minutesOf(s string) (int, bool) {
 	digits := strings.Replace(s[1:], ":", "", 1)
 	n, err := strconv.ParseUint(digits, 10, 16)
@@ -172,8 +170,7 @@ func common(p []byte) (t time.Time, ok bool) {
 	return t, inRange(t)
 }
 
-// inRange reports whether a date is one that somebody meant: 0001-01-01 and the like are
-// common mistakes.
+// inRange reports whether a date is plausible: 0001-01-01 and the like are common mistakes.
 func inRange(t time.Time) bool {
 	return t.Year() >= 1970 && t.Year() <= 2199
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxExtras bounds the alternates, images, videos and enclosures of an entry, each
-// (1,000 images are allowed).
+// maxExtras bounds the alternates, images, videos and enclosures of an entry, each (sitemaps
+// may have 1,000 images).
 const maxExtras = 1000
 
-// set takes the text of the open field.
+// set stores the text of the open field.
 func (x *reader) set() {
 	v := bytes.TrimSpace(x.buf)
 	if len(v) == 0 {
@@ -66,15 +66,15 @@ func withRef(refs []Ref, v []byte) []Ref {
 	return append(refs, Ref{Loc: reference(v)})
 }
 
-// withText gives the last reference the text that follows it, the first of several.
+// withText sets the text of the last reference, unless it has one.
 func withText(refs []Ref, v []byte) {
 	if n := len(refs); n > 0 && refs[n-1].Text == "" {
 		refs[n-1].Text = plain(v, MaxSummary)
 	}
 }
 
-// date takes a date of the entry; that of a modification outdoes that of a publication,
-// a later one of either the first.
+// date sets the date of the entry: the first date of modification, else the first of
+// publication.
 func (x *reader) date(v []byte, modified bool) {
 	if x.entry.LastMod != 0 && (x.modified || !modified) {
 		return
@@ -84,7 +84,7 @@ func (x *reader) date(v []byte, modified bool) {
 	}
 }
 
-// frequency is one of the protocol's words, "" for any other.
+// frequency returns a word of the protocol, "" for any other.
 func frequency(v []byte) string {
 	for _, w := range [...]string{"daily", "weekly", "monthly", "always", "hourly", "yearly", "never"} {
 		if len(v) == len(w) && strings.EqualFold(string(v), w) {
@@ -94,7 +94,7 @@ func frequency(v []byte) string {
 	return ""
 }
 
-// priority reads a number from 0 to 1; some write a comma.
+// priority reads a number from 0 to 1; some files have a comma in it.
 func priority(v []byte) (float64, bool) {
 	if len(v) == 3 && v[0] == '0' && v[1] == '.' && v[2] >= '0' && v[2] <= '9' {
 		return float64(v[2]-'0') / 10, true
@@ -103,7 +103,7 @@ func priority(v []byte) (float64, bool) {
 	return p, err == nil && p >= 0 && p <= 1
 }
 
-// setOfFeed takes the text of a field of the feed itself.
+// setOfFeed stores the text of a field of the feed itself.
 func (x *reader) setOfFeed(v []byte) {
 	s := &x.sum
 	switch x.field {
@@ -124,8 +124,8 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join makes ref absolute; base may be relative itself, or empty. What is no reference
-// is returned as it stands.
+// join resolves ref against base, which may be relative or empty. It returns a malformed ref as
+// it is.
 func join(base, ref string) string {
 	b, err := url.Parse(base)
 	if err != nil || base == "" {
@@ -140,7 +140,7 @@ func join(base, ref string) string {
 	case r.IsAbs() || r.Host != "" || strings.HasPrefix(ref, "/"):
 		return ref
 	}
-	// Both are relative: RFC 3986, 5.2.3. Whoever makes it absolute removes dots.
+	// Both are relative: RFC 3986, 5.2.3. The caller removes dots.
 	if i := strings.IndexAny(base, "?#"); i >= 0 {
 		base = base[:i]
 	}

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxToken bounds a token that is held in memory; a longer one ends the read.
+// maxToken bounds a token, bytes; a longer one ends the read.
 const maxToken = 4 << 20
 
-// maxAttrs bounds the attributes of a tag that are looked at.
+// maxAttrs bounds the attributes of a tag that are read.
 const maxAttrs = 64
 
-// field is what the text of an open element is taken for.
+// field is the meaning of an open element's text.
 type field uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	fieldImageText
 	fieldVideo
 	fieldVideoText
-	fieldPublished // a date that counts where there is none of a modification
+	fieldPublished // a date that counts if there is no date of modification
 	fieldTitle
 	fieldSummary
 	fieldContent
@@ -41,11 +41,11 @@ const (
 	fieldSite // link of a feed to its site
 )
 
-// markup reports whether the text may hold elements of HTML.
+// markup reports whether the text may contain HTML.
 func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// within is the extension or compound that an entry's or a feed's elements stand in:
-// their names mean something else there.
+// within is the compound (an extension, an author …) around elements. Their names have
+// another meaning there.
 type within uint8
 
 const (
@@ -55,12 +55,12 @@ const (
 	withinNews
 	withinPageMap
 	withinAuthor
-	withinOther // Atom's source, RSS's textInput: nothing in it is the entry's
+	withinOther // Atom's source, RSS's textInput: its elements are not the entry's
 )
 
-// reader reads the XML kinds from HTML tokens: that tokenizer never fails, and the
-// XML that is published as sitemaps is often none. It keeps no stack: what is open
-// is an entry, a compound in it, a field in that.
+// reader reads the XML kinds as HTML tokens: that tokenizer never fails, and many sitemaps are
+// malformed XML. It has no stack: at most an entry, a compound in it and a field in that
+// are open.
 type reader struct {
 	z    *html.Tokenizer
 	sum  Summary
@@ -68,21 +68,21 @@ type reader struct {
 	each func(*Entry) bool
 
 	tag    tag
-	own    []byte // prefix of the root or of the last entry: that of the format's own elements
+	own    []byte // prefix of the root or of the last entry, that is, of the format's elements
 	known  bool   // the root was seen
 	open   bool   // within an entry
 	in     within
-	inName []byte // element that in began with
+	inName []byte // element that began in
 
 	field     field
-	fieldName []byte // element that it began with
+	fieldName []byte // element that began it
 	buf       []byte // its text
-	bare      []byte // text right within the entry, which some write in place of loc
+	bare      []byte // text right within the entry, which some files have instead of loc
 
 	entry    Entry
-	content  string // of the entry, where it has no summary
+	content  string // of the entry, if it has no summary
 	guid     string
-	modified bool // LastMod is that of a modification
+	modified bool // LastMod is a date of modification
 
 	feedBase string
 }
@@ -103,7 +103,7 @@ func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error)
 	return x.sum, err
 }
 
-// fromRoot is br from the XML declaration on, where that does not come first.
+// fromRoot skips what is before the XML declaration.
 func fromRoot(br *bufio.Reader) io.Reader {
 	head, _ := br.Peek(headLen)
 	if i := bytes.Index(head, []byte("<?xml")); i > 0 && !bytes.Contains(head[:i], []byte("<urlset")) && !bytes.Contains(head[:i], []byte("<sitemapindex")) {
@@ -128,7 +128,7 @@ func (x *reader) run() error {
 				return fmt.Errorf("no root element of one: %w", ErrUnknown)
 			}
 			if x.open {
-				x.finish() // an entry that the end of the file cut, if it has its loc
+				x.finish() // the end of the file cut the entry; it counts if it has its loc
 			}
 			return nil
 		case html.TextToken:
@@ -178,8 +178,8 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
-// root takes a tag before the root element was seen. Elements that programs print
-// their warnings in are passed over; any other makes the file unknown.
+// root reads a tag before the root element. It skips elements that programs format warnings
+// with; any other is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	switch string(x.tag.local) {
@@ -213,7 +213,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs gives the attributes of the tag at hand.
+// attrs passes the attributes of the tag to each.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte
@@ -222,7 +222,7 @@ func (x *reader) attrs(each func(key, val []byte)) {
 	}
 }
 
-// text takes a token of text as it stands in the file.
+// text reads a raw token of text.
 func (x *reader) text(raw []byte) {
 	dst, max := &x.buf, MaxLoc+1
 	switch {
@@ -245,14 +245,14 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// begin has the text up to the end of the tag's element be a field's.
+// begin makes the text of the tag's element a field.
 func (x *reader) begin(f field) {
 	if !x.tag.empty {
 		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
 	}
 }
 
-// start takes a start tag; false ends the read.
+// start reads a start tag; false ends the read.
 func (x *reader) start() bool {
 	opens := x.opens()
 	if x.field.markup() && !opens && !x.endsMarkup() {
@@ -261,7 +261,7 @@ func (x *reader) start() bool {
 		}
 		return true
 	}
-	if x.field != noField { // it was not ended
+	if x.field != noField { // its end tag is missing
 		x.set()
 		x.field = noField
 	}
@@ -274,7 +274,7 @@ func (x *reader) start() bool {
 
 // openEntry begins an entry; false ends the read.
 func (x *reader) openEntry() bool {
-	if x.open && !x.finish() { // the entry before was not ended
+	if x.open && !x.finish() { // the end tag of the entry before is missing
 		return false
 	}
 	if x.sum.Entries >= x.max {
@@ -296,8 +296,8 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// opens reports whether the tag's element begins an entry. A compound that was not ended
-// does not hide it.
+// opens reports whether the tag's element begins an entry, even if the end tag of a compound
+// is missing.
 func (x *reader) opens() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":
@@ -310,8 +310,8 @@ func (x *reader) opens() bool {
 	return false
 }
 
-// endsMarkup reports whether the tag's element cannot stand within the markup of a feed's
-// text: a text that was not ended ends before it.
+// endsMarkup reports whether the tag's element is never part of the markup in a feed's text: a
+// text without an end tag ends before it.
 func (x *reader) endsMarkup() bool {
 	switch string(x.tag.local) {
 	case "link":
@@ -322,7 +322,7 @@ func (x *reader) endsMarkup() bool {
 	return false
 }
 
-// end takes an end tag; false ends the read.
+// end reads an end tag; false ends the read.
 func (x *reader) end() bool {
 	if x.field != noField {
 		switch {
@@ -346,12 +346,12 @@ func (x *reader) end() bool {
 	return true
 }
 
-// finish gives the entry, if it says where; false ends the read.
+// finish passes the entry on, if it has a location; false ends the read.
 func (x *reader) finish() bool {
 	e := &x.entry
 	if e.Loc == "" && isHTTP([]byte(x.guid)) {
-		// Whether a guid is a link, its text shows better than isPermaLink: numbers without
-		// the attribute are as common as URLs with isPermaLink="false".
+		// The text of a guid shows more reliably than isPermaLink whether it is a link:
+		// numbers without the attribute are as common as URLs with isPermaLink="false".
 		e.Loc = x.guid
 	}
 	e.Summary = cmp.Or(e.Summary, x.content)
