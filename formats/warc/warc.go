@@ -29,13 +29,12 @@ type Type string
 
 // The record types that crawlbatch writes or expects to read.
 const (
-	Warcinfo   Type = "warcinfo"
-	Response   Type = "response"
-	Request    Type = "request"
-	Revisit    Type = "revisit"
-	Resource   Type = "resource"
-	Metadata   Type = "metadata"
-	Conversion Type = "conversion"
+	Warcinfo Type = "warcinfo"
+	Response Type = "response"
+	Request  Type = "request"
+	Revisit  Type = "revisit"
+	Resource Type = "resource"
+	Metadata Type = "metadata"
 )
 
 // Names of header fields (WARC 1.1, section 5; WARC-Protocol and

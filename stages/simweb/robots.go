@@ -1,7 +1,6 @@
 package simweb
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -146,13 +145,4 @@ func (w *Web) CrawlDelay(i int) time.Duration {
 		return w.cfg.CrawlDelay
 	}
 	return 0
-}
-
-// String names the profile.
-func (p RobotsProfile) String() string {
-	names := [...]string{"allow", "none", "rules", "delay", "moved", "odd", "deny_all", "unreachable"}
-	if int(p) < len(names) {
-		return names[p]
-	}
-	return fmt.Sprintf("RobotsProfile(%d)", uint8(p))
 }

@@ -21,15 +21,22 @@ type Timeouts struct {
 	Total     time.Duration // from the call of Do to the end of the body
 }
 
+const (
+	// defaultMaxBody is the default of Config.MaxBody and Limits.MaxBody in bytes.
+	defaultMaxBody = 5 << 20
+	// maxHeader bounds a response head in bytes, interim ones before it included.
+	maxHeader = 256 << 10
+	// idleTimeout is how long an idle connection is kept at most.
+	idleTimeout = 30 * time.Second
+)
+
 // Config configures a Client. The zero value of a field means the default named
 // beside it.
 type Config struct {
 	UserAgent string   // sent with every request; none if empty
 	Timeouts  Timeouts // 10s, 15s, 30s
 
-	MaxBody   int64 // bytes of a payload, and of a decoded body: 5 MiB
-	MaxHeader int   // bytes of a response head, interim ones before it included: 256 KiB
-	MaxRatio  int64 // decoded ÷ encoded bytes of bodies that decode to more than 1 MiB: 256
+	MaxBody int64 // bytes of a payload, and of a decoded body: 5 MiB
 
 	Guard     *guard.Guard     // guard.New(false)
 	ConnectTo []dial.ConnectTo // the first match wins; its targets are exempt from the guard
@@ -46,11 +53,9 @@ type Config struct {
 	// Default: a net.Dialer whose Control is the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	MaxIdle        int           // idle connections kept in total: 256
-	MaxIdlePerHost int           // and for one scheme, host and port: 1
-	IdleTimeout    time.Duration // 30s, or less if the server says so
+	MaxIdle        int // idle connections kept in total: 256
+	MaxIdlePerHost int // and for one scheme, host and port: 1
 
-	Decoders int // bodies decoded at the same time: GOMAXPROCS
 	// Memory is how many bytes the payloads and bodies of all unreleased exchanges
 	// may hold together, besides 256 KiB of each and all of one: 64 MiB. An
 	// exchange without memory stops reading and waits; at its time limit it ends
@@ -64,11 +69,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Timeouts.Connect, 10*time.Second)
 	setDefault(&c.Timeouts.FirstByte, 15*time.Second)
 	setDefault(&c.Timeouts.Total, 30*time.Second)
-	c.defaultLimits()
+	setDefault(&c.MaxBody, defaultMaxBody)
 	setDefault(&c.MaxIdle, 256)
 	setDefault(&c.MaxIdlePerHost, 1)
-	setDefault(&c.IdleTimeout, 30*time.Second)
-	setDefault(&c.Decoders, runtime.GOMAXPROCS(0))
 	setDefault(&c.Memory, 64<<20)
 	if c.Guard == nil {
 		c.Guard = guard.New(false)
@@ -80,13 +83,6 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
-}
-
-// defaultLimits sets the limits of a response.
-func (c *Config) defaultLimits() {
-	setDefault(&c.MaxBody, 5<<20)
-	setDefault(&c.MaxHeader, 256<<10)
-	setDefault(&c.MaxRatio, 256)
 }
 
 func setDefault[T int | int64 | time.Duration](v *T, d T) {
@@ -118,7 +114,7 @@ func New(cfg Config) (*Client, error) {
 		cfg:    cfg,
 		dialer: dialer,
 		idle:   dial.NewPool(cfg.MaxIdle, cfg.MaxIdlePerHost, cfg.Now),
-		decode: make(chan struct{}, cfg.Decoders),
+		decode: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		memory: newMemory(cfg.Memory),
 	}, nil
 }

@@ -164,7 +164,7 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 	x := e.x
 	x.share = &share{memory: e.client.memory}
 	r.Method, r.HTTPS = e.req.method(), e.target.HTTPS
-	r.MaxHeader, r.MaxBody, r.Deadline = e.client.cfg.MaxHeader, e.maxBody, e.deadline
+	r.MaxHeader, r.MaxBody, r.Deadline = maxHeader, e.maxBody, e.deadline
 	r.Grow = func(bytes int64) error { return e.grow(ctx, bytes) }
 	r.Wait = func(d time.Duration) {
 		switch wasCut, _ := x.share.state(); {
@@ -194,7 +194,7 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 	x.PayloadDigest = digest(x.Payload)
 	if x.Filtered {
 		x.BodyTruncated = x.Truncated
-	} else if err := e.decode(ctx, coding.Limits{MaxBody: r.MaxBody, MaxRatio: e.client.cfg.MaxRatio}); err != nil {
+	} else if err := e.decode(ctx, r.MaxBody); err != nil {
 		return false, e.fail(ErrAborted, PhaseBody, err)
 	}
 	if r.Definite() && r.Unread() {
@@ -240,19 +240,19 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 
 // decode undoes the codings of the body. It first waits for the memory that the
 // body probably needs; the error means that there was none.
-func (e *exchanger) decode(ctx context.Context, l coding.Limits) error {
+func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	x := e.x
 	held := x.BodyMemory()
 	warnings := len(x.Warnings)
-	for tried := coding.Likely(&x.Response, l.MaxBody); ; tried = l.MaxBody {
+	for tried := coding.Likely(&x.Response, maxBody); ; tried = maxBody {
 		if err := e.grow(ctx, held+int64(buffers.Size(int(tried)))); err != nil {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
 		e.client.decode <- struct{}{} // bounds the decoders in memory; its owner waits for nothing
-		cut := x.Decode(&x.Response, coding.Limits{MaxBody: tried, MaxRatio: l.MaxRatio})
+		cut := x.Decode(&x.Response, tried)
 		<-e.client.decode
-		if !cut || tried == l.MaxBody {
+		if !cut || tried == maxBody {
 			break
 		}
 	}
@@ -304,7 +304,7 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 // idleTime is how long the connection may be kept: a second less than the server
 // says, but not longer than configured.
 func (e *exchanger) idleTime() time.Duration {
-	d := e.client.cfg.IdleTimeout
+	d := idleTimeout
 	for t := range e.x.Header.Tokens("Keep-Alive") {
 		name, v, _ := strings.Cut(t, "=")
 		if n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 16); err == nil && strings.EqualFold(strings.TrimSpace(name), "timeout") {

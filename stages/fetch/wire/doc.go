@@ -10,8 +10,8 @@
 //
 // # Promises
 //
-//   - Every byte count is bounded: the head by MaxHeader, payload and decoded
-//     body by MaxBody each, decoding by MaxRatio too, the memory of all
+//   - Every byte count is bounded: the head by 256 KiB, payload and decoded
+//     body by MaxBody each, decoding by its ratio too, the memory of all
 //     exchanges together by Memory. Every wait is bounded by Timeouts.
 //   - Do always returns an Exchange that is not nil. Even with an error it has
 //     everything known (address, timings, bytes). Release it once.

@@ -94,16 +94,6 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// Temporary reports whether the same request may succeed later. Names that do not
-// exist, refused addresses, bad certificates and invalid requests are permanent.
-func (e *Error) Temporary() bool {
-	switch {
-	case errors.Is(e.Kind, ErrNXDomain), e.Kind == ErrTLS, e.Kind == ErrAddressBlocked, e.Kind == ErrInvalid, e.Kind == ErrProtocol:
-		return false
-	}
-	return true
-}
-
 // errTimedOut is the cause of contexts that end because of Timeouts.
 var errTimedOut = errors.New("time limit passed")
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/coding"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
@@ -28,7 +27,7 @@ func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 		return x, m, err
 	}
 	m.ReadBody()
-	x.Decode(&x.Response, coding.Limits{MaxBody: fuzzMaxBody, MaxRatio: 100})
+	x.Decode(&x.Response, fuzzMaxBody)
 	return x, m, nil
 }
 

@@ -47,16 +47,14 @@ func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error
 // replay is one call of Replay or ReplayPayload.
 type replay struct {
 	*http1.Reader
-	x        *Exchange
-	maxRatio int64
+	x *Exchange
 }
 
 func newReplay(from io.Reader, https bool, l Limits) *replay {
-	c := Config{MaxBody: l.MaxBody}
-	c.defaultLimits()
+	setDefault(&l.MaxBody, defaultMaxBody)
 	x := &Exchange{}
 	r := http1.NewReader(from, &x.Response)
-	r.HTTPS, r.Replayed, r.MaxHeader, r.MaxBody = https, true, c.MaxHeader, c.MaxBody
+	r.HTTPS, r.Replayed, r.MaxHeader, r.MaxBody = https, true, maxHeader, l.MaxBody
 	if l.Allow != nil {
 		r.OnPrefix = func() bool {
 			b, pooled := coding.Prefix(&x.Response)
@@ -67,7 +65,7 @@ func newReplay(from io.Reader, https bool, l Limits) *replay {
 			return true
 		}
 	}
-	return &replay{r, x, c.MaxRatio}
+	return &replay{r, x}
 }
 
 // finish decodes the body. err is the error of reading the head.
@@ -77,6 +75,6 @@ func (p *replay) finish(err error) (*Exchange, error) {
 		return p.x, fmt.Errorf("no HTTP response: %w", err)
 	}
 	p.x.PayloadDigest = digest(p.x.Payload)
-	p.x.Decode(&p.x.Response, coding.Limits{MaxBody: p.MaxBody, MaxRatio: p.maxRatio})
+	p.x.Decode(&p.x.Response, p.MaxBody)
 	return p.x, nil
 }

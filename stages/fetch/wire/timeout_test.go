@@ -195,7 +195,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 		dials, open := 0, atomic.Int32{}
 		c, err := New(Config{
-			Resolver: names, MaxIdle: 2, IdleTimeout: time.Minute,
+			Resolver: names, MaxIdle: 2,
 			Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 				dials++
 				open.Add(1)

@@ -102,7 +102,7 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 				return
 			}
 			var e *Error
-			if !errors.As(err, &e) || e.Kind != ErrTLS || e.Phase != PhaseTLS || !strings.Contains(err.Error(), tt.reason) || e.Temporary() {
+			if !errors.As(err, &e) || e.Kind != ErrTLS || e.Phase != PhaseTLS || !strings.Contains(err.Error(), tt.reason) {
 				t.Errorf("error %v, want a TLS error with %q", err, tt.reason)
 			}
 			if phrase, detail := e.Words(); phrase != tt.phrase || !strings.Contains(detail, tt.host) {

@@ -29,23 +29,19 @@ const (
 	WarnCorrupt   = "coding-corrupt"     // likewise
 	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
 	WarnTooMany   = "coding-too-many"    // more than five: the body was left encoded
-	WarnBomb      = "decompression-bomb" // the body was cut at Limits.MaxRatio
+	WarnBomb      = "decompression-bomb" // the body was cut at 256 times its encoded size
 )
 
 const (
 	// maxCodings bounds how many codings of one body are undone.
 	maxCodings = 5
-	// freeRatio is how many bytes a body may decode to regardless of its ratio.
+	// maxRatio bounds decoded ÷ encoded bytes of bodies that decode to more than
+	// freeRatio bytes.
+	maxRatio  = 256
 	freeRatio = 1 << 20
 	// minBody is the least memory in bytes that Likely estimates.
 	minBody = 64 << 10
 )
-
-// Limits bound a decoded body.
-type Limits struct {
-	MaxBody  int64 // bytes
-	MaxRatio int64 // decoded ÷ encoded bytes of bodies that decode to more than 1 MiB
-}
 
 // Decoded is a body with its codings undone.
 type Decoded struct {
@@ -95,9 +91,9 @@ func list(h http1.Header) (codings []string, odd string) {
 }
 
 // Decode undoes the codings of r's payload into d, whose previous content it
-// releases. It reports whether l.MaxBody cut the body; the caller may then call it
-// again with a larger limit.
-func (d *Decoded) Decode(r *http1.Response, l Limits) (cut bool) {
+// releases. It reports whether it cut the body, which may have maxBody bytes; the caller
+// may then call it again with a larger limit.
+func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
 	codings, odd := list(r.Header)
@@ -111,7 +107,7 @@ func (d *Decoded) Decode(r *http1.Response, l Limits) (cut bool) {
 		r.Warnf(WarnTooMany, "%d", len(codings))
 		return false
 	}
-	limit := min(l.MaxBody, max(freeRatio, l.MaxRatio*int64(len(r.Payload))))
+	limit := min(maxBody, max(freeRatio, maxRatio*int64(len(r.Payload))))
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
@@ -125,7 +121,7 @@ func (d *Decoded) Decode(r *http1.Response, l Limits) (cut bool) {
 			r.Warn(WarnTrailing + ": " + coding)
 		}
 		if v.state == stateCut {
-			if cut = true; limit < l.MaxBody {
+			if cut = true; limit < maxBody {
 				r.Warnf(WarnBomb, "%d bytes decode to more than %d", len(r.Payload), limit)
 			}
 			d.BodyTruncated = http1.TruncLength
@@ -236,6 +232,7 @@ func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdic
 type output struct {
 	b     []byte
 	limit int64
+	more  [1]byte // scratch
 }
 
 // errLimit means that there is more output than the limit allows.
@@ -246,43 +243,30 @@ func (o *output) expect(n int64) { o.b = buffers.Grow(o.b, int(min(max(n, 1), o.
 
 // readFrom reads r to its end. It returns errLimit if that is beyond the limit.
 func (o *output) readFrom(r io.Reader) error {
-	idle := 0
-	for {
-		if int64(len(o.b)) == o.limit {
-			var one [1]byte
-			n, err := r.Read(one[:])
-			if n > 0 {
-				return errLimit
-			}
-			if err != nil {
-				return ended(err)
-			}
-		} else {
-			if len(o.b) == cap(o.b) {
-				o.b = buffers.Grow(o.b, int(min(o.limit, 2*int64(cap(o.b))+1)))
-			}
-			free := o.b[len(o.b):min(int64(cap(o.b)), o.limit)]
-			n, err := r.Read(free)
-			o.b = o.b[:len(o.b)+n]
-			if err != nil {
-				return ended(err)
-			}
-			if n > 0 {
-				idle = 0
-				continue
-			}
+	for idle := 0; idle < 1000; idle++ {
+		full := int64(len(o.b)) == o.limit
+		if !full && len(o.b) == cap(o.b) {
+			o.b = buffers.Grow(o.b, int(min(o.limit, 2*int64(cap(o.b))+1)))
 		}
-		if idle++; idle > 1000 {
-			return io.ErrNoProgress
+		free := o.b[len(o.b):min(int64(cap(o.b)), o.limit)]
+		if full { // one more byte shows that there is more
+			free = o.more[:]
+		}
+		n, err := r.Read(free)
+		switch {
+		case full && n > 0:
+			return errLimit
+		case n > 0:
+			o.b, idle = o.b[:len(o.b)+n], 0
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
-}
-
-func ended(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
+	return io.ErrNoProgress
 }
 
 // verdict classifies the error that ended a layer. Unless a magic number has

@@ -17,13 +17,13 @@ type decoded struct {
 func (d *decoded) Release() { d.Decoded.Release() }
 
 // decode decodes a payload whose Content-Encoding is field.
-func decode(payload, field string, l Limits) *decoded {
+func decode(payload, field string, maxBody int64) *decoded {
 	d := &decoded{Response: http1.Response{Payload: []byte(payload), Header: http1.Header{{Name: "Content-Encoding", Value: field}}}}
-	d.Decode(&d.Response, l)
+	d.Decode(&d.Response, maxBody)
 	return d
 }
 
-var usualLimits = Limits{MaxBody: 5 << 20, MaxRatio: 256}
+const usualLimit = 5 << 20
 
 func TestCodingsAreUndone(t *testing.T) {
 	texts := map[string]string{"short": wiretest.Page, "long": wiretest.LongPage, "noise": wiretest.Noise(200_000), "one byte": "x"}
@@ -49,7 +49,7 @@ func TestCodingsAreUndone(t *testing.T) {
 			for _, l := range tt.layers {
 				payload = wiretest.Encode(l, payload)
 			}
-			x := decode(payload, tt.field, usualLimits)
+			x := decode(payload, tt.field, usualLimit)
 			if string(x.Body) != text || x.BodyTruncated != http1.Complete || len(x.Warnings) > 0 {
 				t.Errorf("%s, %v as %q: %d bytes, truncated %q, warnings %q", name, tt.layers, tt.field, len(x.Body), x.BodyTruncated, x.Warnings)
 			}
@@ -68,14 +68,14 @@ func TestCutEncodingsKeepWhatTheyHold(t *testing.T) {
 	text := wiretest.Noise(300_000)
 	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
 		whole := wiretest.Encode(coding, text)
-		x := decode(whole[:len(whole)*3/4], coding, usualLimits)
+		x := decode(whole[:len(whole)*3/4], coding, usualLimit)
 		if len(x.Body) < len(text)/4 || !strings.HasPrefix(text, string(x.Body)) || x.BodyTruncated != http1.TruncDisconnect || x.Truncated != http1.Complete {
 			t.Errorf("%s: kept %d of %d bytes, truncated %q", coding, len(x.Body), len(text), x.BodyTruncated)
 		}
 		if d := cmp.Diff([]string{WarnTruncated}, wiretest.Codes(x.Warnings)); d != "" {
 			t.Errorf("%s: warnings (-want +got)\n%s", coding, d)
 		}
-		if x = decode(whole+"\x00garbage", coding, usualLimits); string(x.Body) != text || x.BodyTruncated != http1.Complete {
+		if x = decode(whole+"\x00garbage", coding, usualLimit); string(x.Body) != text || x.BodyTruncated != http1.Complete {
 			t.Errorf("%s with bytes after it: %d bytes, truncated %q", coding, len(x.Body), x.BodyTruncated)
 		}
 		if d := cmp.Diff([]string{WarnTrailing}, wiretest.Codes(x.Warnings)); d != "" {
@@ -107,7 +107,7 @@ func TestBombsAreCut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := decode(tt.payload, tt.field, usualLimits)
+			x := decode(tt.payload, tt.field, usualLimit)
 			defer x.Release()
 			if len(x.Body) > tt.max || x.BodyTruncated != http1.TruncLength {
 				t.Errorf("%d bytes became %d (at most %d), truncated %q, warnings %q", len(tt.payload), len(x.Body), tt.max, x.BodyTruncated, x.Warnings)
@@ -118,11 +118,11 @@ func TestBombsAreCut(t *testing.T) {
 
 // Inflating stays within a limit that ratio alone sets.
 func TestRatioWarning(t *testing.T) {
-	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimits)
+	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimit)
 	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {
 		t.Errorf("%d bytes, warnings %q", len(x.Body), x.Warnings)
 	}
-	x = decode(wiretest.Encode("br", strings.Repeat("a", freeRatio)), "br", usualLimits)
+	x = decode(wiretest.Encode("br", strings.Repeat("a", freeRatio)), "br", usualLimit)
 	if len(x.Body) != freeRatio || x.BodyTruncated != http1.Complete {
 		t.Errorf("a body of just a MiB: %d bytes, truncated %q", len(x.Body), x.BodyTruncated)
 	}
@@ -130,7 +130,7 @@ func TestRatioWarning(t *testing.T) {
 
 // A zstd frame may ask for a window of terabytes.
 func TestZstdWindowIsBounded(t *testing.T) {
-	x := decode("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "zstd", usualLimits)
+	x := decode("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "zstd", usualLimit)
 	if len(x.Body) != 0 || x.BodyTruncated != http1.TruncDisconnect {
 		t.Errorf("%d bytes, truncated %q, warnings %q", len(x.Body), x.BodyTruncated, x.Warnings)
 	}
@@ -149,7 +149,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		before := string(payload)
-		x := decode(before, field, Limits{MaxBody: 64 << 10, MaxRatio: 100})
+		x := decode(before, field, 64<<10)
 		if len(x.Body) > 64<<10 && len(x.Codings) > 0 || string(x.Payload) != before {
 			t.Errorf("%d bytes decoded to %d", len(payload), len(x.Body))
 		}

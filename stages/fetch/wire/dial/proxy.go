@@ -31,24 +31,17 @@ func (p *proxy) appendCredentials(b []byte) []byte {
 func parseProxy(s string) (*proxy, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
-		// Not quoted in full: it may hold a password.
+		// The error does not quote s, which may contain a password.
 		return nil, errors.New("want http://[user:password@]host:port (http is the only scheme to reach a proxy by)")
 	}
-	p := &proxy{port: 80}
-	host := u.Hostname()
-	if a := u.Host; a[0] == '[' {
-		host = "[" + host + "]"
+	t, err := http1.ParseTarget("http://" + u.Host)
+	if err != nil {
+		return nil, err
 	}
-	if p.host, err = http1.NormalHost(host); err != nil {
-		return nil, fmt.Errorf("host %.80q: %w", host, err)
+	if t.Port == 0 {
+		return nil, errors.New("port 0 cannot be used")
 	}
-	if u.Port() != "" {
-		n, err := strconv.ParseUint(u.Port(), 10, 16)
-		if err != nil || n == 0 {
-			return nil, fmt.Errorf("port %.20q is not a number up to 65535", u.Port())
-		}
-		p.port = uint16(n)
-	}
+	p := &proxy{host: t.Host, port: t.Port}
 	if u.User != nil {
 		password, _ := u.User.Password()
 		p.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))

@@ -244,7 +244,7 @@ func FuzzTTLRecorder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		var r ttlRecorder
 		r.note(msg)
-		if r.positive() < 0 || r.negative() < 0 {
+		if positive, negative := r.ttls(); positive < 0 || negative < 0 {
 			t.Error("negative TTL")
 		}
 	})

@@ -33,17 +33,18 @@ type systemResolver struct {
 func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error) {
 	var ttl ttlRecorder
 	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
+	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
 			// Go reports the last of two questions; the other got no answer.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
-		return Answer{TTL: ttl.negative()}, err
+		return Answer{TTL: negative}, err
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
 	}
-	return Answer{Addrs: addrs, TTL: ttl.positive()}, nil
+	return Answer{Addrs: addrs, TTL: positive}, nil
 }
 
 // dial opens the connections of Go's resolver. It records the TTLs that pass,
@@ -123,16 +124,11 @@ func (r *ttlRecorder) certain() bool {
 	return !r.heard || r.noName || r.noA && r.noAAAA
 }
 
-func (r *ttlRecorder) positive() time.Duration {
+// ttls returns the lowest TTLs of the answers and of their absence; 0 if unknown.
+func (r *ttlRecorder) ttls() (positive, negative time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Duration(r.answers) * time.Second
-}
-
-func (r *ttlRecorder) negative() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return time.Duration(r.nothing) * time.Second
+	return time.Duration(r.answers) * time.Second, time.Duration(r.nothing) * time.Second
 }
 
 // note reads one DNS message. It ignores malformed ones: Go's resolver reports them.

@@ -77,18 +77,18 @@ func ParseTarget(raw string) (t Target, err error) {
 		}
 		t.Port = uint16(p)
 	}
-	if t.Host, err = NormalHost(host); err != nil {
+	if t.Host, err = normalHost(host); err != nil {
 		return t, fmt.Errorf("host %.80q: %w", host, err)
 	}
 	t.path = requestPath(path)
 	return t, nil
 }
 
-// NormalHost returns the one spelling of a host that is looked up, compared and
+// normalHost returns the one spelling of a host that is looked up, compared and
 // guarded. Numbers that a system's resolver might read as an IPv4 address
 // ("0x7f.1", "2130706433") become that address or an error (WHATWG URL, 3.5 "host
 // parser").
-func NormalHost(h string) (string, error) {
+func normalHost(h string) (string, error) {
 	if inner, ok := strings.CutPrefix(h, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
 		a, err := netip.ParseAddr(inner)
