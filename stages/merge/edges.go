@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// edges makes the link run and the host-edge run of links that come by source.
+// edges makes the edges and host edges of links that come source by source.
 type edges struct {
 	m     *merger
 	edges *table.Sorter[schema.Edge]
@@ -21,12 +21,11 @@ type edges struct {
 
 	source schema.Edge // columns of the current source
 	domain string      // of the current source
-	latest int64       // when it may at the latest say that a target has changed
+	latest int64       // the latest change of a target that it can know of, milliseconds
 	others []other     // its targets on other hosts
 }
 
-// clockSkew is by how many milliseconds a host's clock, or the zone of a date that names
-// none, may differ.
+// clockSkew is how far a host's clock, or a date without a time zone, may be off, milliseconds.
 const clockSkew = 24 * 60 * 60 * 1000
 
 // other is a target on another host.
@@ -48,15 +47,19 @@ func newEdges(m *merger) (*edges, error) {
 	return &edges{m: m, edges: e, hosts: h}, nil
 }
 
-// close removes what was spilled, which is scratch.
+// close removes what was spilled.
 func (e *edges) close() {
 	_ = e.edges.Close()
 	_ = e.hosts.Close()
 }
 
 // begin starts the links of another source.
-func (e *edges) begin(l *schema.Link, of origin) error {
+func (e *edges) begin(l *schema.Link, origins *origins) error {
 	if err := e.flush(); err != nil {
+		return err
+	}
+	of, err := origins.of(l.SourceSURT, l.Source)
+	if err != nil {
 		return err
 	}
 	k, err := urlkey.KeyOf(l.Source)
@@ -69,10 +72,13 @@ func (e *edges) begin(l *schema.Link, of origin) error {
 	return nil
 }
 
-// add takes a link of the source; one of a kind that is not followed counts for its
-// spelling alone. One whose target has no key, which a canonical URL always has, is
-// counted and left out: it can be neither planned nor joined.
+// add adds a link of the source. A link of a kind that is not followed counts for its
+// spelling only: another link may lead to the target. A target without a key cannot be
+// planned or joined; it is counted and left out. (Every canonical URL has a key.)
 func (e *edges) add(l *schema.Link, followed bool) error {
+	if !followed && l.Spelling == "" {
+		return nil
+	}
 	k, err := urlkey.KeyOf(l.Target)
 	if err != nil {
 		e.m.counts["links_without_key"]++
@@ -80,7 +86,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 		return nil
 	}
 	spelling := ""
-	if k.Domain == e.domain { // a stranger's spelling neither denies a page nor counts
+	if k.Domain == e.domain { // spellings count within a domain only
 		spelling = l.Spelling
 	}
 	if !followed && spelling == "" {
@@ -93,7 +99,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
 	row.TargetSURT, row.Target = k.SURT, l.Target
 	row.Kind, row.Nofollow, row.Anchor, row.Ordinal, row.Spelling = l.Kind, l.Nofollow, l.Anchor, l.Ordinal, spelling
-	// Another host's word on it is no reason to ask again, nor is what cannot be known yet.
+	// A date is ignored if another host states it, or if it is later than the source could know.
 	if row.LastMod = 0; k.Host == e.source.SourceHost && l.LastMod <= e.latest {
 		row.LastMod = l.LastMod
 	}
@@ -121,7 +127,7 @@ func (e *edges) flush() error {
 	return nil
 }
 
-// finish writes both runs.
+// finish writes both working files.
 func (e *edges) finish(ctx context.Context) error {
 	if err := e.flush(); err != nil {
 		return err
@@ -132,59 +138,52 @@ func (e *edges) finish(ctx context.Context) error {
 	return e.writeHostEdges(ctx)
 }
 
-// writeEdges ends a row group with each bucket, so that a reduce task reads its
-// own alone.
+// writeEdges ends a row group after each bucket, so that a reduce task can read its own
+// bucket only.
 func (e *edges) writeEdges(ctx context.Context) error {
-	w, err := table.NewWriter[schema.Edge](e.m.scratch("edges"), table.Format(e.m.env.Format), table.Fast(),
-		table.SortedBy("target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	bucket := int32(-1)
-	for row, err := range e.edges.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		if row.TargetBucket != bucket {
-			if err := w.EndRowGroup(); err != nil {
+	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
+	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {
+		bucket := int32(-1)
+		for row, err := range e.edges.Sorted(ctx) {
+			if err != nil {
 				return err
 			}
-			bucket = row.TargetBucket
+			if row.TargetBucket != bucket {
+				if err := w.EndRowGroup(); err != nil {
+					return err
+				}
+				bucket = row.TargetBucket
+			}
+			if err := w.Append(&row); err != nil {
+				return err
+			}
 		}
-		if err := w.Append(&row); err != nil {
-			return err
-		}
-	}
-	return finish(ctx, e.m, w, stages.FileEdges, "", e.m.working(stages.FileEdges))
+		return nil
+	})
 }
 
 func (e *edges) writeHostEdges(ctx context.Context) error {
-	w, err := table.NewWriter[schema.HostEdge](e.m.scratch("hostedges"), table.Format(e.m.env.Format), table.Fast(), table.SortedBy("source", "target"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	var sum schema.HostEdge
-	for row, err := range e.hosts.Sorted(ctx) {
-		if err != nil {
-			return err
+	return keep(ctx, e.m, stages.FileHostEdges, []string{"source", "target"}, func(w *table.Writer[schema.HostEdge]) error {
+		var sum schema.HostEdge
+		flush := func() error {
+			if sum.Links == 0 {
+				return nil
+			}
+			return w.Append(&sum)
 		}
-		if compareHostEdges(&row, &sum) == 0 {
-			sum.Links += row.Links
-			continue
-		}
-		if sum.Links > 0 {
-			if err := w.Append(&sum); err != nil {
+		for row, err := range e.hosts.Sorted(ctx) {
+			if err != nil {
 				return err
 			}
+			if compareHostEdges(&row, &sum) == 0 {
+				sum.Links += row.Links
+				continue
+			}
+			if err := flush(); err != nil {
+				return err
+			}
+			sum = row
 		}
-		sum = row
-	}
-	if sum.Links > 0 {
-		if err := w.Append(&sum); err != nil {
-			return err
-		}
-	}
-	return finish(ctx, e.m, w, stages.FileHostEdges, "", e.m.working(stages.FileHostEdges))
+		return flush()
+	})
 }

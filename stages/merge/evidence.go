@@ -12,43 +12,28 @@ import (
 )
 
 func compareCaptures(a, b *schema.Capture) int {
-	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.FetchTime, b.FetchTime),
+	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.FetchTime, b.FetchTime),
 		strings.Compare(a.WARCFilename, b.WARCFilename), cmp.Compare(a.WARCRecordOffset, b.WARCRecordOffset))
 }
 
-// mergeCaptures publishes the stored responses, a part a subset.
+// mergeCaptures publishes the stored responses, one part per subset.
 func (m *merger) mergeCaptures(ctx context.Context) error {
 	for _, subset := range schema.Subsets {
-		if err := m.mergeSubset(ctx, subset); err != nil {
+		key := layout.Captures(m.task.Crawl, subset, m.task.Round, m.task.Partition)
+		f, err := stages.Write(ctx, m.env, stages.FileCaptures, key, stages.ByURL, func(w *table.Writer[schema.Capture]) error {
+			return appendSorted(ctx, m, w, m.keys(stages.FileCaptures, subset), compareCaptures, func(c *schema.Capture) bool {
+				if subset == schema.SubsetRobots {
+					m.hosts.robots(c)
+				}
+				return true
+			})
+		})
+		f.Subset = subset
+		if err := m.note(f, err); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (m *merger) mergeSubset(ctx context.Context, subset string) error {
-	rows, err := sorted(ctx, m, m.keys(stages.FileCaptures, subset), compareCaptures)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	w, err := table.NewWriter[schema.Capture](m.scratch("captures"), table.Format(m.env.Format), table.SortedBy("url_surtkey", "url"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for c, err := range rows.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		if subset == schema.SubsetRobots {
-			m.hosts.robots(&c)
-		}
-		if err := w.Append(&c); err != nil {
-			return err
-		}
-	}
-	return finish(ctx, m, w, stages.FileCaptures, subset, layout.Captures(m.task.Crawl, subset, m.task.Round, m.task.Partition))
 }
 
 func compareRequests(a, b *schema.Request) int {
@@ -56,26 +41,12 @@ func compareRequests(a, b *schema.Request) int {
 		cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// mergeRequests publishes the requests in the order in which each host got them.
+// mergeRequests publishes the requests in the order in which each host received them.
 func (m *merger) mergeRequests(ctx context.Context) error {
-	rows, err := sorted(ctx, m, m.keys(stages.FileRequests, ""), compareRequests)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	w, err := table.NewWriter[schema.Request](m.scratch("requests"), table.Format(m.env.Format), table.SortedBy("host", "start"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for r, err := range rows.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		m.hosts.requested(&r)
-		if err := w.Append(&r); err != nil {
-			return err
-		}
-	}
-	return finish(ctx, m, w, stages.FileRequests, "", m.published(stages.FileRequests))
+	return publish(ctx, m, stages.FileRequests, []string{"host", "start"}, func(w *table.Writer[schema.Request]) error {
+		return appendSorted(ctx, m, w, m.keys(stages.FileRequests, ""), compareRequests, func(r *schema.Request) bool {
+			m.hosts.requested(r)
+			return true
+		})
+	})
 }

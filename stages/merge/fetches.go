@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -18,12 +17,10 @@ type key struct {
 	URL  string `parquet:"url"`
 }
 
-func compareKeys(a, b *key) int {
-	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
-}
+func compareKeys(a, b *key) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
 
 func compareFetches(a, b *schema.Fetch) int {
-	return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.RecordedAt, b.RecordedAt))
+	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.RecordedAt, b.RecordedAt))
 }
 
 // mergeFetches publishes the outcomes and checks them against the plan.
@@ -42,29 +39,26 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	for _, head := range m.hops {
 		heads[head] = true
 	}
-	w, err := table.NewWriter[schema.Fetch](m.scratch("fetches"), table.Format(m.env.Format), table.SortedBy("url_surtkey", "url"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for f, err := range oneEach(planned.Sorted(ctx), rows.Sorted(ctx)) {
-		if err != nil {
-			return err
+	return publish(ctx, m, stages.FileFetches, stages.ByURL, func(w *table.Writer[schema.Fetch]) error {
+		for f, err := range oneEach(planned.Sorted(ctx), rows.Sorted(ctx)) {
+			if err != nil {
+				return err
+			}
+			if heads[f.URL] {
+				m.depths[f.URL] = f.Depth
+			}
+			m.counts["outcome."+string(f.Outcome)]++
+			m.hosts.fetched(&f)
+			if err := w.Append(&f); err != nil {
+				return err
+			}
 		}
-		if heads[f.URL] {
-			m.depths[f.URL] = f.Depth
-		}
-		m.counts["outcome."+string(f.Outcome)]++
-		m.hosts.fetched(&f)
-		if err := w.Append(&f); err != nil {
-			return err
-		}
-	}
-	return finish(ctx, m, w, stages.FileFetches, "", m.published(stages.FileFetches))
+		return nil
+	})
 }
 
-// oneEach yields the rows of fetches, both sequences sorted alike, and ends with
-// an error at the first URL that does not have exactly one row.
+// oneEach yields the rows of fetches and ends with an error at the first planned URL
+// that does not have exactly one row. Both sequences are in the same order.
 func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, error]) iter.Seq2[schema.Fetch, error] {
 	return func(yield func(schema.Fetch, error) bool) {
 		fail := func(url, what string) {

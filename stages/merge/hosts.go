@@ -14,37 +14,36 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hosts gathers a row for each host of the partition's domains. Requests to
-// others, where a robots.txt redirected to, are left out: their rows are those of
-// their own partitions. Fetches come first, then robots captures, then requests
-// by host and start.
+// hosts makes a row for each host of the partition's domains. It ignores requests to
+// other hosts (a robots.txt may redirect there): their own partitions have their rows.
+// Fetches come first, then captures of robots.txt, then requests by host and start.
 type hosts struct {
 	byName  map[string]*hostState
 	domains map[string]bool
 }
 
-// hostState is a host's row in the making.
+// hostState is a host's row while it is made.
 type hostState struct {
 	row         schema.Host
 	latency     int64 // sum of times to first byte, microseconds
-	answers     int64 // requests that had one
-	rules       bool  // a robots.txt of it was read
-	unreachable bool  // a robots.txt of it could not be had
+	responses   int64 // requests that had one
+	rules       bool  // one of its robots.txt files was read
+	unreachable bool  // one of its robots.txt files could not be fetched
 	asked       bool
-	digest      digestFrom // of the host's own robots.txt
-	inForce     digestFrom // of what held for its pages, wherever redirects had led to
+	digest      robotsDigest // of the robots.txt that the host itself served
+	effective   robotsDigest // of the rules that applied to its pages, also if redirects led to another host
 	lastPurpose schema.Purpose
 	suspended   bool
 }
 
-// digestFrom orders the robots.txt files of a host: https goes before http, then
-// the lesser digest, so that the order of downloads does not decide.
-type digestFrom struct {
+// robotsDigest chooses among the robots.txt files of a host: https before http, then the
+// lesser digest, so that the order of downloads does not matter.
+type robotsDigest struct {
 	digest string
 	secure bool
 }
 
-func (d *digestFrom) see(digest string, secure bool) {
+func (d *robotsDigest) see(digest string, secure bool) {
 	if digest == "" {
 		return
 	}
@@ -55,7 +54,7 @@ func (d *digestFrom) see(digest string, secure bool) {
 
 func newHosts() *hosts { return &hosts{byName: map[string]*hostState{}, domains: map[string]bool{}} }
 
-// of is the state of a host; nil if its domain is none of the partition's.
+// of returns the state of a host; nil if the partition does not have its domain.
 func (h *hosts) of(host, domain string) *hostState {
 	if s := h.byName[host]; s != nil {
 		return s
@@ -115,7 +114,7 @@ func (h *hosts) fetched(f *schema.Fetch) {
 	s.suspended = s.suspended || f.Outcome == schema.HostSuspended
 }
 
-// robots takes the digest of a host's own robots.txt.
+// robots notes the digest of a robots.txt that a host itself served.
 func (h *hosts) robots(c *schema.Capture) {
 	if c.FetchStatus < 200 || c.FetchStatus > 299 || c.Path != "/robots.txt" || c.Query != "" {
 		return
@@ -130,7 +129,7 @@ func (h *hosts) robots(c *schema.Capture) {
 	}
 }
 
-// requested counts a request; those of a host come by time.
+// requested counts a request. The requests of a host come in order of time.
 func (h *hosts) requested(q *schema.Request) {
 	s := h.of(q.Host, "")
 	if s == nil {
@@ -155,7 +154,7 @@ func (h *hosts) requested(q *schema.Request) {
 	}
 	if q.Status != 0 {
 		s.latency += firstByte(q)
-		s.answers++
+		s.responses++
 	}
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
@@ -167,20 +166,20 @@ func (h *hosts) requested(q *schema.Request) {
 	s.lastPurpose = q.Purpose
 }
 
-// seeRobots takes what a request that was sent says of its host's robots.txt.
+// seeRobots notes what a sent request says about its host's robots.txt.
 func (s *hostState) seeRobots(q *schema.Request) {
 	if q.Purpose == schema.ForRobots {
 		s.asked = true
 		s.row.RobotsAt = q.Start
 	}
-	s.asked = s.asked || q.RobotsFile != "" // if not in this round, in one before
+	s.asked = s.asked || q.RobotsFile != "" // in this round or an earlier one
 	if q.RobotsDigest != "" {
 		s.rules = true
-		s.inForce.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
+		s.effective.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
 	}
 }
 
-// firstByte is the time to the first byte of an answer, microseconds.
+// firstByte is the time to the first byte of the response, microseconds.
 func firstByte(q *schema.Request) int64 {
 	switch {
 	case q.FirstByteUS != nil:
@@ -191,10 +190,10 @@ func firstByte(q *schema.Request) int64 {
 	return 0
 }
 
-// finish derives what only the whole tells.
+// finish computes the columns that need all outcomes and requests.
 func (s *hostState) finish() *schema.Host {
 	r := &s.row
-	r.RobotsDigest = cmp.Or(s.digest.digest, s.inForce.digest)
+	r.RobotsDigest = cmp.Or(s.digest.digest, s.effective.digest)
 	switch {
 	case s.rules:
 		r.RobotsState = "rules"
@@ -203,26 +202,23 @@ func (s *hostState) finish() *schema.Host {
 	case s.asked:
 		r.RobotsState = "none"
 	}
-	if s.answers > 0 {
-		r.LatencyMS = float64(s.latency) / 1000 / float64(s.answers)
+	if s.responses > 0 {
+		r.LatencyMS = float64(s.latency) / 1000 / float64(s.responses)
 	}
 	if s.suspended && r.BreakerEvents == 0 {
-		r.BreakerEvents = 1 // and no probe was sent before the window closed
+		r.BreakerEvents = 1 // the window closed before a probe was sent
 	}
 	return r
 }
 
-// writeHosts writes the working run of hosts.
+// writeHosts writes the working file of hosts.
 func (m *merger) writeHosts(ctx context.Context) error {
-	w, err := table.NewWriter[schema.Host](m.scratch("hosts"), table.Format(m.env.Format), table.Fast(), table.SortedBy("host"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for _, name := range slices.Sorted(maps.Keys(m.hosts.byName)) {
-		if err := w.Append(m.hosts.byName[name].finish()); err != nil {
-			return err
+	return keep(ctx, m, stages.FileHosts, []string{"host"}, func(w *table.Writer[schema.Host]) error {
+		for _, name := range slices.Sorted(maps.Keys(m.hosts.byName)) {
+			if err := w.Append(m.hosts.byName[name].finish()); err != nil {
+				return err
+			}
 		}
-	}
-	return finish(ctx, m, w, stages.FileHosts, "", m.working(stages.FileHosts))
+		return nil
+	})
 }

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkRow is a link and the document that holds it: Set numbers the documents
-// with links in the order of recording, 0 is for redirects.
+// linkRow is a link with the number of the document that holds it: documents with links
+// are numbered from 1 in the order of recording; 0 is for redirects.
 type linkRow struct {
 	schema.Link
 	Set int64
@@ -23,8 +23,8 @@ func compareLinks(a, b *linkRow) int {
 		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// readLinks reads the links into a sorter. They were recorded document by
-// document, each with the redirects that led to it before it.
+// readLinks reads the links into a sorter. They were recorded document by document,
+// each after the redirects that led to it.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) {
 	s, err := table.NewSorter(m.env.Scratch, compareLinks, sortMemory)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	return s, nil
 }
 
-// hop notes that a redirect of from went through url.
+// hop notes that a chain of redirects led from from through url.
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {
@@ -66,14 +66,9 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
-// mergeLinks publishes the links of the pages that stayed and of redirects, and
-// writes the working runs of edges and host edges.
+// mergeLinks publishes redirects and the links of the pages that stayed, and writes the
+// working files of edges and host edges.
 func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) error {
-	w, err := table.NewWriter[schema.Link](m.scratch("links"), table.Format(m.env.Format), table.SortedBy("source_surtkey", "source", "ordinal"))
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
 	e, err := newEdges(m)
 	if err != nil {
 		return err
@@ -81,57 +76,69 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	defer e.close()
 	origins := newOrigins(ctx, m)
 	defer origins.stop()
-
-	var last linkRow
-	sets := -1
-	for l, err := range rows.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		first := l.Source != last.Source
-		if first {
-			sets = -1
-			of, err := origins.of(l.SourceSURT, l.Source)
+	if err := publish(ctx, m, stages.FileLinks, []string{"source_surtkey", "source", "ordinal"}, func(w *table.Writer[schema.Link]) error {
+		filter := linkFilter{kept: m.linked}
+		for l, err := range rows.Sorted(ctx) {
 			if err != nil {
 				return err
 			}
-			if err := e.begin(&l.Link, of); err != nil {
+			first, keep := filter.take(&l)
+			if first {
+				if err := e.begin(&l.Link, origins); err != nil {
+					return err
+				}
+			}
+			if !keep {
+				continue
+			}
+			if err := w.Append(&l.Link); err != nil {
+				return err
+			}
+			if err := e.add(&l.Link, m.followed[l.Kind]); err != nil {
 				return err
 			}
 		}
-		again := !first && l.Set == 0 && last.Set == 0 && l.Target == last.Target && l.Spelling == last.Spelling // the same redirect, met twice
-		if l.Set != 0 && (first || l.Set != last.Set) {
-			sets++
-		}
-		keep, twice := m.linked[l.Source]
-		last = l
-		if again || l.Set != 0 && twice && keep != sets {
-			continue
-		}
-		if err := w.Append(&l.Link); err != nil {
-			return err
-		}
-		// A spelling counts whatever the kind of the link: another link may lead to the target.
-		if followed := m.followed[l.Kind]; followed || l.Spelling != "" {
-			if err := e.add(&l.Link, followed); err != nil {
-				return err
-			}
-		}
-	}
-	if err := finish(ctx, m, w, stages.FileLinks, "", m.published(stages.FileLinks)); err != nil {
+		return nil
+	}); err != nil {
 		return err
 	}
 	return e.finish(ctx)
 }
 
-// origin is what edges need of a link's source.
-type origin struct {
-	depth   int32
-	fetched int64 // when, milliseconds; 0 where it is no page
+// linkFilter decides which links stay: those of the document that its URL keeps, and
+// each redirect once. Links come in the order of compareLinks.
+type linkFilter struct {
+	kept map[string]int // URL that was fetched more than once → which of its sets stays
+	last linkRow
+	set  int // number of the current set among those of its source, from 0
 }
 
-// origins gives what is known of link sources, which come in order: of pages, of
-// planned URLs that redirected, of URLs that a redirect went through.
+// take reports whether l is the first link of its source, and whether it stays.
+func (f *linkFilter) take(l *linkRow) (first, keep bool) {
+	first = l.Source != f.last.Source
+	repeated := !first && l.Set == 0 && f.last.Set == 0 && l.Target == f.last.Target && l.Spelling == f.last.Spelling
+	if first {
+		f.set = -1
+	}
+	if l.Set != 0 && (first || l.Set != f.last.Set) {
+		f.set++
+	}
+	f.last = *l
+	if l.Set == 0 {
+		return first, !repeated
+	}
+	set, twice := f.kept[l.Source]
+	return first, !twice || set == f.set
+}
+
+// origin is what an edge says of the link's source.
+type origin struct {
+	depth   int32
+	fetched int64 // when, milliseconds; 0 if it is not a page
+}
+
+// origins finds link sources, asked for in order, among pages, planned URLs that
+// redirected, and URLs that a redirect went through.
 type origins struct {
 	m     *merger
 	pages *table.Cursor[deep]

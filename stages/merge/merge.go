@@ -3,7 +3,6 @@ package merge
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 // work at a time.
 const sortMemory = 48 << 20
 
-// Config is what decides the results beside the inputs.
+// Config decides the results together with the inputs.
 type Config struct {
 	Followed []schema.LinkKind // kinds whose targets may be planned: the links that become edges
 }
@@ -43,8 +42,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	for _, k := range cfg.Followed {
 		m.followed[k] = true
 	}
-	// Links are read first: they tell which URLs redirects went through, whose
-	// depth fetches gives; they are written last, when it is known which stay.
+	// Links are read first, because they show which URLs redirects went through; fetches
+	// gives the depths of those. They are written last, because pages decide which stay.
 	links, err := m.readLinks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
@@ -81,9 +80,9 @@ type merger struct {
 	counts map[string]int64
 
 	hosts  *hosts
-	twice  map[string]int    // URL that was fetched more than once: which of its documents stays
-	linked map[string]int    // the same: which of its sets of links stays, -1 for none
-	hops   map[string]string // URL that a chain of redirects went through: its planned URL
+	twice  map[string]int    // URL that was fetched more than once → which of its documents stays
+	linked map[string]int    // the same URL → which of its sets of links stays, -1 for none
+	hops   map[string]string // URL that a chain of redirects went through → its planned URL
 	depths map[string]int32  // depth of those planned URLs
 }
 
@@ -97,32 +96,38 @@ func (m *merger) published(dataset string) string {
 	return layout.Table(dataset, m.task.Crawl, m.task.Round, m.task.Partition)
 }
 
-// working is the key of the partition's working run of a dataset.
+// working is the key of the partition's working file of a dataset.
 func (m *merger) working(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// scratch is a local file of that name.
-func (m *merger) scratch(name string) string { return filepath.Join(m.env.Scratch, name+".parquet") }
+// publish writes the partition's part of a dataset; fill appends its rows.
+func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
+	f, err := stages.Write(ctx, m.env, dataset, m.published(dataset), sortedBy, fill)
+	return m.note(f, err)
+}
 
-// finish commits a file and notes it for the result.
-func finish[T any](ctx context.Context, m *merger, w *table.Writer[T], dataset, subset, key string) error {
-	f, err := table.Finish(ctx, w, m.env.Bucket, dataset, key)
+// keep writes the partition's working file of a dataset; fill appends its rows.
+func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
+	f, err := stages.Write(ctx, m.env, dataset, m.working(dataset), sortedBy, fill, table.Fast())
+	return m.note(f, err)
+}
+
+// note adds a file that was written to the result.
+func (m *merger) note(f manifest.File, err error) error {
 	if err != nil {
 		return err
 	}
-	f.Subset = subset
 	m.files = append(m.files, f)
-	m.counts[dataset] += f.Rows
+	m.counts[f.Dataset] += f.Rows
 	m.env.Progress.Add(stages.CountRows, f.Rows)
 	return nil
 }
 
-// result lists the files in a fixed order and the counts by name.
+// result lists the files by key and the counts by name.
 func (m *merger) result() *manifest.Result {
-	r := &manifest.Result{Files: m.files, Counts: manifest.SortedCounts(m.counts)}
-	slices.SortFunc(r.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
-	return r
+	slices.SortFunc(m.files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+	return &manifest.Result{Files: m.files, Counts: manifest.SortedCounts(m.counts)}
 }
 
 // sorted reads segments into a sorter. The caller closes it.
@@ -141,4 +146,26 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 		}
 	}
 	return s, nil
+}
+
+// appendSorted appends the rows of segments in order, except those that each rejects.
+func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
+	rows, err := sorted(ctx, m, keys, compare)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var row T // outside the loop: one allocation, not one a row
+	for row, err = range rows.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if !each(&row) {
+			continue
+		}
+		if err := w.Append(&row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
