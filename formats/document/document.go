@@ -1,6 +1,5 @@
-// Package document is the contract between the stage that has a captured document and
-// the one that reads it: the document, the rows that a parser finds in it, and how a row
-// of pages is put together.
+// Package document is the contract between the stages that capture documents and the one that
+// parses them: the document, its rows, and how a row of pages is assembled.
 //
 // It imports other formats packages only.
 package document
@@ -16,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// SniffLen is how many bytes of a document decide on its media type (WHATWG MIME
+// SniffLen is how many bytes of a document are read to detect its media type (WHATWG MIME
 // Sniffing, 5.2).
 const SniffLen = 1445
 
@@ -24,23 +23,22 @@ const SniffLen = 1445
 type Document struct {
 	URL         string // canonical URL that answered; links are relative to it
 	ContentType string // Content-Type field, "" if there was none
-	// Header returns the values of a response header field as text, in order; nil: no header.
+	// Header returns the values of a response header field as text, in order. It may be nil.
 	Header func(name string) []string
-	// Body has no transfer or content codings left. It is read only, and valid during the call.
+	// Body is decoded from transfer and content codings. It is read-only, and valid during the call.
 	Body    []byte
 	Depth   int32     // links from the nearest source URL
 	Fetched time.Time // when the request was written
 }
 
-// Parsed is what a document holds. It shares no memory with the document's body.
+// Parsed has the rows of a document. It shares no memory with the document's body.
 type Parsed struct {
-	// Page has the columns that the document decides, and its depth and length; Complete
-	// fills in those of its capture.
+	// Page has the columns that the document decides; Complete adds those of its capture.
 	Page      schema.Page
 	Terms     schema.TermCounts // of the main content
 	Text      schema.Text
 	Links     []schema.Link
-	NoArchive bool // the page asks that no copy of it be kept; noindex is what forbids to index its text
+	NoArchive bool // no copy of the page may be kept; its rows may (noindex forbids to show them)
 }
 
 // Parser reads documents. It is safe for concurrent use. It must not keep a Document
@@ -49,14 +47,14 @@ type Parser interface {
 	// Sniff returns the media type of a document, without parameters, from its
 	// Content-Type ("" if it has none) and its first bytes, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether a document of a media type that Sniff gave for these first
-	// bytes is to be stored; nil bytes ask whether any of that type may be.
+	// Wants reports whether a document of a media type that Sniff gave for these first bytes
+	// is to be stored. A nil prefix asks whether any document of that type may be.
 	Wants(mediaType string, prefix []byte) bool
-	// Refuses reports whether a Content-Type alone tells that its document is not to be
-	// stored, whatever the bytes are.
+	// Refuses reports whether a Content-Type alone decides that its document is not to be
+	// stored, whatever its bytes are.
 	Refuses(contentType string) bool
-	// IsSitemap reports whether a document of a media type that Sniff gave for these
-	// first bytes is a sitemap, which may be longer than others.
+	// IsSitemap reports whether a document of a media type that Sniff gave for these first
+	// bytes is a sitemap, which may be longer than other documents.
 	IsSitemap(mediaType string, prefix []byte) bool
 	// Parse reads a document. An error means that the parser failed, not that the
 	// document is odd.
@@ -77,14 +75,14 @@ func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	return p, err
 }
 
-// Origin is what the columns of a page tell of its capture.
+// Origin has the columns of a page that describe its capture.
 type Origin struct {
 	schema.URLColumns
-	schema.CaptureColumns // but for Charset and Languages, which are the document's
+	schema.CaptureColumns // Charset and Languages do not count: the document decides them
 	PlannedURL            string
 	ETag, LastModified    string
-	Changed               *bool              // nil if there is nothing to compare with
-	Signals               directives.Signals // of the robots.txt in force; a no there or in the document wins
+	Changed               *bool              // nil if the content was not fetched before
+	Signals               directives.Signals // of the robots.txt in force; no wins, there or in the document
 }
 
 // Complete fills the columns of p that the document does not decide.
@@ -100,8 +98,8 @@ func (p *Parsed) Complete(o *Origin) {
 	p.Text.SURT, p.Text.URL = o.SURT, o.URL
 }
 
-// URLColumns returns the columns that derive from a URL. The error means that its URL
-// does not parse; SURT and URL are set all the same.
+// URLColumns returns the columns that derive from a URL. If the URL does not parse, it returns
+// an error and SURT and URL alone.
 func URLColumns(key urlkey.Key) (schema.URLColumns, error) {
 	c := schema.URLColumns{SURT: key.SURT, URL: key.URL}
 	p, err := urlkey.Split(key.URL)

@@ -33,16 +33,16 @@ type step struct {
 // Column writes the nodes as a JSON list of objects, "" if they say nothing. Equal objects
 // are written once. target makes references absolute, "" if it cannot.
 func (l *Data) Column(target func(ref string) string) string {
-	var out bytes.Buffer
-	var seen [][]byte
-	encoder := json.NewEncoder(&out)
+	var one bytes.Buffer
+	encoder := json.NewEncoder(&one)
 	encoder.SetEscapeHTML(false)
+	var objects [][]byte
+	size := 0
 	for i := range l.nodes {
 		n := &l.nodes[i]
-		if !n.says() || len(seen) >= maxObjects {
+		if !n.says() || len(objects) >= maxObjects {
 			continue
 		}
-		start := out.Len()
 		o := object{Type: n.types, Headline: n.headline, Name: n.name, Published: n.published, Modified: n.changed, Author: l.authorsOf(n)}
 		for _, c := range n.crumbs {
 			if c.url != "" {
@@ -50,20 +50,20 @@ func (l *Data) Column(target func(ref string) string) string {
 			}
 			o.Breadcrumb = append(o.Breadcrumb, step{c.name, c.url})
 		}
-		_ = encoder.Encode(&o) // texts in memory: it cannot fail
-		added := bytes.TrimSuffix(out.Bytes()[start:], []byte("\n"))
-		twice := slices.ContainsFunc(seen, func(s []byte) bool { return bytes.Equal(s, added) })
-		// "[" and commas stand between the objects, "]" in the place of the last line feed.
-		if twice || out.Len() >= maxRow {
-			out.Truncate(start)
+		one.Reset()
+		_ = encoder.Encode(&o) // it cannot fail: there are only strings
+		text := bytes.TrimSpace(one.Bytes())
+		length := len(text) + 1 // with the bracket or comma before it
+		if size+length >= maxRow || slices.ContainsFunc(objects, func(o []byte) bool { return bytes.Equal(o, text) }) {
 			continue
 		}
-		seen = append(seen, bytes.Clone(added))
+		size += length
+		objects = append(objects, bytes.Clone(text))
 	}
-	if len(seen) == 0 {
+	if len(objects) == 0 {
 		return ""
 	}
-	return "[" + string(bytes.Join(seen, []byte(","))) + "]"
+	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
 // says reports whether a node says something of the page. The questions and answers that a
