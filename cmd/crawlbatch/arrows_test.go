@@ -37,6 +37,8 @@ func mayImport(from, to string) (bool, string) {
 		return within(to, "jobs/config") || within(to, "formats"), "config imports formats only"
 	case within(from, "jobs/roundstate"):
 		return !within(to, "jobs") || within(to, from) || within(to, "jobs/config"), "what every job reads knows none of them"
+	case within(from, "stages/fetch/wire"):
+		return within(to, "stages/fetch/wire") || to == "stages/fetch/guard", "HTTP knows the address guard and nothing else of crawlbatch"
 	case within(from, "stages/simweb"):
 		return within(to, "stages/simweb") || within(to, "formats"), "simweb imports formats only"
 	case from == "stages":
@@ -114,6 +116,10 @@ func TestMayImportKnowsTheArrows(t *testing.T) {
 		{"planner", "stages", false},
 		{"jobs/worker", "stages/merge", true},
 		{"jobs/worker", "stages/simweb", false},
+		{"jobs/worker", "stages/simweb/truth", false},
+		{"stages/fetch/wire/dial", "stages/fetch/guard", true},
+		{"stages/fetch/wire/dial", "stages/fetch", false},
+		{"stages/simweb/truth", "stages/simweb", true},
 		{"jobs", "jobs/worker", true},
 		{"jobs/worker", "jobs/roundstate", true},
 		{"jobs/roundstate", "jobs/worker", false},

@@ -1,9 +1,8 @@
-// Package warciotest reads WARC files with npm's warcio in tests, a program that
-// others wrote.
+// Package warciotest reads WARC files in tests with npm's warcio, an independent reader.
 //
-// In: files, the extents of records in them, and the node_modules directory that
-// holds warcio, in the environment. Out: what warcio made of each record. It
-// imports the standard library and formats/warc alone.
+// In: files, the extents of their records, and in the environment the node_modules
+// directory with warcio. Out: each record as warcio read it. It imports the standard
+// library and formats/warc only.
 package warciotest
 
 import (
@@ -24,20 +23,20 @@ const Modules = "CRAWLBATCH_WARCIO"
 //go:embed read.mjs
 var script []byte
 
-// File is a WARC file and where records should lie in it.
+// File is a WARC file and the expected extents of its records.
 type File struct {
 	File    string        `json:"file"`
 	Extents []warc.Extent `json:"extents"`
 }
 
-// Record is what warcio made of a record.
+// Record is a record as warcio read it.
 type Record struct {
 	File           string
 	Offset, Length int64
 	Type, ID, URI  string
-	Status         string // of a response, as HTTP has it
-	Block, Payload string // read alone: "ok" or "differs", as the digest says; "" without one
-	Digest         string // WARC-Payload-Digest as it stands there
+	Status         string // of a response: the HTTP status
+	Block, Payload string // read alone: "ok" or "differs" by the digest; "" without one
+	Digest         string // WARC-Payload-Digest of the record
 }
 
 // Need skips the test when there is no warcio.
@@ -48,9 +47,9 @@ func Need(t testing.TB) {
 	}
 }
 
-// Read gives every record of each file as the file is read from its start, and
-// then one for each extent, read alone. It fails the test where warcio complains,
-// and skips it when there is no warcio.
+// Read returns by file the records read from the start of the file, and the records read
+// alone by their extents. It fails the test if warcio reports an error, and skips it if
+// there is no warcio.
 func Read(t testing.TB, files ...File) (whole, alone map[string][]Record) {
 	t.Helper()
 	Need(t)

@@ -30,8 +30,8 @@ const (
 	idleTimeout = 30 * time.Second
 )
 
-// Config configures a Client. The zero value of a field means the default named
-// beside it.
+// Config configures a Client. The zero value of a field means the default in its
+// comment.
 type Config struct {
 	UserAgent string   // sent with every request; none if empty
 	Timeouts  Timeouts // 10s, 15s, 30s

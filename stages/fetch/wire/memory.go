@@ -61,7 +61,7 @@ type claim struct {
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow gives s that many bytes in total. It waits for them until the deadline.
+// grow raises s to that many bytes in total. It waits for them until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {

@@ -1,8 +1,8 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
 // In: a fully qualified host name. Out: an Answer, from the system's name servers
-// or given ones, or an error for which IsNotFound tells a name that does not exist
-// from a failure. The Cache honours TTLs within bounds and asks once for concurrent
+// or given ones, or an error. IsNotFound distinguishes a name that does not
+// exist from a failure. The Cache honours TTLs within bounds and asks once for concurrent
 // callers.
 //
 // It imports the standard library and golang.org/x/net/dns/dnsmessage.
@@ -126,7 +126,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long an answer is kept whose own TTL is own, 0 if unknown.
+// ttl returns how long to keep an answer with the TTL own, 0 if unknown.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:

@@ -178,7 +178,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 		room := m.MaxBody - int64(len(r.Payload))
 		if room == 0 {
 			if n < 0 {
-				// One byte tells a body of exactly maxBody from a longer one.
+				// One more byte shows that the body is longer than MaxBody.
 				if _, err := m.peek(1); err != nil {
 					return endBroken, err
 				}

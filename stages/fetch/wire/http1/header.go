@@ -22,7 +22,7 @@ func (h Header) Get(name string) string {
 	return v
 }
 
-// Lookup is Get that tells an empty value from an absent field.
+// Lookup is Get, and reports whether there is such a field.
 func (h Header) Lookup(name string) (string, bool) {
 	for v := range h.Values(name) {
 		return v, true
