@@ -12,22 +12,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// What tells a space that is made up as it is asked for: its URLs are alike, and so
-// are its pages. One of the two says nothing, articles have numbers and sites have
-// copies.
+// A space of URLs without end is recognized by URLs that are alike and pages that are
+// alike. One of the two alone proves nothing: articles have numbers, and sites have copies.
 const (
-	alikePercent  = 95        // of the pages of a pattern have the text of the one before
+	alikePercent  = 95        // share of a pattern's pages that have the text of the page before
 	alikeDistance = 3         // bits between fingerprints of the same text
-	alikeWords    = 20        // texts of fewer words have the same text or none
-	fewWords      = 10        // and of fewer than these tell nothing: pages made by scripts, galleries
-	maxPatterns   = 50_000    // of one host that are counted
-	maxNames      = 32        // of a query's parameters that tell patterns apart
-	patternNumber = "0"       // stands for what varies in a pattern
-	idLetters     = "abcdef-" // beside digits, in identifiers
-	idLength      = 8         // and they are at least so long
+	alikeWords    = 20        // shorter texts are alike only if they are equal
+	fewWords      = 10        // shorter texts are never alike: pages made by scripts, galleries
+	maxPatterns   = 50_000    // patterns of one host that are counted
+	maxNames      = 32        // parameters of a query that distinguish patterns
+	patternNumber = "0"       // stands for the part that varies
+	idLetters     = "abcdef-" // in identifiers, beside digits
+	idLength      = 8         // least length of an identifier
 )
 
-// sampled is what is read of a page to compare it with its neighbours.
+// sampled is what is read of a page to compare it with the page before.
 type sampled struct {
 	URL        string `parquet:"url"`
 	TextDigest string `parquet:"text_digest,optional"`
@@ -41,21 +40,21 @@ type sample struct {
 	pages, same int
 }
 
-// alike are the patterns of URLs, each behind its host, whose pages are all the same,
-// with the words for it.
+// alike maps a host with a pattern of URLs whose pages are all the same to the sentence
+// that says so.
 type alike map[string]string
 
-// learn reads the round's pages of the bucket. Pages of a host lie side by side, so
-// the patterns of one host are in memory at a time, and those that are kept are at
-// most one for every SimilarPages pages.
+// learn reads the round's pages of the bucket. The pages of a host are adjacent, so
+// memory holds the patterns of one host, and of all hosts at most one pattern for every
+// SimilarPages pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
 		return found, nil
 	}
 	host, patterns := "", map[string]*sample{}
-	settle := func() {
-		for p, s := range patterns { // into a map: no order shows
+	endHost := func() {
+		for p, s := range patterns { // the order does not matter: found is a map
 			if s.pages >= i.cfg.SimilarPages && 100*s.same >= alikePercent*(s.pages-1) {
 				found[host+p] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, host, p)
 			}
@@ -68,7 +67,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 		}
 		h, p := pattern(row.URL)
 		if h != host {
-			settle()
+			endHost()
 			host = h
 		}
 		s := patterns[p]
@@ -84,11 +83,11 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 		s.pages++
 		s.last = row
 	}
-	settle()
+	endHost()
 	return found, nil
 }
 
-// like tells whether two pages have the same text, or nearly.
+// like reports whether two pages have the same or nearly the same text.
 func (a *sampled) like(b *sampled) bool {
 	switch {
 	case a.WordCount < fewWords || b.WordCount < fewWords:
@@ -99,7 +98,7 @@ func (a *sampled) like(b *sampled) bool {
 	return a.WordCount >= alikeWords && b.WordCount >= alikeWords && bits.OnesCount64(uint64(a.SimHash)^uint64(b.SimHash)) <= alikeDistance
 }
 
-// trap tells why a URL is taken for one of a space without end; "" if it is not.
+// trap returns why a URL is taken for a trap; "" if it is not.
 func (a alike) trap(k *urlkey.Key) string {
 	if len(a) == 0 {
 		return ""
@@ -108,8 +107,8 @@ func (a alike) trap(k *urlkey.Key) string {
 	return a[host+p]
 }
 
-// pattern is a URL's host, and its path and query without what varies from page to
-// page of a kind: numbers, identifiers, values of parameters.
+// pattern returns a URL's host, and its path and query without the parts that vary among
+// pages of one kind: numbers, identifiers, values of parameters.
 func pattern(url string) (host, p string) {
 	_, rest, _ := strings.Cut(url, "://")
 	end := strings.IndexAny(rest, "/?")
@@ -149,8 +148,8 @@ func pattern(url string) (host, p string) {
 	return host, b.String()
 }
 
-// identifier tells whether a path segment looks like a session's or an object's: hexadecimal
-// or UUID, with a digit at least.
+// identifier reports whether a path segment looks like the ID of a session or an object:
+// hexadecimal or a UUID, with at least one digit.
 func identifier(s string) bool {
 	return len(s) >= idLength && strings.Trim(strings.ToLower(s), "0123456789"+idLetters) == "" && strings.ContainsAny(s, "0123456789")
 }

@@ -7,42 +7,41 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Follow says which new URLs become planned ones.
+// Follow says which new URLs may be planned.
 type Follow string
 
-// The policies. They apply to redirects as to links.
+// The policies. They apply to redirects and links alike.
 const (
-	FollowNone   Follow = "none"   // none: only listed URLs are planned
-	FollowHost   Follow = "host"   // those of hosts that this crawl has planned
-	FollowDomain Follow = "domain" // those of registered domains that this crawl has planned
+	FollowNone   Follow = "none"   // only listed URLs are planned
+	FollowHost   Follow = "host"   // URLs of hosts that this crawl has planned
+	FollowDomain Follow = "domain" // URLs of registered domains that this crawl has planned
 	FollowAny    Follow = "any"    // all
 )
 
-// Scope tells whether a canonical URL is in scope, and else why not.
+// Scope reports whether a canonical URL is in scope, and if not, why.
 type Scope interface {
 	Allows(url string) (ok bool, why string)
 }
 
-// Config is what decides the results beside the inputs.
+// Config decides the results together with the inputs.
 type Config struct {
 	Follow   Follow
 	Scope    Scope // nil: everything is in scope
 	MaxDepth int32 // deeper URLs are skipped
 
-	MaxLength   int // octets; longer URLs are taken for traps
+	MaxLength   int // bytes; longer URLs are taken for traps
 	MaxSegments int // path segments; more are taken for a trap
-	MaxRepeats  int // of a run of one to three segments one after another; more are taken for a trap
-	// SimilarPages is how many pages of a round must have URLs that differ in numbers
-	// and values only, and the same text, for more such URLs to be taken for a trap; 0:
-	// no number does.
+	MaxRepeats  int // repetitions in a row of one to three segments; more are taken for a trap
+	// SimilarPages is how many pages of a round must have the same text, and URLs that
+	// differ in numbers and values only, before such URLs are taken for a trap; 0: never.
 	SimilarPages int
 
 	Interval    time.Duration // until a URL that was fetched once is due again
-	MinInterval time.Duration // of one that changes each time
-	MaxInterval time.Duration // of one that never changes
+	MinInterval time.Duration // of a URL that changes each time
+	MaxInterval time.Duration // of a URL that never changes
 	RetryAfter  time.Duration // until a URL that failed is due again; doubled with each failure in a row
 
-	Memory int64 // bytes held by each of the sorts before it spills
+	Memory int64 // bytes that each sort holds before it spills
 }
 
 // Default is the documented default: a monthly crawl.

@@ -10,10 +10,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// decider writes what becomes of each URL.
+// decider writes the decision about each URL.
 type decider struct {
 	cfg     *Config
-	crawl   string
 	round   string // as 2026-11.0
 	planned planned
 	ranks   map[string]float64
@@ -27,7 +26,7 @@ type decider struct {
 	counts  map[string]int64
 }
 
-// decide decides about one URL, or about a text that is none (its SURT is empty).
+// decide decides about one URL, or about a text that is not a URL (its SURT is empty).
 func (d *decider) decide(g *group) error {
 	overBudget := false
 	for _, r := range g.refused {
@@ -45,27 +44,27 @@ func (d *decider) decide(g *group) error {
 	if err != nil {
 		return err
 	}
-	if o, other := g.tried(); o != nil {
-		return d.tried(g, &k, o, other)
+	if o, other := g.requested(); o != nil {
+		return d.requested(g, &k, o, other)
 	}
 	if g.prior != nil && g.prior.State != schema.StateSkipped {
-		return d.again(g, &k)
+		return d.reconsider(g, &k)
 	}
 	if overBudget && !g.spellings.Overflow() {
-		// It keeps its place for when there is budget.
+		// It waits until there is budget.
 		return d.found(g, &k, g.refused[0].Depth, "")
 	}
 	return d.met(g, &k)
 }
 
-// tried is the outcome of a request for the URL in this round, if there was one.
-// other says that it was not planned itself, but met on the way from a planned one.
-func (g *group) tried() (o *outcome, other bool) {
+// requested is the outcome of a request for the URL in this round, nil if there was none.
+// other says that another URL was planned, which led to this one.
+func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
 		return g.outcome, false
-	case g.answer != nil:
-		o := *g.answer
+	case g.response != nil:
+		o := *g.response
 		o.FinalURL = ""
 		return &o, true
 	case g.hop != nil:
@@ -90,15 +89,15 @@ func (g *group) tried() (o *outcome, other bool) {
 	return nil, false
 }
 
-// tried records a URL that was requested.
-func (d *decider) tried(g *group, k *urlkey.Key, o *outcome, other bool) error {
+// requested records a URL that was requested.
+func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) error {
 	var prior schema.URLRecord
 	if g.prior != nil {
 		prior = *g.prior
 	}
 	r := d.record(g, k, o.Depth)
-	if g.prior == nil && other && g.answer != nil {
-		r.FirstSource = g.answer.FinalURL // the planned URL that led here
+	if g.prior == nil && other && g.response != nil {
+		r.FirstSource = g.response.FinalURL // the planned URL that led here
 	}
 	if !other {
 		r.LastPlanned = d.round
@@ -115,37 +114,24 @@ func (d *decider) tried(g *group, k *urlkey.Key, o *outcome, other bool) error {
 	return d.url(r)
 }
 
-// tooManySpellings skips a URL that is not planned again for its spellings.
+// tooManySpellings skips a URL that has too many spellings to be planned again.
 func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	_, source, _ := g.nearest()
 	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
 }
 
-// again looks at a known URL that was not requested: if it still waits, it may have
-// come nearer or gained weight; if it was fetched, it may have changed; and it may have
-// got another spelling.
-func (d *decider) again(g *group, k *urlkey.Key) error {
+// reconsider updates a known URL that was not requested in this round: if it waits, new
+// links may change its depth and priority; if it was fetched, a sitemap may announce a
+// change; and it may have new spellings.
+func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)
-	depth, _, followed := g.nearest()
 	if g.spellings.Overflow() {
-		if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
-			if err := d.tooManySpellings(g, k, depth); err != nil {
-				return err
-			}
-		}
-		if grown {
-			return d.url(d.record(g, k, p.Depth))
-		}
-		return nil
+		return d.reconsiderOverflow(g, k, grown)
 	}
 	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
-	if waits && (g.inlink != nil || g.redirect != nil) {
-		if !followed || depth > p.Depth {
-			depth = p.Depth
-		}
-		r := d.record(g, k, depth)
-		if weight := r.Priority - p.Priority; depth < p.Depth || weight >= 50 || weight <= -50 || grown {
+	if waits {
+		if r, changed := d.updated(g, k); changed {
 			return d.url(r)
 		}
 	}
@@ -163,8 +149,38 @@ func (d *decider) again(g *group, k *urlkey.Key) error {
 	return nil
 }
 
-// nearest is the depth that the URL's links and redirects give it, the page that
-// does, and whether any of them is to be followed.
+// reconsiderOverflow reconsiders a known URL with too many spellings.
+func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error {
+	if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
+		depth, _, _ := g.nearest()
+		if err := d.tooManySpellings(g, k, depth); err != nil {
+			return err
+		}
+	}
+	if !grown {
+		return nil
+	}
+	return d.url(d.record(g, k, g.prior.Depth))
+}
+
+// updated returns the record of a waiting URL with this round's links, and reports whether
+// they bring it nearer, change its priority by 50 or more, or add spellings.
+func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
+	if g.inlink == nil && g.redirect == nil {
+		return r, false
+	}
+	p := g.prior
+	depth, _, followed := g.nearest()
+	if !followed || depth > p.Depth {
+		depth = p.Depth
+	}
+	r = d.record(g, k, depth)
+	weight := r.Priority - p.Priority
+	return r, depth < p.Depth || weight >= 50 || weight <= -50 || !slices.Equal(g.spellings, p.Spellings)
+}
+
+// nearest is the URL's depth by its links and redirects, the page nearest to it, and
+// whether any of the links is to be followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -175,10 +191,10 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 	return depth, source, followed
 }
 
-// met judges a URL that is new.
+// met judges a new URL.
 func (d *decider) met(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown: an image or a script, which no link of a followed kind names yet
+		depth := int32(0) // unknown: only links of kinds that are not followed name it (images, scripts)
 		if len(g.refused) > 0 {
 			depth = g.refused[0].Depth
 		}
@@ -192,7 +208,7 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	if reason == "" {
 		return d.found(g, k, depth, source)
 	}
-	if len(g.refused) == 0 { // else a list named it too, and it was refused there
+	if len(g.refused) == 0 { // else the plan refused it, which has a row already
 		if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth}); err != nil {
 			return err
 		}
@@ -200,8 +216,8 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	return d.remember(g, k, depth)
 }
 
-// remember keeps the spellings of a URL that is not planned: should it ever be,
-// robots.txt has to allow these too. A URL without spellings gets no row.
+// remember keeps the spellings of a URL that is not planned: if it is planned one day,
+// robots.txt has to allow them too. A URL without spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
 		return nil
@@ -211,7 +227,7 @@ func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	return d.url(r)
 }
 
-// judge tells why a new URL is not to be planned; "" if it may be.
+// judge returns why a new URL must not be planned; "" if it may be.
 func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
 	if !followed {
 		return schema.SkipNofollow, ""
@@ -245,14 +261,14 @@ func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schem
 	return "", ""
 }
 
-// found records a URL that waits for a plan.
+// found records a URL that waits to be planned.
 func (d *decider) found(g *group, k *urlkey.Key, depth int32, source string) error {
 	r := d.record(g, k, depth)
 	r.FirstSource = source
 	return d.url(r)
 }
 
-// record is the URL's record with what this round says of it; a new one is found.
+// record is the URL's record, updated with this round's links. A new one is in state found.
 func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord {
 	r := schema.URLRecord{State: schema.StateFound, FirstSeen: d.round}
 	if g.prior != nil {

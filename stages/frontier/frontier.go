@@ -14,9 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Run decides about the URLs of one reduce bucket. The counts of the result are rows
-// (urls, skips), rows by state and by reason (state.found, skip.budget …), and
-// waiting: the known URLs that are found or deferred after the round.
+// Run decides about the URLs of one reduce bucket. The result counts rows (urls, skips),
+// rows by state and by reason (state.found, skip.budget …), and the known URLs that are
+// found or deferred after the round (waiting).
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ *manifest.Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	d := &decider{cfg: &cfg, crawl: in.Task.Crawl, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), counts: map[string]int64{}}
+	d := &decider{cfg: &cfg, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), counts: map[string]int64{}}
 	if d.planned, err = inputs.planned(ctx); err != nil {
 		return nil, err
 	}
@@ -67,21 +67,21 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips, filter}}, nil
 }
 
-// group is all that the inputs say of one URL.
+// group is everything that the inputs say about one URL.
 type group struct {
 	surt, url string
 	prior     *schema.URLRecord
 	outcome   *outcome
-	answer    *outcome
+	response  *outcome
 	hop       *hop
 	redirect  *redirect
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
-	spellings schema.Spellings // of all of them, and of the plan
+	spellings schema.Spellings // of all inputs, the plan included
 }
 
-// add takes an item. Earlier states come oldest first; of what may come twice, the
-// first counts, which is the least in the order of its input.
+// add adds an item. Of prior states, which come oldest first, the last counts; of
+// responses and redirects the first, which is the least in the order of its input.
 func (g *group) add(i *item) {
 	switch {
 	case i.prior != nil:
@@ -89,15 +89,15 @@ func (g *group) add(i *item) {
 		g.spellings = g.spellings.Union(i.prior.Spellings)
 	case i.outcome != nil:
 		g.outcome = i.outcome
-	case i.answer != nil && g.answer == nil:
-		g.answer = i.answer
+	case i.response != nil && g.response == nil:
+		g.response = i.response
 	case i.hop != nil && (g.hop == nil || i.hop.Status/100 == 3 && g.hop.Status/100 != 3):
 		g.hop = i.hop
 	case i.redirect != nil && g.redirect == nil:
 		g.redirect = i.redirect
 	case i.inlink != nil:
 		g.spellings = g.spellings.Union(i.inlink.Spellings)
-		if i.inlink.FollowKind { // else it is there for its spellings alone
+		if i.inlink.FollowKind { // else it is there for its spellings only
 			g.inlink = i.inlink
 		}
 	case i.refused != nil:
@@ -127,7 +127,7 @@ func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress)
 	return d.decide(&g)
 }
 
-// sorted are the counts as a result has them.
+// sorted lists the counts of the result.
 func (d *decider) sorted(urls, skips int64) []manifest.Count {
 	d.counts["skips"], d.counts["urls"], d.counts["waiting"] = skips, urls, d.waiting
 	return manifest.SortedCounts(d.counts)

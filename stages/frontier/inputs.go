@@ -17,31 +17,31 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// item is what one input says of one URL: exactly one of the pointers is set.
+// item is what one input says about one URL. Exactly one of the pointers is set.
 type item struct {
 	surt, url string
 	prior     *schema.URLRecord // its state after an earlier round
 	outcome   *outcome          // it was planned in this round
-	answer    *outcome          // it answered in the place of another URL that was planned
-	hop       *hop              // it answered, with a redirect perhaps, on the way to another
+	response  *outcome          // it responded in place of the planned URL that redirected to it
+	hop       *hop              // it responded on the way to another URL, mostly with a redirect
 	redirect  *redirect         // a planned URL redirects to it
 	inlink    *schema.Inlink
 	refused   *schema.Refused
-	planned   *spelt // it was planned, with spellings
+	planned   *plannedSpelling // it was planned, with spellings
 }
 
-// spelt is what is read of a plan: where a URL is planned, fetches has the rest.
-type spelt struct {
+// plannedSpelling is what the frontier reads of a plan. Fetches has the rest.
+type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
 	Spellings []string `parquet:"spellings,list"`
 }
 
 func compareItems(a, b *item) int {
-	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// hop is what the frontier reads of a capture that is no document.
+// hop is what the frontier reads of a capture that is not a document.
 type hop struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`
@@ -50,14 +50,14 @@ type hop struct {
 	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
 }
 
-// redirect is a redirect that ended a visit; its target may be of any bucket.
+// redirect is a redirect that was not followed. Its target may be in any bucket.
 type redirect struct {
 	SURT, URL string // of the target
 	Source    string
 	Depth     int32 // of the source
 }
 
-// target is a row of fetches as it is searched for redirects.
+// target is what is read of a row of fetches to find redirects.
 type target struct {
 	URL            string `parquet:"url"`
 	Depth          int32  `parquet:"depth"`
@@ -82,7 +82,7 @@ func (i *inputs) Close() error {
 	return errors.Join(errs...)
 }
 
-// owns tells whether a domain is of this bucket.
+// owns reports whether a domain belongs to this bucket.
 func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
@@ -98,7 +98,7 @@ func addFile[T any](ctx context.Context, i *inputs, key string, conv func(*T) (i
 	return nil
 }
 
-// addSorted adds rows that have to be sorted first.
+// addSorted adds rows that fill produces unsorted.
 func addSorted[T any](ctx context.Context, i *inputs, compare func(a, b *T) int, fill func(add func(*T) error) error, conv func(*T) (item, bool)) error {
 	s, err := table.NewSorter(i.env.Scratch, compare, i.cfg.Memory)
 	if err != nil {
@@ -114,8 +114,8 @@ func addSorted[T any](ctx context.Context, i *inputs, compare func(a, b *T) int,
 	return nil
 }
 
-// open opens all inputs of the bucket. Earlier states come first, oldest first: of
-// equal URLs the merge keeps that order.
+// open opens all inputs of the bucket. Prior states come first, oldest first; the merge
+// keeps that order for equal URLs.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
 	defer func() {
@@ -151,12 +151,12 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 			return nil, err
 		}
 	}
-	return i, errors.Join(i.addAnswers(ctx), i.addRedirects(ctx), i.addRefused(ctx), i.addSpelt(ctx))
+	return i, errors.Join(i.addResponses(ctx), i.addRedirects(ctx), i.addRefused(ctx), i.addSpellings(ctx))
 }
 
-// priorKeys are the parts of urls of earlier rounds, oldest first, that may hold
-// domains of the bucket. A round has a part a bucket, and buckets are ranges of
-// hashes, whatever their number was then.
+// priorKeys lists the parts of urls of earlier rounds, oldest first, that may hold
+// domains of the bucket. A round has one part per bucket. Buckets are ranges of hashes,
+// so buckets of rounds with different numbers of them can be compared.
 func (i *inputs) priorKeys() []string {
 	var keys []string
 	for _, round := range i.in.Earlier {
@@ -165,17 +165,17 @@ func (i *inputs) priorKeys() []string {
 	return keys
 }
 
-// partitionKeys are merge's files of one kind for the partitions of the bucket.
+// partitionKeys lists merge's files of a dataset for the partitions of the bucket.
 func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
-// addAnswers adds the URLs that answered in the place of planned ones. Redirects are
-// followed inside a domain only, so they are of the same bucket.
-func (i *inputs) addAnswers(ctx context.Context) error {
+// addResponses adds the URLs that responded in place of planned ones. Redirects are
+// followed within a domain only, so these URLs are in the same bucket.
+func (i *inputs) addResponses(ctx context.Context) error {
 	keys := i.partitionKeys(stages.FileFetches, "")
 	compare := func(a, b *outcome) int {
-		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), strings.Compare(a.FinalURL, b.FinalURL))
+		return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), strings.Compare(a.FinalURL, b.FinalURL))
 	}
 	return addSorted(ctx, i, compare, func(add func(*outcome) error) error {
 		for o, err := range table.Concat[outcome](ctx, i.env.Bucket, keys) {
@@ -196,10 +196,10 @@ func (i *inputs) addAnswers(ctx context.Context) error {
 			}
 		}
 		return nil
-	}, func(o *outcome) (item, bool) { return item{surt: o.SURT, url: o.URL, answer: o}, true })
+	}, func(o *outcome) (item, bool) { return item{surt: o.SURT, url: o.URL, response: o}, true })
 }
 
-// moved tells whether the outcome is another URL's answer.
+// moved reports whether the outcome is the response of another URL.
 func moved(o *outcome) bool {
 	if o.FinalURL == "" || o.FinalURL == o.URL {
 		return false
@@ -211,12 +211,12 @@ func moved(o *outcome) bool {
 	return false
 }
 
-// addRedirects adds the targets of redirects that were not followed, from all
-// partitions: they may lead into any bucket.
+// addRedirects adds the targets of redirects that were not followed. It reads all
+// partitions, because a redirect may lead into any bucket.
 func (i *inputs) addRedirects(ctx context.Context) error {
 	keys := stages.Keys(i.in.Results[stages.Merge], stages.FileFetches)
 	compare := func(a, b *redirect) int {
-		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
+		return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
 	}
 	return addSorted(ctx, i, compare, func(add func(*redirect) error) error {
 		for t, err := range table.Concat[target](ctx, i.env.Bucket, keys) {
@@ -241,14 +241,15 @@ func (i *inputs) addRedirects(ctx context.Context) error {
 	}, func(r *redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, redirect: r}, true })
 }
 
-// addRefused adds what the plan refused. Texts that are no URLs belong to bucket 0.
+// addRefused adds the entries that the plan refused. Texts that are not URLs belong to
+// bucket 0.
 func (i *inputs) addRefused(ctx context.Context) error {
 	f := i.in.Plan.RefusedFile
 	if f == nil || f.Rows == 0 {
 		return nil
 	}
 	compare := func(a, b *schema.Refused) int {
-		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
 	}
 	return addSorted(ctx, i, compare, func(add func(*schema.Refused) error) error {
 		for r, err := range table.Concat[schema.Refused](ctx, i.env.Bucket, []string{f.Key}) {
@@ -266,11 +267,11 @@ func (i *inputs) addRefused(ctx context.Context) error {
 	}, func(r *schema.Refused) (item, bool) { return item{surt: r.SURT, url: r.URL, refused: r}, true })
 }
 
-// addSpelt adds the planned URLs that have spellings: those of the sources are known of
-// the plan alone. A plan is sorted by host.
-func (i *inputs) addSpelt(ctx context.Context) error {
+// addSpellings adds the planned URLs that have spellings: only the plan knows those that
+// the sources gave. A plan is sorted by host, so its rows are sorted again.
+func (i *inputs) addSpellings(ctx context.Context) error {
 	if i.env.Format == 1 {
-		return nil // without the column
+		return nil // its plans have no such column
 	}
 	var keys []string
 	for _, p := range i.in.Plan.Partitions {
@@ -278,11 +279,9 @@ func (i *inputs) addSpelt(ctx context.Context) error {
 			keys = append(keys, p.File.Key)
 		}
 	}
-	compare := func(a, b *spelt) int {
-		return cmp.Or(strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
-	}
-	return addSorted(ctx, i, compare, func(add func(*spelt) error) error {
-		for r, err := range table.Concat[spelt](ctx, i.env.Bucket, keys) {
+	compare := func(a, b *plannedSpelling) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
+	return addSorted(ctx, i, compare, func(add func(*plannedSpelling) error) error {
+		for r, err := range table.Concat[plannedSpelling](ctx, i.env.Bucket, keys) {
 			if err == nil && len(r.Spellings) > 0 {
 				err = add(&r)
 			}
@@ -291,20 +290,20 @@ func (i *inputs) addSpelt(ctx context.Context) error {
 			}
 		}
 		return nil
-	}, func(r *spelt) (item, bool) { return item{surt: r.SURT, url: r.URL, planned: r}, true })
+	}, func(r *plannedSpelling) (item, bool) { return item{surt: r.SURT, url: r.URL, planned: r}, true })
 }
 
-// planned are the hosts and domains of the bucket that this crawl has planned.
+// planned has the hosts and domains of the bucket that this crawl has planned.
 type planned struct{ hosts, domains map[string]bool }
 
-// name is what is read of a row to learn that.
+// name is what is read of a row of fetches or urls to fill planned.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`
 	LastPlanned string `parquet:"last_planned,optional"` // urls only
 }
 
-// planned reads the names, if the policy asks for them.
+// planned reads the names if the follow policy needs them.
 func (i *inputs) planned(ctx context.Context) (planned, error) {
 	p := planned{map[string]bool{}, map[string]bool{}}
 	if i.cfg.Follow != FollowHost && i.cfg.Follow != FollowDomain {

@@ -8,13 +8,13 @@ import (
 // Parts of a priority, in points of 1000.
 const (
 	basePoints   = 500
-	rankPoints   = 300 // of the best host; a mean one gets half
-	levelPoints  = 100 // taken for each level of the path
-	anchorPoints = 100 // for a target whose links say something
+	rankPoints   = 300 // added for the best host; an average one gets half
+	levelPoints  = 100 // subtracted for each level of the path
+	anchorPoints = 100 // added if links to it have a text
 )
 
-// priority is how soon a URL that was found should be fetched, 0 to 1000. rank is
-// its host's share of all, hosts their number.
+// priority is how soon a found URL should be fetched, 0 to 1000. rank is its host's
+// share of all ranks, hosts the number of hosts.
 func priority(url string, rank float64, hosts int64, anchors []string) int32 {
 	points := float64(basePoints)
 	share := 0.5

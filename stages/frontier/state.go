@@ -31,8 +31,8 @@ type outcome struct {
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
 }
 
-// after is the record of a URL after an outcome. prior is what was known of it, its
-// zero value if nothing; r starts as a copy of prior with the URL's keys.
+// after returns the record of a URL after an outcome. prior is its record before, zero if
+// there is none; r starts as a copy of prior with the URL's keys.
 func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
 	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
@@ -62,10 +62,10 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 	return r
 }
 
-// fetched notes an answer: whether the content changed since the last one, and how
-// long to wait: half as long as last time after a change, half as long again without.
-// A fetch that an announcement brought forward and that found no change says nothing of
-// a wait that had not run out, but something of the announcements.
+// fetched notes a response: whether the content changed since the last one, and the next
+// interval, half the last one after a change, one and a half times it without. A fetch
+// that an announcement brought forward and that found no change leaves the interval
+// alone, unless it had run out, and counts as a false alarm.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -97,8 +97,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit is how long a URL waits from one fetch to the next, as learned so far. Rows
-// older than the column say it by when they are due.
+// revisit is the interval between two fetches of a URL, as learned so far. Rows that are
+// older than its column imply it by their due time.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -109,11 +109,10 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	return c.Interval
 }
 
-// announced brings the next fetch of a URL forward where a sitemap or feed of its host
-// says that it has changed since the last one: to that change, but no sooner after the
-// last fetch than the least interval, doubled with each announcement that came to
-// nothing since the last change: many sitemaps always say now. What was learned of the
-// URL stays. It reports whether the time has moved.
+// announced brings the next fetch forward to lastmod, when a sitemap or feed of the host
+// says that the URL changed, if that is after the last fetch. At least MinInterval lies
+// between two fetches, doubled with each false alarm since the last change, because many
+// sitemaps always say now. The learned interval stays. It reports whether the time moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
@@ -130,19 +129,19 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// content notes what the next request may be made conditional on, and where the
-// content lies that it would stand for.
+// content notes the validators of the next conditional request, and where the content
+// lies that a 304 would confirm.
 func content(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
-		// What a 304 says of the content replaces what was known (RFC 9111, 3.2).
+		// The headers of a 304 replace the stored ones (RFC 9111, 3.2).
 		r.ETag, r.LastModified = cmp.Or(o.ETag, r.ETag), cmp.Or(o.LastModified, r.LastModified)
 	case o.Truncated == schema.TruncatedTime || o.Truncated == schema.TruncatedDisconnect:
-		// The rest is still to be had.
+		// The next fetch is unconditional, to get the rest.
 		r.ETag, r.LastModified = "", ""
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	case o.Truncated == schema.TruncatedUnspecified:
-		// It lies nowhere, as it asked.
+		// noarchive: no content is stored.
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	case o.Revisit == "":
@@ -151,7 +150,7 @@ func content(r, prior *schema.URLRecord, o *outcome) {
 	default:
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		if o.ContentDigest != prior.ContentDigest {
-			// Another URL's record holds it: the next time it is stored under this one.
+			// The record of another URL holds it; the next fetch stores it under this URL.
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 		}
 	}

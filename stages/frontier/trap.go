@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// trap tells why a URL looks like one of a space without end; "" if it does not.
+// trap returns why a URL looks like a trap; "" if it does not.
 func (c *Config) trap(k *urlkey.Key) string {
 	if len(k.URL) > c.MaxLength {
 		return fmt.Sprintf("%d octets", len(k.URL))
@@ -24,7 +24,7 @@ func (c *Config) trap(k *urlkey.Key) string {
 		}
 	}
 	for period := 1; period <= 3; period++ {
-		same := 0 // segments in a row that equal the one a period before
+		same := 0 // segments in a row that equal the segment one period before
 		for i := period; i < len(segments); i++ {
 			if segments[i] != segments[i-period] {
 				same = 0
