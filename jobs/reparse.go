@@ -17,16 +17,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ReparseRequest is a crawl to make that parses again what is stored.
+// ReparseRequest is a crawl to create that parses stored responses again.
 type ReparseRequest struct {
 	Bucket store.Bucket
-	As     string // its name, as 2026-11r1
-	Of     string // the crawl that fetched; empty: WARC files of others are parsed
-	// Config of the new crawl: what the crawl Of froze, but for what decides how its
-	// documents are parsed and reduced.
+	As     string // its name, such as 2026-11r1
+	Of     string // the crawl that fetched; empty: external WARC files are parsed
+	// Config of the new crawl: what the crawl Of froze, except for keys that decide how documents
+	// are parsed and reduced.
 	Config *config.Config
 
-	// Of WARC files of others: the store that holds them, and which they are.
+	// For external WARC files: the store that holds them, and their keys.
 	Archive     store.Bucket
 	ArchiveName string // as the user named it
 	Files       []string
@@ -40,8 +40,8 @@ type ReparseRequest struct {
 // ErrNotSealed: the crawl to parse again has no finished round.
 var ErrNotSealed = errors.New("no round of it is finished")
 
-// Reparse makes the crawl and the plan of its first round, or finds them as they are
-// to be. Driver.Run then runs it, and goes on with the rounds that its source has.
+// Reparse creates the crawl and the plan of its first round, unless they exist already. Driver.Run
+// then runs it, with as many rounds as its source has.
 func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	of := &manifest.Reparse{Of: r.Of, Archive: r.ArchiveName, Parser: worker.ParserVersion}
 	crawl := &manifest.Crawl{
@@ -60,24 +60,24 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if crawl.Config, err = r.Config.YAML(); err != nil {
 		return nil, err
 	}
-	stands, err := r.standing(ctx, crawl)
+	exists, err := r.exists(ctx, crawl)
 	if err != nil {
 		return nil, err
 	}
-	if stands {
+	if exists {
 		p, _, err := roundstate.FindPlan(ctx, r.Bucket, r.As, 0)
 		if !errors.Is(err, roundstate.ErrNoPlan) {
 			return p, err
 		}
 	}
 	create := func() error {
-		if stands {
+		if exists {
 			return nil
 		}
 		return r.create(ctx, crawl)
 	}
 	if r.Of == "" {
-		return r.plan(ctx, create)
+		return r.planExternal(ctx, create)
 	}
 	if err := create(); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 	return err
 }
 
-// standing reports whether the crawl is there, which then must be of the same reparse.
-func (r *ReparseRequest) standing(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
+// exists reports whether the crawl exists; it must then be the same reparse.
+func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
 	key := layout.CrawlManifest(r.As)
 	var old manifest.Crawl
 	_, _, err := manifest.Load(ctx, r.Bucket, key, &old)
@@ -131,7 +131,7 @@ func (r *ReparseRequest) standing(ctx context.Context, crawl *manifest.Crawl) (b
 	case is.Of != want.Of || is.Archive != want.Archive || is.Files != want.Files:
 		return false, fmt.Errorf("%s is a reparse of %s already, not of %s: choose another name with --as: %w", r.As, describe(is), describe(want), ErrPlanned)
 	case is.Parser != want.Parser:
-		return false, fmt.Errorf("%s was begun with version %d of the parser, this crawlbatch has %d: choose another name with --as, or go on with the crawlbatch that began it: %w",
+		return false, fmt.Errorf("%s began with version %d of the parser, this crawlbatch has %d: choose another name with --as, or continue with the crawlbatch that began it: %w",
 			r.As, is.Parser, want.Parser, ErrPlanned)
 	}
 	frozen, err := config.ReadFrozen(key, []byte(old.Config), r.Lookup)
@@ -139,12 +139,12 @@ func (r *ReparseRequest) standing(ctx context.Context, crawl *manifest.Crawl) (b
 		err = frozen.AdoptReparsed(r.Config)
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s is there already: %w", r.As, err)
+		return false, fmt.Errorf("%s exists already: %w", r.As, err)
 	}
 	return true, nil
 }
 
-// describe names what a reparse is of.
+// describe names the source of a reparse.
 func describe(r *manifest.Reparse) string {
 	if r.Of != "" {
 		return "crawl " + r.Of
@@ -152,7 +152,7 @@ func describe(r *manifest.Reparse) string {
 	return fmt.Sprintf("a list of WARC files in %s (SHA-256 %.8s)", r.Archive, r.Files)
 }
 
-// copyPlan gives a round of a reparse the plan that the round of its source has.
+// copyPlan copies the plan of a round from the source of a reparse.
 func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, version string) (*manifest.Plan, error) {
 	from, _, err := roundstate.FindPlan(ctx, b, of, round)
 	if err != nil {
@@ -161,8 +161,8 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, ver
 	return planner.Copy(ctx, b, from, as, version)
 }
 
-// planReparse plans a further round of a reparse: as its source did, if that round is
-// finished there. It returns false where there is none.
+// planReparse plans a further round of a reparse as its source did, if that round is sealed there.
+// Otherwise it returns false.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
 	if err != nil || of.Of == "" {
@@ -176,8 +176,8 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	return err == nil, err
 }
 
-// prepareFetch is what a fetch stage needs before its tasks run: the store's one place
-// to fetch, or, where nothing is fetched, what is read instead.
+// prepareFetch prepares a fetch stage: it claims the store's only fetch stage, or freezes the
+// source of a reparse.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {
@@ -189,7 +189,7 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 			return err
 		}
 		if lacks {
-			d.Log.Warn("the plan was made by an older crawlbatch, which kept no spellings of URLs: robots.txt is asked for the canonical form of its URLs alone", "crawl", p.Crawl, "round", p.Round)
+			d.Log.Warn("an older crawlbatch made the plan, without spellings of URLs: robots.txt is checked for the canonical form of its URLs only", "crawl", p.Crawl, "round", p.Round)
 		}
 		return claimFetch(ctx, d.Bucket, p, d.Clock, d.Version)
 	}

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Status is a crawl as the store tells it.
+// Status is the state of a crawl in its store.
 type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
@@ -36,52 +36,51 @@ type StageStatus struct {
 	Stage    stages.Stage     `json:"stage"`
 	Tasks    int              `json:"tasks"`
 	Done     int              `json:"done"`
-	Running  int              `json:"running"`          // fetch tasks that an attempt holds, dead or alive; of other stages nothing tells
-	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without result whose newest attempt failed
-	Attempts int              `json:"attempts"`         // that have ended
+	Running  int              `json:"running"`          // fetch tasks with a lease, whether its attempt lives or not; unknown for other stages
+	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
+	Attempts int              `json:"attempts"`         // ended attempts
 	Usage    manifest.Usage   `json:"usage"`            // of these attempts
 	Counts   []manifest.Count `json:"counts,omitempty"` // summed over the results
-	Recorded int64            `json:"recorded_urls"`    // of fetch: planned URLs whose outcome is recorded
+	Recorded int64            `json:"recorded_urls"`    // for fetch: planned URLs whose outcome is recorded
 	Fetching []FetchStatus    `json:"fetching,omitempty"`
 }
 
-// FetchStatus is a fetch task without result, as its checkpoint tells it.
+// FetchStatus is the state of a fetch task without a result, from its checkpoint.
 type FetchStatus struct {
 	Partition int   `json:"partition"`
 	Planned   int64 `json:"planned_urls"`
 	Recorded  int64 `json:"recorded_urls"`
-	Epoch     int   `json:"epoch"` // how many attempts have held it
+	Epoch     int   `json:"epoch"` // how many attempts have had its lease
 	Released  bool  `json:"released"`
-	Complete  bool  `json:"complete"` // all that is left is to write the result
+	Complete  bool  `json:"complete"` // only the result is missing
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// Activity is what the attempt was doing when it last said so; nil: it never did.
+	// Activity is what the attempt was doing at its last checkpoint; nil: unknown.
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // of the recorded URLs
-	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, once no attempt holds the task
+	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity once no attempt has the lease
 }
 
-// TaskStatus is a task that has failed and has no result.
+// TaskStatus is a task that failed and has no result.
 type TaskStatus struct {
 	Task      string `json:"task"`
 	Partition int    `json:"partition"`
-	Attempts  int    `json:"attempts"` // that failed
+	Attempts  int    `json:"attempts"` // failed attempts
 	Class     string `json:"class"`
 	Error     string `json:"error"`
 	Rerun     string `json:"rerun"` // command
 }
 
-// StatusReader reads statuses of crawls. Results and attempts never change, so it
-// keeps what it has read of them: a later Read costs what is new. Use it from one
-// goroutine.
+// StatusReader reads statuses of crawls. Results and attempts never change, so it keeps them, and a
+// later Read only reads new ones. Only one goroutine may use it.
 type StatusReader struct {
 	Bucket store.Bucket
-	Flags  string // what commands for this store need beside --month, with a space before it
+	Flags  string // flags besides --month that commands for this store need, with a leading space
 
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // by key
 }
 
-// Read reads what the store says of a crawl.
+// Read reads the status of a crawl.
 func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) {
 	if r.results == nil {
 		r.results, r.attempts = map[stages.Task][]manifest.Count{}, map[string]*manifest.Attempt{}
@@ -116,7 +115,7 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 	case started:
 		rs.State = "running"
 	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
-		rs.Advice = "its plan was made by an older crawlbatch, which kept no spellings of URLs, so robots.txt would be asked for their canonical form alone: make it again with `crawlbatch plan --replace`"
+		rs.Advice = "an older crawlbatch made its plan, without spellings of URLs, so robots.txt would be checked for their canonical form only: plan it again with `crawlbatch plan --replace`"
 	}
 	sealed, err := roundstate.SealedRound(ctx, r.Bucket, crawl, round)
 	if err != nil {
@@ -139,8 +138,8 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 	return rs, nil
 }
 
-// stage reads a stage: its results, the attempts at it and, for fetch, the
-// checkpoints of the tasks without result.
+// stage reads a stage: its results, the attempts at it and, for fetch, the checkpoints of tasks
+// without a result.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (*StageStatus, error) {
 	st := &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)
@@ -197,8 +196,7 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 	return st, nil
 }
 
-// lastFailure tells of a task that failed last; nil where its newest attempt is no
-// failure, or there is none.
+// lastFailure returns the last failure of a task; nil if its newest attempt is not a failure.
 func lastFailure(t stages.Task, attempts []*manifest.Attempt, flags string) *TaskStatus {
 	failed := 0
 	var last *manifest.Attempt

@@ -56,7 +56,7 @@ func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) 
 		ReportingController: "crawlbatch.io/driver", ReportingInstance: host,
 	}
 	if _, err := r.Client.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: "crawlbatch"}); err != nil && ctx.Err() == nil {
-		r.trouble.say("event", "Events cannot be written, the crawl goes on without: "+firstLine(err.Error()))
+		r.trouble.say("event", "Events cannot be written, the crawl goes on without them: "+firstLine(err.Error()))
 	}
 }
 

@@ -102,7 +102,7 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	r := &run{
 		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watched{},
 		render:  &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Flags: e.Flags, Settings: key, Env: e.Env},
-		trouble: newTroubles(e.Clock, e.Log), pods: podsKnown{told: map[types.UID]bool{}},
+		trouble: newTroubles(e.Clock, e.Log), pods: podsKnown{reported: map[types.UID]bool{}},
 	}
 	for _, t := range tasks {
 		r.open[t.Partition] = t
@@ -175,7 +175,7 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 		for _, i := range failedIndexes(job) {
 			w.before[i] = true
 		}
-		r.tell(ctx, w, eventAdopted, r.name()+": a driver that was started anew goes on with it")
+		r.tell(ctx, w, eventAdopted, r.name()+": a restarted driver continues with it")
 	}
 	return nil
 }

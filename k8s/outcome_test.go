@@ -160,7 +160,7 @@ func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 			t.Errorf("%v, %d failed", err, failed)
 		}
 		list, err := l.cluster.CoreV1().Events("crawl").List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) > maxEvents+1 || log.times("a pod failed") > toldALook {
+		if err != nil || len(list.Items) > maxEvents+1 || log.times("a pod failed") > reportedAPass {
 			t.Errorf("%d Events, %d lines, %v", len(list.Items), log.times("a pod failed"), err)
 		}
 	})
@@ -178,7 +178,7 @@ func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
 		l := newLab(t)
 		l.Config.Kubernetes.JobTasks = 2 // two Jobs
 		job, ends := l.begin(t, 0, 1, 2, 3)
-		for n := range labelsALook + 1 {
+		for n := range labelsAPass + 1 {
 			l.pod(t, job, fmt.Sprintf("pod-%d", n), n%2, 0, corev1.PodStatus{Phase: corev1.PodRunning})
 		}
 		l.cluster.ClearActions()
@@ -192,12 +192,12 @@ func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
 				patches++
 			}
 		}
-		if lists != 1 || patches != labelsALook {
+		if lists != 1 || patches != labelsAPass {
 			t.Errorf("%d lists and %d patches in a look", lists, patches)
 		}
 		time.Sleep(lookEvery)
 		pods, err := l.cluster.CoreV1().Pods("crawl").List(t.Context(), metav1.ListOptions{LabelSelector: LabelPartition + "," + LabelAttempt + "=1"})
-		if err != nil || len(pods.Items) != labelsALook+1 {
+		if err != nil || len(pods.Items) != labelsAPass+1 {
 			t.Errorf("%d pods are labelled, %v", len(pods.Items), err)
 		}
 		for n := range 4 {

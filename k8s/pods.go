@@ -20,8 +20,8 @@ import (
 // Bounds of one pass over the pods of a stage, which may have thousands.
 const (
 	podPage       = 500              // pods in a call
-	labelsALook   = 60               // pods labelled in one pass; later passes label the others
-	toldALook     = 20               // failed pods reported in one pass
+	labelsAPass   = 60               // pods labelled in one pass; later passes label the others
+	reportedAPass = 20               // failed pods reported in one pass
 	failuresEvery = 30 * time.Second // between passes over failed pods, one page each
 	endingFor     = time.Minute      // beyond its grace period, before a pod that does not end is reported
 	startingFor   = 90 * time.Second // before a scheduled pod that does not start is reported
@@ -29,7 +29,7 @@ const (
 
 // podsKnown is the memory of one pass for the next.
 type podsKnown struct {
-	told     map[types.UID]bool      // failed pods that were reported
+	reported map[types.UID]bool      // failed pods that were reported
 	waiting  map[types.UID]time.Time // since when one has been starting or ending
 	failures time.Time               // time of the next pass over failed pods
 }
@@ -84,7 +84,7 @@ func (r *run) active(ctx context.Context) (map[string]*problem, error) {
 			return nil
 		}
 		w.started = w.started || pod.Status.Phase == corev1.PodRunning
-		if pod.Labels[LabelPartition] == "" && labelled < labelsALook {
+		if pod.Labels[LabelPartition] == "" && labelled < labelsAPass {
 			labelled++
 			r.label(ctx, pod, w.batch)
 		}
@@ -135,18 +135,18 @@ func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	if now.Before(r.pods.failures) && !due {
 		return nil
 	}
-	told, more := 0, 0
+	reported, more := 0, 0
 	pages, err := r.eachPod(ctx, "", phaseFailed, func(pod *corev1.Pod) error {
 		w := r.jobs[pod.Labels[batchv1.JobNameLabel]]
-		if w == nil || pod.Status.Phase != corev1.PodFailed || r.pods.told[pod.UID] {
+		if w == nil || pod.Status.Phase != corev1.PodFailed || r.pods.reported[pod.UID] {
 			return nil
 		}
-		r.pods.told[pod.UID] = true
+		r.pods.reported[pod.UID] = true
 		end, index := r.endOf(pod), indexOf(pod)
 		if end == nil || index < 0 || index >= len(w.batch.Partitions) || end.code == exitInterrupted || disrupted(pod) && !end.overScratch() {
 			return nil
 		}
-		if told++; told > toldALook {
+		if reported++; reported > reportedAPass {
 			more++
 			return nil
 		}

@@ -133,7 +133,7 @@ func (p *Progress) look() (*picture, bool) {
 		p.scale.begin(w.task.Partition, w.since)
 	}
 	for _, f := range p.seen {
-		if a, at, ok := told(f); ok {
+		if a, at, ok := activityOf(f); ok {
 			a.Remaining = max(a.Remaining-now.Sub(at), 0)
 			running[f.Partition] = a
 			all = append(all, a)
@@ -160,9 +160,9 @@ func (pic *picture) waiting() bool {
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// holder is the host that the slowest task waits for, if the wait is long enough that somebody may
-// want to end it; else "".
-func (pic *picture) holder(now time.Time) string {
+// longestWait is the host that the slowest task waits for, if the wait is long enough that a user
+// may want to end it; else "".
+func (pic *picture) longestWait(now time.Time) string {
 	w := pic.holds.Waits
 	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
 		return ""
@@ -235,7 +235,7 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	case pic.stopping:
 		out = append(out, "  stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
 	case p.Advice != nil:
-		if host := pic.holder(now); host != "" {
+		if host := pic.longestWait(now); host != "" {
 			out = append(out, "  "+p.Advice(pic.slowest, host))
 		}
 	}
@@ -270,7 +270,7 @@ func (p *Progress) speak() {
 		return
 	}
 	p.say(pic.line(now, since >= atLeast))
-	host := pic.holder(now)
+	host := pic.longestWait(now)
 	advise := host != "" && !said.advised && p.Advice != nil
 	if advise {
 		p.say(p.Advice(pic.slowest, host))

@@ -19,7 +19,7 @@ func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"invariant", "check", "looked at", "of", "violations"})
+	t.AppendHeader(table.Row{"invariant", "check", "checked", "of", "violations"})
 	var idle []string
 	var list strings.Builder // printed instead of a table that is too wide
 	for _, c := range r.Checked {
@@ -52,13 +52,13 @@ func Report(w io.Writer, r *verify.Report) error {
 		fmt.Fprintf(w, "\n%d more of the same kinds are not listed\n", n)
 	}
 	if len(idle) > 0 {
-		fmt.Fprintf(w, "\nlooked at nothing, since there is none or none is in the sample: %s\n", strings.Join(idle, ", "))
+		fmt.Fprintf(w, "\nnothing to check, or nothing of it in the sample: %s\n", strings.Join(idle, ", "))
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "\n%s\n", line(n))
 	}
 	for _, n := range r.Unsealed {
-		fmt.Fprintf(w, "\nround %d is not finished: it was looked at as far as it goes\n", n)
+		fmt.Fprintf(w, "\nround %d is not finished: its committed results were checked\n", n)
 	}
 	rounds := "no round"
 	if n := len(r.Rounds); n > 0 {

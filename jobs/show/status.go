@@ -159,7 +159,7 @@ func outcomes(all []jobs.FetchStatus) string {
 
 // activity writes what an attempt was doing at its last checkpoint.
 func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
-	a, at, ok := told(f)
+	a, at, ok := activityOf(f)
 	if !ok || f.Complete {
 		return
 	}
@@ -194,8 +194,8 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// told returns the activity in a task's checkpoint and its time; false: there is none.
-func told(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
+// activityOf returns the activity in a task's checkpoint and its time; false: there is none.
+func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {
 		return stages.Activity{}, time.Time{}, false

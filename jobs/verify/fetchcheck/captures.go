@@ -312,7 +312,7 @@ func (c *archive) point(m *mention, p *atPlace) {
 
 // payload checks the record that holds the payload of a revisit.
 func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
-	told := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same
+	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same
 	if p.revisit == nil {
 		p.revisit = map[uint64]struct{}{}
 	}
@@ -321,7 +321,7 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
 		return nil // checked with that capture
 	}
-	if told {
+	if same {
 		return nil
 	}
 	if c.object == nil && c.other && !c.missed {

@@ -12,20 +12,20 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// parseTime predicts how long the documents of one host take, each.
+// parseTime is the predicted time to parse one document.
 const parseTime = 5 * time.Millisecond
 
-// plan reads WARC files of others once and shards what they hold by domain. create is
-// called before the plan is stored: where nothing can be parsed, nothing is written.
-func (r *ReparseRequest) plan(ctx context.Context, create func() error) (*manifest.Plan, error) {
+// planExternal reads external WARC files once and shards their records by domain. It calls create
+// before it stores the plan, so that nothing is written if nothing can be parsed.
+func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
 	c := worker.PlanConfig(r.Config)
-	// Nothing is asked for: there is nobody to be spared, and what was captured once
-	// is parsed whatever the budgets of a crawl.
+	// No request is sent, so no host needs a pause, and budgets do not apply to what was captured
+	// already.
 	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Stopped = 0, nil, 0, 0, nil
 	c.Delay, c.DomainDelays, c.Slots = 0, nil, 1
 	c.Service = parseTime
