@@ -75,7 +75,7 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost stands for a host that is refused: it holds a forbidden code point.
+// badHost replaces a refused host: it has a forbidden code point.
 const badHost = "\x00"
 
 // hideACE does domain to ASCII before the parser's own attempt at it, and hides the

@@ -19,19 +19,18 @@ import (
 // row in another version.
 //
 //	1: the first.
-//	2: cards, JSON-LD, refresh_url, favicon, generator, where dates and languages come from, authors from more
-//	   places, hreflang; lazily loaded and more embedded files; what is embedded gives way to other links.
-//	   Sitemaps and feeds: what entries say of their targets, images, videos, files, links of the feed, summaries as
-//	   text, kind sitemapindex; every text type is read as plain text; document_kind.
-//	   Charsets that nobody declares or the bytes contradict, languages that nobody declares, and detected types
-//	   are told by code of our own.
-//	   Texts: their normal form (and so text_digest and simhash) is composed and without soft
-//	   hyphens; main content knows more of captions, quoted posts and footers; words are those
+//	2: cards, JSON-LD, refresh_url, favicon, generator, sources of dates and languages, authors from more places,
+//	   hreflang; lazily loaded and more embedded files; embedded files are dropped before other links.
+//	   Sitemaps and feeds: metadata of entries, images, videos, files, links of the feed, summaries as text, kind
+//	   sitemapindex; every text type is read as plain text; document_kind.
+//	   Own detection of charsets (undeclared, or contradicted by the bytes), of undeclared languages and of types.
+//	   Texts: the normal form (and so text_digest and simhash) is composed and without soft
+//	   hyphens; main content handles captions, quoted posts and footers better; words are those
 //	   of package text (and so word_count and topics); scripts, signals of quality, page_hint,
-//	   term counts; a declared language is doubted that the text has no function words of.
-//	   A hidden inline element does not break its line, and a text that is cut is a beginning.
-//	   "/>" ends an element in XHTML; a canonical link within an element of the body is a
-//	   link; links without a target take no room.
+//	   term counts; a declared language is doubted if the text has no function words of it.
+//	   A hidden inline element does not break its line; a cut text is a prefix.
+//	   "/>" ends an element in XHTML; a canonical link within an element of the body is an
+//	   ordinary link; links without a target do not count against the limit.
 //
 // A new definition of the fingerprint (simhash.Version, now 1) is a new version as well.
 const Version = 2

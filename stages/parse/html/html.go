@@ -24,7 +24,7 @@ type openElement struct {
 	id     uint8
 	elem   bool // the outline has an element for it
 	breaks bool // inline, but its text differs from the text around it
-	hides  bool // inline and hidden: the line goes on after it
+	hides  bool // inline and hidden: the line continues after it
 	part   part // of the page, for its content
 	skip   bool // its content is not text of the document
 }

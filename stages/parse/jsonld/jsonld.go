@@ -16,7 +16,7 @@ import (
 const (
 	maxScript = 1 << 20  // bytes of a script that are read
 	maxDepth  = 8        // nodes within nodes
-	maxNodes  = 64       // nodes that are looked at
+	maxNodes  = 64       // nodes that are read
 	maxKept   = 64 << 10 // bytes of their texts
 	maxItems  = 16       // types, authors and steps of a breadcrumb of a node
 	maxName   = 256      // bytes of a name or an @id
@@ -27,7 +27,7 @@ const (
 // Data is what the scripts say of the page: the objects that stand on their own, in a list
 // or a @graph, or as what the page is about (mainEntity, mainEntityOfPage) or where it is
 // (breadcrumb), in page order. Objects within those (publishers, images, comments, items
-// of lists) do not speak of the page and are passed over.
+// of lists) do not describe the page and are skipped.
 type Data struct {
 	nodes []node
 	kept  int // bytes of their texts

@@ -251,7 +251,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	return false
 }
 
-// skip skips a value of any kind. Where there is none it stays.
+// skip skips a value of any kind. If there is none, it does not move.
 func (z *scanner) skip() {
 	depth := 0
 	for {

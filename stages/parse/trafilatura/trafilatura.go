@@ -1,13 +1,13 @@
-// Package trafilatura is the other way to choose the main content of a page: by
-// github.com/markusmobius/go-trafilatura, which builds a tree, copies it several times
-// and takes about twenty times as long as package text.
+// Package trafilatura chooses the main content of a page with
+// github.com/markusmobius/go-trafilatura, which builds a tree, copies it several times and
+// takes about twenty times as long as package text.
 //
-// In: an HTML document as UTF-8. Out: the blocks of its main content as lines, or an
-// error that says why there is none; the caller then has its own. It promises to come
-// back whatever the document holds: documents whose tree would be large or deep, or
-// whose formatting elements would be cloned often, are refused before a tree is built,
-// and a panic is an error. What is refused depends on the document alone and on no
-// clock, so that equal documents have equal texts. It imports package text only.
+// In: an HTML document in UTF-8. Out: the blocks of its main content as lines, or an error;
+// the caller then uses package text. It returns for any document: it refuses documents
+// whose tree would be large or deep, or whose formatting elements would be cloned often,
+// before building a tree, and turns panics into errors. The bounds depend on the document
+// alone, not on time, so that equal documents give equal texts. It imports package text
+// only.
 package trafilatura
 
 import (
@@ -27,13 +27,13 @@ import (
 const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
-	maxDepth  = 100     // open elements, those that need no end tag aside
-	maxWeight = 8 << 20 // bytes of text times open elements: what reading the text of each element takes
-	maxClones = 60_000  // formatting elements that the tree builder may have to open again
+	maxDepth  = 100     // open elements, without those that need no end tag
+	maxWeight = 8 << 20 // bytes of text times open elements: the work of reading the text of each element
+	maxClones = 60_000  // formatting elements that the tree builder may open again
 	maxText   = 1 << 20 // of the result
 )
 
-// Why a document is refused.
+// The reasons to refuse a document.
 var (
 	ErrTooLarge = errors.New("document is too large")
 	ErrTooDeep  = errors.New("document is nested too deep")
@@ -66,8 +66,8 @@ func Main(doc []byte) (lines string, err error) {
 	return lines, nil
 }
 
-// check reads a document's tokens and refuses what would take long to read as a tree.
-// It counts more than there will be: end tags that are left out leave elements open.
+// check reads a document's tokens and refuses a document that would take long to read as a
+// tree. Missing end tags make it overestimate the depth.
 func check(doc []byte) error {
 	if len(doc) > maxBytes {
 		return ErrTooLarge
@@ -108,7 +108,7 @@ func check(doc []byte) error {
 	}
 }
 
-// leftOpen names elements that have no end tag, or do without.
+// leftOpen reports elements that have no end tag, or may omit it.
 func leftOpen(a atom.Atom) bool {
 	switch a {
 	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Source,
@@ -119,7 +119,7 @@ func leftOpen(a atom.Atom) bool {
 	return false
 }
 
-// isFormatting names the elements that the tree builder opens again in each block
+// isFormatting reports elements that the tree builder opens again in each block
 // (HTML, 13.2.4.3).
 func isFormatting(a atom.Atom) bool {
 	switch a {
@@ -163,7 +163,7 @@ func linesOf(root *html.Node) string {
 	return out.Full(out.All())
 }
 
-// inline names the elements of the result that do not end a line.
+// inline reports elements of the result that do not end a line.
 func inline(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.Abbr, atom.B, atom.Cite, atom.Code, atom.Del, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Mark, atom.Q,

@@ -1,9 +1,8 @@
-// Package htmldate stands in, by a replace directive in this repository's go.mod, for the
-// module of that name, which github.com/markusmobius/go-trafilatura imports for the date
-// of a page. Dates are read by package parse, so that module would never be asked; but its
-// parser of dates loads 78 MB of tables (125 ms) when a program starts, whatever the
-// program then does. This package declares the names that go-trafilatura compiles with and
-// knows no dates.
+// Package htmldate replaces (in this repository's go.mod) the module of that name, which
+// github.com/markusmobius/go-trafilatura imports for the date of a page. Package parse reads
+// dates itself, but that module's parser of dates would load 78 MB of tables (125 ms) at
+// every start of the program. This package declares the names that go-trafilatura compiles
+// with and finds no dates.
 package htmldate
 
 import (
@@ -22,7 +21,7 @@ type Options struct {
 	EnableLog           bool
 }
 
-// Result is a date; the zero value is none.
+// Result is a date; the zero value means no date.
 type Result struct {
 	DateTime    time.Time
 	HasTime     bool
