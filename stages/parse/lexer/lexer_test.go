@@ -104,7 +104,8 @@ func TestLexerFindsWhatXNetHTMLFinds(t *testing.T) {
 			t.Errorf("%q (-x/net/html +lexer):\n%s", in, d)
 		}
 	}
-	for _, d := range parsetest.Documents(t) {
+	pages, _ := parsetest.Pages(t)
+	for _, d := range pages {
 		doc := bytes.ToValidUTF8(d.Body, []byte("\uFFFD"))
 		if want, got := theirs(doc), lexed(doc); !slices.Equal(want, got) {
 			t.Errorf("%s (-x/net/html +lexer):\n%s", d.URL, cmp.Diff(want, got))

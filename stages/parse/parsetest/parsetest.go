@@ -158,13 +158,16 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 	return append(Own(tb), pages...), pages != nil
 }
 
-// Documents are the pages that are measured, as they were fetched: the real ones, or the
-// repository's own where those are absent.
+// Documents are the pages that are measured, as they were fetched: the real ones or,
+// where those are absent, the articles among what surrounds one on a real page.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
 	if pages == nil {
-		pages = Own(tb)
+		pages = Articles(tb)
+		for i := range pages {
+			pages[i].Body = dress(pages[i].Body, i)
+		}
 	}
 	for i := range pages {
 		docs = append(docs, *pages[i].Document("text/html"))
