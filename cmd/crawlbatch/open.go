@@ -17,58 +17,50 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
 
-// openStore opens --store, checks that a store in S3 answers, and adds retries and, in S3,
-// hedging to its reads.
+// openStore opens --store and checks that a store in S3 answers.
 func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
-	retries := &store.RetryLog{Log: c.log, Now: time.Now}
-	switch {
-	case c.store == "":
+	if c.store == "" {
 		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
-	case strings.HasPrefix(c.store, s3store.Scheme):
-		s, err := s3store.Open(ctx, c.store, s3store.Options{
-			SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnRetry: retries.Write, OnSilence: c.stillTrying,
-		})
+	}
+	if strings.Contains(c.store, "://") && !strings.HasPrefix(c.store, s3store.Scheme) {
+		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
+	}
+	options := s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnSilence: c.stillTrying}
+	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
+}
+
+// openArchive opens a store with WARC files of another crawler, which is only read.
+func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
+	// Only writers need locks and links, which a shared file system may lack.
+	const oneMachine = true
+	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
+}
+
+// openBucket opens a directory or an S3 prefix and adds retries and, in S3, hedging to its reads.
+func (c *common) openBucket(ctx context.Context, address string, options s3store.Options, oneMachine bool, reach func(*s3store.Store, context.Context) error) (store.Bucket, error) {
+	retries := &store.RetryLog{Log: c.log, Now: time.Now}
+	retry := store.Retry{OnRetry: retries.Read}
+	if strings.HasPrefix(address, s3store.Scheme) {
+		options.OnRetry = retries.Write
+		s, err := s3store.Open(ctx, address, options)
 		if err != nil {
 			return nil, usageError{err}
 		}
-		if err := s.Reach(ctx); err != nil {
-			return nil, err
-		}
-		return store.WithRetry(store.WithHedge(s, store.Hedge{}), store.Retry{OnRetry: retries.Read}), nil
-	case strings.Contains(c.store, "://"):
-		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
+		return store.WithRetry(store.WithHedge(s, store.Hedge{}), retry), reach(s, ctx)
 	}
-	d, err := dirstore.Open(c.store, dirstore.Options{OneMachine: c.oneMachine})
+	d, err := dirstore.Open(address, dirstore.Options{OneMachine: oneMachine})
 	if errors.Is(err, store.ErrUnsupported) {
 		err = fmt.Errorf("%w (--one-machine)", err)
 	}
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return store.WithRetry(d, store.Retry{OnRetry: retries.Read}), nil
+	return store.WithRetry(d, retry), nil
 }
 
 // stillTrying reports that a store in S3 does not answer yet.
 func (c *common) stillTrying(host string, until time.Time) {
 	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
-}
-
-// openArchive opens a store with WARC files of another crawler, which is only read.
-func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
-	retries := &store.RetryLog{Log: c.log, Now: time.Now}
-	if strings.HasPrefix(address, s3store.Scheme) {
-		s, err := s3store.Open(ctx, address, s3store.Options{OnRetry: retries.Write})
-		if err != nil {
-			return nil, usageError{err}
-		}
-		return store.WithRetry(store.WithHedge(s, store.Hedge{}), store.Retry{OnRetry: retries.Read}), nil
-	}
-	// OneMachine: only writers need locks and links, which a shared file system may lack.
-	d, err := dirstore.Open(address, dirstore.Options{OneMachine: true})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return store.WithRetry(d, store.Retry{OnRetry: retries.Read}), nil
 }
 
 // reached adds advice to an error of the first access to the store.

@@ -88,19 +88,21 @@ var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKind
 
 // Names of objects (RFC 1123 subdomains) and CPU quantities, as Kubernetes takes them.
 var (
-	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)
 )
+
+func isObjectName(s string) bool { return len(s) <= 253 && objectNamePattern.MatchString(s) }
 
 const objectNameHint = "the name of an object, lower-case letters, digits and -"
 
 var objectName = &rule[string]{objectNameHint, func(name string, report report) {
-	if !objectNamePattern.MatchString(name) {
+	if !isObjectName(name) {
 		report("", fmt.Sprintf("is %q: write %s", name, objectNameHint))
 	}
 }}
 
-var objectNames = each("name", objectNameHint, objectNamePattern.MatchString)
+var objectNames = each("name", objectNameHint, isObjectName)
 
 var imageName = &rule[string]{"registry/name:tag", func(image string, report report) {
 	if strings.ContainsAny(image, " \t\n") {
