@@ -2,17 +2,17 @@ package stages
 
 import "time"
 
-// Activity is what a task is doing, for people: nothing that the task does depends on it.
+// Activity describes what a task is doing, for display only.
 type Activity struct {
 	Left     int64 // planned URLs that have no outcome yet
 	InFlight int   // requests under way
-	Ready    int   // hosts that are due and get the next free slots
-	Delayed  int   // hosts that wait for nothing but the usual delay
+	Ready    int   // hosts that are due and wait for a free slot
+	Delayed  int   // hosts that only wait for their usual delay
 	Waits    []Wait
 	More     int // waits that Waits leaves out
-	// Remaining is how long the task takes at least, known waits included. Zero: not known.
+	// Remaining is the least time that the task still takes, known waits included. Zero: unknown.
 	Remaining time.Duration
-	// Closes is when the fetch window closes and the rest is deferred. Zero: not known.
+	// Closes is when the fetch window closes and the rest is deferred. Zero: unknown.
 	Closes   time.Time
 	Failures []Failure // by class, the newest first
 }
@@ -23,11 +23,11 @@ type Wait struct {
 	// Why is a phrase that ends in what happens at Until:
 	// "robots.txt answered 503, asked again".
 	Why   string
-	Until time.Time // zero: not known
-	URLs  int64     // planned URLs that wait with it
+	Until time.Time // zero: unknown
+	URLs  int64     // planned URLs that wait for it
 }
 
-// Failure is what is known of a class of failed requests.
+// Failure summarizes a class of failed requests.
 type Failure struct {
 	Class string // an outcome
 	N     int64
@@ -36,14 +36,13 @@ type Failure struct {
 	At    time.Time
 }
 
-// Watcher is shown what tasks do. Its methods may be called by several goroutines at
-// a time.
+// Watcher displays what tasks do. Its methods are safe for concurrent use.
 type Watcher interface {
-	// Watch announces that look may be asked, until end is called, what a task is doing.
+	// Watch registers a task. Until end is called, look reports what the task is doing.
 	Watch(t Task, look func() Activity) (end func())
 }
 
-// Watched sets up what is shown of a task, where somebody watches; w may be nil.
+// Watched registers a task with w, if w is not nil.
 func Watched(w Watcher, t Task, look func() Activity) (end func()) {
 	if w == nil {
 		return func() {}

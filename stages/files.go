@@ -1,17 +1,17 @@
 package stages
 
-// What each stage's result lists (manifest.File.Dataset), and where it lies:
+// The files that each stage's result lists (manifest.File.Dataset), and where they lie:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
 //	                                                       pages of segments are rows of schema.WorkingPage
-//	          robots                                       the same, working: read by the task's next attempt
-//	          warc cdxj                                    layout.WARC, layout.CDXJ; not of a reparse of others' WARC files
-//	          of a reparse: the files of the fetch task that it reads, but for captures of subset warc,
-//	          pages, text and links, which are its own, one of each, as epoch 0
+//	          robots                                       the same; working file, read by the task's next attempt
+//	          warc cdxj                                    layout.WARC, layout.CDXJ; none in a reparse of external WARC files
+//	          a reparse lists the files of the fetch task that it reads, except captures of subset
+//	          warc, pages, text and links, of which it writes one file each, as epoch 0
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
 //	          pages edges hostedges hosts                  working (layout.Working), inputs of the reduces;
-//	                                                       pages are rows of schema.WorkingPage: with the counts of
-//	                                                       their 50 most frequent terms, which publish leaves behind
+//	                                                       pages are rows of schema.WorkingPage, with the counts of
+//	                                                       their 50 most frequent terms, which publish drops
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
 //	          representatives                              working, one a bucket, read by later rounds
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
@@ -21,8 +21,8 @@ package stages
 //	                                                       the URLs in its urls and skips, read for as long as they are
 //	publish   pages                                        published, one part a partition
 //
-// Every part is written even when it has no rows, so that each dataset can be
-// opened from the first round on. Working and published rows are sorted by
+// Every part is written, also without rows, so that each dataset can be opened from the
+// first round on. Working and published rows are sorted by
 // (url_surtkey, url) unless the row type says otherwise.
 const (
 	FileFetches         = "fetches"

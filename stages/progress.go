@@ -1,36 +1,36 @@
 package stages
 
-// What fetch tasks count as it happens. Work that an attempt lost and another did
-// again happened twice.
+// Fetch tasks count these as they happen. Work that one attempt loses and another repeats
+// counts twice.
 const (
-	CountURLs     = "urls"      // outcomes recorded; negative as an attempt fails of which nothing is kept
+	CountURLs     = "urls"      // outcomes recorded; negative when an attempt fails and its outcomes are lost
 	CountPages    = "pages"     // documents recorded
 	CountRequests = "requests"  // requests written
 	CountBytes    = "bytes"     // bytes received
-	CountAnswers  = "status."   // with the status code: answers
+	CountAnswers  = "status."   // with the status code: responses
 	CountTimeouts = "timeouts"  // requests that failed for a time-out
-	CountRetries  = "retries."  // with the class of the failure: requests to be made again for it
-	CountFlights  = "in_flight" // requests under way; -1 as one ends
+	CountRetries  = "retries."  // with the class of the failure: requests to be retried
+	CountFlights  = "in_flight" // requests in flight; -1 when one ends
 	CountRecorded = "recorded." // with the outcome: URLs whose outcome was recorded
 )
 
-// What fetch tasks count when a swapped checkpoint lists it: at most once for a
-// URL, however many attempts its task takes.
+// Fetch tasks count these when a committed checkpoint lists them: at most once per URL,
+// however many attempts the task takes.
 const (
 	CountOutcomes = "outcome." // with the outcome: URLs
-	CountQueued   = "queued"   // URLs without a listed outcome, of tasks that run; negative as they get one, or the task ends
+	CountQueued   = "queued"   // URLs of running tasks without a listed outcome; negative when they get one or the task ends
 )
 
-// CountRows is what reduce tasks count: rows written.
+// CountRows counts the rows that reduce tasks write.
 const CountRows = "rows"
 
 // RetryClasses are the classes of failure that CountRetries knows.
 var RetryClasses = []string{"timeout", "server_error", "rate_limited", "dns"}
 
-// Progress receives what a running task has done; its methods may be called by
-// several goroutines at a time and must be quick.
+// Progress receives the counts of running tasks. Its methods are safe for concurrent use
+// and return at once.
 type Progress interface {
-	// Add counts n more of what name says, one of the Count constants.
+	// Add adds n to a count. Name is one of the Count constants, some with a suffix.
 	Add(name string, n int64)
 }
 

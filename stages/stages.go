@@ -6,10 +6,9 @@
 //
 //	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
 //
-// which is a deterministic function of its committed inputs: the same inputs give
-// the same bytes. So is fetch in a reparse (2026-11r1), whose tasks read the responses
-// that another crawl stored. Stages never import one another. This package imports formats
-// packages only.
+// which is a deterministic function of its committed inputs: the same inputs give the
+// same bytes. The same holds for fetch in a reparse (2026-11r1), whose tasks read stored
+// responses. Stages never import one another. This package imports formats packages only.
 package stages
 
 import (
@@ -40,9 +39,8 @@ const (
 // Order lists the stages that have tasks, in the order in which they run.
 var Order = []Stage{Fetch, Merge, Dedup, Rank, Frontier, Publish}
 
-// Tasks is the number of tasks of a stage: one a partition for the map side and
-// for publish, one a reduce bucket for rank and frontier, and one for dedup, which
-// compares all pages with all.
+// Tasks is the number of tasks of a stage: one per partition for fetch, merge and publish,
+// one per reduce bucket for rank and frontier, and one for dedup, which compares all pages.
 func (s Stage) Tasks(p *manifest.Plan) int {
 	switch s {
 	case Fetch, Merge, Publish:
@@ -78,9 +76,9 @@ func (t Task) String() string {
 	return fmt.Sprintf("%s@%s.%d:%d", t.Stage, t.Crawl, t.Round, t.Partition)
 }
 
-// How a task ends other than well. Our own fault and a machine that went away differ.
+// How a task fails. Interruptions differ from failures of the task itself.
 var (
-	// ErrInterrupted: told to stop; what is done is kept, go on later (exit 75).
+	// ErrInterrupted: the task was told to stop. Its work is kept; continue later (exit 75).
 	ErrInterrupted = errors.New("interrupted")
 	// ErrPermanent: retrying cannot help (exit 78).
 	ErrPermanent = errors.New("retrying cannot help")
@@ -113,17 +111,17 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Env is what a task gets from whoever runs it.
+// Env is what the runner of a task provides.
 type Env struct {
 	Bucket   store.Bucket
-	Scratch  string // an existing, empty local directory of this attempt's own; the caller removes it
+	Scratch  string // an existing, empty local directory for this attempt only; the caller removes it
 	Clock    Clock
 	Log      *slog.Logger // already says which task
 	Progress Progress
-	Watcher  Watcher // nil: nobody looks
+	Watcher  Watcher // nil: nobody watches
 	Version  string  // crawlbatch version, for manifests and WARC files
-	// Format is the schema.FormatVersion that the task's frozen inputs were written in:
-	// its tables have the columns and encodings of that. Zero is the newest.
+	// Format is the schema.FormatVersion of the task's frozen inputs. The task's tables get
+	// the columns and encodings of that version. Zero is the newest.
 	Format int
 }
 

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// choice says who stands for whom.
+// choice has the representative of every cluster.
 type choice struct {
 	p     *pages
 	c     *clusters
@@ -19,8 +19,8 @@ type choice struct {
 	total  []uint32 // by component: its pages and sealed representatives
 	size   []uint32 // by component: its pages of this round
 	stands []uint32 // by component: its representative
-	// speaks[class] is the page that Via names where the class is the next one on
-	// the way to the representative.
+	// speaks[class] is the page that Via names if the class is the next one on the way to
+	// the representative.
 	speaks []uint32
 	parent []uint32 // by class
 }
@@ -58,15 +58,15 @@ func choose(ctx context.Context, b store.Bucket, scratch string, p *pages, c *cl
 
 func (ch *choice) close() { ch.names.close() }
 
-// clustered tells whether a page is in a component with a page of this round and
-// another.
+// clustered reports whether a page's component has a page of this round and at least one
+// other page.
 func (ch *choice) clustered(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.size[r] > 0 && ch.total[r] > 1
 }
 
-// represents tells whether a page of this round stands for itself or others in the
-// rounds to come: it is alike to no sealed representative and no duplicate.
+// represents reports whether a page of this round becomes a sealed representative: it is
+// no duplicate and alike to no sealed representative.
 func (ch *choice) represents(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.total[r] == 1 || ch.stands[r] == page
@@ -102,8 +102,8 @@ func (ch *choice) elect() error {
 	return nil
 }
 
-// stand tells whether page i stands for others rather than j does, which has a
-// lower number.
+// stand reports whether page i is a better representative than page j, which has a lower
+// number.
 func (ch *choice) stand(i, j uint32) (bool, error) {
 	p := ch.p
 	if j < p.sealed && (i >= p.sealed || p.source(i).age > p.source(j).age) {
@@ -123,7 +123,7 @@ func (ch *choice) stand(i, j uint32) (bool, error) {
 	return bytes.Compare(url, other) < 0, nil
 }
 
-// alike tells whether two pages are.
+// alike reports whether two pages are alike.
 func (ch *choice) alike(a, b uint32) bool {
 	return ch.p.digest[a] == ch.p.digest[b] ||
 		ch.p.flags[a]&ch.p.flags[b]&long != 0 && ch.distance(a, b) <= ch.cfg.MaxDistance
@@ -133,7 +133,7 @@ func (ch *choice) distance(a, b uint32) int {
 	return simhash.Distance(ch.p.fingerprint[a], ch.p.fingerprint[b])
 }
 
-// via gives the page by which i, which is not the representative, belongs to its
+// via returns the page by which page i, which is not the representative, belongs to its
 // cluster.
 func (ch *choice) via(i, representative uint32) uint32 {
 	if ch.alike(i, representative) {

@@ -15,12 +15,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config is what decides the results beside the inputs.
+// Config decides the results together with the inputs.
 type Config struct {
-	// MaxDistance is how many bits of 64 the fingerprints of near duplicates differ
-	// in at most: 0 to 7.
+	// MaxDistance is the most bits of 64 in which the fingerprints of near duplicates
+	// differ: 0 to 7.
 	MaxDistance int
-	// MinWords is how many words a text has at least to be compared by fingerprint;
+	// MinWords is the least number of words of a text to compare it by fingerprint, because
 	// short texts share fingerprints by chance.
 	MinWords int
 }
@@ -172,7 +172,8 @@ func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter
 	}
 }
 
-// row makes the row of a member; nil where its only company is its own earlier self.
+// row makes the row of a member; nil if the cluster has only the page and its own earlier
+// version.
 func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
 	root := ch.c.root[ch.c.class[m.page]]
 	representative := ch.stands[root]

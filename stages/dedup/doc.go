@@ -1,5 +1,5 @@
-// Package dedup groups the pages of a round that say the same, or nearly, and
-// picks the page that stands for each group.
+// Package dedup groups the pages of a round whose texts are equal or nearly equal, and
+// picks a representative of each group.
 //
 // In: merge's working pages of all partitions, and the representatives of the
 // sealed rounds before. Out, one part a reduce bucket (of the partition's domains)
@@ -18,25 +18,23 @@
 // compared: a page may be alike to both and so join their clusters in this round,
 // not in theirs.
 //
-// # Who stands for it
+// # The representative
 //
-// The oldest of the cluster's sealed representatives (by round), or where there
-// is none one of its pages; among several
+// It is the oldest of the cluster's sealed representatives (by round), or one of its pages
+// if there is none. Among several, it is
 //
-//  1. one that does not name another page as its canonical_url,
+//  1. one whose canonical_url does not name another page,
 //  2. the one with the shortest URL, in bytes,
 //  3. the one with the least URL, by bytes.
 //
-// A page that was fetched anew and is alike to its own sealed self may so be its
-// own representative, of an earlier crawl.
+// So a page that was fetched again may have itself, in an earlier crawl, as representative.
 //
-// # What a row says
+// # Columns
 //
-// Distance is that of the page's fingerprint to the representative's; along a
-// chain it may exceed MaxDistance. Via is a page, or a sealed representative, that
-// this one is alike to and that is a step nearer to the representative: the
-// representative itself where the page is alike to it. Kind is exact where the
-// text is the representative's, else near.
+// Distance is between the fingerprints of page and representative; along a chain of alike
+// pages it may exceed MaxDistance. Via is the next page on the way to the representative,
+// alike to this one: the representative itself if the page is alike to it. Kind is exact
+// if the text is the representative's, else near.
 //
 // Pairs are found exactly (package simhash). The result depends on the inputs
 // alone. Memory is about 80 bytes a page and sealed representative: strings stay

@@ -10,8 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// names are the URLs of the pages of clusters, in a scratch file: clusters span
-// all sources, so any of them may be needed at any time.
+// names has the URLs of the clustered pages, in a scratch file: clusters span all sources,
+// so any of them may be needed at any time.
 type names struct {
 	file   *os.File
 	offset []int64 // by page, of those in clusters
@@ -67,7 +67,7 @@ func (n *names) url(page uint32) ([]byte, error) {
 	return buf, nil
 }
 
-// close removes the file. It is scratch: what cannot be removed goes with its folder.
+// close removes the file. If that fails, it is removed with the scratch directory.
 func (n *names) close() {
 	_ = n.file.Close()
 	_ = os.Remove(n.file.Name())

@@ -32,7 +32,7 @@ type source struct {
 	end    uint32
 }
 
-// rows yields the pages of the source that take part, in order.
+// rows yields the pages of the source that have text, in order.
 func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		for r, err := range table.Concat[row](ctx, b, []string{s.key}) {
@@ -40,7 +40,7 @@ func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error]
 				yield(row{}, fmt.Errorf("read pages: %w", err))
 				return
 			}
-			if r.TextDigest == "" { // no text is like no other
+			if r.TextDigest == "" { // pages without text have no duplicates
 				continue
 			}
 			if !yield(r, nil) {
@@ -56,14 +56,14 @@ type digest [sha1.Size]byte
 // digestText is the length of a digest in base 32.
 const digestText = 32
 
-// What else is known of a page.
+// Flags of a page.
 const (
 	long      = 1 << iota // its text has enough words to be compared by fingerprint
-	elsewhere             // it names another page as canonical
+	elsewhere             // its canonical URL is another page
 )
 
-// pages holds, of every page that takes part, what fits in fixed width. Sealed
-// representatives have the lowest numbers, the oldest first.
+// pages holds the fixed-width columns of every page with text. Sealed representatives
+// have the lowest numbers, the oldest first.
 type pages struct {
 	sources     []source
 	fingerprint []uint64

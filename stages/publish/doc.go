@@ -1,4 +1,4 @@
-// Package publish joins what the stages of a round found of each page into the
+// Package publish joins what the stages of a round found about each page into the
 // published pages, and seals the round.
 //
 // In: a partition's working page run (merge), its bucket's duplicates (dedup),
@@ -6,8 +6,7 @@
 // (url_surtkey, url); and, once every stage has its results, the list of every
 // part of every dataset that says the round is complete.
 //
-// The runs are sorted alike, so the join streams: memory holds a batch of rows of
-// each and the ranks of the bucket's hosts. Both are pure functions of committed
-// results: whoever makes them gets the same bytes. It imports stages and formats
-// packages.
+// All inputs are sorted by SURT and URL, so the join streams: memory holds a batch of
+// rows of each and the ranks of the bucket's hosts. Pages and seal are pure functions of
+// committed results: every attempt gets the same bytes. It imports stages and formats packages.
 package publish

@@ -37,9 +37,8 @@ func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manif
 	return s, nil
 }
 
-// lasts tells the files that outlive their round from the working files of map
-// and rank: the parts of datasets, the WARC files, and what dedup and frontier
-// leave for the rounds to come.
+// lasts reports whether later rounds or readers need a file: parts of datasets, WARC
+// files, and the working files of dedup and frontier.
 func lasts(stage stages.Stage, f manifest.File) bool {
 	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || stage == stages.Dedup || stage == stages.Frontier
 }

@@ -1,5 +1,5 @@
-// Package rank counts what the round's pages say of each other: inlinks of every
-// target, and a PageRank by host.
+// Package rank counts the links among the round's pages: the inlinks of every target,
+// and a PageRank of hosts.
 //
 // In: merge's link runs (the bucket's row groups only), its host-edge runs and
 // its host rows. Out, for one reduce bucket: the working file inlinks, a row for

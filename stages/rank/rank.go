@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config is what decides the results beside the inputs.
+// Config decides the results together with the inputs.
 type Config struct {
 	Followed []schema.LinkKind // kinds whose targets may be planned
 }
@@ -58,7 +58,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 		h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
 		return w.Append(&h)
 	}
-	// linkedOnly writes the hosts before end that no partition has a row of.
+	// linkedOnly writes the hosts before end that are linked to and in no partition.
 	linkedOnly := func(end int32) error {
 		for ; at < end; at++ {
 			name := g.names[at]
@@ -79,7 +79,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 		}
 		id := g.ids[h.Host]
 		if id < at {
-			return f, fmt.Errorf("host %q has rows in two partitions, which a plan never does: %w", h.Host, stages.ErrPermanent)
+			return f, fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", h.Host, stages.ErrPermanent)
 		}
 		if err := linkedOnly(id); err != nil {
 			return f, err

@@ -13,8 +13,8 @@ const (
 	keepAnchors = 5
 )
 
-// target gathers what the edges of one target say. Its memory is bounded by the
-// number of hosts and maxAnchors, whatever the number of sources.
+// target aggregates the edges of one target. Its memory is bounded by the number of hosts
+// and maxAnchors, however many sources there are.
 type target struct {
 	row      schema.Inlink
 	followed map[schema.LinkKind]bool
@@ -48,7 +48,7 @@ func (t *target) reset(e *schema.Edge) {
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // it is there for its spelling alone
+		return // it is there for its spelling only
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++
@@ -69,7 +69,7 @@ func (t *target) add(e *schema.Edge) {
 	t.row.FollowKind = t.row.FollowKind || kind
 	switch {
 	case counts && !t.row.Followed:
-		// The first link that is followed outdoes all that are not.
+		// A link that is followed replaces all that are not.
 		t.row.Followed, t.row.SourceDepth, t.row.FirstSource = true, e.SourceDepth, e.Source
 	case counts == t.row.Followed && (t.row.FirstSource == "" || e.SourceDepth < t.row.SourceDepth):
 		t.row.SourceDepth, t.row.FirstSource = e.SourceDepth, e.Source
