@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket: some that are large, each placed by
-// itself, and one run of small ones side by side, so that it is read in long pieces.
+// partition is a set of groups of one bucket: large ones, each placed by itself, and one
+// run of adjacent small ones, so that it is read in long pieces.
 type partition struct {
 	bucket  int
 	urls    int64
@@ -20,8 +20,8 @@ type partition struct {
 	isLarge func(*group) bool
 }
 
-// seconds predicts how long a partition takes: as long as its slowest domain, or as
-// all its fetches on all slots.
+// seconds predicts how long a partition takes: the time of its slowest domain, or of all
+// its fetches on all slots, whichever is longer.
 func (r *rules) seconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
@@ -33,13 +33,12 @@ func (p *partition) add(g *group) {
 	p.longest = max(p.longest, g.longest)
 }
 
-// buckets is the number of reduce buckets for so many URLs.
+// buckets is the number of reduce buckets for a number of URLs.
 func (r *rules) buckets(urls int64) int {
 	return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
 }
 
-// assign puts groups, which are in order of their hashes, into partitions, bucket by
-// bucket.
+// assign makes the partitions of groups, which are in order of hash, bucket by bucket.
 func (r *rules) assign(groups []group, buckets int) []partition {
 	var out []partition
 	for first := 0; first < len(groups); {
@@ -54,10 +53,10 @@ func (r *rules) assign(groups []group, buckets int) []partition {
 	return out
 }
 
-// assignBucket makes the partitions of one bucket. Large groups come first, the
-// slowest of them first, each where the predicted end is soonest among the partitions
-// that have room for it (longest processing time first: at worst a third above the
-// best there is). Then the small ones fill the room that is left, in order.
+// assignBucket makes the partitions of one bucket. It first places large groups, the
+// slowest first, each in the partition with room that is predicted to end soonest
+// (longest processing time first: at worst a third above the optimum). Then small groups
+// fill the remaining room, in order.
 func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {
 	total := int64(0)
 	for _, g := range groups[first:end] {
@@ -108,7 +107,7 @@ func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition
 	return parts
 }
 
-// place is the partition that a large group goes to.
+// place chooses the partition of a large group.
 func (r *rules) place(parts []partition, g *group, room int64) int {
 	best, bestFits := 0, false
 	var bestSeconds float64
@@ -134,7 +133,7 @@ func (r *rules) place(parts []partition, g *group, room int64) int {
 	return best
 }
 
-// runs calls visit with the groups of a partition, in pieces that lie side by side.
+// runs calls visit with the groups of a partition, in runs of adjacent ones.
 func (p *partition) runs(groups []group, visit func([]group) error) error {
 	for _, i := range p.large {
 		if err := visit(groups[i : i+1]); err != nil {

@@ -11,19 +11,19 @@ import (
 var (
 	// ErrConfig: a value of Config is not allowed.
 	ErrConfig = errors.New("invalid plan configuration")
-	// ErrNothing: there is no URL to plan. With sources of the user every line was
-	// refused; from the frontier alone nothing is due.
+	// ErrNothing: there is no URL to plan. Every line of the sources was refused, or no URL
+	// of the frontier is due.
 	ErrNothing = errors.New("nothing to plan")
 )
 
-// Config says what may be planned, and what is known of how long it will take.
+// Config says what may be planned, and predicts how long it takes.
 type Config struct {
 	PartitionURLs int      // URLs a partition, about; a domain is never split
 	MaxDepth      int      // deeper URLs are refused
 	StripParams   []string // see urlkey.New
 	Include       []string // scope patterns, see NewScope
 	Exclude       []string
-	Stopped       map[string]string // domain or host → why it, and what is below it, is stopped
+	Stopped       map[string]string // domain or host → why it and its subdomains are stopped
 
 	Budget        int            // URLs a domain a crawl; 0: no bound
 	DomainBudgets map[string]int // the same for one registered domain; 0: no bound
@@ -70,7 +70,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// rules is the Config made ready.
+// rules is a checked Config with its canonicalizer and scope.
 type rules struct {
 	Config
 	canonical *urlkey.Canonicalizer

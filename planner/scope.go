@@ -7,17 +7,17 @@ import (
 
 // Scope decides by patterns which URLs may be planned. It is immutable.
 //
-// In a pattern * stands for any characters, none included, and everything else for
-// itself. A pattern with "://" is held against the whole canonical URL, one with a
-// slash or a star against the URL without its scheme and "://", and a bare name
-// stands for a host, with the hosts below it.
+// In a pattern, * matches any number of characters, and everything else matches itself. A
+// pattern with "://" is compared with the whole canonical URL, one with a slash or a star
+// with the URL without its scheme and "://". A bare name matches a host and its
+// subdomains.
 type Scope struct {
 	include, exclude []pattern
 }
 
 type pattern struct {
 	text  string
-	whole bool     // held against the whole URL
+	whole bool     // compared with the whole URL
 	name  bool     // a host name
 	parts []string // between the stars
 }
@@ -44,8 +44,8 @@ func NewScope(include, exclude []string) (*Scope, error) {
 	return s, nil
 }
 
-// Allows tells whether a canonical URL is in scope, and which pattern decided that
-// it is not; with an include list that lacks it, that is "include".
+// Allows reports whether a canonical URL is in scope, and if not, which pattern excludes
+// it; "include" if no include pattern matches.
 func (s *Scope) Allows(url string) (ok bool, why string) {
 	for i := range s.exclude {
 		if s.exclude[i].match(url) {

@@ -29,13 +29,13 @@ import (
 //	2: tables are written in encodings that every reader has, robots.txt is asked for
 //	   every spelling of a URL, and plans keep those spellings.
 //
-// What a document that is created once says (start.json of a round, inputs.json of a
-// stage) holds for all that follows from it: a round that format 1 began keeps the
-// reading of robots.txt, and a stage that format 1 froze the encodings, of format 1.
+// A document that is created once (start.json of a round, inputs.json of a stage) fixes the
+// version for everything that follows from it: a round that began in format 1 keeps
+// format 1's reading of robots.txt, and a stage frozen in format 1 its encodings.
 const FormatVersion = 2
 
-// TellsZero is the FormatVersion since which an optional column tells 0 from null (the
-// zero tag of a pointer field); files of an older format have null for both.
+// TellsZero is the FormatVersion since which an optional column distinguishes 0 from null
+// (the zero tag of a pointer field). Files of an older format have null for both.
 func TellsZero(f reflect.StructField) int { return version(f, "zero") }
 
 // Since is the FormatVersion that added the column of a struct field.

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// MaxSpellings is how many spellings of a URL are kept beside the canonical one, and
-// asked of robots.txt. A URL with more is not planned (SkipSpellings).
+// MaxSpellings is the most spellings of a URL, besides the canonical one, that are kept
+// and checked against robots.txt. A URL with more is not planned (SkipSpellings).
 const MaxSpellings = 4
 
-// Spellings is a set of spellings of one URL, sorted. It holds MaxSpellings and one
-// more, which stands for all others: sets only grow, so Overflow stays true.
+// Spellings is a sorted set of spellings of one URL. It holds at most MaxSpellings and one
+// more, which stands for all others. Sets only grow, so Overflow stays true.
 type Spellings []string
 
-// Add is the set with another spelling; "" stands for the canonical URL, which none
-// holds. The set itself is not changed.
+// Add returns the set with another spelling, and does not change s. "" stands for the
+// canonical URL, which no set holds.
 func (s Spellings) Add(spelling string) Spellings {
 	i, found := slices.BinarySearch(s, spelling)
 	if found || spelling == "" || i > MaxSpellings {
@@ -24,7 +24,7 @@ func (s Spellings) Add(spelling string) Spellings {
 	return grown[:min(len(grown), MaxSpellings+1)]
 }
 
-// Union is the set with all of another.
+// Union returns the set with the spellings of another.
 func (s Spellings) Union(other Spellings) Spellings {
 	if len(s) == 0 {
 		return other
@@ -40,5 +40,5 @@ func (s Spellings) TooMany() string {
 	return fmt.Sprintf("robots.txt would have to allow more than %d spellings, such as %s", MaxSpellings, s[0])
 }
 
-// Overflow tells whether there are more spellings than robots.txt is asked for.
+// Overflow reports whether there are more than MaxSpellings spellings.
 func (s Spellings) Overflow() bool { return len(s) > MaxSpellings }

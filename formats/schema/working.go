@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// PlannedURL is a row of a partition file of a plan: sorted by host, then
-// priority (highest first), then URL. A partition's spellings file has rows of known URLs
-// that are not planned, with at most five spellings and without priority and content.
+// PlannedURL is a row of a plan's partition file, sorted by host, then priority (highest
+// first), then URL. A partition's spellings file has rows for known URLs that are not
+// planned, with at most five spellings and without priority and content.
 type PlannedURL struct {
 	URL           string `parquet:"url,delta" doc:"canonical URL"`
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
@@ -27,20 +27,20 @@ type PlannedURL struct {
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which its own domain or a source names it, sorted, at most 4: canonical but for percent escapes and the order of parameters; robots.txt has to allow each"`
 }
 
-// TermCounts are the terms of a page's main content that occur most often, for a
-// reduce that knows how many pages have them: the most frequent first, of equals the
-// one that occurs first. Package stages/parse/text says what a term is.
+// TermCounts are the most frequent terms of a page's main content, for a reduce that knows
+// how many pages have them. The most frequent comes first; of equals, the one that occurs
+// first. Package stages/parse/text defines terms.
 type TermCounts struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, stop words left out"`
 	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
 }
 
-// WorkingPage is a row of a fetch segment's pages and of the working run that merge
-// makes of them: a page of pages with its terms, which take some 220 bytes more (of 640
-// without). Pages as published have no counts: topics are the first of terms.
+// WorkingPage is a row of a fetch segment's pages and of merge's working file of pages: a
+// page with its terms, which add some 220 bytes to 640. Published pages have no counts;
+// their topics are the first terms.
 //
-// It has the pointers of Page once more: the Parquet library reads null into a pointer
-// of an embedded struct as a pointer to zero.
+// It repeats the pointers of Page, because the Parquet library reads null into a pointer of
+// an embedded struct as a pointer to zero.
 type WorkingPage struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
@@ -77,9 +77,9 @@ type Refused struct {
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which the sources and what is known name it, sorted, the first five"`
 }
 
-// RobotsFile is a row of a fetch segment's working file robots: what became known
-// of an origin's robots.txt, by a request or from the round before. A successor takes
-// the newest row of each origin over, the next round those that still hold.
+// RobotsFile is a row of a fetch segment's working file robots: an origin's robots.txt, as a
+// request or the round before gave it. The task's next attempt starts with the newest row
+// of each origin, the next round with those that are still valid.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host that is paced"`
@@ -97,8 +97,8 @@ type RobotsFile struct {
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
-// Edge is a row of a merge task's link run: the followable links of its pages,
-// and those that count for their spelling alone, sorted by CompareEdges.
+// Edge is a row of a merge task's working file of edges, sorted by CompareEdges: the links
+// of followed kinds, and those that count for their spelling only.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -122,24 +122,24 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 	return strings.Compare(url, otherURL)
 }
 
-// CompareEdges is the order of link runs. A page may redirect to one target in several
-// spellings, all of ordinal 0.
+// CompareEdges is the order of edges. A page may redirect to one target in several
+// spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
 	return cmp.Or(cmp.Compare(a.TargetBucket, b.TargetBucket), strings.Compare(a.TargetSURT, b.TargetSURT),
 		strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source),
 		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// HostEdge is a row of a merge task's host-edge run, sorted by (source, target).
-// A host's pages are all in one partition, so its rows are complete.
+// HostEdge is a row of a merge task's working file of host edges, sorted by source and
+// target. A host's pages are all in one partition, so its rows are complete.
 type HostEdge struct {
 	Source string `parquet:"source,dict" doc:"host that links"`
 	Target string `parquet:"target,dict" doc:"other host that is linked to"`
 	Links  int64  `parquet:"links" doc:"distinct pairs of pages"`
 }
 
-// Inlink is a row of a rank task's working file: what the round's pages say of
-// one target, sorted by (SURT, URL). Depth is that of the nearest source.
+// Inlink is a row of a rank task's working file, sorted by SURT key, then URL: one target
+// and the links of the round's pages to it.
 type Inlink struct {
 	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`
@@ -154,9 +154,9 @@ type Inlink struct {
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
 }
 
-// Representative is a row of a dedup task's working file, which later rounds read:
-// a page with text that is no duplicate of another and not alike to a
-// representative of an earlier round; sorted by SURT key, then URL.
+// Representative is a row of a dedup task's working file, sorted by SURT key, then URL,
+// which later rounds read: a page with text that is no duplicate and not alike to a
+// representative of an earlier round.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`

@@ -11,10 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Commit creates the object key from the finished file l and removes the file.
-// The object is durable on return, and the returned description may be named by a
-// manifest. A repeated Commit of the same bytes succeeds; other bytes under the
-// key give ErrDiffers. After an error the file is still there.
+// Commit creates the object key from the finished file l and removes the file. The object
+// is durable on return; only then may a manifest name it. A repeated Commit of the same
+// bytes succeeds; other bytes under the key give ErrDiffers. After an error the file remains.
 func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (manifest.File, error) {
 	f, err := os.Open(l.Path)
 	if err != nil {

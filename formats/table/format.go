@@ -9,9 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Format writes the columns and encodings that tables have in a format
-// (schema.FormatVersion), so that what an older one froze gets the same bytes again.
-// Zero is the newest.
+// Format writes the columns and encodings of a format version (schema.FormatVersion), so
+// that tasks with inputs of an older version write the same bytes again. Zero is the newest.
 //
 //	1: text is DELTA_BYTE_ARRAY where its tag says delta, else DELTA_LENGTH_BYTE_ARRAY,
 //	   or RLE_DICTIONARY where it says dict; data pages are of version 2.
@@ -30,8 +29,7 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields are the tags by which the library writes the fields of T, where they differ
-// from those of the struct.
+// fields are the tags that differ from those of the struct T.
 func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -48,7 +46,7 @@ func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	return opts
 }
 
-// portable says whether other programs have to be able to read the file.
+// portable reports whether other programs have to be able to read the file.
 func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
 
 // pages are the options of a portable file's pages.

@@ -9,9 +9,9 @@ import (
 // mergeRows is the batch that Merge holds of each stream.
 const mergeRows = 32
 
-// Merge yields the rows of streams that are sorted by compare as one sorted
-// sequence; equal rows keep the order of their streams. It holds a batch of rows
-// a stream. A pair with an error is the last. The streams are not closed.
+// Merge yields the rows of streams that are sorted by compare as one sorted sequence.
+// Equal rows keep the order of their streams. It holds a batch of rows per stream. A pair
+// with an error is the last. Merge does not close the streams.
 func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		m := merger[T]{compare: compare}
@@ -20,7 +20,7 @@ func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Str
 			yield(zero, err)
 		}
 		for i, s := range streams {
-			c := &cursor[T]{stream: s, order: i, batch: make([]T, mergeRows)}
+			c := &mergeInput[T]{stream: s, order: i, batch: make([]T, mergeRows)}
 			ok, err := c.advance()
 			if err != nil {
 				fail(err)
@@ -57,8 +57,8 @@ func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Str
 	}
 }
 
-// cursor is a stream's place: batch[at] is its least row.
-type cursor[T any] struct {
+// mergeInput is a stream with its current batch; batch[at] is its least row.
+type mergeInput[T any] struct {
 	stream Stream[T]
 	order  int
 	batch  []T
@@ -66,8 +66,8 @@ type cursor[T any] struct {
 	ended  bool
 }
 
-// advance goes to the next row; false at the end.
-func (c *cursor[T]) advance() (bool, error) {
+// advance moves to the next row; false at the end.
+func (c *mergeInput[T]) advance() (bool, error) {
 	if c.at+1 < c.n {
 		c.at++
 		return true, nil
@@ -85,14 +85,14 @@ func (c *cursor[T]) advance() (bool, error) {
 	return n > 0, nil
 }
 
-// merger is a binary heap of cursors, the least row on top. (A loser tree saves a
-// comparison a level; at the few dozen streams of a task that is lost in decoding.)
+// merger is a binary heap of inputs, the least row on top. (A loser tree saves one
+// comparison per level, which is negligible beside decoding the rows.)
 type merger[T any] struct {
 	compare func(a, b *T) int
-	heap    []*cursor[T]
+	heap    []*mergeInput[T]
 }
 
-func (m *merger[T]) less(a, b *cursor[T]) bool {
+func (m *merger[T]) less(a, b *mergeInput[T]) bool {
 	if c := m.compare(&a.batch[a.at], &b.batch[b.at]); c != 0 {
 		return c < 0
 	}

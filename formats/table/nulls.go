@@ -9,10 +9,10 @@ import (
 
 // nullable are the index paths of the fields whose zero value is null.
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) mistakes a run of values for one that
-// lasts to the end of the rows where the run is as long as what comes before it: of null,
-// x, null, null it writes the last two as zero instead of null. So rows are handed over
-// in parts that have no such run. Format 1 has those zeros and keeps them.
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) extends a run of values to the end of the
+// rows if the run is as long as the part before it: of null, x, null, null it writes the
+// last two as zero instead of null. So rows are handed over in parts without such a run.
+// Format 1 has those zeros and keeps them.
 type nullable [][]int
 
 func nullableOf(t reflect.Type) (n nullable) {
@@ -24,8 +24,8 @@ func nullableOf(t reflect.Type) (n nullable) {
 	return n
 }
 
-// misread gives where to cut rows, a slice of structs, so that the library does not
-// mistake the last run of values of a column; 0: it mistakes none.
+// misread returns where to cut rows, a slice of structs, so that the library does not
+// extend the last run of values of a column; 0: nowhere.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
 		if begin, _ := misreadRun(rows, index); begin > 0 {
@@ -35,8 +35,8 @@ func (n nullable) misread(rows reflect.Value) int {
 	return 0
 }
 
-// misreadRun is the run of values of a column that the library takes to last to the end
-// of rows; 0, 0 if there is none.
+// misreadRun is the run of values of a column that the library extends to the end of rows;
+// 0, 0 if there is none.
 func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()
@@ -44,7 +44,7 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 		end--
 	}
 	if end == rows.Len() || end%2 == 1 {
-		return 0, 0 // the run is the last of the rows, or cannot be half of them
+		return 0, 0 // the run ends the rows, or cannot be half of those before its end
 	}
 	begin = end
 	for begin > 0 && !null(begin-1) {
@@ -56,8 +56,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless are the index paths of the pointer fields that a format has as plain optional
-// values.
+// zeroless are the index paths of the pointer fields that are plain optional values in a
+// format: it has null for zero.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -70,7 +70,7 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 }
 
 // write changes rows, a slice of structs, to what the library made of plain values: null
-// for zero, and zero for the nulls after a run that it mistook.
+// for zero, and zero for the nulls after a run that it extended.
 func (z zeroless) write(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

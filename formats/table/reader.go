@@ -23,9 +23,9 @@ type readerOptions struct {
 // ReaderOption narrows what a Reader reads.
 type ReaderOption func(*readerOptions)
 
-// IntRange reads only row groups that may hold a value of an integer column
-// between lo and hi, both included. It is exact where the writer ended its row
-// groups at the bounds; else rows outside may come too.
+// IntRange reads only row groups that may hold a value of an integer column from lo to hi.
+// It is exact if the writer ended its row groups at the bounds; otherwise the caller has
+// to skip rows outside.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
@@ -58,15 +58,15 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 				return true, nil
 			}
 			least, most, ok := chunk.Bounds()
-			return !ok || meets(least, most), nil // without statistics: read it
+			return !ok || meets(least, most), nil // a group without statistics is read
 		})
 	}
 }
 
-// Reader streams the rows of one object as values of T, in file order. Columns
-// that T lacks are not decoded; columns that the file lacks are null. It is for
-// one goroutine, and holds one row group of up to 4 MiB or 1 MiB a column, and a
-// decoded page a column. Close it.
+// Reader streams the rows of one object as values of T, in file order. It does not decode
+// columns that T lacks; columns that the file lacks are null. It holds one row group of up
+// to 4 MiB, or 1 MiB per column, and a decoded page per column. It is for one goroutine.
+// Close it.
 type Reader[T any] struct {
 	key    string
 	obj    store.Object
@@ -78,8 +78,8 @@ type Reader[T any] struct {
 	cur    *parquet.GenericReader[T]
 }
 
-// Open opens the object key. The context bounds the reads too, where the store
-// binds an object to the context that opened it.
+// Open opens the object key. If the store binds an object to the context that opened it,
+// the context bounds the reads, too.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
@@ -128,7 +128,7 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 	return r, nil
 }
 
-// want finds the columns of the file that T has, by their top-level names.
+// want marks the columns of the file that T has, by their top-level names.
 func (r *Reader[T]) want() {
 	names := map[string]bool{}
 	for _, path := range parquet.SchemaOf(new(T)).Columns() {
@@ -153,8 +153,8 @@ func (r *Reader[T]) extents(group int) []extent {
 	return out
 }
 
-// damage turns a panic or an error of the Parquet library into ErrCorrupt, unless
-// it was the store that failed: the library takes much of a file on trust.
+// damage turns a panic or an error of the Parquet library, which trusts much of a file,
+// into ErrCorrupt, unless the store failed.
 func (r *Reader[T]) damage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%v", p)
@@ -168,11 +168,10 @@ func (r *Reader[T]) damage(err *error) {
 	}
 }
 
-// Rows is the number of rows in the object, those that options leave out included.
+// Rows is the number of rows in the object, including those that options leave out.
 func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
 
-// Read fills batch from its start and returns how many rows it read: fewer than
-// asked only with io.EOF or another error. The rows do not share memory with the reader.
+// Read implements Stream. The rows do not share memory with the reader.
 func (r *Reader[T]) Read(batch []T) (int, error) {
 	n := 0
 	for n < len(batch) {

@@ -20,11 +20,10 @@ import (
 // scanRows bounds the rows of a batch of Scan.
 const scanRows = 4096
 
-// Scan yields the named top-level columns of an object, in the order asked for,
-// as batches of Arrow arrays in file order. It is several times faster than Open
-// where a pass over a wide table needs few columns. A column that the file lacks
-// is an *array.Null. A batch is valid until the next iteration; strings taken
-// from it must be cloned to outlive it. A pair with an error is the last.
+// Scan yields the named top-level columns of an object, in the given order, as batches of
+// Arrow arrays in file order. To read few columns of a wide table it is several times
+// faster than Open. A column that the file lacks is an *array.Null. A batch is valid until
+// the next iteration; clone strings to keep them longer. A pair with an error is the last.
 func Scan(ctx context.Context, b store.Bucket, key string, columns ...string) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		obj, err := b.Open(ctx, key)
@@ -51,7 +50,7 @@ func scan(ctx context.Context, obj store.Object, columns []string, yield func(ar
 	if err != nil {
 		return err
 	}
-	inYield := false // a panic of the caller's own code is the caller's
+	inYield := false // a panic in the caller's loop body is passed on
 	defer func() {
 		if inYield {
 			return
@@ -95,7 +94,7 @@ func scan(ctx context.Context, obj store.Object, columns []string, yield func(ar
 	return nil
 }
 
-// leavesOf are the leaf columns under the named top-level ones, in file order.
+// leavesOf lists the leaf columns under the named top-level ones, in file order.
 func leavesOf(pf *file.Reader, columns []string) []int {
 	asked := map[string]bool{}
 	for _, c := range columns {
@@ -163,7 +162,7 @@ func scanGroup(ctx context.Context, fr *pqarrow.FileReader, group int, leaves []
 	}
 }
 
-// reorder gives a batch the columns asked for, nulls where it has none.
+// reorder returns a batch with the named columns; those that batch lacks are null.
 func reorder(batch arrow.RecordBatch, rows int64, columns []string) arrow.RecordBatch {
 	fields := make([]arrow.Field, len(columns))
 	arrays := make([]arrow.Array, len(columns))

@@ -20,9 +20,9 @@ const (
 	maxRuns           = 128 // merged at a time: bounds open files and buffers
 )
 
-// Sorter sorts any number of rows in bounded memory: what exceeds it is spilled
-// as sorted runs to local scratch files and merged. Rows that compare equal keep
-// the order in which they were added. It is for one goroutine. Close it.
+// Sorter sorts any number of rows in bounded memory: it spills sorted runs to local scratch
+// files and merges them. Rows that compare equal keep the order in which they were added.
+// It is for one goroutine. Close it.
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int

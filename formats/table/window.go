@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// What a reader asks of the store at a time. Each request costs a round trip, so
-// a small object, and a small row group, are one request each.
+// Sizes of a reader's requests to the store. Each request costs a round trip, so a small
+// object or row group is one request.
 const (
 	wholeBytes  = 1 << 20   // objects up to here are read at once
 	tailBytes   = 128 << 10 // read first of larger ones: footers mostly fit
@@ -29,7 +29,7 @@ type window struct {
 	size   int64
 	tail   span   // end of the object
 	chunks []span // column chunks of the current row group by start; their buffers fill on demand
-	err    error  // first error of the store, which is no fault of the file's
+	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
 // span is the byte range [start, end) of the object; buf holds [at, at+len(buf)) of it.

@@ -31,7 +31,7 @@ const (
 	writeBytes           = 1 << 20   // and their text, so that a few huge rows cannot pile up
 )
 
-// The codecs hold pools of encoders and no other state.
+// The codecs hold pools of encoders and have no other state.
 var (
 	zstdCodec   compress.Codec = &zstd.Codec{Level: zstd.SpeedDefault}
 	snappyCodec compress.Codec = &snappy.Codec{}
@@ -43,14 +43,14 @@ type writerOptions struct {
 	rowGroupBytes int64
 	sorted        []parquet.SortingColumn
 	format        int  // schema.FormatVersion of the file
-	working       bool // nobody but this program reads it
+	working       bool // only this program reads it
 }
 
 // WriterOption changes how a Writer lays out its file.
 type WriterOption func(*writerOptions)
 
-// Fast is for working files, which this program alone reads, once or twice: it
-// compresses with Snappy instead of Zstandard, and with the encodings of format 1.
+// Fast is for working files, which only this program reads, once or twice: it compresses
+// with Snappy instead of Zstandard and uses the encodings of format 1.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
@@ -68,7 +68,7 @@ func SortedBy(columns ...string) WriterOption {
 
 // Local describes a finished file in local scratch space.
 type Local struct {
-	Path   string // empty where the writer had no file of its own
+	Path   string // empty if the writer had no file of its own
 	Rows   int64
 	Bytes  int64
 	SHA256 string // hex
@@ -144,13 +144,13 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return w, nil
 }
 
-// bulky are columns that hold whole documents. Their least and greatest values
-// prune nothing, and would be copied whole, once a row group, into the footer.
+// bulky are columns that hold whole documents. Their least and greatest values help no
+// query, and would be copied in full into the footer, once per row group.
 var bulky = []string{"main", "full"}
 
-// withoutBounds leaves least and greatest values out of the headers of pages, where
-// nobody reads them and a long value stands uncompressed twice for each page, and
-// of bulky columns out of the footer.
+// withoutBounds omits least and greatest values from page headers, where nobody reads them
+// and a long value would stand uncompressed twice per page; and from the footer for bulky
+// columns.
 func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
 	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))
@@ -161,8 +161,8 @@ func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.Writer
 	return opts
 }
 
-// Write appends rows. It keeps no reference to the slice. After an error the
-// writer is of use for Abort alone.
+// Write appends rows. It keeps no reference to the slice. After an error only Abort is of
+// use.
 func (w *Writer[T]) Write(rows []T) error {
 	for i := range rows {
 		if err := w.Append(&rows[i]); err != nil {
@@ -190,8 +190,8 @@ func (w *Writer[T]) Append(row *T) error {
 	return w.err
 }
 
-// EndRowGroup ends the row group, so that what follows can be read without what
-// came before. It does nothing where the row group has no rows yet.
+// EndRowGroup ends the row group, so that later rows can be read without the earlier ones.
+// It does nothing if the row group has no rows yet.
 func (w *Writer[T]) EndRowGroup() error {
 	w.encode()
 	if w.err != nil || w.group == 0 {
@@ -217,7 +217,7 @@ func (w *Writer[T]) encode() {
 	w.pending, w.text = w.pending[:0], 0
 }
 
-// hand gives rows to the library, in parts whose nulls it understands.
+// hand passes rows to the library, in parts whose nulls it writes correctly.
 func (w *Writer[T]) hand(rows []T) error {
 	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
 		if err := w.hand(rows[:cut]); err != nil {
@@ -229,7 +229,7 @@ func (w *Writer[T]) hand(rows []T) error {
 	return err
 }
 
-// Close ends the file. A file without rows is a valid one, with its columns.
+// Close ends the file. A file without rows is valid and has its columns.
 func (w *Writer[T]) Close() (Local, error) {
 	w.encode()
 	if w.err == nil {
@@ -258,11 +258,10 @@ func (w *Writer[T]) Close() (Local, error) {
 
 var errClosed = errors.New("table writer is closed")
 
-// Abort gives the file up and removes it. After Close it does nothing, so it can
-// be deferred.
+// Abort removes the file. After Close it does nothing, so it can be deferred.
 func (w *Writer[T]) Abort() {
 	if w.file != nil {
-		// The file is scratch: what cannot be removed goes with its directory.
+		// If this fails, the file is removed with the scratch directory.
 		_ = w.file.Close()
 		_ = os.Remove(w.file.Name())
 		w.file = nil

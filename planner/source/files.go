@@ -16,9 +16,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Files is the source that name stands for: a file, a directory (all files below
-// it, but hidden ones and those that start with "_"), a pattern of file names, or
-// "-" for stdin. Each file is Parquet, gzip or text, as its first octets say.
+// Files is the source that name stands for: a file, a directory (all files below it
+// except those that start with "." or "_"), a pattern of file names, or "-" for stdin.
+// The first bytes of a file decide whether it is Parquet, gzip or text.
 // Errors wrap ErrMissing.
 func Files(name string, stdin io.Reader) (Source, error) {
 	if name == "-" {
@@ -114,7 +114,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// readFile reads one file; false: yield wants no more.
+// readFile reads one file; false: stop.
 func readFile(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -128,7 +128,7 @@ func readFile(ctx context.Context, path string, yield func(Entry) bool) (more bo
 	return readText(ctx, file, path, yield)
 }
 
-// readText reads lines, gzip or not. Blank lines are not entries.
+// readText reads lines, compressed with gzip or not. Blank lines are not entries.
 func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) bool) (more bool, err error) {
 	in := bufio.NewReaderSize(r, 256<<10)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -164,8 +164,8 @@ func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) b
 	}
 }
 
-// readLine appends the next line to buf, without its end and at most MaxURL octets
-// of it; the rest is read and dropped.
+// readLine appends at most MaxURL bytes of the next line to buf, without the line end. It
+// reads and drops the rest.
 func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')

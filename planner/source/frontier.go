@@ -16,10 +16,10 @@ import (
 // FrontierName is the name of the frontier as a source.
 const FrontierName = "frontier"
 
-// Frontier is what the sealed rounds, oldest first, know: the newest state of each
-// URL. It yields, in order of SURT and URL, those that are due at now, those that the
-// crawl has planned before, whose budget is spent, and those with spellings, which a
-// list may name or a redirect lead to. No entry is no error.
+// Frontier is the source of the URLs that sealed rounds, oldest first, know, by their
+// newest states. It yields, in order of SURT and URL, the URLs that are due at now, those
+// that the crawl has planned before (they have used up budget), and those with spellings
+// (a list may name them, a redirect may lead to them). It may yield none without an error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
@@ -47,7 +47,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
 				return
 			}
-			// Of one URL the oldest row comes first: the streams are in that order.
+			// The rows of one URL come oldest first, in the order of the files.
 			if last.URL != "" && last.URL != row.URL && !f.give(&last, yield) {
 				return
 			}
@@ -73,9 +73,9 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
 }
 
-// due tells whether the URL is to be planned now: one that was never fetched as
-// soon as its time has come, or at once; another only if it has a time. One of too
-// many spellings never is.
+// due reports whether the URL is to be planned now: one that was never fetched, if its due
+// time has come or it has none; another, if it has a due time that has come. A URL with
+// too many spellings is never due.
 func (f *frontier) due(r *schema.URLRecord) bool {
 	if schema.Spellings(r.Spellings).Overflow() {
 		return false
@@ -87,7 +87,7 @@ func (f *frontier) due(r *schema.URLRecord) bool {
 	return r.NextDue != 0 && r.NextDue <= f.now
 }
 
-// spent tells whether this crawl planned the URL in an earlier round.
+// spent reports whether this crawl planned the URL in an earlier round.
 func (f *frontier) spent(r *schema.URLRecord) bool {
 	crawl, _, ok := strings.Cut(r.LastPlanned, ".")
 	return ok && crawl == f.crawl

@@ -10,8 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// readParquet reads the column url of a Parquet file; nulls and blanks are no
-// entries. The library panics on some damaged files, which is ErrUnreadable here.
+// readParquet reads the column url of a Parquet file. Nulls and blanks are not entries.
+// The library panics on some damaged files; that becomes ErrUnreadable.
 func readParquet(ctx context.Context, file *os.File, name string, yield func(Entry) bool) (more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
