@@ -73,7 +73,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err := indent(c.out, body); err != nil {
 		return err
 	}
-	return inspect.Answered(rows.Fetch)
+	return inspect.Answered(*rows.Fetch)
 }
 
 // waits prints what the command waits for.

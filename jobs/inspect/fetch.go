@@ -8,11 +8,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/fetch"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // FetchRows renders the rows of one fetched URL as a JSON object, keyed by dataset and column.
-func FetchRows(rows *fetch.Rows) ([]byte, error) {
+func FetchRows(rows *segments.Record) ([]byte, error) {
 	found := struct {
 		Fetch    catalog.Row   `json:"fetch"`
 		Requests []catalog.Row `json:"requests"`
@@ -20,7 +20,7 @@ func FetchRows(rows *fetch.Rows) ([]byte, error) {
 		Page     catalog.Row   `json:"page"`
 		Text     catalog.Row   `json:"text"`
 		Links    []catalog.Row `json:"links"`
-	}{Fetch: catalog.Row{Of: rows.Fetch}, Requests: catalog.Rows(rows.Requests), Captures: []catalog.Row{}, Links: catalog.Rows(rows.Links)}
+	}{Fetch: catalog.Row{Of: *rows.Fetch}, Requests: catalog.Rows(rows.Requests), Captures: []catalog.Row{}, Links: catalog.Rows(rows.Links)}
 	for _, c := range rows.Captures {
 		found.Captures = append(found.Captures, catalog.Row{Of: c.Capture})
 	}

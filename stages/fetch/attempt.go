@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
-// attempt is one attempt at a fetch task, while it holds the partition.
+// attempt is one attempt at a fetch task while it holds the lease.
 type attempt struct {
 	env     *stages.Env
 	in      *Input
@@ -32,7 +33,7 @@ type attempt struct {
 	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil: nothing
 
 	began    time.Time
-	elapsed  time.Duration // of the window, before this attempt
+	elapsed  time.Duration // of the window before this attempt
 	revision atomic.Int64  // of politeness
 
 	cutting sync.Mutex          // held by the one checkpoint under way
@@ -40,7 +41,7 @@ type attempt struct {
 	queued  int64               // planned URLs whose outcome the checkpoint does not list
 }
 
-// fetch runs the crawl to its end, checkpoints beside it, and commits the end.
+// fetch runs the fetcher with the background work, and makes the last checkpoint.
 func (a *attempt) fetch(ctx context.Context) error {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -53,7 +54,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		wg.Go(func() {
 			if err := f(beside); err != nil && beside.Err() == nil {
 				stop(err)
-				flights.End() // whoever has no right any more ends its requests
+				flights.End() // without the right to fetch no request may go on
 			}
 		})
 	}
@@ -62,8 +63,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	guard(a.closeWindow)
 	guard(a.reloads)
 	wg.Go(func() { a.lease.WatchExpiry(beside, flights) })
-	// When told to stop, what is recorded is uploaded at once, and requests in
-	// flight get a quarter of the grace.
+	// When told to stop, the task uploads its records at once and gives requests in flight a
+	// quarter of the grace.
 	wg.Go(func() {
 		<-beside.Done()
 		if ctx.Err() != nil {
@@ -82,7 +83,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
 		}
 	})
-	// Until the end, as the last checkpoint may wait for the store.
+	// It is watched until the end, as the last checkpoint may wait for the store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
 	err := a.fetcher.loop(work, flights)
 	ended()
@@ -90,11 +91,11 @@ func (a *attempt) fetch(ctx context.Context) error {
 	wg.Wait()
 
 	if cause := context.Cause(work); ctx.Err() == nil && cause != nil {
-		err = cause // of what ran beside
+		err = cause // of the background work
 	}
 	switch {
 	case err == nil:
-		// Being told to stop now would only leave this last step to another.
+		// Told to stop now, it finishes: only this last step is left.
 		last, cancel := a.graceful(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
@@ -103,7 +104,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupted(ctx, true)
 	}
-	// A fault of this machine: what is whole is kept for the next attempt.
+	// A fault of this machine: the next attempt gets all whole records.
 	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
@@ -121,14 +122,14 @@ func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// interrupted makes durable what there is, and releases the partition. An attempt
-// that ends for no fault in what it fetches (excused) is none that stalled.
+// interrupted makes a checkpoint of all records and releases the partition. An excused
+// attempt (ended from outside) does not count as stalled.
 func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
 	for _, b := range a.fetcher.unfinished() {
 		if err := a.log.Emit(b); err != nil {
-			break // the segment is lost, and what comes after it with it
+			break // the segment is lost
 		}
 	}
 	err := a.end(ctx, func(d *manifest.Checkpoint) error {
@@ -144,8 +145,8 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished gives what was sent and answered for URLs and robots.txt files that
-// are between two hops of a redirect.
+// unfinished gives the requests of URL and robots tasks that are between two hops of a
+// redirect, with the state from which the next attempt goes on.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,14 +155,14 @@ func (f *fetcher) unfinished() []*segments.Record {
 	for _, row := range rows {
 		if u := f.urlTasks[row]; len(u.requests) > 0 {
 			due := u.due
-			out = append(out, u.evidence(func() { f.keepRecorded(u, due) })) // the next attempt goes on from here
+			out = append(out, u.evidence(func() { f.keepRecorded(u, due) }))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.robotsTasks)) {
 		if rt := f.robotsTasks[id]; len(rt.record.Requests) > 0 {
 			b := rt.record
 			host, due := rt.nextAt, f.clock.Now()
-			b.OnRecorded = func() { f.keepRobotsTask(rt, host, "", due) } // the next attempt goes on from here
+			b.OnRecorded = func() { f.keepRobotsTask(rt, host, "", due) }
 			out = append(out, &b)
 		}
 	}
@@ -179,14 +180,14 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round waits for the configured delay of every host, and need not be
-	// told of that; what a Crawl-delay or a host's answers ask for it does not know.
+	// The next round waits for the configured delay of every host anyway. It has to be told
+	// only of longer waits: by Crawl-delay or by the host's responses.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// Another round is another try: rounds are hours apart, most hosts are up
-		// again, and one that is not costs five tries of no answer.
+		// Rounds are hours apart: most hosts are up again, and one that is not costs five
+		// requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
@@ -203,7 +204,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 	return err
 }
 
-// checkpoint uploads what was recorded and has the checkpoint list it.
+// checkpoint uploads the records since the last one and has the checkpoint list them.
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
@@ -211,8 +212,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
-	// In their order: rows of a segment may point into the WARC files of those
-	// before it. One whose upload was broken off is gone on with.
+	// In order: rows of a segment may point into WARC files of the segments before it. An
+	// upload that was broken off goes on.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
 		if err := patiently(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
@@ -233,7 +234,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit has the checkpoint list a segment, or takes another change to it.
+// commit swaps a checkpoint that lists a segment, or has another change.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return patiently(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
@@ -256,7 +257,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is after how many tries in vain that is told.
+	// telling is after how many failures in a row a wait for the store is told.
 	telling = 2
 )
 
@@ -304,4 +305,20 @@ func (a *attempt) tell(d *manifest.Checkpoint) {
 	if !d.Complete {
 		d.Activity = status.Stored(a.activity(), a.env.Clock.Now())
 	}
+}
+
+// queue adds n URLs without an outcome to the progress.
+func (a *attempt) queue(n int64) {
+	a.queued += n
+	a.env.Progress.Add(stages.CountQueued, n)
+}
+
+// listed adds a segment that a checkpoint lists to the progress.
+func (a *attempt) listed(g *segments.Segment) {
+	for name, n := range g.Counts() {
+		if strings.HasPrefix(name, stages.CountOutcomes) {
+			a.env.Progress.Add(name, n)
+		}
+	}
+	a.queue(-g.Counts()["urls"])
 }

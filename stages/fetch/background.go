@@ -9,20 +9,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
-// What runs beside the crawl until its context ends. An error ends the attempt.
+// The background work of an attempt. It runs until its context ends; an error ends the
+// attempt.
 
-// A checkpoint of fewer URLs than worthwhile, for each minute of the interval, is
-// put off, up to stretch times the interval: it is about ten objects, and a slow
-// crawl would cost the store more for them than for its data. Who asks for an
-// interval below patientFrom has it kept.
+// A checkpoint of fewer URLs than worthwhile, for each minute of the interval, is put off,
+// for at most stretch intervals: it makes about ten objects, which cost a slow crawl more
+// than its data. Intervals below patientFrom are kept.
 const (
 	worthwhile  = 5000
 	stretch     = 10
 	patientFrom = 10 * time.Second
 )
 
-// putOff reports whether a checkpoint of so many URLs may wait, with the interval
-// over but not yet stretched.
+// putOff reports whether a checkpoint of so many URLs may wait although its interval is
+// over.
 func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }
@@ -32,7 +32,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
-		// Whatever ended the attempt before, this one leaves something sooner.
+		// The attempt before left nothing: this one makes its first checkpoint sooner.
 		last = last.Add(-every * 3 / 4)
 	}
 	for {
@@ -78,7 +78,7 @@ func (a *attempt) reloads(ctx context.Context) error {
 				return nil
 			}
 			if p.Number <= int(a.revision.Load()) && p.Number > 0 {
-				continue // the attempt before had it already, or a newer one
+				continue // not newer than what the attempt has
 			}
 			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness is not taken", "error", err)

@@ -11,13 +11,13 @@ import (
 
 // Config bounds a fetch task and its requests.
 type Config struct {
-	UserAgent  string // its product token is what robots.txt is asked for
+	UserAgent  string // its product token selects the rules of robots.txt
 	Politeness polite.Config
 
 	Slots    int           // concurrent fetches; default 200
 	Timeouts wire.Timeouts // default 10s, 15s, 30s
-	// RobotsTimeout bounds a request for robots.txt: all URLs of the host wait for
-	// it. Default 15s; 0, or more than Timeouts.Total, is as much as that.
+	// RobotsTimeout bounds a request for robots.txt, since all URLs of the host wait for it.
+	// Default 15s; 0, or more than Timeouts.Total, stands for Timeouts.Total.
 	RobotsTimeout time.Duration
 	response.Limits
 	MaxRedirects int // default 5
@@ -28,9 +28,9 @@ type Config struct {
 	StripParams  []string // query parameters that canonical URLs lack
 
 	Proxy     string
-	Resolvers []string // name servers, ADDRESS[:PORT], in the place of the system's; each when those before it fail
+	Resolvers []string // name servers instead of the system's, ADDRESS[:PORT]; each serves if those before it fail
 	ConnectTo []string // HOST:PORT:ADDR:PORT
-	// PaceConnectTo has targets of ConnectTo paced by their address, like others.
+	// PaceConnectTo paces targets of ConnectTo by their address, like others.
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
@@ -42,7 +42,7 @@ type Retries struct {
 	ServerError int // 5xx but 503; default 2
 	RateLimited int // 429 and 503; default 3
 	DNS         int // a name that could not be looked up; default 1
-	Robots      int // a robots.txt that none of these got, minutes later; default 2
+	Robots      int // a robots.txt that the other retries did not get, minutes later; default 2
 }
 
 // Pauses are the times before retries, before jitter.
@@ -51,18 +51,18 @@ type Pauses struct {
 	Timeout     time.Duration // default 15s
 	ServerError time.Duration // default 10s
 	DNS         time.Duration // the whole host is put off; default 1m
-	Breaker     time.Duration // of a host that most requests failed at, until it is probed; default 2m
-	Grace       time.Duration // what an interrupted task has to end in; default 20s
+	Breaker     time.Duration // of a suspended host until it is probed; default 2m
+	Grace       time.Duration // for an interrupted task to end; default 20s
 }
 
 // Checkpoint says how often a task makes its work durable.
 type Checkpoint struct {
 	Every time.Duration // default 60s; stretched up to tenfold while little is recorded
-	Bytes int64         // at once when so much is recorded; default 256 MiB
+	Bytes int64         // recorded bytes that cause a checkpoint at once; default 256 MiB
 	Lease time.Duration // default 180s
 }
 
-// Default is the config where nothing is said.
+// Default is the config without settings.
 func Default() Config {
 	return Config{
 		Politeness:    polite.Default(),
@@ -78,7 +78,7 @@ func Default() Config {
 	}
 }
 
-// Validate checks what would make a task misbehave.
+// Validate refuses settings with which a task would misbehave.
 func (c *Config) Validate() error {
 	if err := c.Politeness.Validate(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// fetcher fetches a set of planned URLs. It knows no store, lease or checkpoint.
+// fetcher leads planned URLs to their outcomes. It knows no store, lease or checkpoint.
 type fetcher struct {
 	options
 	cfg      Config
@@ -408,4 +409,19 @@ func (f *fetcher) record(r *segments.Record) {
 	if err := f.sink.Emit(r); err != nil {
 		f.fail(err)
 	}
+}
+
+// retryCounts are the progress counts of retries.
+var retryCounts = [response.RetryClasses]string{
+	response.AfterTimeout:     stages.CountRetries + "timeout",
+	response.AfterServerError: stages.CountRetries + "server_error",
+	response.AfterLimit:       stages.CountRetries + "rate_limited",
+	response.AfterDNS:         stages.CountRetries + "dns",
+	response.ForRobots:        stages.CountRetries + "robots",
+}
+
+// answerCount is the progress count of responses with a status.
+func answerCount(status int) string {
+	var b [len(stages.CountAnswers) + 3]byte
+	return string(strconv.AppendInt(append(b[:0], stages.CountAnswers...), int64(status), 10))
 }

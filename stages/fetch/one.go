@@ -18,36 +18,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
-// Rows are what fetching one URL recorded.
-type Rows struct {
-	Fetch    schema.Fetch
-	Requests []schema.Request
-	Captures []SubsetCapture
-	Page     *schema.Page // nil where there is no document
-	Text     *schema.Text
-	Links    []schema.Link
-}
-
-// SubsetCapture is a row of captures and the subset that it belongs to.
-type SubsetCapture struct {
-	Subset  string
-	Capture schema.Capture
-}
-
-// What fetching one URL puts up with, as somebody waits for it: pauses before retries, the
-// retries of a class, and the longest Retry-After that is waited for.
+// Limits for fetching one URL while a person waits for it.
 const (
-	onePause     = 2 * time.Second
-	oneLimited   = 5 * time.Second // after 429 and 503, doubled for each in a row
-	oneRetries   = 2
-	onePatience  = 15 * time.Second
+	onePause     = 2 * time.Second  // before a retry
+	oneLimited   = 5 * time.Second  // after 429 and 503, doubled for each in a row
+	oneRetries   = 2                // of a class
+	onePatience  = 15 * time.Second // longest Retry-After
 	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // the longest wait for a delay that is not told
-	oneSilent    = 4               // looks in a row at a request without an answer, until that is told
+	oneBrief     = 2 * time.Second // longest wait for a delay that is not told
+	oneSilent    = 4               // ticks without a response after which that is told
 )
 
-// hasty shortens the retries of a task to what a person waits for. Delays and Crawl-delays
-// are kept as they are.
+// hasty shortens pauses and retries to what a person waits for. Delays and Crawl-delays
+// stay as they are.
 func hasty(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
@@ -56,15 +39,15 @@ func hasty(cfg Config) Config {
 	return cfg
 }
 
-// One takes one URL as a map task would: robots.txt first, redirects, retries and
-// all, but without a store, and with short retries; captures point into no file. Of env,
-// Bucket is not used. The URL is made canonical first, and robots.txt asked for rawURL's
-// spelling too; the error says why one is no URL. tell is told what is waited for.
-func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*Rows, error) {
+// One fetches one URL as a map task would, with robots.txt, redirects and short retries,
+// but without a store: captures point into no file, and env.Bucket is not used. It makes
+// rawURL canonical; robots.txt must allow both spellings. tell is called with each wait.
+// The error tells why rawURL is no URL, or wraps stages.ErrInterrupted.
+func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }
 
-func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait), h hooks) (*Rows, error) {
+func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait), h hooks) (*segments.Record, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -87,20 +70,20 @@ func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 	}
 	defer p.Close() //nolint:errcheck // scratch
 	out := &memory{}
-	c, err := newFetcher(env, hasty(cfg), options{
+	f, err := newFetcher(env, hasty(cfg), options{
 		parser: parser, index: p, sink: out, gate: openGate{}, patience: onePatience, onRetry: told.retry, hooks: h,
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
-	if err := c.sched.Add(key.Host, p.Hosts()[0].Queue(nil)); err != nil {
+	defer f.close()
+	if err := f.sched.Add(key.Host, p.Hosts()[0].Queue(nil)); err != nil {
 		return nil, err
 	}
-	defer told.watch(c)()
+	defer told.watch(f)()
 	flights := lease.NewFlights(ctx)
 	defer flights.End()
-	if err := c.loop(ctx, flights); err != nil {
+	if err := f.loop(ctx, flights); err != nil {
 		if ctx.Err() != nil {
 			return nil, stages.ErrInterrupted
 		}
@@ -109,7 +92,7 @@ func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 	return &out.rows, nil
 }
 
-// tellRetry tells of a retry, with when it comes.
+// tellRetry calls onRetry with the time of the retry.
 func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
 	if class == response.AfterLimit && r.RetryAfter == 0 {
 		pause = f.cfg.Pauses.RateLimited << (n - 1)
@@ -118,15 +101,15 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits tells of waits, of each once.
+// waits tells of each wait once.
 type waits struct {
 	tell func(stages.Wait)
 
-	mu    sync.Mutex
-	known map[string]bool // what was told, in words
+	mu   sync.Mutex
+	told map[string]bool // by the words
 }
 
-// retry tells of a retry.
+// retry tells of a retry, even if it was told before.
 func (w *waits) retry(wait stages.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,16 +117,17 @@ func (w *waits) retry(wait stages.Wait) {
 	w.tell(wait)
 }
 
+// note reports whether a wait was told before, and notes it.
 func (w *waits) note(wait stages.Wait) bool {
-	if w.known == nil {
-		w.known = map[string]bool{}
+	if w.told == nil {
+		w.told = map[string]bool{}
 	}
-	again := w.known[wait.Why]
-	w.known[wait.Why] = true
-	return again
+	before := w.told[wait.Why]
+	w.told[wait.Why] = true
+	return before
 }
 
-// watch looks for other waits, such as a Crawl-delay or a slow answer, until end is called.
+// watch tells of other waits, such as a Crawl-delay or a slow response, until end is called.
 func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -175,10 +159,10 @@ func (w *waits) watch(f *fetcher) (end func()) {
 	return func() { close(stop); <-ended }
 }
 
-// memory is a segments.Sink that keeps rows and lets responses go.
+// memory is a segments.Sink that gathers all rows in one record and drops responses.
 type memory struct {
 	mu   sync.Mutex
-	rows Rows
+	rows segments.Record
 }
 
 func (m *memory) Archive([]byte, int, *warc.Capture) error { return nil }
@@ -191,12 +175,10 @@ func (m *memory) Emit(b *segments.Record) error {
 	}
 	r := &m.rows
 	r.Requests = append(r.Requests, b.Requests...)
-	for _, cp := range b.Captures {
-		r.Captures = append(r.Captures, SubsetCapture{cp.Subset, cp.Capture})
-	}
+	r.Captures = append(r.Captures, b.Captures...)
 	r.Links = append(r.Links, b.Links...)
 	if b.Fetch != nil {
-		r.Fetch, r.Page, r.Text = *b.Fetch, b.Page, b.Text
+		r.Fetch, r.Page, r.Text = b.Fetch, b.Page, b.Text
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// get spends a turn on the URL that a visit is at.
+// get spends a grant on the next request of a URL task.
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
 	u.tries++
 	a := ask{
@@ -83,9 +83,8 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// afterAbort is when to ask again for what was aborted: at the host's next turn, or,
-// where there was no memory for it, a while later; else the host would send again what
-// there is no memory for still.
+// afterAbort is when an aborted request is made again; zero: as soon as its host is due.
+// A response without memory waits longer, or the host would send it again in vain.
 func (f *fetcher) afterAbort(s *sent) time.Time {
 	if !errors.Is(s.err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -93,11 +92,11 @@ func (f *fetcher) afterAbort(s *sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is how long a document for which there was no memory waits at least; at
-// most twice as long.
+// noRoomPause is the shortest wait of a document for which there was no memory; the
+// longest is twice as long.
 const noRoomPause = 30 * time.Second
 
-// conditions are the header fields that ask whether a document has changed.
+// conditions are the header fields that ask for a document only if it has changed.
 func conditions(p *schema.PlannedURL) http1.Header {
 	var h http1.Header
 	if p.ETag != "" {
@@ -109,11 +108,10 @@ func conditions(p *schema.PlannedURL) http1.Header {
 	return h
 }
 
-// failed ends a visit whose request gave no document, or has it tried again.
+// failed ends a task whose request gave no document, or has it tried again.
 func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, RetryAfter: s.retryAfter}
 	if f.retry(&u.retries, verdict.Retry, s.how(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
-		// What was sent and answered is evidence, whatever becomes of the URL.
 		due := r.Requeue.NotBefore
 		u.why = r.Requeue.Why
 		f.failures.Note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())
@@ -128,7 +126,7 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *sent, verdict response.
 	f.finish(u, verdict.Outcome, why)
 }
 
-// redirect takes a redirect: to its next hop, or to the visit's end.
+// redirect follows a redirect or ends the task with it.
 func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *sent) {
 	end := func(o schema.Outcome, why response.Failure) {
 		g.Done(polite.Result{Class: polite.Success})
@@ -179,9 +177,9 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *sent) {
 	}
 }
 
-// document takes a 2xx answer: it is filtered, or parsed, archived and recorded.
+// document filters a 2xx response, or parses, archives and records it.
 func (f *fetcher) document(u *urlTask, s *sent) {
-	if u.detected == "" { // nothing of the body was looked at
+	if u.detected == "" { // no byte of the body came
 		u.detected = mediatype.Essence(s.x.Header.Get("Content-Type"))
 	}
 	u.fetch.MimeDetected = u.detected
@@ -226,7 +224,7 @@ func (f *fetcher) document(u *urlTask, s *sent) {
 	})
 }
 
-// capture archives an answer that is no document for the visit.
+// capture archives a response that is no document.
 func (f *fetcher) capture(u *urlTask, s *sent, subset string) {
 	f.cpu <- struct{}{}
 	defer func() { <-f.cpu }()
@@ -236,7 +234,7 @@ func (f *fetcher) capture(u *urlTask, s *sent, subset string) {
 	}
 }
 
-// point has the outcome's row point to the capture of the last answer.
+// point has the task's row point to the capture of the last response.
 func (u *urlTask) point(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// robotsTask asks for the robots.txt of one origin. Whoever has its item has the task,
-// but for the fields that the fetcher's mutex guards.
+// robotsTask asks for the robots.txt of one origin. The grant that has its item has the
+// task, but for the fields that the fetcher's mutex guards.
 type robotsTask struct {
 	id      int64 // of its items, negative
 	entry   *robotscache.Entry
@@ -54,7 +54,7 @@ func (f *fetcher) robotsTaskOf(id int64) *robotsTask {
 	return f.robotsTasks[id]
 }
 
-// askRobots spends a turn on an origin's robots.txt, or on where it redirects.
+// askRobots spends a grant on the next request of a robots task.
 func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask) {
 	rt.tries++
 	s := f.send(ctx, g, ask{purpose: schema.ForRobots, url: rt.next, attempt: rt.tries})
@@ -97,7 +97,7 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *sent) {
 	}
 }
 
-// passOn ends a turn whose redirect goes on with a request to a host.
+// passOn ends a grant whose redirect goes on with a request to a host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {
@@ -189,8 +189,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be had, within the turn
-// that found out: they need no request and no wait for one.
+// finishFailed ends the URLs of a host whose robots.txt could not be had. It uses the same
+// grant: they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {

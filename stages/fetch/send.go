@@ -22,11 +22,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Why a request was not written, or not again. They end no URL.
+// Why a request was not written, or not again. These errors end no URL.
 var (
-	errLapsed = errors.New("the task's right to fetch has lapsed")
-	errStale  = errors.New("the kept connection was closed by the server as the request was sent")
-
+	errLapsed        = errors.New("the task's right to fetch has lapsed")
+	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
 	errAddressNotDue = errors.New("its address is not due")
 )
 
@@ -35,36 +34,36 @@ type ask struct {
 	purpose    schema.Purpose
 	url        string
 	plannedURL string
-	rule       string             // of robots.txt, that allows it
-	robots     *robotscache.Rules // nil: it is robots.txt that is asked for
+	rule       string             // of robots.txt that allows it
+	robots     *robotscache.Rules // in force; nil: the request is for robots.txt
 	attempt    int32
 	header     http1.Header
-	known      *segments.Payload // that the URL had; header asks for another, if any
+	known      *segments.Payload // that the URL had; header asks for a newer one, if any
 	onHead     func(x *wire.Exchange) bool
 	onPrefix   func(x *wire.Exchange, prefix []byte) bool
 	allow      func(x *wire.Exchange, prefix []byte) int64
 }
 
-// sent is a request that was made, or tried. Release its exchange.
+// sent is a request that was made or tried. Release its exchange.
 type sent struct {
 	x          *wire.Exchange
 	err        error
 	at         time.Time // when it was written; zero: it was not
 	row        schema.Request
-	retryAfter time.Duration     // as the answer says; 0 if it does not
-	retryMS    *int64            // the same for the row; nil if it does not
-	redirect   string            // canonical target, where it is a redirect
-	known      *segments.Payload // that the URL had; nil: none that may be referred to
-	condition  bool              // the request asked for another payload than that alone
+	retryAfter time.Duration     // of the response; 0: none
+	retryMS    *int64            // the same for the row; nil: none
+	redirect   string            // canonical target of a redirect
+	known      *segments.Payload // that the URL had; nil: none that a revisit may refer to
+	condition  bool              // the request asked for a newer payload only
 }
 
-// notModified reports whether the answer is that the known payload still holds.
+// notModified reports whether the server says that the URL still has the known payload.
 func (s *sent) notModified() bool {
 	return s.err == nil && s.x.Status == http.StatusNotModified && s.condition && s.known != nil
 }
 
-// recorded reports whether the request is a row of requests: it was written, or the
-// attempt at a connection for it failed.
+// recorded reports whether the request is a row of requests: it was written, or no
+// connection could be made for it.
 func (s *sent) recorded() bool {
 	if !s.at.IsZero() {
 		return true
@@ -76,20 +75,19 @@ func (s *sent) recorded() bool {
 	return false
 }
 
-// aborted reports whether the request ended for a reason of the task's own, so
-// that it has to be made again.
+// aborted reports whether the task itself ended the request, so that it is made again.
 func (s *sent) aborted() bool { return errors.Is(s.err, wire.ErrAborted) }
 
-// send makes one request within a turn. Pace and right are checked as it is written.
+// send makes one request with a grant.
 func (f *fetcher) send(ctx context.Context, g *polite.Grant, a ask) *sent {
 	s := &sent{known: a.known, condition: a.known != nil && len(a.header) > 0}
 	row := &s.row
 	*row = schema.Request{
-		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: g.Host, DelayMS: millis(g.Delay),
+		Purpose: a.purpose, URL: a.url, PlannedURL: a.plannedURL, Host: g.Host, DelayMS: g.Delay.Milliseconds(),
 		RobotsRule: a.rule, Attempt: a.attempt, Epoch: int32(f.epoch),
 	}
 	begun := f.clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), millis(max(begun.Sub(g.Due), 0)) // unless it is written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // until it is written
 	if k := a.robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -101,35 +99,19 @@ func (f *fetcher) send(ctx context.Context, g *polite.Grant, a ask) *sent {
 	}
 	req := &wire.Request{URL: a.url, Header: a.header, OnHead: a.onHead, OnPrefix: a.onPrefix, Allow: a.allow}
 	if a.purpose == schema.ForRobots {
-		// One octet more than is read tells a file that is longer.
+		// One byte more than is read shows that a file is longer.
 		req.Timeout, req.MaxBody = f.cfg.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
-		if w.Retry {
-			return errStale // writing it again has to wait for the host's delay
-		}
-		addr := f.pacedAddress(w)
-		if d := g.Clear(addr); d > 0 {
-			if err := f.clock.Sleep(ctx, d); err != nil {
-				return err
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		now := f.clock.Now()
-		if !f.gate.mayWrite(now) {
-			return errLapsed
-		}
-		pace, err := g.Written(now, addr)
+		now, pace, err := f.permit(ctx, g, w)
 		if err != nil {
 			return err
 		}
 		s.at = now
-		row.Start, row.DelayMS = now.UnixMilli(), millis(pace.Delay)
-		row.QueueMS = millis(max(now.Sub(g.Due), 0))
+		row.Start, row.DelayMS = now.UnixMilli(), pace.Delay.Milliseconds()
+		row.QueueMS = max(now.Sub(g.Due), 0).Milliseconds()
 		if !pace.First {
-			ms := millis(pace.Gap)
+			ms := pace.Gap.Milliseconds()
 			row.GapMS = &ms
 		}
 		return nil
@@ -142,23 +124,46 @@ func (f *fetcher) send(ctx context.Context, g *polite.Grant, a ask) *sent {
 	return s
 }
 
-// meet finds out, for a host whose address is not known yet, whether that is due: if
-// not, the turn is to be put back, so that hosts that share an address wait for it
-// without a slot and without a connection.
-// looked is how long its name took to resolve.
+// permit decides whether a request may be written now: its address is due, its flight is
+// not aborted, the task has the right to fetch, and its host is due. It returns the time of
+// writing and the pace that the request keeps.
+func (f *fetcher) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now time.Time, pace polite.Pace, err error) {
+	if w.Retry {
+		return now, pace, errStale // writing it again has to wait for the host's delay
+	}
+	addr := f.pacedAddress(w)
+	if d := g.Clear(addr); d > 0 {
+		if err := f.clock.Sleep(ctx, d); err != nil {
+			return now, pace, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return now, pace, err
+	}
+	now = f.clock.Now()
+	if !f.gate.mayWrite(now) {
+		return now, pace, errLapsed
+	}
+	pace, err = g.Written(now, addr)
+	return now, pace, err
+}
+
+// meet resolves a host whose address is not known yet and reports whether the address is
+// due. If not, the grant goes back: hosts that share an address wait for it without a slot
+// or a connection. looked is how long the name took to resolve.
 func (f *fetcher) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
 	}
 	addrs, route, looked, err := f.client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
-		return looked, true // the request will fail in the same way, and say why
+		return looked, true // the request will fail the same way and say why
 	}
 	return looked, g.Meet(f.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
-// pacedAddress is the address that a request is paced by: none for a target that
-// the config names, be it proxy or connect_to.
+// pacedAddress is the address that a request is paced by: none if the config names the
+// target (proxy, connect_to).
 func (f *fetcher) pacedAddress(w wire.Write) netip.Addr {
 	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && f.cfg.PaceConnectTo {
 		return w.Addr.Addr()
@@ -166,8 +171,8 @@ func (f *fetcher) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. It began with looking up its
-// host, which took looked before the exchange did.
+// describe fills the row of a request that has ended. looked is how long its name took to
+// resolve ahead of the exchange.
 func (f *fetcher) describe(s *sent, begun time.Time, looked time.Duration) {
 	x, row := s.x, &s.row
 	if x.Addr.IsValid() {
@@ -182,7 +187,7 @@ func (f *fetcher) describe(s *sent, begun time.Time, looked time.Duration) {
 		begun = s.at
 	}
 	total := f.clock.Now().Sub(begun)
-	row.TotalMS = millis(total)
+	row.TotalMS = total.Milliseconds()
 	_, row.TotalUS = took(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
 	row.Warnings = response.Bounded(strings.Join(x.Warnings, "; "))
@@ -213,8 +218,8 @@ func (f *fetcher) describe(s *sent, begun time.Time, looked time.Duration) {
 	}
 }
 
-// took is how long a phase took, in milliseconds and in microseconds; nil if it did
-// not happen, as wire.Timing says.
+// took is how long a phase took, in milliseconds and in microseconds; nil if it did not
+// happen.
 func took(d time.Duration) (ms, us *int64) {
 	if d <= 0 {
 		return nil, nil
@@ -229,4 +234,37 @@ func (s *sent) how(outcome schema.Outcome) string {
 		return status.How(0, false, outcome)
 	}
 	return status.How(s.x.Status, s.retryAfter > 0, outcome)
+}
+
+// phrases are the words for requests that the task itself ended.
+var phrases = []struct {
+	is     error
+	phrase string
+}{
+	{errLapsed, "right to fetch lapsed"},
+	{errStale, "kept connection was closed"},
+	{polite.ErrNotDue, "host not due any more"},
+	{wire.ErrNoRoom, "no memory for the body"},
+	{errAddressNotDue, "address not due"},
+	{context.Canceled, "task stopped"},
+}
+
+// failureOf puts the error of a request into words.
+func failureOf(err error) response.Failure {
+	var e *wire.Error
+	switch {
+	case err == nil:
+		return response.Failure{}
+	case errors.Is(err, wire.ErrAborted):
+		for _, p := range phrases {
+			if errors.Is(err, p.is) {
+				return response.Failure{Phrase: "broken off: " + p.phrase}
+			}
+		}
+		return response.Failure{Phrase: "broken off", Detail: err.Error()}
+	case errors.As(err, &e):
+		phrase, detail := e.Words()
+		return response.Failure{Phrase: phrase, Detail: detail}
+	}
+	return response.Failure{Phrase: "internal error", Detail: err.Error()}
 }

@@ -587,7 +587,7 @@ func TestOneURLTakesTheSamePath(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rows.Fetch.Outcome != schema.OK || rows.Fetch.FinalURL != "http://a.com/target" || rows.Page == nil || rows.Page.URL != "http://a.com/target" {
-			t.Errorf("fetch %+v, page %+v", rows.Fetch, rows.Page)
+			t.Errorf("fetch %+v, page %+v", *rows.Fetch, rows.Page)
 		}
 		if len(rows.Requests) != 3 || len(rows.Captures) != 3 || len(rows.Links) != 2 {
 			t.Errorf("%d requests, %d captures, %d links; want 3, 3, 2", len(rows.Requests), len(rows.Captures), len(rows.Links))

@@ -19,36 +19,35 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// visit is a planned URL on its way to its outcome. One turn at a time holds it.
+// urlTask is a planned URL on its way to its outcome. One grant at a time has it.
 type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
-	key     urlkey.Key       // of the URL to ask for next: the planned one, or a redirect's target
-	spelled string           // key, as the redirect to it spells it; "": as key does
-	known   schema.Spellings // of key, where it is not planned
-	met     []manifest.Hop   // of the chain before it
+	key     urlkey.Key       // of the URL to request next: the planned one, or a redirect's target
+	spelled string           // key as the redirect spells it; "": as key does
+	known   schema.Spellings // of a key that is not planned
+	met     []manifest.Hop   // requests of the redirect chain so far
 	cookies response.Cookies // that the chain set
 	retries manifest.RetryCounts
 	tries   int32         // requests sent for the URL in key
-	why     string        // what the next try waits for, for people
+	why     string        // what failed, for people
 	rules   *robots.Group // that allowed the request under way
-	// detected is the media type of the answer under way, from its first bytes; "" while
-	// they have not come. The exchange's goroutine sets it, send waits for that.
+	// detected is the media type of the response under way, "" before its first bytes came.
+	// The exchange's goroutine sets it; send returns after that.
 	detected string
 
 	// Guarded by the fetcher's mutex:
-	due  time.Time          // of its next try, where it waits for one
-	kept *manifest.URLRetry // what a checkpoint says of that
+	due  time.Time          // of its next try; zero: as soon as its host is due
+	kept *manifest.URLRetry // its state in a checkpoint; nil: none
 
-	fetch    schema.Fetch // as far as it is known
+	fetch    schema.Fetch // so far
 	requests []schema.Request
 	captures []segments.Capture
-	links    []schema.Link // redirects that were answered
+	links    []schema.Link // of redirects
 }
 
-// spellings are the ways other than its canonical form in which its own domain or a
-// source names the URL to ask for next: as the plan knows them, be the URL planned or
-// not, and as the redirect to it has it.
+// spellings are the known spellings of the URL to request next, beside its canonical
+// form: those of the plan, and that of the redirect to it.
 func (u *urlTask) spellings() []string {
 	all := []string(u.known)
 	if u.key.URL == u.planned.URL {
@@ -60,8 +59,8 @@ func (u *urlTask) spellings() []string {
 	return all
 }
 
-// asked reports whether the chain has asked for a URL before, and whether it would
-// do so with the same cookies again.
+// asked reports whether the chain has requested a URL before, and whether the next
+// request would have the same cookies.
 func (u *urlTask) asked(url string) (before, alike bool) {
 	for _, h := range u.met {
 		if h.URL == url {
@@ -72,8 +71,8 @@ func (u *urlTask) asked(url string) (before, alike bool) {
 	return before, alike
 }
 
-// visit gives the visit of a planned row, begun or new. The caller has the row's
-// turn, so nobody else asks for it.
+// urlTask gives the task of a planned row, begun or new. The caller has the row's grant, so
+// nobody else asks for it.
 func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	f.mu.Lock()
 	u := f.urlTasks[row]
@@ -93,8 +92,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep remembers a visit that goes on at a later turn, at the given time; zero: at
-// its host's next.
+// keep remembers a task that goes on with a later grant, at the given time; zero: as soon
+// as its host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,12 +101,11 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded is keep for a visit of which everything sent and answered is recorded:
-// the next attempt goes on from here.
+// keepRecorded is keep for a task whose requests are all recorded: checkpoints have its
+// state, and the next attempt goes on from there.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
-		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why,
-		RetryCounts: u.retries,
+		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
 	}
 	if len(u.met) > 0 {
 		kept.Chain = &manifest.Chain{Met: slices.Clone(u.met), Next: cmp.Or(u.spelled, u.key.URL), Tries: u.tries, Fetch: u.fetch}
@@ -118,7 +116,7 @@ func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// resume has a visit go on where a checkpoint says that it was.
+// resume restores a task from its state in a checkpoint.
 func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	u.tries, u.fetch.Attempts, u.why, u.retries = r.Attempts, r.Attempts, r.Why, r.RetryCounts
 	if r.Chain == nil {
@@ -142,15 +140,15 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes what was sent and answered since it was last recorded, to be
-// recorded before the visit ends.
-func (u *urlTask) evidence(settle func()) *segments.Record {
-	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: settle}
+// evidence takes the rows since they were last recorded, to be recorded before the task
+// ends.
+func (u *urlTask) evidence(onRecorded func()) *segments.Record {
+	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
 	return b
 }
 
-// finish gives a visit its outcome and records it.
+// finish ends a task with an outcome and records it. more completes the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
@@ -181,7 +179,7 @@ func (u *urlTask) judge(r robots.Verdict) {
 	u.fetch.RobotsAllowed, u.fetch.RobotsRule = &allowed, r.Rule
 }
 
-// note takes a request that was made for the visit into its row.
+// note adds a request to the task's row.
 func (u *urlTask) note(s *sent) {
 	if s.recorded() {
 		u.requests = append(u.requests, s.row)
@@ -190,7 +188,7 @@ func (u *urlTask) note(s *sent) {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
-		u.fetch.Attempts++ // a redirect's hop is none, its repetition is
+		u.fetch.Attempts++ // a hop counts only when it is repeated
 	}
 	u.fetch.FetchedAt = s.at.UnixMilli()
 	total := s.row.TotalMS
@@ -201,14 +199,14 @@ func (u *urlTask) note(s *sent) {
 	}
 	u.fetch.HTTPStatus = int16(s.x.Status)
 	u.fetch.FinalURL = u.key.URL
-	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a visit that waits must not keep the whole head
+	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a waiting task must not keep the whole head
 	u.fetch.ETag, u.fetch.LastModified = response.Validators(s.x)
 	u.fetch.Truncated = response.Truncation(s.x)
 	u.fetch.RetryAfterMS = s.retryMS
 }
 
-// claim takes a redirect's target for this visit; false if another visit took it
-// before, so that it is not fetched twice.
+// claim takes a redirect's target for one task; false if another task has it, so that it
+// is not fetched twice.
 func (f *fetcher) claim(url string) bool {
 	h := xxh3.HashString(url)
 	f.mu.Lock()
@@ -219,5 +217,3 @@ func (f *fetcher) claim(url string) bool {
 	f.claims[h] = struct{}{}
 	return true
 }
-
-func millis(d time.Duration) int64 { return d.Milliseconds() }

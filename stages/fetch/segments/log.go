@@ -5,6 +5,22 @@
 // Out: tables and WARC files in the store, which count once a swapped checkpoint lists
 // their segment. A cut ends the current segment between two records, so a record is in
 // one segment as a whole. It imports packages stages, formats, wire and response.
+//
+// # Where a payload lies
+//
+// Each response is a WARC record of its own, and its row of captures names that record. It
+// is a revisit record, with the head alone, if the payload is stored already:
+//
+//   - the content that the plan says the URL had, if its bytes are the same or the server
+//     says so (304). A request is conditional only if the plan says where that content
+//     lies and it is at most 180 days old: so it can be read as long as not_modified refers
+//     to it, and archives may be deleted after a year;
+//   - a payload of 1 KiB or more that this attempt stored before, under any URL (it
+//     remembers the newest 16,384).
+//
+// payload_warc_* of captures then names the record that holds the payload, as
+// WARC-Refers-To-Target-URI and -Date do in the archive; the row of pages points to that
+// record. Bodies that were cut, responses without a head and robots.txt are always stored.
 package segments
 
 import (

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// minPayload is from how many bytes on a payload is stored once for all URLs
-	// of a task that have it: a revisit takes a few hundred bytes more to say so.
+	// minPayload is the shortest payload, in bytes, that a task stores once for all its
+	// URLs: a revisit takes a few hundred bytes itself.
 	minPayload = 1 << 10
-	// maxPayloads bounds how many payloads of a task are remembered by digest: a few MiB.
+	// maxPayloads bounds the payloads that a task remembers by digest: a few MiB.
 	maxPayloads = 1 << 14
 	// maxPayloadURL bounds the URLs of those, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge is how long revisits refer to a payload. An older one is asked
-	// for and stored once more, so that archives may be deleted after a year.
+	// MaxPayloadAge is how long revisits refer to a payload. After that it is stored again,
+	// so that archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
@@ -66,15 +66,15 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a payload is one that others refer to or that refers to
-// others: there is one, whole, behind a head, and it may be kept. What robots.txt said
-// is kept as evidence with each answer.
+// referable reports whether revisits may refer to a payload, or it to another: it is there,
+// whole, behind a head, and may be kept. A robots.txt is stored with each response, as
+// evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
-// refer makes a record of a response a revisit of p (WARC 1.1, section 6.7): the head
-// alone, and where the payload is.
+// refer makes a response's record a revisit of p (WARC 1.1, section 6.7): the head alone,
+// and where the payload is.
 func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}
@@ -87,8 +87,8 @@ func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) 
 	rec.Profile, rec.Truncated = warc.ProfileIdenticalPayload, warc.TruncatedLength
 }
 
-// payloads remembers where the payloads of a task lie, the newest maxPayloads of
-// them. Any number of goroutines may use it.
+// payloads remembers where the newest maxPayloads payloads of a task lie. Any number of
+// goroutines may use it.
 type payloads struct {
 	mu       sync.Mutex
 	byDigest map[string]Payload
@@ -104,7 +104,7 @@ func (m *payloads) find(digest string) (Payload, bool) {
 	return p, ok
 }
 
-// add remembers a payload; the first that is known of a digest stays.
+// add remembers a payload, unless its digest is known.
 func (m *payloads) add(p Payload) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
