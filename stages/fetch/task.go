@@ -96,9 +96,7 @@ func run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser doc
 }
 
 func leaseOptions(in *Input, cfg *Config) lease.Options {
-	return lease.Options{
-		Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total,
-	}
+	return lease.Options{Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total}
 }
 
 // newAttempt makes an attempt of a lease. Close it.
@@ -112,15 +110,12 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 			UserAgent: cfg.UserAgent, Clock: env.Clock,
 		}),
 	}
-	var err error
-	a.fetcher, err = newFetcher(env, cfg, options{
+	f, err := newFetcher(env, cfg, options{
 		parser: parser, index: p, sink: a.log, gate: a, reading: in.Reading, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
 		deferAll: in.GiveUp, hooks: h,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
+	a.fetcher = f
+	return a, err
 }
 
 // close gives connections and scratch space back, and takes the URLs without an outcome

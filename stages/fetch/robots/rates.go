@@ -61,18 +61,20 @@ func parseRate(value string) (float64, bool) {
 	if i := strings.IndexAny(unit, " \t"); i >= 0 {
 		unit = unit[:i]
 	}
-	switch c := strings.ToLower(unit); {
-	case c == "" || c == "s" || c == "sec" || c == "seconds" || end < len(span) && isSpace(span[end]) && isHours(c):
-	case c == "m" || c == "min" || c == "minutes":
-		seconds *= 60
-	case c == "h" || c == "hours":
-		seconds *= 60 * 60
-	case c == "d":
-		seconds *= 24 * 60 * 60
-	default:
-		return 0, false
+	unit = strings.ToLower(unit)
+	perUnit, ok := secondsOf[unit]
+	if !ok {
+		if end == len(span) || !isSpace(span[end]) || !isHours(unit) {
+			return 0, false
+		}
+		perUnit = 1
 	}
-	return min(seconds/n, maxCrawlDelay), true
+	return min(seconds*perUnit/n, maxCrawlDelay), true
+}
+
+// secondsOf are the seconds of a unit of time.
+var secondsOf = map[string]float64{
+	"": 1, "s": 1, "sec": 1, "seconds": 1, "m": 60, "min": 60, "minutes": 60, "h": 3600, "hours": 3600, "d": 86400,
 }
 
 // isHours reports whether a word can be a time of the day, as 0600-0845.
