@@ -142,9 +142,9 @@ type Class uint8
 // The classes.
 const (
 	Unsent      Class = iota // no request was tried: it says nothing
-	Success                  // any answer that is not one of the following
+	Success                  // any response that is not one of the following
 	ClientError              // 4xx but 429: the host's word, no failure
-	Failure                  // 5xx, or an answer that is none
+	Failure                  // 5xx, or no valid response
 	RateLimited              // 429, or 503
 	Unanswered               // no connection, or silence: the host cost a slot its time-out
 )

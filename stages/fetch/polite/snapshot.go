@@ -27,7 +27,8 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.asked()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
 			}
 			if b != (manifest.HostBreaker{}) {
-				c.Breaker = &b
+				kept := b // so that b itself needs no memory for every host
+				c.Breaker = &kept
 			}
 			out = append(out, c)
 		}
