@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -170,7 +171,8 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	case err != nil:
 		return broken(target, err.Error())
 	case rec.Type == warc.Revisit:
-		return broken(target, fmt.Sprintf("the record at %d is a revisit: the content lies under %s", s.Offset, rec.Header.Get(warc.FieldRefersToURI)))
+		return broken(target, fmt.Sprintf("the record at %d is a revisit, without content: the record %s has it",
+			s.Offset, cmp.Or(rec.Header.Get(warc.FieldRefersToURI), rec.Header.Get(warc.FieldRefersTo), "of another capture")))
 	case s.Length == 0:
 		return broken(target, fmt.Sprintf("the record at %d shares its gzip member with others, so that it cannot be read alone: compress each by itself", s.Offset))
 	case s.Offset > math.MaxInt32 || s.Length > math.MaxInt32:
