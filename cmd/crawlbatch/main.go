@@ -1,5 +1,5 @@
-// Command crawlbatch is a batch web crawler over object storage: one binary that
-// plans a month's URL set, fetches and parses it politely, reduces the outputs to
+// Command crawlbatch is a batch web crawler over object storage, as one binary.
+// It plans a month's URL set, fetches and parses it politely, reduces the outputs to
 // tables and finds the URLs of the next round.
 //
 // One file a command: flags fill a struct, a run function does it, and main maps

@@ -1,6 +1,6 @@
-// Package catalog is the catalogue of the published datasets: their columns,
-// partitions and order, and what follows from them: SQL that opens them in DuckDB,
-// Athena, Trino and Spark, and the page that documents them.
+// Package catalog describes the published datasets, and writes the SQL and the page that follow.
+// A dataset has columns, partitions and an order; the SQL opens it in DuckDB, Athena,
+// Trino and Spark.
 //
 // In: the row structs of package schema (names, types, descriptions and
 // stability are in their tags) and the manifests of sealed rounds. Out: SQL and

@@ -1,6 +1,6 @@
-// Package directives reads what the server and the author of a document ask of robots
-// outside robots.txt: meta robots and X-Robots-Tag, Content-Signal, and the reservation of
-// text and data mining (TDMRep).
+// Package directives reads what a document's server and author ask of robots outside robots.txt.
+// It knows meta robots and X-Robots-Tag, Content-Signal, and the reservation of text and
+// data mining (TDMRep).
 //
 // In: values of header fields and meta elements, as hostile as the web. Out: what they ask
 // of one robot, and texts of bounded length and number for columns. Any input gives an

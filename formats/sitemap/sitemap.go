@@ -1,6 +1,7 @@
-// Package sitemap reads XML sitemaps and sitemap indexes (sitemaps.org 0.9) with
-// Google's extensions (news, image, video, hreflang, PageMap), plain text sitemaps, and
-// feeds: RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0 (RFC 4287), JSON Feed 1.1.
+// Package sitemap reads sitemaps, sitemap indexes and feeds, however malformed they are.
+// It knows sitemaps.org 0.9 with Google's extensions (news, image, video, hreflang,
+// PageMap), plain text sitemaps, RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0
+// (RFC 4287), and JSON Feed 1.1.
 //
 // In: bytes as a server sends them, gzipped (even twice) or not, in any charset, well-formed
 // or not. Out: entries, one at a time, in the order of the file. It reads at most Limits of

@@ -1,6 +1,6 @@
-// Package lease is an attempt's exclusive right to fetch a partition: it takes the
-// partition's checkpoint with the next epoch, renews the right by swapping the
-// checkpoint, and tells whether a request may still be written.
+// Package lease is an attempt's exclusive right to fetch a partition.
+// It takes the partition's checkpoint with the next epoch, renews the right by swapping
+// the checkpoint, and tells whether a request may still be written.
 //
 // Whoever swapped the checkpoint last holds the partition, and what that checkpoint
 // lists counts. The right runs from the sending of the last acknowledged swap, by the

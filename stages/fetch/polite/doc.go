@@ -1,6 +1,6 @@
-// Package polite decides when a request may be sent: it paces hosts and
-// addresses, holds back those that ask for it, suspends those that fail, and
-// picks among the hosts that are due the one that is to have the next free slot.
+// Package polite decides when a request may be sent, and to which host.
+// It paces hosts and addresses, holds back those that ask for it, suspends those that
+// fail, and picks the host that gets the next free slot.
 //
 // In: hosts with their planned rows in order of priority, the politeness config,
 // and for every request when it was written and how it ended. Out: grants, each
