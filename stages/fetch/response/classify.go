@@ -12,6 +12,7 @@ import (
 // RetryClass is which limit of Retries a failure falls under.
 type RetryClass uint8
 
+// The classes. RetryClasses is their number.
 const (
 	Never RetryClass = iota
 	AfterTimeout

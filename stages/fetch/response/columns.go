@@ -41,6 +41,8 @@ func Truncation(x *wire.Exchange) string {
 // one would have to be sent back.
 const maxValidator = 512
 
+// Validators returns the ETag and the Last-Modified of a response, each "" if it is
+// missing or longer than maxValidator.
 func Validators(x *wire.Exchange) (etag, modified string) {
 	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
 		etag = strings.Clone(http1.Text(v))
@@ -54,6 +56,8 @@ func Validators(x *wire.Exchange) (etag, modified string) {
 // maxErrorText bounds the words of a failure in a row, in bytes.
 const maxErrorText = 500
 
+// Bounded returns the words of a failure as a column takes them: valid UTF-8 of at most
+// maxErrorText bytes.
 func Bounded(s string) string {
 	s = http1.Text(s)
 	if len(s) <= maxErrorText {

@@ -44,6 +44,7 @@ func NoTarget(err error) Failure {
 	return Failure{"redirect to no URL", err.Error()}
 }
 
+// ErrNoLocation is the error of a redirect that names no target.
 var ErrNoLocation = errors.New("redirect without a Location")
 
 // Location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
