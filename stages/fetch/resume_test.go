@@ -73,16 +73,13 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		failed := func(origin string) schema.RobotsFile {
 			return schema.RobotsFile{Origin: origin, Outcome: schema.InternalError, Failure: "robots.txt: died"}
 		}
-		d := &manifest.Checkpoint{}
 		// A segment that was listed later was also written later, whatever its key sorts as.
-		for _, f := range []manifest.File{
+		d := &manifest.Checkpoint{Files: []manifest.File{
 			l.robotsSegment(9, 99999, known("http://a.com"), failed("http://c.net")),
 			l.robotsSegment(10, 0, failed("http://a.com"), known("http://b.org")),
 			l.robotsSegment(10, 1, failed("http://b.org")),
 			l.robotsSegment(100, 0, known("http://c.net")),
-		} {
-			d.Files = append(d.Files, f)
-		}
+		}}
 		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // as checkpoints list them
 		c := l.fetcherOf()
 		err := robotscache.Each(t.Context(), l.bucket, d.Files, func() error { return nil }, func(row *schema.RobotsFile) error {
