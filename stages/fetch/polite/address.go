@@ -8,14 +8,14 @@ import (
 
 // address is the state of an IP address that hosts share.
 type address struct {
-	due    time.Time // when a host may be given a grant to it: an estimate, since connecting takes time
+	due    time.Time // when a host may get a grant for it: an estimate, since connecting takes time
 	next   time.Time // when the next request may be written to it: exact
-	parked byWork    // hosts that are due, waiting for it
+	parked byWork    // due hosts that wait for it
 	wait   waiter
 }
 
-// addressOf finds or makes the state of an address; nil for the invalid address,
-// which is exempt from pace.
+// addressOf finds or makes the state of an address. It returns nil for the invalid
+// address, which is exempt from the delay per address.
 func (s *Scheduler) addressOf(a netip.Addr) *address {
 	if !a.IsValid() {
 		return nil
@@ -31,7 +31,7 @@ func (s *Scheduler) addressOf(a netip.Addr) *address {
 	return addr
 }
 
-// meet notes the address that a host's request goes to.
+// meet notes the address of a host.
 func (s *Scheduler) meet(h *host, addr *address) {
 	h.met = true
 	if h.addr == addr {
@@ -41,34 +41,34 @@ func (s *Scheduler) meet(h *host, addr *address) {
 		s.remove(h)
 	}
 	h.addr = addr
-	s.settle(h)
+	s.reschedule(h)
 }
 
-// park lets a host wait for its address.
+// park makes a due host wait for its address.
 func (s *Scheduler) park(h *host) {
 	h.place = parked
 	heap.Push(&h.addr.parked, h)
 	s.arm(h.addr)
 }
 
-// arm has the address wake when it is due, if a host waits for it.
+// arm sets the address's timer if a host waits for the address.
 func (s *Scheduler) arm(a *address) {
 	if len(a.parked) > 0 {
 		setTime(&s.timed, &a.wait, a.due)
 	}
 }
 
-// wake makes the best host that waits for the address ready. The others follow
-// when that one has been given its grant.
+// wake makes the first host that waits for the address ready. Its grant arms the
+// address again for the other hosts.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))
 	}
 }
 
-// Clear is asked when the address of the grant's request is known, right before
-// it is written. It gives how long to wait first; the moment at the end of that
-// wait is the grant's alone. An invalid address is exempt.
+// Clear returns how long to wait before the grant's request is written to address a, and
+// reserves the moment after that wait. Call it right before writing the request. For the
+// invalid address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s
 	s.mu.Lock()

@@ -2,36 +2,35 @@ package polite
 
 import "time"
 
-// Breaker says when a host is suspended for its failures.
+// Breaker configures when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // requests older than this no longer count
-	Requests int           // at least so many must be in the window
-	InARow   int           // so many failed one after the other, however long that took
-	Silent   int           // so many got no answer at all, one after the other
-	Pause    time.Duration // from suspension to the first probe; doubled after each that fails
+	Requests int           // the failed share counts from this many requests in the window on
+	InARow   int           // this many failures in a row suspend the host, however long they took
+	Silent   int           // this many requests in a row without a response suspend the host
+	Pause    time.Duration // from suspension to the first probe; doubles after each failed probe
 	MaxPause time.Duration
-	Probes   int // so many failed in a row: the host is given up
+	Probes   int // after this many failed probes in a row the host is given up
 }
 
-// DefaultBreaker suspends a host when over half of at least 20 requests of 5
-// minutes failed. A host whose delay is too long for 20 requests in that time is
-// suspended when 20 failed in a row, and one that does not answer after 5: each of
-// them may cost a slot a whole time-out, and its URL.
+// DefaultBreaker suspends a host after any of: more than half of at least 20 requests in
+// 5 minutes failed; 20 requests in a row failed, for hosts with a long delay; 5 requests
+// in a row got no response, because each of them may block a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
 
-// windowParts is into how many parts the window is cut; a request leaves it with its part.
+// windowParts is the number of parts of the window; requests leave it part by part.
 const windowParts = 10
 
-// breaker says whether a host is suspended.
+// breaker is the state of one host's Breaker.
 type breaker struct {
-	record  *record // nil: nothing has ended, or nothing is to be remembered
+	record  *record // nil: no request ended, or forget dropped it
 	open    bool
 	gaveUp  bool
-	row     int32 // requests that failed one after the other
-	probes  int32 // failed in a row
-	opened  int32 // times
+	row     int32 // failed requests in a row
+	probes  int32 // failed probes in a row
+	opened  int32 // how often the breaker opened
 	pause   time.Duration
 	probeAt time.Time
 }
@@ -39,10 +38,10 @@ type breaker struct {
 // record counts a host's requests in the window.
 type record struct {
 	counts [windowParts]struct{ ok, failed int32 }
-	newest int64 // part of time that the newest slice stands for
+	newest int64 // number of the newest part since 1970
 }
 
-// sum gives the requests in the window.
+// sum returns the counts of requests in the window.
 func (r *record) sum() (ok, failed int) {
 	if r == nil {
 		return 0, 0
@@ -54,15 +53,16 @@ func (r *record) sum() (ok, failed int) {
 	return ok, failed
 }
 
-// forget gives up the record of a host that has nothing left, unless it failed.
+// forget frees the record of a finished host unless it has failures, which the
+// checkpoint keeps.
 func (b *breaker) forget() {
 	if _, failed := b.record.sum(); failed == 0 {
 		b.record = nil
 	}
 }
 
-// count counts a request that ended, of which silent in a row got no answer, and
-// reports whether it opened the breaker.
+// count counts a finished request and reports whether it opened the breaker. silent is
+// the number of requests in a row without a response.
 func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bool {
 	if b.record == nil {
 		b.record = &record{}
@@ -93,8 +93,8 @@ func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bo
 	return true
 }
 
-// probed takes the end of a probe: success closes the breaker, with a clean
-// record; a failure makes the pause longer, or gives the host up.
+// probed updates the breaker after a probe. Success closes it and clears the record; a
+// failure doubles the pause or gives the host up.
 func (b *breaker) probed(cfg *Breaker, now time.Time, failed bool) {
 	if !failed {
 		opened := b.opened

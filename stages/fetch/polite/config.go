@@ -8,43 +8,41 @@ import (
 	"time"
 )
 
-// Config is the politeness section of a crawl's config. It may be replaced while
+// Config is the politeness section of a crawl's config. Scheduler.Reload replaces it while
 // a task runs.
 type Config struct {
-	// Delay is the least time between two requests to one host, from when one is
-	// written to when the next is. Default 2s.
+	// Delay is the least time from writing one request to a host to writing the next.
+	// Default 2s.
 	Delay time.Duration
-	// InFlightPerHost is how many requests to one host may be in flight. Default 1.
+	// InFlightPerHost bounds the requests in flight to one host. Default 1.
 	InFlightPerHost int
 	// PerAddressDelay is the least time between two requests to one IP address,
 	// whatever the host. Default 200ms.
 	PerAddressDelay time.Duration
-	// SlowFactor says how a slow host is spared: by this times what its recent
-	// answers took longer than its delay (and 1s), the delay grows, to 30s at most.
-	// The recent time is the mean of the last few answers or the last one, whichever
-	// is shorter. 0: not at all. Default 2: a host that takes 5s at a delay of 2s is
-	// asked every 8s, and is idle for a third of the time at least. A host that keeps
-	// to its delay loses nothing, which a plain multiple of the time that its answers
-	// take would not grant: 2 × 1.5s is more than the usual 2s.
+	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by
+	// SlowFactor × (response time − delay), where the response time is the last one or
+	// the moving mean, whichever is shorter, and the delay counts as at least 1s.
+	// With 2, a host that takes 5s at a delay of 2s gets a request every 8s. Hosts that
+	// respond within their delay keep it. 0 turns this off. Default 2.
 	SlowFactor float64
-	// RobotsTTL is how long a robots.txt holds before it is asked for again. Default 24h.
+	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration
-	// Classes are delays by kind of site. Default ecommerce 5s, news 3s.
+	// Classes maps a kind of site to its delay. Default ecommerce 5s, news 3s.
 	Classes map[string]time.Duration
-	// Domains are exceptions, by domain or host name; the longest name that fits a host holds.
+	// Domains holds exceptions by domain or host name. The longest matching name applies.
 	Domains map[string]Domain
 }
 
 // Domain is the politeness of one domain.
 type Domain struct {
 	Class string         // one of Config.Classes
-	Delay *time.Duration // beats the class
-	Stop  string         // a reason: nothing is fetched from it any more
+	Delay *time.Duration // overrides the class
+	Stop  string         // if not "", nothing more is fetched from the domain, for this reason
 	// InFlightPerHost, unless 0, replaces Config's.
 	InFlightPerHost int
 }
 
-// Default is the config where nothing is said.
+// Default is the config without any settings.
 func Default() Config {
 	return Config{
 		Delay:           2 * time.Second,
@@ -57,7 +55,7 @@ func Default() Config {
 }
 
 const (
-	maxDelay      = 24 * time.Hour // bounds configured delays: more would be a typing error
+	maxDelay      = 24 * time.Hour // a longer configured delay is taken for a typing error
 	maxInFlight   = 64
 	maxSlowFactor = 10
 )
@@ -88,7 +86,7 @@ func (c Config) Validate() error {
 		d := c.Domains[name]
 		field := "domains." + name
 		if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, "/:* ") {
-			return fmt.Errorf("politeness.domains: %q is no domain: write it in lower case, without scheme, port or star", name)
+			return fmt.Errorf("politeness.domains: %q is not a domain: write it in lower case, without scheme, port or star", name)
 		}
 		if d.Delay != nil {
 			if err := checkDelay(field+".delay", *d.Delay); err != nil {
@@ -113,15 +111,15 @@ func checkDelay(field string, d time.Duration) error {
 	return nil
 }
 
-// terms are what is configured for a host.
+// terms is the config of one host.
 type terms struct {
 	delay    time.Duration
 	inFlight int
-	stop     string // the reason for which its domain is stopped, "" if it is not
+	stop     string // why its domain is stopped; "" if it is not
 }
 
-// of gives the terms of a host. Its port does not matter. A stop of a parent domain
-// stops what is below it; of other exceptions the one of the longest name counts.
+// of returns the terms of a host, whatever its port. A stopped domain stops its
+// subdomains too; each other setting comes from the longest name that has it.
 func (c *Config) of(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
@@ -157,7 +155,7 @@ func (c *Config) of(host string) terms {
 	return t
 }
 
-// MostInFlight is how many requests to some host may be in flight.
+// MostInFlight is the largest limit of requests in flight of any host.
 func (c *Config) MostInFlight() int {
 	most := c.InFlightPerHost
 	for _, d := range c.Domains {
@@ -166,6 +164,6 @@ func (c *Config) MostInFlight() int {
 	return most
 }
 
-// DelayOf is the delay that the config has for a host, which its robots.txt and its
-// own answers may lengthen.
+// DelayOf is a host's configured delay, which its robots.txt and its responses may
+// lengthen.
 func (c *Config) DelayOf(host string) time.Duration { return c.of(host).delay }

@@ -61,7 +61,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"politeness.domains.a.in_flight_per_host: 65": func(c *Config) { c.Domains = map[string]Domain{"a": {InFlightPerHost: 65}} },
 		"politeness.slow_factor: NaN":                 func(c *Config) { c.SlowFactor = math.NaN() },
 		"politeness.slow_factor: 11":                  func(c *Config) { c.SlowFactor = 11 },
-		`"https://a" is no domain`:                    func(c *Config) { c.Domains = map[string]Domain{"https://a": {}} },
+		`"https://a" is not a domain`:                 func(c *Config) { c.Domains = map[string]Domain{"https://a": {}} },
 	} {
 		c := Default()
 		change(&c)

@@ -2,9 +2,9 @@ package polite
 
 import "time"
 
-// SetCrawlDelay takes the Crawl-delay of a host's robots.txt, a floor under the
-// configured delay. Of several (http and https are one host) the longest holds.
-// An unknown host is added.
+// SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt.
+// The longest value of several calls counts, since http and https share a host. It adds
+// an unknown host.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -15,19 +15,19 @@ func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	if d > h.crawlDelay {
 		h.crawlDelay = d
 		h.slacken(s.cfg.SlowFactor)
-		s.settle(h)
+		s.reschedule(h)
 	}
 }
 
-// Configured is the delay that the config has for a host.
+// Configured is a host's delay in the current config.
 func (s *Scheduler) Configured(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg.of(name).delay
 }
 
-// Reload replaces the config at once. Hosts of a domain that is stopped now get
-// grants that say so.
+// Reload replaces the config at once. Items of a domain that is now stopped get grants
+// of kind Stopped.
 func (s *Scheduler) Reload(cfg Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,41 +36,41 @@ func (s *Scheduler) Reload(cfg Config) {
 		h.adopt(s.cfg.of(h.name))
 		h.stored = 0
 		h.slacken(cfg.SlowFactor)
-		s.settle(h)
+		s.reschedule(h)
 	}
-	s.wake1()
+	s.wakeNext()
 }
 
-// Close ends fetching: all items left get grants that say Closed (Suspended where
-// the breaker is open). Grants that were given before go on.
+// Close ends fetching: all remaining items get grants of kind Closed, or Suspended if the
+// host's breaker is open. Earlier grants stay valid.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close()
-	s.wake1()
+	s.wakeNext()
 }
 
 func (s *Scheduler) close() {
 	s.closed = true
 	for _, h := range s.inOrder {
-		s.settle(h)
+		s.reschedule(h)
 	}
 }
 
-// Resumed says that an earlier attempt has sent requests: what it left may be what
-// cannot be due before the window closes, which nobody has to wait for then.
+// Resumed marks that an earlier attempt sent requests. The remaining items may not be due
+// before the window closes; the scheduler then closes early.
 func (s *Scheduler) Resumed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = true
 }
 
-// CloseAt says when Close will be called, so that nobody waits for it: what cannot
-// be due before is given back as soon as nothing else is left, if anything was sent.
-// Zero: not known.
+// CloseAt sets when the crawl window closes; zero: unknown. Once requests were sent and
+// all remaining items are due later than that, the scheduler closes at once instead of
+// waiting.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closesAt = at
-	s.wake1()
+	s.wakeNext()
 }

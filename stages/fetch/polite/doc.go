@@ -1,30 +1,30 @@
 // Package polite decides when a request may be sent, and to which host.
-// It paces hosts and addresses, holds back those that ask for it, suspends those that
-// fail, and picks the host that gets the next free slot.
+// It paces hosts and IP addresses, obeys Retry-After, suspends hosts that fail,
+// and picks the host that gets the next free slot.
 //
 // In: hosts with their planned rows in order of priority, the politeness config,
 // and for every request when it was written and how it ended. Out: grants, each
 // the right to send one request to one host.
 //
-// It promises, at any time and whatever the order of events:
+// Whatever the order of events, it promises:
 //   - two requests to a host are written no closer than the delay in force, and
-//     never more of them are in flight than allowed;
-//   - two requests to an address are cleared no closer than the delay for it;
-//   - a grant is given only when its request may be sent at once, as far as is known:
-//     no slot waits for a host, or for an address that others use;
-//   - of hosts that are due those with items of a higher priority come more often,
-//     and none starves (Band); within a host items come in their order;
-//   - a grant is given for every item exactly once, also for those that can no
-//     longer be fetched (their grant says why);
+//     the number of requests in flight to a host stays within its limit;
+//   - two requests to an address are written no closer than the delay per address;
+//   - it gives a grant only when its request may be sent at once, as far as it knows:
+//     no slot waits for a host or for a shared address;
+//   - due hosts with items of higher priority get grants more often, and no host
+//     starves (Band); items of one host come in their order;
+//   - it gives every item exactly one grant; the grant of an item that can no longer
+//     be fetched says why;
 //   - the same calls at the same times give the same grants.
 //
-// The delay in force is the longest of what the config has for the host (its domain,
-// its class, the default), its robots.txt (Crawl-delay), its answers (429 and 503 raise
-// it, calm lowers it again) and its slowness (Config.SlowFactor). A Retry-After is
-// obeyed up to a day. However long a delay is, the host is asked as often as the window
-// allows and what is left is given back when nothing more can be due before it closes.
+// The delay in force is the longest of four: the configured one (domain, class or
+// default), Crawl-delay in robots.txt, the delay that 429 and 503 raise and other
+// responses lower again, and the delay of a slow host (Config.SlowFactor). A Retry-After
+// is obeyed up to a day. A host with a long delay gets as many requests as fit into the
+// crawl window; its other items are closed once nothing more can be due in the window.
 //
-// A host that waits costs a heap entry, not a goroutine. The life of a host:
+// A waiting host costs a heap entry, not a goroutine. The life of a host:
 //
 //	waiting ─(due)─► ready ─(picked)─► writing ─(Written)─► in flight ─(Done)─► waiting …
 //	                   └─(its address is not due)─► parked ─(address due)─► ready

@@ -6,52 +6,51 @@ import (
 	"time"
 )
 
-// Kind says what a grant is for.
+// Kind tells what a grant allows.
 type Kind uint8
 
 // The kinds of grants.
 const (
 	Fetch     Kind = iota // send one request
-	Probe                 // send one request, to a host whose breaker is open
+	Probe                 // send one request to a host whose breaker is open
 	Stopped               // send none: the host's domain is stopped
-	Suspended             // send none: the host failed until it was given up, or until Close
+	Suspended             // send none: the host was given up, or its breaker was open at Close
 	Closed                // send none: Close was called
 )
 
-// Grant is the right to send one request to one host, and the item it is for. Of
-// a grant of kind Fetch or Probe, Clear and Written are called when the request is
-// written and Done when it ended, or Done alone if none was sent. Of others, all
-// items are taken with Another, then Done is called. It is for one goroutine.
+// Grant is the right to send one request for one item to a host. For kinds Fetch and
+// Probe, call Clear and Written as the request is written and Done when it ended, or only
+// Done if no request was sent. For other kinds, take all items with Another and call
+// Done. A grant is for one goroutine.
 type Grant struct {
 	Host   string
 	Item   Item
 	Kind   Kind
 	Reason string        // of Stopped
-	Due    time.Time     // when the host was due: what came later is time in the queue
+	Due    time.Time     // when the host was due; the time from then on was spent in the queue
 	Delay  time.Duration // in force for this request
 
 	s        *Scheduler
 	h        *host
 	given    time.Time
-	at       time.Time // when the request was written; zero: it was not
+	at       time.Time // when the request was written; zero: not written
 	doubtful bool
 	done     bool
 }
 
-// ErrNotDue: the grant's request must not be written now. Since the grant was given the
-// host's domain was stopped, or what was asked of it became more. The item is to be
-// put back.
+// ErrNotDue means that the grant's request must not be written now, because the host's
+// domain was stopped or its delay grew after the grant was given. Put the item back.
 var ErrNotDue = errors.New("the host is not due any more")
 
-// Pace is what a request kept to as it was written.
+// Pace tells which delay a written request kept.
 type Pace struct {
 	Delay time.Duration // in force
-	Gap   time.Duration // since the host's request before
-	First bool          // there was none
+	Gap   time.Duration // since the host's previous request
+	First bool          // the host has no previous request
 }
 
-// Another takes a further item of the host into the grant, in place of one that
-// needed no request; false if none is due.
+// Another replaces the grant's item, which needed no request, by the host's next item;
+// false if none is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
 	s.mu.Lock()
@@ -64,20 +63,20 @@ func (g *Grant) Another() (Item, bool) {
 	return it, ok
 }
 
-// PutBack returns an item that was not used, to come first when the host is due again.
+// PutBack returns an unused item to the queue; it comes first when the host is due again.
 func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
-// HasAddress reports whether the host's address is known, or that it is exempt from
-// pace. If it is not, who can find it out tells it with Meet before connecting.
+// HasAddress reports whether the host's address is known or exempt. If not, the caller
+// resolves the name and calls Meet before it connects.
 func (g *Grant) HasAddress() bool {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	return g.h.met
 }
 
-// Meet tells the address that the grant's request would go to, and reports whether a
-// request may be made to it now. If not, the item is put back and the grant ended: the
-// host waits for its address without a slot.
+// Meet sets the host's address and reports whether a request to that address may be made
+// now. If not, the caller puts the item back and calls Done, so that the host waits for
+// its address without a slot.
 func (g *Grant) Meet(a netip.Addr) bool {
 	s := g.s
 	s.mu.Lock()
@@ -96,8 +95,8 @@ func (g *Grant) Meet(a netip.Addr) bool {
 	return true
 }
 
-// Written says when the grant's request is written, right before it is, and gives the
-// pace that it keeps. On ErrNotDue it must not be written.
+// Written announces right before the write that the grant's request is written at the
+// given time, and returns its pace. After ErrNotDue the request must not be written.
 func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -116,14 +115,14 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
 	g.at, g.Delay, h.held, s.sent = at, p.Delay, false, true
-	s.settle(h)
-	s.wake1()
+	s.reschedule(h)
+	s.wakeNext()
 	return p, nil
 }
 
-// Sent tells that the request that Written announced has left at the given time.
-// The host's next request is due a delay after that, so that a machine that is too
-// busy to write at once does not shorten the gap that the server sees.
+// Sent reports when the request that Written announced was actually sent. The host's
+// delay starts then: a busy machine may write late, and the server must still see the
+// whole gap.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -133,29 +132,29 @@ func (g *Grant) Sent(at time.Time) {
 		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
-	s.settle(h)
+	s.reschedule(h)
 }
 
-// Class is what the end of a request says of its host.
+// Class tells what the end of a request means for its host.
 type Class uint8
 
 // The classes.
 const (
-	Unsent      Class = iota // no request was tried: it says nothing
+	Unsent      Class = iota // no request was tried: means nothing for the host
 	Success                  // any response that is not one of the following
-	ClientError              // 4xx but 429: the host's word, no failure
+	ClientError              // 4xx except 429: not a failure of the host
 	Failure                  // 5xx, or no valid response
-	RateLimited              // 429, or 503
-	Unanswered               // no connection, or silence: the host cost a slot its time-out
+	RateLimited              // 429 or 503
+	Unanswered               // no connection or no response: cost a slot up to a whole time-out
 )
 
-// Result is how a grant ended.
+// Result tells how a grant ended.
 type Result struct {
 	Class      Class
-	RetryAfter time.Duration // of RateLimited, 0 if not said
-	// Hold keeps all requests from the host for so long, whatever its delay.
+	RetryAfter time.Duration // of RateLimited; 0 if the header is missing
+	// Hold is how long the host gets no request at all, whatever its delay.
 	Hold time.Duration
-	// Requeue, if not nil, is put back into the host's queue: the item's retry or next hop.
+	// Requeue, if not nil, goes into the host's queue: the item's retry or next hop.
 	Requeue *Item
 }
 
@@ -193,18 +192,18 @@ func (g *Grant) Done(r Result) {
 	if h.inFlight == 0 && h.remaining() == 0 {
 		h.br.forget()
 	}
-	s.settle(h)
-	s.wake1()
+	s.reschedule(h)
+	s.wakeNext()
 }
 
-// account takes what the request says of its host into the host's state.
+// account updates the host's state with the result of the request.
 func (g *Grant) account(r Result, now time.Time) {
 	s, h := g.s, g.h
 	if r.Class == Unsent {
 		return
 	}
 	if g.at.IsZero() {
-		h.paced = later(h.paced, now) // a try to connect is paced like a request
+		h.paced = later(h.paced, now) // a failed connect counts as a request
 	} else {
 		h.answered(now.Sub(g.at), s.cfg.SlowFactor)
 	}
@@ -235,7 +234,7 @@ func (g *Grant) account(r Result, now time.Time) {
 		case !h.br.open:
 			s.log.Info("host resumed", "host", h.name)
 		}
-	case h.br.open: // of a request that was in flight when the breaker opened
+	case h.br.open: // the request was in flight when the breaker opened: ignore it
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

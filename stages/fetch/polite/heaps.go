@@ -7,17 +7,17 @@ import (
 
 // Item is something to fetch from a host.
 type Item struct {
-	ID        int64     // the caller's
-	NotBefore time.Time // a retry's due time; zero: as soon as the host is due
-	// Urgent items come before all others, and are the only ones that a blocked
-	// host is asked for: what has to be known before it may be asked for more.
+	ID        int64     // chosen by the caller
+	NotBefore time.Time // when a retry is due; zero: as soon as the host is due
+	// Urgent items, such as robots.txt, come before all others. A blocked host gets
+	// grants for urgent items only.
 	Urgent bool
-	Why    string // what a retry waits for, for people
+	Why    string // why a retry waits, for people
 
 	seq int64
 }
 
-// items is a heap of pushed items, the first due on top.
+// items is a heap of pushed items with the earliest on top.
 type items = heapOf[Item]
 
 func (it Item) before(o Item) bool {
@@ -29,7 +29,8 @@ func (it Item) before(o Item) bool {
 
 func (Item) moved(int) {}
 
-// element of a heap: before orders it, moved tells it its index, -1 if it left.
+// element is an element of a heap: before orders elements; moved receives the new index,
+// -1 when the element is removed.
 type element[T any] interface {
 	before(T) bool
 	moved(index int)
@@ -59,17 +60,18 @@ func (q *heapOf[T]) Pop() any {
 	return last
 }
 
-// place says in which heap a host is.
+// place names the heap that a host is in.
 type place uint8
 
 const (
-	nowhere place = iota // nothing to do, or a grant of it is being written
+	nowhere place = iota // nothing to do, or its grant is not written yet
 	timed
 	ready
 	parked
 )
 
-// byWork is a heap of hosts: the most predicted work on top, of equals the first added.
+// byWork is a heap of hosts with the most predicted work on top; hosts added earlier come
+// first among equals.
 type byWork = heapOf[*host]
 
 func (h *host) before(o *host) bool {
@@ -81,16 +83,16 @@ func (h *host) before(o *host) bool {
 
 func (h *host) moved(i int) { h.index = i }
 
-// waiter is a host or an address with the time at which it may go on.
+// waiter is a host's or an address's entry in the timer heap.
 type waiter struct {
 	at    time.Time
 	order int64
-	index int // in the heap, -1 if not there
+	index int // in the heap; -1: not in it
 	host  *host
 	addr  *address
 }
 
-// byTime is a heap of waiters, the earliest on top.
+// byTime is a heap of waiters with the earliest on top.
 type byTime = heapOf[*waiter]
 
 func (w *waiter) before(o *waiter) bool {
@@ -102,7 +104,7 @@ func (w *waiter) before(o *waiter) bool {
 
 func (w *waiter) moved(i int) { w.index = i }
 
-// setTime puts w in the heap at a time, or moves it.
+// setTime adds w to the heap with the given time, or moves it.
 func setTime(q *byTime, w *waiter, at time.Time) {
 	w.at = at
 	if w.index < 0 {

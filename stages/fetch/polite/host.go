@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// How a host's own answers slow it down.
+// How a host's responses lengthen its delay.
 const (
-	limitedPause    = 30 * time.Second // Options.LimitedPause where nothing is said
+	limitedPause    = 30 * time.Second // default of Options.LimitedPause
 	maxLimitedPause = 2 * time.Hour    // bounds that pause; a Retry-After is obeyed up to maxDelay
-	minRaisedDelay  = time.Second      // or the pause, where that is shorter
+	minRaisedDelay  = time.Second      // or the pause, if that is shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // of pause and delay, so that a task that is interrupted often gets to ask again
-	calmAfter       = 10 // answers in a row without 429 or 503 that halve a raised delay
+	maxDoublings    = 4  // of pause and delay: a task that is interrupted often must still send requests
+	calmAfter       = 10 // this many responses in a row without 429 or 503 halve a raised delay
 
-	slowFrom     = time.Second      // a host that takes no longer is not slow, however short its delay
+	slowFrom     = time.Second      // faster hosts are not slow, however short their delay is
 	maxSlowDelay = 30 * time.Second // bounds the delay of a slow host
-	newestWeight = 0.2              // of the last response in the mean
+	newestWeight = 0.2              // weight of the last response in the mean
 )
 
-// guessedService is the time of a request to a host that has answered none, in
-// seconds; later ones move the mean by serviceWeight.
+// guessedService is the assumed seconds of a host's first request; each request then
+// moves the mean by serviceWeight.
 const (
 	guessedService = 1.5
 	serviceWeight  = 0.2
 )
 
-// Rows are a host's planned items in the order in which they are to be fetched.
-// The methods are called under the scheduler's lock and must be quick.
+// Rows are a host's planned items in fetch order. The scheduler calls the methods under
+// its lock, so they must be quick.
 type Rows interface {
 	Len() int
-	Band() Band // of the item that Pop gives next; not asked when there is none
+	Band() Band // of the item that Pop returns next; not called if none is left
 	Pop() (id int64, ok bool)
 }
 
@@ -41,39 +41,39 @@ type host struct {
 	extra items // pushed
 
 	urgent  items
-	blocked bool // nothing but urgent items
+	blocked bool // only urgent items get grants
 
-	base       time.Duration // configured
-	stop       string        // configured
-	allowed    int           // configured: requests in flight
+	base       time.Duration // configured delay
+	stop       string        // configured reason why its domain is stopped; "": it is not
+	allowed    int           // configured limit of requests in flight
 	crawlDelay time.Duration
-	stored     time.Duration // what an earlier attempt kept to, until a newer config comes
-	raised     time.Duration // by its own answers, 0 if not
-	slowed     time.Duration // as its answers take long, 0 if not
+	stored     time.Duration // delay of an earlier attempt, until a newer config replaces it
+	raised     time.Duration // delay raised by 429 and 503; 0: not raised
+	slowed     time.Duration // delay of a slow host; 0: not slow
 	limited    int           // 429 and 503 in a row
-	calm       int           // other answers in a row since the delay was raised
+	calm       int           // other responses in a row since the delay was raised
 	jitters    uint64
 
-	notBefore time.Time // of the next request, beside the delay
+	notBefore time.Time // no request before this, whatever the delay
 	putOff    Reason    // of notBefore
-	paced     time.Time // from when the delay counts: the last request or try of one; zero: none
+	paced     time.Time // the delay counts from here: the last request or failed connect; zero: none
 	written   time.Time // when the last request was written; zero: none
-	service   float64   // mean seconds of a grant, from when it was given
-	response  float64   // mean seconds from a request to the end of its answer; 0: none yet
-	recent    float64   // the smaller of that and the last: one slow answer makes no slow host
-	silent    int       // requests in a row that got no answer
+	service   float64   // mean seconds from a grant to its Done
+	response  float64   // mean seconds from a request to the end of its response; 0: none yet
+	recent    float64   // the smaller of that and the last: one slow response makes no slow host
+	silent    int       // requests in a row without a response
 	inFlight  int
-	met       bool // its address is known: addr, or that it is exempt
-	held      bool // by a grant that may yet write, or that drains
+	met       bool // its address is known (addr) or exempt (addr is nil)
+	held      bool // a grant is out that has not written its request yet, or that drains
 	br        breaker
 	addr      *address
 
-	drain Kind // Fetch, or why it is to be drained
+	drain Kind // Fetch, or why its items get grants without a request
 	place place
 	band  Band    // of its rows
-	queue *byWork // that it is in, while ready
-	index int     // in that heap or in that of its address
-	work  float64 // predicted seconds of work when it was put there
+	queue *byWork // the lane that holds it while ready
+	index int     // in that heap or in its address's
+	work  float64 // predicted seconds of work when it entered the heap
 	wait  waiter
 }
 
@@ -86,7 +86,7 @@ func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed)
 // remaining is how many items the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
 
-// due is when the host's next request may be sent, as far as the host goes.
+// due is when the host's next request may be sent; its address may be due later.
 func (h *host) due() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {
@@ -98,7 +98,7 @@ func (h *host) due() time.Time {
 	return later(at, h.firstItem())
 }
 
-// firstItem is when the first of the available items is due.
+// firstItem is when the first available item is due.
 func (h *host) firstItem() (at time.Time) {
 	if !h.blocked {
 		if h.rows.Len() > 0 {
@@ -114,9 +114,8 @@ func (h *host) firstItem() (at time.Time) {
 	return at
 }
 
-// take removes the item that comes next: an urgent one, a pushed one that is due,
-// or a row. When all is set, they are taken before they are due, and from a
-// blocked host too.
+// take removes the next item: an urgent one, a due pushed one, or a row. With all set it
+// also takes items that are not due and items of a blocked host.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
 	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
 		return heap.Pop(&h.urgent).(Item), true
@@ -133,7 +132,6 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 	return Item{}, false
 }
 
-// push adds an item.
 func (h *host) push(it Item) {
 	if it.Urgent {
 		heap.Push(&h.urgent, it)
@@ -142,12 +140,12 @@ func (h *host) push(it Item) {
 	}
 }
 
-// predict is how long the rest of the host takes at least, in seconds.
+// predict is the least time that the host's remaining items take, in seconds.
 func (h *host) predict() float64 {
 	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
 
-// slowDown takes a 429 or 503.
+// slowDown raises the delay after a 429 or 503.
 func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.limited++
 	pause := min(s.pause<<min(h.limited-1, maxDoublings), maxLimitedPause)
@@ -162,8 +160,8 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.calm = 0
 }
 
-// slacken sets what a slow host's delay grows to: by factor times what its answers
-// take longer than the delay, so that such a host rests more the slower it is.
+// slacken sets the delay of a slow host (Config.SlowFactor): the slower the host, the
+// longer it rests between requests.
 func (h *host) slacken(factor float64) {
 	h.slowed = 0
 	from := max(h.asked(), slowFrom)
@@ -175,7 +173,8 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered takes how long the answer to a request took, and slackens the host's pace.
+// answered updates the response times, and the slow host's delay, with a response that
+// took d.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()
 	if h.response == 0 {
@@ -187,7 +186,7 @@ func (h *host) answered(d time.Duration, factor float64) {
 	h.slacken(factor)
 }
 
-// speedUp takes an answer that is neither 429 nor 503.
+// speedUp halves a raised delay after calmAfter responses without 429 or 503.
 func (h *host) speedUp() {
 	h.limited = 0
 	if h.raised == 0 {

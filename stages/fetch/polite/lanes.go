@@ -2,11 +2,11 @@ package polite
 
 import "container/heap"
 
-// Band is a class of priorities. Hosts that are due share the slots by the bands
-// that their next items are in.
+// Band is a class of priorities. Due hosts share the slots by the bands of their next
+// items.
 type Band uint8
 
-// The bands, of 200 points of priority each, the highest first.
+// The bands, each 200 points of priority wide, from the highest.
 const (
 	Critical Band = iota // 800 to 1000
 	High
@@ -16,25 +16,25 @@ const (
 	bands
 )
 
-// BandOf is the band of a priority, 0 to 1000.
+// BandOf returns the band of a priority from 0 to 1000.
 func BandOf(priority int32) Band {
 	return Batch - Band(min(max(priority, 0)/200, int32(Batch)))
 }
 
-// shares are the weights by which bands share the slots when more hosts are due
-// than there are slots: each band gets at least its weight over the sum of all,
-// so that none starves, and what a band has no use for goes to the others.
+// shares are the weights of the bands when more hosts are due than slots are free. Each
+// band gets at least its weight over the sum, so none starves; the others share what a
+// band does not use.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
-// The lanes behind those of the bands have hosts of whatever band, with shares of
+// Two more lanes follow those of the bands. They hold hosts of any band and have shares of
 // their own.
 const (
-	// longest is for hosts that need as long as everything that is left needs in all
-	// slots, or longer: the task ends with them, so they cannot wait for others,
-	// and there are never more of them than slots.
+	// longest is for hosts that alone need at least as long as all remaining items need in
+	// all slots. They decide when the task ends, so they do not wait for others. There are
+	// at most as many of them as slots.
 	longest = int(bands) + iota
-	// doubtful is for hosts whose last request got no answer. A slot may stand still
-	// for a whole time-out for such a host: together they have one in doubtfulPart at most.
+	// doubtful is for hosts whose last request got no response. Each may block a slot for a
+	// whole time-out, so together they get at most one slot in doubtfulPart.
 	doubtful
 	lanes
 
@@ -43,10 +43,9 @@ const (
 	doubtfulPart  = 8
 )
 
-// lane holds hosts that are due, those that the task would wait for longest first.
-// Between lanes it is start-time fair queueing: a lane pays for each grant the slot
-// time that is predicted for it, over its weight, and the lane that has paid least
-// is next.
+// lane is a queue of due hosts; the host with the most predicted work comes first.
+// Lanes share the slots by start-time fair queueing: for each grant a lane pays the
+// predicted slot time divided by its weight, and the lane that paid least is next.
 type lane struct {
 	hosts  byWork
 	weight float64
@@ -61,7 +60,7 @@ func (s *Scheduler) makeLanes() {
 	s.lanes[doubtful].weight = doubtfulShare
 }
 
-// laneOf is the lane in which a host waits for a slot.
+// laneOf returns the index of the lane in which a host waits for a slot.
 func (s *Scheduler) laneOf(h *host) int {
 	switch {
 	case h.silent > 0:
@@ -70,12 +69,13 @@ func (s *Scheduler) laneOf(h *host) int {
 		return longest
 	}
 	if h.rows.Len() > 0 {
-		h.band = h.rows.Band() // of items that were pushed it is that of the rows they came from
+		h.band = h.rows.Band() // pushed items keep the band of the host's rows
 	}
 	return int(h.band)
 }
 
-// enqueue puts a host that is due into its lane, or first of all if it is to be drained.
+// enqueue puts a due host into its lane. Hosts to be drained go into a queue that comes
+// before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
 		h.queue = &s.drains
@@ -84,14 +84,14 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // what it had no use for is not saved up
+		l.paid = max(l.paid, s.paid) // an idle lane saves up no share
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)
 }
 
-// dequeue takes out the host that gets the next grant; nil if none may have one.
-// charge is to be called if it does.
+// dequeue removes the host that gets the next grant, nil if none may get one. Call charge
+// when the grant is given.
 func (s *Scheduler) dequeue() (h *host, from *lane) {
 	if len(s.drains) > 0 {
 		return heap.Pop(&s.drains).(*host), nil
@@ -111,7 +111,7 @@ func (s *Scheduler) dequeue() (h *host, from *lane) {
 	return heap.Pop(&from.hosts).(*host), from
 }
 
-// charge has a lane pay for a grant of a host.
+// charge makes a lane pay for a grant of a host.
 func (s *Scheduler) charge(l *lane, h *host) {
 	s.paid = l.paid
 	l.paid += h.service / l.weight

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ParseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), seconds
-// or a date, as the time from now; false if it is neither. A date in the past
-// gives 0.
+// ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3), seconds or a
+// date, into the time from now, at most a day. A past date gives 0. It returns false if
+// the value is neither.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {

@@ -17,23 +17,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Options are what a Scheduler is made from.
+// Options are the options of New.
 type Options struct {
 	Config  Config
 	Breaker Breaker      // zero: DefaultBreaker
-	Clock   stages.Clock // nil: the machine's
-	Log     *slog.Logger // what hosts are suspended and resumed; nil: nowhere
+	Clock   stages.Clock // nil: the system clock
+	Log     *slog.Logger // logs which hosts are suspended and resumed; nil: no log
 	Seed    uint64       // of the jitter
-	// LimitedPause is how long a host is left alone after a first 429 or 503,
-	// before jitter; doubled for each in a row. Zero: 30s.
+	// LimitedPause is the pause of a host after its first 429 or 503, before jitter. It
+	// doubles with each one in a row. Zero: 30s.
 	LimitedPause time.Duration
-	// Slots is how many grants the caller may have out: hosts that did not answer
-	// their last request get an eighth of them, at least one. Zero: there is no bound.
+	// Slots is how many grants the caller may have out. Hosts whose last request got no
+	// response share an eighth of them, at least one. Zero: no bound.
 	Slots int
 }
 
-// Scheduler gives grants. Its methods may be called by several goroutines at a
-// time, Next by one.
+// Scheduler gives grants. Next is for one goroutine; all other methods may be called
+// concurrently.
 type Scheduler struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -44,25 +44,25 @@ type Scheduler struct {
 	mu        sync.Mutex
 	cfg       Config
 	hosts     map[string]*host
-	inOrder   []*host // as added
+	inOrder   []*host // in the order of adding
 	addresses map[netip.Addr]*address
 	timed     byTime
-	drains    byWork // hosts that are ready to be drained
+	drains    byWork // ready hosts whose items get grants without a request
 	lanes     [lanes]lane
-	paid      float64 // of the lane that had the last grant, before that grant
+	paid      float64 // what the lane of the last grant had paid before it
 	seq       int64
 	grants    int // not done
 	left      int // items in queues
 	closed    bool
-	sent      bool               // some request was written
-	closesAt  time.Time          // when Close will be called; zero: not known
-	held      time.Time          // when HoldAddresses or HoldAll was called; zero: neither was
-	wholly    bool               // it was HoldAll
-	wakeup    context.CancelFunc // of a Next that sleeps
+	sent      bool               // a request was written, here or in an earlier attempt
+	closesAt  time.Time          // when Close will be called; zero: unknown
+	held      time.Time          // when HoldAddresses or HoldAll was called; zero: never
+	wholly    bool               // HoldAll was called
+	wakeup    context.CancelFunc // ends the sleep of Next
 
-	slots          int     // 0: not known
-	service        float64 // mean seconds of the last hundred grants or so
-	doubtfulGrants int     // grants that are out to hosts that did not answer before
+	slots          int     // 0: unknown
+	service        float64 // mean seconds of about the last hundred grants
+	doubtfulGrants int     // grants out to hosts whose last request got no response
 	doubtfulMax    int
 }
 
@@ -97,7 +97,7 @@ func (s *Scheduler) Add(name string, rows Rows) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hosts[name] != nil {
-		return fmt.Errorf("polite: host %q is there already", name)
+		return fmt.Errorf("polite: host %q exists already", name)
 	}
 	s.add(name, rows)
 	return nil
@@ -112,11 +112,11 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	s.hosts[name] = h
 	s.inOrder = append(s.inOrder, h)
 	s.left += rows.Len()
-	s.settle(h)
+	s.reschedule(h)
 	return h
 }
 
-// adopt takes over what is configured for the host.
+// adopt applies the configured terms to the host.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
 type noRows struct{}
@@ -125,8 +125,8 @@ func (noRows) Len() int           { return 0 }
 func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
-// Push adds an item to a host: a redirect's next hop, a retry. It comes before
-// the host's planned rows once it is due. An unknown host is added.
+// Push adds an item to a host: a redirect's next hop or a retry. Once due, it comes before
+// the host's planned rows. Push adds an unknown host.
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,11 +138,11 @@ func (s *Scheduler) Push(name string, it Item) {
 	it.seq = s.seq
 	h.push(it)
 	s.left++
-	s.settle(h)
-	s.wake1()
+	s.reschedule(h)
+	s.wakeNext()
 }
 
-// Block keeps all but urgent items from being fetched until Unblock.
+// Block restricts a host to urgent items until Unblock. It adds an unknown host.
 func (s *Scheduler) Block(name string) { s.setBlocked(name, true) }
 
 // Unblock ends Block.
@@ -157,13 +157,13 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 	}
 	if h != nil && h.blocked != blocked {
 		h.blocked = blocked
-		s.settle(h)
-		s.wake1()
+		s.reschedule(h)
+		s.wakeNext()
 	}
 }
 
-// Next waits for the next grant. It gives io.EOF when there is nothing left and
-// no grant is out that could bring more, and the context's error when that ends.
+// Next waits for the next grant. It returns io.EOF when no items are left and no open
+// grant can push more, and the context's error when the context ends.
 func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -181,16 +181,16 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 		sleep, cancel := context.WithCancel(ctx)
 		s.wakeup = cancel
 		s.mu.Unlock()
-		_ = s.clock.Sleep(sleep, wait) // ended early means: look again
+		_ = s.clock.Sleep(sleep, wait) // ended early by wakeNext: pick again
 		cancel()
 	}
 }
 
-// idle is how long Next sleeps when only the end of a grant can bring work.
+// idle is how long Next sleeps when only a call of Done can add work; Done wakes it.
 const idle = time.Hour
 
-// pick gives a grant if one is due at now; else how long to wait for the next, and
-// whether there may be a next.
+// pick returns a grant if one is due at now. Otherwise it returns how long to wait, and
+// whether more grants can follow.
 func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool) {
 	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
 		w := heap.Pop(&s.timed).(*waiter)
@@ -209,7 +209,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 		h.place = nowhere
 		if h.drain == Fetch {
 			if h.due().After(now) {
-				s.settle(h) // it was slowed down while it was ready
+				s.reschedule(h) // its delay grew while it was ready
 				continue
 			}
 			if h.addr != nil && h.addr.due.After(now) {
@@ -224,22 +224,22 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idle, s.grants > 0
 	}
-	// A task that has sent nothing waits for the window to close: the next round
-	// would be in the same position, and the one after it.
+	// A task that has sent nothing does not close early: the next round would start in the
+	// same position and send nothing either.
 	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
-	s.log.Info("nothing that is left can be fetched before the window closes", "left", s.left)
+	s.log.Info("no remaining item is due before the window closes", "left", s.left)
 	s.close()
 	return s.pick(now)
 }
 
-// give makes the grant of a host that was in a lane; nil: it was to be drained.
+// give makes a host's grant; nil if the host has no item to take.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.due()
 	it, ok := h.take(now, h.drain != Fetch)
 	if !ok {
-		s.settle(h)
+		s.reschedule(h)
 		return nil
 	}
 	s.left--
@@ -266,8 +266,8 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	return t
 }
 
-// settle puts a host where it belongs after something about it changed.
-func (s *Scheduler) settle(h *host) {
+// reschedule moves a host to the right heap after a change of its state.
+func (s *Scheduler) reschedule(h *host) {
 	drain := s.drainKind(h)
 	if h.held || h.remaining() == 0 || drain == Fetch && h.blocked && len(h.urgent) == 0 {
 		s.remove(h)
@@ -282,7 +282,7 @@ func (s *Scheduler) settle(h *host) {
 		return
 	}
 	if h.place == ready && h.drain != Fetch {
-		s.remove(h) // it is not to be drained after all: a stop was lifted
+		s.remove(h) // a reload lifted the stop
 	}
 	h.drain = Fetch
 	if h.inFlight >= h.allowed || h.br.open && h.inFlight > 0 {
@@ -290,13 +290,13 @@ func (s *Scheduler) settle(h *host) {
 		return
 	}
 	if h.place == ready || h.place == parked {
-		return // whether it is due is looked at again before it is given a grant
+		return // pick checks again whether it is due
 	}
 	h.place = timed
 	setTime(&s.timed, &h.wait, h.due())
 }
 
-// drainKind says whether, and why, a host is not to be fetched from any more.
+// drainKind returns why nothing more is fetched from a host, or Fetch.
 func (s *Scheduler) drainKind(h *host) Kind {
 	switch {
 	case h.stop != "":
@@ -315,7 +315,7 @@ func (s *Scheduler) makeReady(h *host) {
 	s.enqueue(h)
 }
 
-// remove takes a host out of whatever heap it is in.
+// remove takes a host out of its heap, if it is in one.
 func (s *Scheduler) remove(h *host) {
 	switch h.place {
 	case timed:
@@ -328,23 +328,23 @@ func (s *Scheduler) remove(h *host) {
 	h.place = nowhere
 }
 
-// wake1 has a Next that sleeps look again.
-func (s *Scheduler) wake1() {
+// wakeNext ends the sleep of Next, so that it picks again.
+func (s *Scheduler) wakeNext() {
 	if s.wakeup != nil {
 		s.wakeup()
 		s.wakeup = nil
 	}
 }
 
-// Left is how many items are still in queues; grants that are out hold others.
+// Left is the number of items in queues. Items of open grants do not count.
 func (s *Scheduler) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left
 }
 
-// Jitter lengthens a pause by up to a quarter (half an hour at most), so that what failed together does
-// not come back together.
+// Jitter lengthens a pause by a random part, up to a quarter and half an hour, so that
+// items that failed together are not retried together.
 func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Snapshot gives the clocks of the hosts that have to wait, were slowed down or have
-// failed, by name, as a checkpoint keeps them. Their times are relative, since no clocks
-// of two machines are compared.
+// Snapshot returns, sorted by name, the clocks of hosts that must wait, were slowed down or
+// failed; checkpoints store them. Times are relative to now, because the clocks of two
+// machines may differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,7 +19,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 	for _, h := range s.inOrder {
 		wait := max(h.pace().Sub(now), 0)
 		if h.held && h.inFlight > 0 {
-			wait = max(wait, h.delay()) // its request may be written at any moment
+			wait = max(wait, h.delay()) // the open grant may write its request right now
 		}
 		b := h.br.clock(now)
 		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
@@ -27,7 +27,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.asked()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
 			}
 			if b != (manifest.HostBreaker{}) {
-				kept := b // so that b itself needs no memory for every host
+				kept := b // a copy, so that only hosts with a breaker allocate
 				c.Breaker = &kept
 			}
 			out = append(out, c)
@@ -37,13 +37,13 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 	return out
 }
 
-// Millis is a time in milliseconds, rounded up.
+// Millis converts a duration to milliseconds, rounded up.
 func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// pace is when the host may be asked again for its own sake, whether or not it has
-// something to be asked for.
+// pace is when the host's delay and pauses allow the next request, whether or not an item
+// is due.
 func (h *host) pace() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {
@@ -61,10 +61,9 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 	return c
 }
 
-// Restore takes over the clocks of an earlier attempt, waited after they were kept; call
-// it when the hosts with planned rows were added. A delay above the configured one holds
-// until Reload, unless fresh says that this scheduler's config is newer than the one that
-// the clocks were kept under.
+// Restore applies the stored clocks of an earlier attempt; call it after all planned hosts
+// were added. waited is the time since Snapshot. A stored delay above the configured one
+// stays until Reload; with fresh set (the config is newer than the clocks) it is ignored.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 	for _, c := range clocks {
 		h := s.hosts[c.Host]
 		if h == nil {
-			h = s.add(c.Host, noRows{}) // one that redirects led to
+			h = s.add(c.Host, noRows{}) // a host reached by redirects
 		}
 		if wait := duration(c.WaitMS) - waited; wait > 0 {
 			h.keepFrom(now.Add(wait), ByEarlier)
@@ -85,11 +84,11 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 			c.Breaker = &manifest.HostBreaker{}
 		}
 		h.br.restore(&s.brk, now, c.Breaker, waited)
-		s.settle(h)
+		s.reschedule(h)
 	}
 }
 
-// restore takes a record over as if its requests had just ended.
+// restore sets the breaker's state as if the stored requests had just ended.
 func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, waited time.Duration) {
 	r := &record{newest: now.UnixNano() / int64(cfg.Window/windowParts)}
 	r.counts[r.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
@@ -100,14 +99,14 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 	}
 }
 
-// HoldAddresses has every host wait the delay of an address from now, those too that
-// are added later. A successor calls it after Restore: which addresses were asked
-// last is not remembered, a host that fell due may share one of them.
+// HoldAddresses delays every host, also later ones, by the delay per address from now. A
+// new attempt calls it after Restore: checkpoints do not store addresses, so a due host may
+// share an address that just got a request.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
-// HoldAll has every host wait its whole delay from now, or that of an address if it
-// is longer, those too that are added later. A successor that cannot know when its
-// predecessor sent its last requests calls it after Restore.
+// HoldAll delays every host, also later ones, by its own delay or the delay per address
+// from now, whichever is longer. A new attempt calls it after Restore if it cannot know
+// when the earlier attempt sent its last requests.
 func (s *Scheduler) HoldAll() { s.holdHosts(true) }
 
 func (s *Scheduler) holdHosts(wholly bool) {
@@ -116,11 +115,11 @@ func (s *Scheduler) holdHosts(wholly bool) {
 	s.held, s.wholly = s.clock.Now(), wholly
 	for _, h := range s.inOrder {
 		s.hold(h)
-		s.settle(h)
+		s.reschedule(h)
 	}
 }
 
-// hold has a host wait for what the last holdHosts asked for.
+// hold applies the last HoldAddresses or HoldAll to a host.
 func (s *Scheduler) hold(h *host) {
 	if s.held.IsZero() {
 		return

@@ -6,57 +6,57 @@ import (
 	"time"
 )
 
-// Reason is why a host may not be asked now.
+// Reason tells why a host may get no request now.
 type Reason uint8
 
 // The reasons.
 const (
-	ByDelay      Reason = iota // its usual delay
-	ByCrawlDelay               // that of its robots.txt
-	BySlowness                 // its answers take long
-	ByRaised                   // the delay after 429 or 503
-	ByEarlier                  // a wait that an earlier attempt or round left
+	ByDelay      Reason = iota // its configured delay
+	ByCrawlDelay               // the Crawl-delay of its robots.txt
+	BySlowness                 // its responses take long
+	ByRaised                   // the delay that 429 or 503 raised
+	ByEarlier                  // a wait left by an earlier attempt or round
 	ByLimit                    // it answered 429 or 503
-	ByRetryAfter               // the same, and said for how long
+	ByRetryAfter               // it answered 429 or 503 with Retry-After
 	ByHold                     // Result.Hold
 	ByBreaker                  // it is suspended
-	ByItem                     // nothing that is left is due: Wait.Item
+	ByItem                     // no remaining item is due: Wait.Item
 )
 
-// Wait is a host that may not be asked now.
+// Wait describes a host that may get no request now.
 type Wait struct {
 	Host   string
 	Reason Reason
 	Until  time.Time
 	Delay  time.Duration // in force
 	Left   int           // items that are not urgent
-	Item   Item          // from ByEarlier on: what was pushed and comes first; zero: nothing was
+	Item   Item          // for ByEarlier and later reasons: the first pushed item; zero: none
 
-	Rest time.Duration // until the host is done, as predicted
+	Rest time.Duration // predicted time until the host is done
 }
 
-// Standing is how the scheduler's hosts stand at one moment.
+// Standing is the state of all hosts at one moment, for people.
 type Standing struct {
 	Left     int // items in queues
 	InFlight int
-	Asked    string // a host that a request is under way to; "": none
-	Ready    int    // hosts that are due
+	Asked    string // a host with a request in flight; "": none
+	Ready    int    // due hosts
 	Delayed  int    // hosts that wait briefly for their delay
-	Waits    []Wait // the other hosts that wait, those that take longest first
-	More     int    // that Waits leaves out
-	// Rest is how long the rest takes at least: the slowest host with its waits, or
-	// all of them in the slots. It ends with the window.
+	Waits    []Wait // the other waiting hosts, the longest Rest first
+	More     int    // waiting hosts that Waits leaves out
+	// Rest is the least remaining time: of the slowest host with its waits, or of all
+	// items in the slots. The end of the window bounds it.
 	Rest    time.Duration
-	Slowest Wait      // the host with the longest Rest, waiting or not; no Host: none is left
-	Closes  time.Time // zero: not known
+	Slowest Wait      // the host with the longest Rest, waiting or not; Host "": none is left
+	Closes  time.Time // end of the window; zero: unknown
 }
 
-// moment is the longest wait of any kind that is not worth a word.
+// moment is the longest wait that counts as Delayed whatever its reason.
 const moment = 5 * time.Second
 
-// Stand tells how things stand, with at most n of the hosts that wait; those that wait for
-// their delay count as Delayed up to brief. It looks at every host, so ask it for people
-// only, not more than once a second or so.
+// Stand returns the state of all hosts, with at most n waits. Hosts that wait for their
+// delay up to brief count as Delayed. It visits every host, so call it at most about once
+// a second.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +99,8 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// rest is how long the host takes from its next request on, if it answers from then
-// on: a delay that 429 and 503 raised shrinks again (speedUp).
+// rest predicts the time from the host's next request to its last. It assumes that a delay
+// raised by 429 and 503 shrinks again (speedUp).
 func (h *host) rest() time.Duration {
 	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
 	var sum time.Duration
@@ -112,7 +112,7 @@ func (h *host) rest() time.Duration {
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
 
-// waiting says what due is made of: the latest of its parts.
+// waiting returns the wait that decides due: the latest of its parts.
 func (h *host) waiting() Wait {
 	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.rows.Len() + len(h.extra)}
 	take := func(at time.Time, r Reason) {
@@ -128,12 +128,12 @@ func (h *host) waiting() Wait {
 	}
 	take(h.firstItem(), ByItem)
 	if w.Reason >= ByEarlier && len(h.urgent)+len(h.extra) > 0 {
-		w.Item = h.first() // most likely what failed
+		w.Item = h.first() // most likely the item that failed
 	}
 	return w
 }
 
-// pacedBy is what makes the delay in force as long as it is.
+// pacedBy returns what sets the delay in force.
 func (h *host) pacedBy() Reason {
 	switch d := h.delay(); {
 	case d == h.raised:
@@ -146,7 +146,7 @@ func (h *host) pacedBy() Reason {
 	return ByDelay
 }
 
-// first is the pushed item that comes first.
+// first returns the pushed item that comes first.
 func (h *host) first() Item {
 	if len(h.urgent) > 0 && (h.blocked || len(h.extra) == 0 || h.urgent[0].NotBefore.Before(h.extra[0].NotBefore)) {
 		return h.urgent[0]
@@ -154,7 +154,7 @@ func (h *host) first() Item {
 	return h.extra[0]
 }
 
-// keepFrom has nothing asked of the host before a time, for a reason.
+// keepFrom allows the host no request before a time, for a reason.
 func (h *host) keepFrom(at time.Time, r Reason) {
 	if at.After(h.notBefore) {
 		h.notBefore, h.putOff = at, r
