@@ -55,6 +55,7 @@ func newClient(cfg *rest.Config) (*client, error) {
 	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
 		c := rest.CopyConfig(limited)
 		c.APIPath, c.GroupVersion = path, &version
+		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a list of pods in JSON is several times as long
 		c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 		return rest.RESTClientForConfigAndClient(c, transport)
 	}

@@ -20,6 +20,9 @@ func TestTheClientSpeaksTheAPI(t *testing.T) {
 	reply, code := "", 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if a := r.Header.Get("Accept"); a != "application/vnd.kubernetes.protobuf,application/json" {
+			t.Errorf("%s accepts %q", r.Method, a)
+		}
 		sent = append(sent, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Content-Type")+" "+string(body))
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
