@@ -1,14 +1,15 @@
 // Package guard decides whether the fetcher may open a connection to an address.
 //
-// In: the address and port that are about to be dialled, after DNS and after
+// In: the address and port that the fetcher is about to dial, after DNS and after
 // every redirect. Out: nil, or ErrAddressBlocked with the reason and the
-// setting that would allow it. It promises that, unless private networks are
-// allowed by config, nothing but a globally routable unicast address passes:
-// no loopback, private, link-local, carrier-grade NAT, multicast,
-// documentation, NAT64, 6to4, IPv4-mapped or cloud metadata address, however it was spelled
-// and whatever name led to it. WHATWG's bad ports never pass. Because what is
-// checked is what is dialled, a name that changes its answer between the check
-// and the dial (DNS rebinding) gains nothing.
+// setting that would allow it.
+//
+// Unless the config allows private networks, only globally routable unicast addresses
+// pass: no loopback, private, link-local, carrier-grade NAT, multicast, documentation,
+// NAT64, 6to4, IPv4-mapped or cloud metadata address, in any notation and under any
+// name. WHATWG's bad ports never pass. The guard checks the address that is dialled,
+// so a name that resolves differently after the check (DNS rebinding) does not help an
+// attacker.
 //
 // It imports the standard library and code.dny.dev/ssrf, which follows IANA's
 // special-purpose registries.
@@ -23,14 +24,14 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrAddressBlocked is the sentinel of every refusal.
+// ErrAddressBlocked is the error of every refusal.
 var ErrAddressBlocked = errors.New("address blocked")
 
-// Setting is the config key that lets private networks be dialled.
+// Setting is the config key that allows private networks.
 const Setting = "fetch.allow_private_networks"
 
-// azureWire is a public address at which Azure serves instance metadata, agent
-// configuration and credentials; no registry lists it.
+// azureWire is a public address at which Azure serves instance metadata and credentials.
+// IANA's registries do not list it.
 var azureWire = netip.MustParsePrefix("168.63.129.16/32")
 
 // Guard holds the rules. It is immutable; any number of goroutines may use it.
@@ -38,22 +39,21 @@ type Guard struct {
 	addresses *ssrf.Guardian // nil: every address may be dialled
 }
 
-// New returns a guard. With allowPrivate every address passes, but the bad
-// ports still do not.
+// New returns a guard. With allowPrivate every address passes, but bad ports do not.
 func New(allowPrivate bool) *Guard {
 	if allowPrivate {
 		return &Guard{}
 	}
 	return &Guard{addresses: ssrf.New(
-		ssrf.WithAnyPort(), // ports are a list of refusals here, not of permissions
+		ssrf.WithAnyPort(), // CheckPort refuses single ports; the library would allow single ports
 		ssrf.WithDeniedV4Prefixes(azureWire),
 	)}
 }
 
-// AllowsPrivate reports whether addresses are left unchecked.
+// AllowsPrivate reports whether every address passes.
 func (g *Guard) AllowsPrivate() bool { return g.addresses == nil }
 
-// Check tells whether addr may be dialled: nil, or an error that wraps
+// Check returns nil if addr may be dialled, otherwise an error that wraps
 // ErrAddressBlocked.
 func (g *Guard) Check(addr netip.AddrPort) error {
 	if err := CheckPort(addr.Port()); err != nil {
@@ -71,7 +71,7 @@ func (g *Guard) CheckAddr(addr netip.Addr) error {
 		return fmt.Errorf("%w: no valid address", ErrAddressBlocked)
 	}
 	if addr.Zone() != "" {
-		// A zone only has meaning for link-local addresses.
+		// Only link-local addresses have zones.
 		return fmt.Errorf("%w: %s has a zone; set %s to allow it", ErrAddressBlocked, addr, Setting)
 	}
 	if err := g.addresses.SafeAddr(addr); err != nil {
@@ -80,8 +80,7 @@ func (g *Guard) CheckAddr(addr netip.Addr) error {
 	return nil
 }
 
-// Control has the signature of net.Dialer.Control: it sees each address as the
-// operating system is about to connect to it.
+// Control is for net.Dialer.Control, which calls it right before each connect.
 func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
 	switch network {
 	case "tcp", "tcp4", "tcp6":

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// badPorts are the ports of other protocols that no HTTP request may be sent
-// to (WHATWG Fetch, 2.9 "Port blocking"), in ascending order.
+// badPorts are ports of other protocols, in ascending order. Fetchers must not send HTTP
+// requests to them (WHATWG Fetch, 2.9 "Port blocking").
 var badPorts = []uint16{
 	0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77,
 	79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135,
@@ -16,12 +16,11 @@ var badPorts = []uint16{
 	6669, 6679, 6697, 10080,
 }
 
-// ErrPort is the ErrAddressBlocked of a port.
+// ErrPort is the error of a bad port; it wraps ErrAddressBlocked.
 var ErrPort = fmt.Errorf("%w: port of another protocol", ErrAddressBlocked)
 
-// CheckPort refuses WHATWG's bad ports with an error that wraps
-// ErrAddressBlocked. No setting allows them; only a target that connect_to
-// names is not asked.
+// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows them; only targets
+// of fetch.connect_to are not checked.
 func CheckPort(port uint16) error {
 	if _, bad := slices.BinarySearch(badPorts, port); bad {
 		return fmt.Errorf("%w: %d is one of WHATWG's bad ports; only a fetch.connect_to target may use it", ErrPort, port)

@@ -11,38 +11,39 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// ErrDamaged: what lies at a place is no whole record.
+// ErrDamaged means that the bytes at a place are not a whole record.
 var ErrDamaged = errors.New("the record is damaged")
 
-// Record is a record that was read. It is valid until its Decoder's next.
+// Record is a decoded record. It is valid until its Decoder decodes the next one.
 type Record struct {
 	Type   warc.Type
 	URL    string // WARC-Target-URI
 	Date   time.Time
 	Header warc.Header
 	Block  []byte
-	Cut    bool // Block is only the beginning
+	Cut    bool // Block is only the beginning of the record's block
 }
 
-// BlockLimit is how much of the block of a response is read for a body of at most
-// maxBody bytes: the head and the chunk framing have bounds of their own.
+// BlockLimit bounds the bytes that are read of the block of a response whose body has at
+// most maxBody bytes; the rest is for the head and the chunk framing.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
-// StoredLimit is how much of such a record is read as it is stored: what compresses
-// badly is a little longer than what it holds.
+// StoredLimit bounds the compressed bytes that are read of such a record; incompressible
+// data grows slightly.
 func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 + 2<<20 }
 
-// Decoder takes records apart. The zero value is ready; it is for one goroutine.
+// Decoder decodes records. The zero value is ready; it is for one goroutine.
 type Decoder struct {
 	reader *warc.Reader
 	in     bytes.Reader
 	block  []byte
 }
 
-// keptBlock is the size up to which a buffer is kept for the next record, in bytes.
+// keptBlock is the largest buffer that is reused for the next record, in bytes.
 const keptBlock = 4 << 20
 
-// Record reads a record, of its block at most limit bytes. The error wraps ErrDamaged.
+// Record decodes a record with at most limit bytes of its block. The error wraps
+// ErrDamaged.
 func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if raw.Err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, raw.Err)
@@ -70,7 +71,7 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if r.Cut {
 		return r, nil
 	}
-	// To the end of the member, where its checksum is.
+	// The checksum is at the end of the gzip member.
 	s, err := e.Finish()
 	switch {
 	case raw.Cut:
@@ -82,11 +83,11 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	return r, nil
 }
 
-// readUpTo appends n bytes of r to b.
+// readUpTo appends up to n bytes of r to b.
 func readUpTo(b []byte, r io.Reader, n int64) ([]byte, error) {
 	for n > 0 {
 		if len(b) == cap(b) {
-			// What a header claims is set aside as it comes.
+			// Grow with the data: the header may claim a length that the record does not have.
 			b = slices.Grow(b, int(min(n, int64(max(64<<10, cap(b))))))
 		}
 		free := b[len(b):cap(b)]

@@ -8,35 +8,35 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Steps say what is done with each document.
+// Steps are the callbacks of Each.
 type Steps[T any] struct {
-	// Places are those of the document's records; none where nothing is to be read.
+	// Places returns the places of the document's records; none if it needs no record.
 	Places func(doc *T) []Place
-	// Work is called for each document by one of several goroutines, each of which
-	// has a Decoder of its own. An error ends all.
+	// Work runs for each document on one of several goroutines, each with its own
+	// Decoder. An error ends Each.
 	Work func(d *Decoder, doc *T, raws []Raw) error
-	// Emit is called by one goroutine, in the order of the documents.
+	// Emit runs on one goroutine, in the order of the documents.
 	Emit func(doc *T) error
 }
 
-// job is a document on its way.
+// job is a document between reading and Emit.
 type job[T any] struct {
 	doc  *T
 	raws []Raw
-	done chan error // of Work, one value
+	done chan error // receives the result of Work
 }
 
-// Each takes documents through the steps. docs is read by one goroutine.
+// Each runs the steps for all documents. One goroutine reads docs.
 func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s Steps[T]) error {
 	workers := runtime.GOMAXPROCS(0)
 	g, ctx := errgroup.WithContext(ctx)
-	batches := make(chan []*job[T]) // unbuffered: one is read ahead
+	batches := make(chan []*job[T]) // unbuffered, so that only one batch is read ahead
 	g.Go(func() error {
 		defer close(batches)
 		return readBatches(ctx, a, docs, s.Places, batches)
 	})
 	work := make(chan *job[T])
-	order := make(chan *job[T], 4*workers) // what may be done and not yet emitted
+	order := make(chan *job[T], 4*workers) // jobs that are not yet emitted
 	g.Go(func() error {
 		defer close(work)
 		defer close(order)
@@ -82,7 +82,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	return g.Wait()
 }
 
-// readBatches reads batch after batch.
+// readBatches loads the records of docs batch by batch and sends the batches to out.
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place

@@ -1,15 +1,14 @@
-// Package records reads WARC records again that rows point to, many at a time, and
-// hands them to workers on all CPUs.
+// Package records reads stored WARC records back in batches and processes them on all
+// CPUs.
 //
 // In: documents, each with the places of its records. Out: the same documents in the
-// same order, worked on. Records that lie near one another in a file are read by one
-// range, so that a thousand pages cost a few requests and not a thousand. Memory is
-// bounded by the batch that is worked on and the one that is read ahead, whatever
-// records claim to be long.
+// same order, after the caller's work on them. One range request reads all records that
+// lie close together in a file, so a thousand pages take a few requests. Memory holds at
+// most two batches (one in work, one read ahead), whatever lengths records claim.
 //
-// A record that is not there or not whole is the document's own trouble, told by its
-// Raw; what keeps the store from answering, and a file that it does not have, ends
-// the reading. It imports formats packages only.
+// A missing or damaged record concerns its document only: Raw.Err and ErrDamaged report
+// it. A failing store or a missing file ends the reading. It imports formats packages
+// only.
 package records
 
 import (
@@ -26,16 +25,16 @@ import (
 )
 
 const (
-	// batchRecords and batchBytes bound what is read at a time.
+	// batchRecords and batchBytes bound a batch.
 	batchRecords = 512
 	batchBytes   = 32 << 20
-	// maxRange bounds a range of several records, in bytes.
+	// maxRange bounds a range with several records, in bytes.
 	maxRange = 8 << 20
-	// maxGap is what may lie between two records of a range, in bytes: requests, mostly.
+	// maxGap bounds the bytes between two records of a range; mostly request records.
 	maxGap = 64 << 10
-	// rangesAtATime are the requests that are under way together.
+	// rangesAtATime bounds concurrent range requests.
 	rangesAtATime = 8
-	// openFiles are the files that stay open for the next batch.
+	// openFiles bounds the files that stay open for the next batch.
 	openFiles = 32
 )
 
@@ -45,25 +44,25 @@ type Place struct {
 	Offset, Length int64  // of its gzip member, bytes
 }
 
-// ErrPlace: the file is shorter than the place says.
+// ErrPlace means that the place does not lie within the file.
 var ErrPlace = errors.New("the file ends before the record")
 
-// ErrNoFile: the store does not have a WARC file that a row names.
-var ErrNoFile = errors.New("the WARC file is not there")
+// ErrNoFile means that the store does not have a WARC file that a row names.
+var ErrNoFile = errors.New("the WARC file does not exist")
 
-// Raw is a record as it is stored.
+// Raw is a record in its stored form.
 type Raw struct {
 	Place
 	Bytes []byte
-	Cut   bool  // Bytes is only the beginning: the record is longer than is read
+	Cut   bool  // Bytes is only the beginning: the record is longer than the archive's limit
 	Err   error // why there are no bytes
 }
 
-// Archive reads records of WARC files. It is for one goroutine; close it.
+// Archive reads records of WARC files. It is for one goroutine. The caller closes it.
 type Archive struct {
 	bucket store.Bucket
 	limit  int64
-	open   []opened // the one used last is the last
+	open   []opened // the most recently used is the last
 	ranges int64
 }
 
@@ -72,13 +71,14 @@ type opened struct {
 	store.Object
 }
 
-// NewArchive reads from b, of each record at most limit bytes as it is stored.
+// NewArchive returns an Archive that reads from b, at most limit compressed bytes of each
+// record.
 func NewArchive(b store.Bucket, limit int64) *Archive { return &Archive{bucket: b, limit: limit} }
 
-// Ranges is how many ranges were read so far.
+// Ranges is the number of range requests so far.
 func (a *Archive) Ranges() int64 { return a.ranges }
 
-// Close closes the files that are open.
+// Close closes the open files.
 func (a *Archive) Close() {
 	for _, o := range a.open {
 		_ = o.Close() // it was only read
@@ -86,7 +86,7 @@ func (a *Archive) Close() {
 	a.open = nil
 }
 
-// file opens a file, or finds it open.
+// file returns an open file, and closes the least recently used one if too many are open.
 func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
 	if i := slices.IndexFunc(a.open, func(o opened) bool { return o.key == key }); i >= 0 {
 		o := a.open[i]
@@ -108,10 +108,10 @@ func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
 	return obj, nil
 }
 
-// length is how much of a record is read.
+// length is the number of bytes to read of a record.
 func (a *Archive) length(p *Place) int64 { return min(p.Length, a.limit) }
 
-// load reads records, in whatever order they are given.
+// load reads records in any order of places.
 func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
 	raws := make([]Raw, len(places))
 	order := make([]int, len(places))
@@ -136,7 +136,7 @@ func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
 	return raws, nil
 }
 
-// loadFile reads records of one file, which come by offset.
+// loadFile reads records of one file, sorted by offset.
 func (a *Archive) loadFile(ctx context.Context, key string, raws []Raw, order []int) error {
 	obj, err := a.file(ctx, key)
 	if err != nil {

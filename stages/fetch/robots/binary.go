@@ -8,20 +8,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/directives"
 )
 
-// errBinary: the bytes are not what AppendBinary gave.
+// errBinary means that AppendBinary did not write the bytes.
 var errBinary = errors.New("not a group of robots.txt rules")
 
-// overhead is about what a rule takes in memory beside its text, in bytes.
+// overhead is the approximate memory of a rule without its text, in bytes.
 const overhead = 160
 
-// Size is about how many bytes of memory the group takes.
+// Size is the approximate memory of the group, in bytes.
 func (g *Group) Size() int {
 	n := 0
 	for i := range g.rules {
 		r := &g.rules[i]
 		n += overhead + len(r.line) + len(r.directory.text)
 		if len(r.line) < len(r.text) || len(r.line) == maxRuleText {
-			n += len(r.text) // else the line holds it
+			n += len(r.text) // otherwise text is a part of line
 		}
 	}
 	for i := range g.rfc {
@@ -36,7 +36,8 @@ func (g *Group) Size() int {
 	return n
 }
 
-// AppendBinary appends the group in a form for UnmarshalBinary of the same program.
+// AppendBinary appends an encoding of the group that only the same version of the program
+// can decode.
 func (g *Group) AppendBinary(b []byte) ([]byte, error) {
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -69,7 +70,7 @@ func (g *Group) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary reads what AppendBinary gave.
+// UnmarshalBinary decodes the encoding of AppendBinary.
 func (g *Group) UnmarshalBinary(b []byte) error {
 	ok := true
 	number := func() uint64 {

@@ -1,6 +1,6 @@
 package robots
 
-// Class is what the answer to a robots.txt request means for the host.
+// Class tells what the response to a robots.txt request means for the host.
 type Class uint8
 
 const (
@@ -8,20 +8,19 @@ const (
 	Rules Class = iota
 	// NoFile: there is no robots.txt; everything may be requested.
 	NoFile
-	// Unreachable: the rules are not known; nothing may be requested until a
-	// later try gives an answer.
+	// Unreachable: the rules are unknown; nothing may be requested until a retry
+	// succeeds.
 	Unreachable
 )
 
-// MaxRedirects is how many redirects of a robots.txt are followed, across hosts
-// too (RFC 9309, section 2.3.1.2).
+// MaxRedirects bounds the redirects followed for a robots.txt, also across hosts
+// (RFC 9309, section 2.3.1.2).
 const MaxRedirects = 5
 
-// FetchClass classifies the last answer to a robots.txt request, after
-// redirects (RFC 9309, section 2.3.1): status 2xx gives rules; 4xx, and a
-// redirect beyond the limit or without a usable target, mean there is no file;
-// 429, 5xx, any other status, and an error (nothing was answered) mean
-// unreachable. A host that is slowing the crawler down has not said "allowed".
+// FetchClass classifies the last response to a robots.txt request, after redirects
+// (RFC 9309, section 2.3.1). 2xx means Rules. 4xx, or a redirect beyond the limit or
+// without a usable target, means NoFile. All else, and err (no response), is Unreachable;
+// so is 429, because a host that limits the crawler does not allow everything.
 func FetchClass(status int, err error) Class {
 	switch {
 	case err != nil:

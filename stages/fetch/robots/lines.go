@@ -6,17 +6,16 @@ import (
 )
 
 const (
-	// MaxBytes is how much of a robots.txt is read (RFC 9309, section 2.5, asks
-	// for at least this); what follows is ignored.
+	// MaxBytes bounds the part of a robots.txt that is parsed; the rest is ignored.
+	// RFC 9309, section 2.5, asks for at least this.
 	MaxBytes = 500 << 10
 
-	// maxLine is how many octets of a line count; the rest of it is ignored.
-	// It is the bound of Google's parser: 8 times the longest URL that a once
-	// common browser took, less the end mark.
+	// maxLine bounds the octets of a line; the rest is ignored. Google's parser has the
+	// same bound: 8 times the longest URL of Internet Explorer, less the final NUL.
 	maxLine = 2083*8 - 1
 )
 
-// key is the kind of a line, after typos are forgiven.
+// key is the kind of a line; common misspellings count.
 type key uint8
 
 const (
@@ -30,8 +29,8 @@ const (
 	keyContentSignal
 )
 
-// keyPrefixes lists how each key may begin, lower case: the standard name first,
-// then the misspellings that are common enough to be meant.
+// keyPrefixes lists how each key may begin, in lower case: the standard name, then common
+// misspellings.
 var keyPrefixes = []struct {
 	key      key
 	prefixes []string
@@ -45,7 +44,7 @@ var keyPrefixes = []struct {
 	{keyContentSignal, []string{"content-signal"}},
 }
 
-// line is one "key: value" line that was understood.
+// line is a "key: value" line with a known key.
 type line struct {
 	key   key
 	value string
@@ -53,9 +52,9 @@ type line struct {
 	num   int    // from 1
 }
 
-// eachLine calls yield for every line of body that has a key and a value.
-// Lines end in LF, CR or CRLF; a byte-order mark, or the beginning of one, is
-// skipped; a line's octets after maxLine, after a NUL and after '#' are ignored.
+// eachLine calls yield for every line of body with a known key. Lines end in LF, CR or
+// CRLF. It skips a byte-order mark, even an incomplete one, and ignores what follows
+// maxLine octets, a NUL or '#' in a line.
 func eachLine(body []byte, yield func(line)) {
 	body = skipMark(body)
 	for num := 1; ; num++ {
@@ -89,8 +88,8 @@ func skipMark(body []byte) []byte {
 	return body
 }
 
-// splitLine takes a line apart. A colon separates key and value; where it was
-// forgotten, white space does if it leaves exactly two words.
+// splitLine splits a line at the colon. In a line of exactly two words without a colon it
+// splits at the white space.
 func splitLine(raw []byte) (line, bool) {
 	if len(raw) > maxLine {
 		raw = raw[:maxLine]
@@ -131,7 +130,7 @@ func keyOf(name string) key {
 	return keyUnknown
 }
 
-// trimSpace trims ASCII white space only: other spaces are part of a path.
+// trimSpace trims ASCII white space only, because other spaces may belong to a path.
 func trimSpace[T string | []byte](s T) T {
 	start, end := 0, len(s)
 	for start < end && isSpace(s[start]) {

@@ -2,8 +2,8 @@ package robots
 
 import "strings"
 
-// pattern is the path of a rule, compiled: octets, with '*' for any run of them
-// and a '$' at the very end for the end of the URL (RFC 9309, section 2.2.3).
+// pattern is the compiled path of a rule. '*' matches any octets, and '$' at the end of the
+// pattern matches the end of the URL (RFC 9309, section 2.2.3).
 type pattern struct {
 	text     string // normalised; its length is the rule's priority
 	anchored bool   // ends in '$'
@@ -12,7 +12,7 @@ type pattern struct {
 
 func compile(value string) pattern { return compiled(normalise(value)) }
 
-// compiled is compile of what is normalised.
+// compiled is compile for normalised text.
 func compiled(text string) pattern {
 	return pattern{
 		text:     text,
@@ -21,10 +21,9 @@ func compiled(text string) pattern {
 	}
 }
 
-// match reports whether the pattern matches the beginning of path, or all of it
-// when anchored. Each part between stars is taken where it first occurs, which
-// is enough: whatever a later occurrence leaves to the rest, an earlier one
-// leaves too. So it takes one pass, whatever the number of stars.
+// match reports whether the pattern matches a prefix of path, or all of it if anchored.
+// Each part between stars matches at its first occurrence: a later one would leave less
+// path for the remaining parts. So one pass is enough for any number of stars.
 func (p pattern) match(path string) bool {
 	text := p.text
 	if p.anchored {
@@ -57,9 +56,9 @@ func (p pattern) match(path string) bool {
 	}
 }
 
-// directory gives the pattern that an Allow rule for ".../index.html" implies:
-// who allows a directory's index page means the directory as well. It is a
-// kindness of Google's parser, not in the RFC, and only widens what is allowed.
+// directory returns the pattern for the directory that an Allow rule for its index page
+// (".../index.html") implies. Google's parser does this, the RFC does not; it only allows
+// more.
 func (p pattern) directory() (pattern, bool) {
 	slash := strings.LastIndexByte(p.text, '/')
 	if slash < 0 || !strings.HasPrefix(p.text[slash:], "/index.htm") {
@@ -69,9 +68,9 @@ func (p pattern) directory() (pattern, bool) {
 	return pattern{text: text, anchored: true, wild: strings.IndexByte(text, '*') >= 0}, true
 }
 
-// normalise brings a rule's path to the form of a URL's: octets outside ASCII
-// are percent-encoded, escapes are in upper case (RFC 9309, section 2.2.2).
-// Escapes are not decoded: %2A is no wildcard, %2F no slash.
+// normalise brings a rule's path to the form of URL paths: it percent-encodes octets
+// outside ASCII and puts escapes in upper case (RFC 9309, section 2.2.2). It decodes no
+// escapes: %2A is not a wildcard, and %2F is not a slash.
 func normalise(s string) string {
 	i := 0
 	for i < len(s) && !mustChange(s, i) {
@@ -121,9 +120,8 @@ func upper(c byte) byte {
 	return c
 }
 
-// pathOf is what rules are matched against: path, parameters and query of a URL
-// as they stand in it, without scheme, authority and fragment; "/" when the URL
-// has no path.
+// pathOf returns the part of a URL that rules match: path, parameters and query,
+// unchanged, without scheme, authority and fragment. It is "/" if the URL has no path.
 func pathOf(rawURL string) string {
 	if i := strings.IndexByte(rawURL, 0); i >= 0 {
 		rawURL = rawURL[:i]
@@ -131,7 +129,7 @@ func pathOf(rawURL string) string {
 	rest := strings.TrimPrefix(rawURL, "//")
 	start := 0
 	if i := strings.Index(rest, "://"); i >= 0 {
-		// A path that begins before "://" means it is not the scheme's.
+		// If a path begins before "://", the "://" does not follow a scheme.
 		if early := strings.IndexAny(rest, "/?;"); early < 0 || early >= i {
 			start = i + len("://")
 		}

@@ -8,20 +8,19 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// maxCrawlDelay bounds a Crawl-delay, in seconds, so that it fits a Duration.
-// What it means for pacing is for the pacer to bound.
+// maxCrawlDelay bounds a Crawl-delay, in seconds, so that it fits a Duration. Package
+// polite has a bound of its own for delays.
 const maxCrawlDelay = 1e9
 
-// CrawlDelay is the least pause between two requests that the group asks for,
-// and whether it asks for one. Of several lines the longest pause holds.
+// CrawlDelay is the group's Crawl-delay, the longest of several lines, and whether it has
+// one.
 func (g *Group) CrawlDelay() (time.Duration, bool) { return g.delay, g.hasDelay }
 
-// RequestRate is the least pause between two requests by Request-rate, and whether
-// there is one. Of several lines the slowest holds.
+// RequestRate is the time between two requests by the group's Request-rate, the longest of
+// several lines, and whether it has one.
 func (g *Group) RequestRate() (time.Duration, bool) { return g.rate, g.hasRate }
 
-// Delay is the least pause that the group asks for in any way, by Crawl-delay or by
-// Request-rate, and whether it asks for one.
+// Delay is the longer of CrawlDelay and RequestRate, and whether the group has either.
 func (g *Group) Delay() (time.Duration, bool) {
 	return max(g.delay, g.rate), g.hasDelay || g.hasRate
 }
@@ -34,11 +33,9 @@ func parseSeconds(value string) (float64, bool) {
 	return min(s, maxCrawlDelay), true
 }
 
-// parseRate reads a Request-rate of the extended standard that some robots.txt
-// still follow: documents "/" time, as 1/5 or 30/1m, the time in seconds unless s,
-// m, h or d says otherwise. Hours of the day for which it holds may come after it;
-// it is kept at all hours, which is never faster than asked. The answer is the time
-// for each document.
+// parseRate parses the Request-rate of an old extended standard: documents "/" time, such
+// as 1/5 or 30/1m, where the default unit is a second. Hours of the day may follow; they
+// are ignored, which is never too fast. It returns the seconds for each document.
 func parseRate(value string) (float64, bool) {
 	documents, rest, ok := strings.Cut(value, "/")
 	if !ok {
@@ -72,12 +69,12 @@ func parseRate(value string) (float64, bool) {
 	return min(seconds*perUnit/n, maxCrawlDelay), true
 }
 
-// secondsOf are the seconds of a unit of time.
+// secondsOf maps a unit of time to its seconds.
 var secondsOf = map[string]float64{
 	"": 1, "s": 1, "sec": 1, "seconds": 1, "m": 60, "min": 60, "minutes": 60, "h": 3600, "hours": 3600, "d": 86400,
 }
 
-// isHours reports whether a word can be a time of the day, as 0600-0845.
+// isHours reports whether a word can be a time of day, such as 0600-0845.
 func isHours(word string) bool {
 	for i := range len(word) {
 		if c := word[i]; (c < '0' || c > '9') && c != '-' && c != ':' {
@@ -87,7 +84,7 @@ func isHours(word string) bool {
 	return true
 }
 
-// readDelay has the library read a Crawl-delay from a clean file of that line.
+// readDelay parses a Crawl-delay with the library, from a clean file of that line.
 func readDelay(seconds float64) time.Duration {
 	clean := "User-agent: *\nCrawl-delay: " + strconv.FormatFloat(seconds, 'f', -1, 64) + "\n"
 	data, err := robotstxt.FromString(clean)

@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Reading says how rules are compared with URLs.
+// Reading selects how rules are compared with URLs.
 type Reading uint8
 
 const (
-	// Every compares as Google's parser does and as RFC 9309 does (rfcForm), the URL and
-	// each of its spellings. One denial denies.
+	// Every compares the URL and each of its spellings in both ways, as Google's parser
+	// and as RFC 9309 (rfcForm). One denial denies.
 	Every Reading = iota
-	// Google compares octets as Google's parser does: it decodes no escapes. It judges
-	// the URL alone.
+	// Google compares octets as Google's parser does, without decoding escapes. It ignores
+	// spellings.
 	Google
 )
 
-// ReadingOf is the reading of a round: that of the schema.FormatVersion that its
-// start.json was written in.
+// ReadingOf returns the reading of a round from the schema.FormatVersion of its start.json.
 func ReadingOf(format int) Reading {
 	if format < 2 {
 		return Google
@@ -27,11 +26,13 @@ func ReadingOf(format int) Reading {
 }
 
 // rfcForm brings a path to the form in which RFC 9309 (sections 2.2.2 and 2.2.3)
-// compares octets: escapes of unreserved octets are decoded, octets that cannot stand
-// in a URI are escaped, hex digits are in upper case. A literal star is %2A on both
-// sides, so that '*' in a rule is always the wildcard; %24 is a literal '$'. %27 is a
-// literal apostrophe: the URL Standard escapes it in queries. A percent sign that
-// begins no escape is %25. Escapes of other reserved octets stay, so %2F is no slash.
+// compares octets:
+//   - it decodes escapes of unreserved octets, escapes octets that a URI must not
+//     contain, and puts hex digits in upper case;
+//   - a literal star becomes %2A on both sides, so '*' in a rule is always the wildcard;
+//   - %24 becomes '$', and %27 an apostrophe, which the URL Standard escapes in queries;
+//   - a percent sign without two hex digits becomes %25;
+//   - escapes of other reserved octets stay, so %2F is not a slash.
 func rfcForm(s string, rule bool) string {
 	i := firstChange(s, rule)
 	if i == len(s) {
@@ -57,7 +58,7 @@ func rfcForm(s string, rule bool) string {
 	return string(out)
 }
 
-// firstChange is the place of the first octet that rfcForm changes, len(s) if there is none.
+// firstChange is the index of the first octet that rfcForm changes, len(s) if none.
 func firstChange(s string, rule bool) int {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -71,8 +72,8 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// stands marks the octets that stand for themselves in a URI (RFC 3986, section 2), but
-// for the star.
+// stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), without
+// the star.
 var stands = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune("\"%*<>\\^`{|}", c)
@@ -89,7 +90,7 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// octet is the value of the escape at s[i].
+// octet decodes the escape at s[i].
 func octet(s string, i int) byte {
 	digit := func(c byte) byte {
 		if c <= '9' {
@@ -100,7 +101,7 @@ func octet(s string, i int) byte {
 	return digit(s[i+1])<<4 | digit(s[i+2])
 }
 
-// rfc is the pattern as RFC 9309 compares it.
+// rfc returns the pattern in the form of rfcForm.
 func (p pattern) rfc() pattern {
 	text, end := p.text, ""
 	if p.anchored {
@@ -112,7 +113,7 @@ func (p pattern) rfc() pattern {
 	return p
 }
 
-// rfcRules gives the rules as RFC 9309 compares them; nil if these are the same.
+// rfcRules returns the rules in the form of rfcForm; nil if no rule changes.
 func rfcRules(rules []rule) []rule {
 	var out []rule
 	for i := range rules {

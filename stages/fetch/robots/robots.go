@@ -10,39 +10,39 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// maxRuleText bounds the text of a rule that a verdict carries, in bytes.
+// maxRuleText bounds the text of a rule in a verdict, in bytes.
 const maxRuleText = 1 << 10
 
-// File is a robots.txt that was read. It does not change.
+// File is a parsed robots.txt. It is immutable.
 type File struct {
 	groups   []group
 	sitemaps []string
 }
 
-// group is one or more User-agent lines and the rules that follow them.
+// group is one or more User-agent lines with the rules that follow.
 type group struct {
-	agents  []string // product tokens as reduced, or "*"
+	agents  []string // product tokens, or "*"
 	rules   []rule
 	delays  []delay
 	signals []signalLine
 }
 
-// named gives the place of a token among the group's agents, -1 if it is not there.
+// named returns the index of a token in the group's agents, or -1.
 func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. Such lines are no rules, so the agents
-// before and after them share the rules that follow; a delay holds for the agents that
-// are named between the delay lines before it and itself.
+// delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines:
+// agents before and after it share the rules that follow. The delay itself applies to the
+// agents named since the previous delay lines.
 type delay struct {
 	seconds  float64
-	rate     bool // it is a Request-rate
-	from, to int  // of the group's agents
+	rate     bool // from Request-rate
+	from, to int  // range of the group's agents
 }
 
-// addDelay adds a delay for the agents named since the last delay lines, which are those
-// of the last delay where nobody is named in between.
+// addDelay adds a delay for the agents named since the last delay line. If none was named
+// since, the delay applies to the agents of that line.
 func (g *group) addDelay(seconds float64, rate bool) {
 	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
 	if n := len(g.delays); n > 0 {
@@ -53,9 +53,10 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced adds to the longest delay and rate of an agent, in seconds, those of the group.
+// paced returns an agent's longest delay and rate so far, in seconds, with those of this
+// group.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
-	next := 0 // agent at which the token is looked for
+	next := 0 // agents before this are searched already
 	for _, d := range g.delays {
 		if next < d.from {
 			next = d.from
@@ -77,19 +78,19 @@ func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 type rule struct {
 	pattern
 	allow     bool
-	directory pattern // for an Allow of an index page; text "" if none
+	directory pattern // of an Allow of an index page; text "": none
 	line      string
 	num       int
 }
 
-// Parse reads a robots.txt, at most its first MaxBytes. Whatever the bytes are,
-// it gives a File; lines that mean nothing are passed over.
+// Parse parses the first MaxBytes of a robots.txt. It accepts any bytes and skips lines
+// that it does not understand.
 func Parse(body []byte) *File {
 	if len(body) > MaxBytes {
 		body = body[:MaxBytes]
 	}
 	f := new(File)
-	var open bool // the last group still takes User-agent lines
+	var open bool // the next User-agent line belongs to the last group
 	var sitemaps []string
 	eachLine(body, func(l line) {
 		switch l.key {
@@ -102,7 +103,7 @@ func Parse(body []byte) *File {
 			g.agents = append(g.agents, agentOf(l.value))
 		case keyAllow, keyDisallow:
 			if len(f.groups) == 0 {
-				return // rules before any User-agent line belong to nobody
+				return // rules before the first User-agent line apply to no crawler
 			}
 			open = false
 			g := &f.groups[len(f.groups)-1]
@@ -147,7 +148,7 @@ func newRule(l line) rule {
 	return r
 }
 
-// ruleText is the text of a line as a table may hold it: valid UTF-8, bounded.
+// ruleText makes the text of a line fit for a table: valid UTF-8 of bounded length.
 func ruleText(text string) string {
 	if len(text) > maxRuleText {
 		text = text[:maxRuleText]
@@ -155,8 +156,8 @@ func ruleText(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// agentOf reduces the value of a User-agent line to a product token. A star
-// stands for all, also when words follow it.
+// agentOf reduces the value of a User-agent line to a product token, or to "*" if it is a
+// star, even with words after it.
 func agentOf(value string) string {
 	if value != "" && value[0] == '*' && (len(value) == 1 || isSpace(value[1])) {
 		return "*"
@@ -164,9 +165,9 @@ func agentOf(value string) string {
 	return ProductToken(value)
 }
 
-// ProductToken gives the part of a User-Agent that robots.txt is asked for: its
-// leading letters, '-' and '_' (RFC 9309, section 2.2.1). "examplebot/1.0
-// (+https://example.org/bot)" gives "examplebot".
+// ProductToken returns the part of a User-Agent that robots.txt names: its leading
+// letters, '-' and '_' (RFC 9309, section 2.2.1). For "examplebot/1.0
+// (+https://example.org/bot)" it is "examplebot".
 func ProductToken(userAgent string) string {
 	for i := 0; i < len(userAgent); i++ {
 		if c := userAgent[i] | 0x20; (c < 'a' || c > 'z') && userAgent[i] != '-' && userAgent[i] != '_' {
@@ -176,8 +177,8 @@ func ProductToken(userAgent string) string {
 	return userAgent
 }
 
-// CheckAgent refuses a User-Agent whose product (what stands before "/" or a space) is
-// no product token as RFC 9309 defines it: robots.txt would be asked for another name.
+// CheckAgent refuses a User-Agent whose product (the part before "/" or a space) is not a
+// product token of RFC 9309: the rules for another crawler would apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
@@ -197,9 +198,9 @@ func CheckAgent(userAgent string) error {
 
 const exampleAgent = "examplebot/2.0 (+https://example.org/bot)"
 
-// Sitemaps lists the http and https URLs of Sitemap lines in their order, each once.
-// Relative ones are resolved against the URL of the robots.txt; without one ("") they
-// are left out.
+// Sitemaps lists the http and https URLs of Sitemap lines in file order, without
+// duplicates. It resolves relative URLs against robotsURL, and leaves them out if that is
+// "".
 func (f *File) Sitemaps(robotsURL string) []string {
 	base, err := url.Parse(robotsURL)
 	if err != nil {
@@ -225,9 +226,9 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// For gives the rules that hold for a crawler: those of all groups that name
-// its product token (without regard to case, and the whole token), or when none
-// does, of all groups for "*". The answer does not keep the File in memory.
+// For returns the rules for a crawler: those of all groups that name its whole product
+// token, in upper or lower case, or else of all groups for "*". The Group does not keep
+// the File in memory.
 func (f *File) For(productToken string) *Group {
 	g := new(Group)
 	token := productToken
@@ -241,7 +242,7 @@ func (f *File) For(productToken string) *Group {
 			continue
 		}
 		for _, r := range gr.rules {
-			if r.text != "" { // an empty path decides nothing
+			if r.text != "" { // an empty path has no effect
 				g.rules = append(g.rules, r)
 			}
 		}
@@ -265,30 +266,29 @@ func (f *File) For(productToken string) *Group {
 // AllowAll is the Group of a host without a robots.txt.
 func AllowAll() *Group { return new(Group) }
 
-// Group is what a robots.txt asks of one crawler. It does not change.
+// Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules as RFC 9309 compares them; nil: they are the same
+	rfc      []rule // rules in the form of rfcForm; nil: the same as rules
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
-	rate     time.Duration // between two requests, by Request-rate
+	rate     time.Duration // time between two requests by Request-rate
 	hasRate  bool
 }
 
-// Verdict is the answer for one URL.
+// Verdict is the decision about one URL.
 type Verdict struct {
 	Allowed  bool
-	Rule     string // the line that decided, such as "Disallow: /a"; "" if none did
-	Line     int    // its number in the file, from 1; 0 if none
-	Spelling string // of the URL, that the line denies; "" if it denies the URL itself
+	Rule     string // the line that decided, such as "Disallow: /a"; "" if none matches
+	Line     int    // its number in the file, from 1; 0 if none matches
+	Spelling string // the denied spelling of the URL; "" if the URL itself is denied
 }
 
-// Verdict says whether the URL may be requested. The longest rule that matches
-// decides, by octets of its path; of two as long, Allow. The path and query are taken
-// as they stand, so the URL has to be in its encoded form. By Every, the URL and its
-// spellings (other ways in which its source wrote it) each need the leave of both
-// comparisons; the line that denies is named, or else the one that allows the URL.
+// Verdict decides whether the encoded URL may be requested. The matching rule with the
+// longest path in octets decides; of two with equal length, Allow wins. With Every, both
+// comparisons must allow the URL and all its spellings (other forms in which sources wrote
+// it); Rule is the line that denies, or else the one that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
@@ -306,25 +306,25 @@ func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict 
 	return v
 }
 
-// judge is the verdict on one path.
+// judge returns the verdict on one path.
 func (g *Group) judge(by Reading, path string) Verdict {
 	v := decide(g.rules, path)
 	if by == Google || !v.Allowed {
 		return v
 	}
-	rules, again := g.rules, rfcForm(path, false)
+	rules, form := g.rules, rfcForm(path, false)
 	if g.rfc != nil {
 		rules = g.rfc
-	} else if len(again) == len(path) && again == path {
+	} else if len(form) == len(path) && form == path {
 		return v // both comparisons are the same
 	}
-	if w := decide(rules, again); !w.Allowed {
+	if w := decide(rules, form); !w.Allowed {
 		return w
 	}
 	return v
 }
 
-// decide finds the rule that decides about a path.
+// decide returns the verdict of the longest matching rule.
 func decide(rules []rule, path string) Verdict {
 	var best *rule
 	length := 0
@@ -341,7 +341,7 @@ func decide(rules []rule, path string) Verdict {
 	return Verdict{Allowed: best.allow, Rule: best.line, Line: best.num}
 }
 
-// priority is the length of the rule's path if it matches, else 0.
+// priority is the length of the rule's path if it matches, otherwise 0.
 func (r *rule) priority(path string) int {
 	if r.match(path) {
 		return len(r.text)
@@ -352,7 +352,7 @@ func (r *rule) priority(path string) int {
 	return 0
 }
 
-// readSitemaps has the library read the values of Sitemap lines, which are one word each.
+// readSitemaps parses the values of Sitemap lines, one word each, with the library.
 func readSitemaps(values []string) []string {
 	if len(values) == 0 {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/directives"
 )
 
-// maxSignalLines is how many Content-Signal lines of a crawler's groups count.
+// maxSignalLines bounds the Content-Signal lines of a Group; further ones are ignored.
 const maxSignalLines = 1000
 
-// signalLine is a Content-Signal line, which holds for the agents named before it:
-// for a path if one stands before the signals, else for the whole host.
+// signalLine is a Content-Signal line. It applies to the agents named before it, and to
+// the path in front of its signals or else to the whole host.
 type signalLine struct {
 	path    pattern // text "": every URL
 	signals directives.Signals
-	agents  int
+	agents  int // how many of the group's agents it applies to
 }
 
 func newSignalLine(value string, agents int) signalLine {
@@ -33,9 +33,8 @@ func newSignalLine(value string, agents int) signalLine {
 	return l
 }
 
-// Signals are the content signals (contentsignals.org) in force for a URL. Of each
-// signal the line with the longest path that matches decides, as it does for rules;
-// of two as long, the one that says no.
+// Signals returns the content signals (contentsignals.org) of a URL. For each signal the
+// matching line with the longest path decides; of two with equal length, "no" wins.
 func (g *Group) Signals(rawURL string) directives.Signals {
 	var out directives.Signals
 	if len(g.signals) == 0 {
@@ -48,7 +47,7 @@ func (g *Group) Signals(rawURL string) directives.Signals {
 			held = append(held, l)
 		}
 	}
-	// From the least specific to the most: what comes later overrides.
+	// From the shortest path to the longest, since later lines override.
 	slices.SortStableFunc(held, func(a, b *signalLine) int { return len(a.path.text) - len(b.path.text) })
 	for len(held) > 0 {
 		var same directives.Signals
