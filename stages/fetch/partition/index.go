@@ -1,8 +1,8 @@
-// Package partition is the index of the planned URLs that one fetch task has.
+// Package partition indexes the planned URLs of one fetch task.
 //
 // In: the plan's files of the partition. Out: rows by number, by URL and by host, and
-// the known spellings of URLs that are not planned. Rows lie in scratch files; memory
-// takes about 24 bytes a URL. It imports formats packages and polite (bands).
+// the known spellings of URLs that are not planned. Rows are in scratch files; the index
+// takes about 24 bytes of memory per URL. It imports formats packages and polite (bands).
 package partition
 
 import (
@@ -26,11 +26,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// Index finds the planned URLs of a partition by row, by URL and by host. Its methods
-// may be called by several goroutines at a time.
+// Index finds the planned URLs of a partition by row, by URL and by host. It is safe for
+// concurrent use.
 type Index struct {
-	file      *os.File // a record for each row
-	offsets   []int64  // of each row's record; one more for the end
+	file      *os.File // one record for each row
+	offsets   []int64  // of each row's record, and of the end
 	byURL     []urlRow // sorted by hash
 	hosts     []Host
 	spellings *spellings // of URLs that are not planned
@@ -39,13 +39,13 @@ type Index struct {
 // codec encodes the records of the scratch files.
 var codec = table.MustCodec[schema.PlannedURL]()
 
-// urlRow finds a row by the hash of its URL.
+// urlRow maps the hash of a URL to its row.
 type urlRow struct {
 	hash uint64
 	row  int32
 }
 
-// Host has the planned rows of one host, in their planned order.
+// Host holds the planned rows of one host in planned order.
 type Host struct {
 	Name   string
 	ranges []rowRange
@@ -57,7 +57,7 @@ type rowRange struct {
 }
 
 // Load copies the rows of a partition's files into the scratch directory and indexes
-// them. Close the index.
+// them. The caller closes the index.
 func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scratch string) (*Index, error) {
 	f := &part.File
 	r, err := table.Open[schema.PlannedURL](ctx, b, f.Key)
@@ -100,7 +100,7 @@ func newIndex(scratch string) (*Index, error) {
 	return &Index{file: f, offsets: []int64{0}}, nil
 }
 
-// One makes the index of a partition of one URL. Close it.
+// One makes the index of a partition with a single URL. The caller closes it.
 func One(scratch string, row *schema.PlannedURL) (*Index, error) {
 	p, err := newIndex(scratch)
 	if err != nil {
@@ -171,10 +171,10 @@ func (p *Index) Has(url string) (bool, error) {
 	return false, nil
 }
 
-// Hosts are the hosts that have planned URLs, in the order of their first rows.
+// Hosts lists the hosts with planned URLs, in the order of their first rows.
 func (p *Index) Hosts() []Host { return p.hosts }
 
-// Spellings are the known spellings of a URL that is not planned.
+// Spellings returns the known spellings of a URL that is not planned.
 func (p *Index) Spellings(k urlkey.Key) (schema.Spellings, error) { return p.spellings.of(k) }
 
 // Close removes the scratch files.

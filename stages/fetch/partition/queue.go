@@ -8,15 +8,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// Queue hands out a host's rows that have no outcome yet. It implements polite.Rows.
+// Queue returns a host's rows without an outcome one by one. It implements polite.Rows.
 type Queue struct {
 	ranges   []rowRange
 	recorded *roaring.Bitmap
 	left     int
 }
 
-// Queue makes a queue of the rows that recorded lacks; nil recorded lacks all. The
-// bitmap must not change any more.
+// Queue makes a queue of the host's rows that are not in recorded; nil is the empty set.
+// The bitmap must not change afterwards.
 func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
 	for _, r := range h.ranges {
@@ -28,10 +28,10 @@ func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	return q
 }
 
-// Len is how many rows are left.
+// Len is the number of remaining rows.
 func (q *Queue) Len() int { return q.left }
 
-// Band is the band of the row that Pop gives next.
+// Band is the band of the row that Pop returns next.
 func (q *Queue) Band() polite.Band {
 	for len(q.ranges) > 1 && q.ranges[0].from == q.ranges[0].to {
 		q.ranges = q.ranges[1:]
@@ -42,7 +42,7 @@ func (q *Queue) Band() polite.Band {
 	return q.ranges[0].band
 }
 
-// Pop takes the next row.
+// Pop removes the next row; false if none is left.
 func (q *Queue) Pop() (int64, bool) {
 	for len(q.ranges) > 0 {
 		r := &q.ranges[0]

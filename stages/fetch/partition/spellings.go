@@ -21,19 +21,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// spellings holds URLs of the partition's domains that are not planned but are known in
-// several spellings: a redirect may lead to one. The scratch file is sorted by host and
-// URL; memory holds the offset of every spellingsBlock-th record. A nil value is empty.
+// spellings holds URLs of the partition's domains that are not planned but known in several
+// spellings, since a redirect may lead to them. The scratch file is sorted by host and URL;
+// memory holds the offset of every spellingsBlock-th record. A nil value is empty.
 type spellings struct {
 	file   *os.File
-	blocks []int64 // where each block of records begins; one more for the end
+	blocks []int64 // offset of each block of records, and of the end
 }
 
-// spellingsBlock is how many records are read to find one.
+// spellingsBlock is the number of records in a block, which is read as a whole.
 const spellingsBlock = 16
 
-// loadSpellings copies the spellings of a partition into the scratch directory; nil if
-// the plan has none.
+// loadSpellings copies the spellings of a partition into the scratch directory. It returns
+// nil if the plan has none.
 func loadSpellings(ctx context.Context, b store.Bucket, f *manifest.File, scratch string) (_ *spellings, err error) {
 	if f == nil {
 		return nil, nil
@@ -90,13 +90,13 @@ func compareSpellings(r *schema.PlannedURL, host, url string) int {
 	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
 }
 
-// of gives the known spellings of a URL that is not planned.
+// of returns the known spellings of a URL that is not planned.
 func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	if s == nil || len(s.blocks) < 2 {
 		return nil, nil
 	}
 	var err error
-	after := sort.Search(len(s.blocks)-1, func(i int) bool { // the first block that begins behind it
+	after := sort.Search(len(s.blocks)-1, func(i int) bool { // the first block that begins after the URL
 		first := 0
 		err = cmp.Or(err, s.read(i, func(r *schema.PlannedURL) bool {
 			first = compareSpellings(r, k.Host, k.URL)
@@ -120,8 +120,8 @@ func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	return found, nil
 }
 
-// read calls visit for the records of a block until it returns false.
-func (s *spellings) read(block int, visit func(*schema.PlannedURL) bool) error {
+// read calls yield for the records of a block until yield returns false.
+func (s *spellings) read(block int, yield func(*schema.PlannedURL) bool) error {
 	buf := make([]byte, s.blocks[block+1]-s.blocks[block])
 	if _, err := s.file.ReadAt(buf, s.blocks[block]); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *spellings) read(block int, visit func(*schema.PlannedURL) bool) error {
 			return err
 		}
 		var row schema.PlannedURL
-		if err := codec.Decode(string(rec), &row); err != nil || !visit(&row) {
+		if err := codec.Decode(string(rec), &row); err != nil || !yield(&row) {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// RetryClass is which limit of Retries a failure falls under.
+// RetryClass selects the limit of Retries that applies to a failure.
 type RetryClass uint8
 
 // The classes. RetryClasses is their number.
@@ -19,19 +19,19 @@ const (
 	AfterServerError
 	AfterLimit
 	AfterDNS
-	ForRobots // a robots.txt that could not be had by the others
+	ForRobots // a robots.txt that still failed after the retries of the other classes
 	RetryClasses
 )
 
-// Verdict is what the end of a request means: for its URL, if that is not tried
-// again, for a retry, and for its host.
+// Verdict is what the end of a request means for its URL (Outcome, if it is not retried),
+// for its retry and for its host.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass
 	Health  polite.Class
 }
 
-// OfError classes a request without an answer.
+// OfError classifies a request without a response.
 func OfError(err error) Verdict {
 	switch {
 	case errors.Is(err, wire.ErrNXDomain):
@@ -54,7 +54,7 @@ func OfError(err error) Verdict {
 	return Verdict{schema.InternalError, Never, polite.Unsent}
 }
 
-// OfStatus classes an answer that is neither a document nor a redirect.
+// OfStatus classifies a response by its status, unless it is a redirect.
 func OfStatus(status int, retryAfter bool) Verdict {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -70,7 +70,7 @@ func OfStatus(status int, retryAfter bool) Verdict {
 	case status >= 200 && status < 300:
 		return Verdict{schema.OK, Never, polite.Success}
 	case status >= 300 && status < 400:
-		return Verdict{schema.ProtocolError, Never, polite.Success} // a redirect to nowhere
+		return Verdict{schema.ProtocolError, Never, polite.Success} // a redirect without a target
 	}
 	return Verdict{schema.ProtocolError, Never, polite.Failure}
 }

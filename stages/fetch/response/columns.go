@@ -9,11 +9,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Failure is what the columns error and error_detail say: a phrase that many URLs
-// share, and what is this one's own.
+// Failure holds the columns error and error_detail: a phrase that many URLs share, and
+// the detail of this one.
 type Failure struct{ Phrase, Detail string }
 
-// Failed is a failure with a formatted detail.
+// Failed returns a failure with a formatted detail.
 func Failed(phrase, format string, args ...any) Failure {
 	return Failure{phrase, fmt.Sprintf(format, args...)}
 }
@@ -25,10 +25,10 @@ func (f Failure) String() string {
 	return f.Phrase + ": " + f.Detail
 }
 
-// DigestValue is a digest without its label, as cc-index has it.
+// DigestValue returns a digest without its label, as in cc-index.
 func DigestValue(d string) string { return warc.Digest(d).Value() }
 
-// Truncation is why a body ends early, in the words of content_truncated.
+// Truncation is why a body ends early, as a value of content_truncated; "" if it does not.
 func Truncation(x *wire.Exchange) string {
 	switch x.BodyTruncated {
 	case http1.TruncLength, http1.TruncTime, http1.TruncDisconnect:
@@ -37,8 +37,8 @@ func Truncation(x *wire.Exchange) string {
 	return ""
 }
 
-// maxValidator bounds an ETag or a Last-Modified that is kept, in bytes; a longer
-// one would have to be sent back.
+// maxValidator bounds a stored ETag or Last-Modified, in bytes, because conditional
+// requests send them back.
 const maxValidator = 512
 
 // Validators returns the ETag and the Last-Modified of a response, each "" if it is
@@ -53,10 +53,10 @@ func Validators(x *wire.Exchange) (etag, modified string) {
 	return etag, modified
 }
 
-// maxErrorText bounds the words of a failure in a row, in bytes.
+// maxErrorText bounds the text of a failure in a row, in bytes.
 const maxErrorText = 500
 
-// Bounded returns the words of a failure as a column takes them: valid UTF-8 of at most
+// Bounded makes the text of a failure fit for a column: valid UTF-8 of at most
 // maxErrorText bytes.
 func Bounded(s string) string {
 	s = http1.Text(s)

@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// maxCookies bounds the Set-Cookie fields of an answer that are read, and
-	// maxCookie and maxCookies each one and all that are sent back, in bytes
-	// (RFC 6265, 6.1 has servers count on 50 of 4,096 bytes).
+	// maxCookies bounds the Set-Cookie fields that are read of a response, maxCookie the
+	// bytes of each, and maxCookieField the bytes of a Cookie field. RFC 6265, 6.1,
+	// expects 50 cookies of 4,096 bytes.
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
-	// MaxCookieBytes bounds the Set-Cookie fields that a chain keeps, in bytes: they lie in
-	// memory and in checkpoints while the chain is followed.
+	// MaxCookieBytes bounds the Set-Cookie fields of a chain, in bytes, because they take
+	// memory and room in checkpoints while the chain goes on.
 	MaxCookieBytes = 8 << 10
 )
 
-// Cookies are those of one chain of redirects (RFC 6265): sites set one and ask
-// for the same or another URL with it. The chain begins without any and they are
-// forgotten at its end, so no URL is fetched as somebody who was elsewhere before.
-// The zero value has none.
+// Cookies holds the cookies of one redirect chain (RFC 6265), since some sites set a cookie
+// and redirect to a URL that needs it. Each chain starts with the zero value, which is
+// empty, so other fetches do not influence a URL's response.
 type Cookies struct {
 	jar  *cookiejar.Jar
-	kept int // bytes of fields
+	kept int // bytes of Set-Cookie fields
 }
 
-// Take keeps what an answer to rawURL sets, and returns the fields that do.
+// Take stores the cookies that a response to rawURL sets, and returns their Set-Cookie
+// fields.
 func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
 		if len(lines) == maxCookies {
@@ -51,7 +51,7 @@ func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	return lines
 }
 
-// Resume takes over what a hop that was recorded set.
+// Resume restores the cookies that a recorded hop set.
 func (c *Cookies) Resume(h manifest.Hop) {
 	for _, line := range h.Set {
 		c.kept += len(line)
@@ -59,7 +59,7 @@ func (c *Cookies) Resume(h manifest.Hop) {
 	c.set(h.URL, h.Set)
 }
 
-// set keeps what Set-Cookie fields of an answer to rawURL say.
+// set stores the cookies of Set-Cookie fields in a response to rawURL.
 func (c *Cookies) set(rawURL string, lines []string) {
 	var set []*http.Cookie
 	for _, line := range lines {
@@ -73,14 +73,14 @@ func (c *Cookies) set(rawURL string, lines []string) {
 	if c.jar == nil {
 		jar, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
 		if err != nil {
-			return // it never is
+			return // cookiejar.New never fails
 		}
 		c.jar = jar
 	}
 	c.jar.SetCookies(cookieURL(rawURL), set)
 }
 
-// Field is the Cookie field of a request for rawURL, "" for none.
+// Field returns the Cookie field of a request for rawURL; "" for none.
 func (c *Cookies) Field(rawURL string) string {
 	if c.jar == nil {
 		return ""
@@ -99,8 +99,8 @@ func (c *Cookies) Field(rawURL string) string {
 	return b.String()
 }
 
-// cookieURL is what cookies look at of a canonical URL: scheme, host, and the path
-// as it stands there, which package url may not take.
+// cookieURL returns the parts of a canonical URL that cookies depend on: scheme, host and
+// unchanged path. It does not use url.Parse, which rejects some of these paths.
 func cookieURL(raw string) *url.URL {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	host, path := rest, ""

@@ -1,9 +1,7 @@
-// Package response says what the end of an HTTP request means for a crawl: the URL's
-// outcome, where it redirects, the cookies it sets, its stored columns and the document
-// that it holds.
+// Package response interprets the end of an HTTP request: the URL's outcome, redirect
+// target, cookies, stored columns and document.
 //
-// In: an exchange of package wire, fresh or replayed from WARC, and the Parser that the
-// task was given. Out: verdicts, targets and columns. Fetching and reparsing share it, so
-// that a stored response means what it meant on the wire. It imports formats packages,
-// wire and polite.
+// In: an exchange of package wire, fresh or replayed from WARC, and the task's Parser.
+// Out: verdicts, targets and columns. Fetching and reparsing share it, so a stored
+// response means the same as on the wire. It imports formats packages, wire and polite.
 package response

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Document is the document that a response holds.
+// Document returns the document in a response, as parsers take it.
 func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *document.Document {
 	return &document.Document{
 		URL: url, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Depth: depth, Fetched: fetched,
@@ -22,7 +22,7 @@ func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *doc
 	}
 }
 
-// Prefix is the part of a body that decides on its media type.
+// Prefix returns the part of a body that media type detection uses.
 func Prefix(body []byte) []byte { return body[:min(len(body), document.SniffLen)] }
 
 // Sniff detects the media type of a response's body; "" if the body is empty.
@@ -36,14 +36,14 @@ func Sniff(p document.Parser, x *wire.Exchange) string {
 // Limits bound the payloads of responses, in bytes.
 type Limits struct {
 	MaxBody    int64 // of any document; default 5 MiB
-	MaxSitemap int64 // of a sitemap, if that is more; default 50 MiB
+	MaxSitemap int64 // of a sitemap, if larger than MaxBody; default 50 MiB
 }
 
-// Longest is the longest payload that any response may have, in bytes.
+// Longest is the larger of both limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
-// Allowance is the limit in bytes for a document that begins with prefix and is of the
-// detected media type; 0 stands for MaxBody.
+// Allowance is the limit in bytes for a document with this prefix and detected media type;
+// 0 means MaxBody.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap
@@ -51,8 +51,7 @@ func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, 
 	return 0
 }
 
-// Replay gives the limits within which a stored response is read again: those within
-// which it was fetched.
+// Replay returns the limits for reading a stored response, which equal those of its fetch.
 func (l Limits) Replay(p document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: l.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {
@@ -62,13 +61,12 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 	}}
 }
 
-// smallBody is the length in bytes up to which a body is read though it is not
-// wanted, so that its connection can be used again.
+// smallBody is the largest unwanted body, in bytes, that is still read so that its
+// connection can be reused.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether the body of a 2xx response is not worth reading: the
-// parser refuses its Content-Type whatever the bytes are, and the body is not so small
-// that reading it saves the connection.
+// RefusedByName reports whether to skip the body of a 2xx response: the parser refuses its
+// Content-Type whatever the bytes are, and the body is larger than smallBody.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

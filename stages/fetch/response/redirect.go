@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// IsRedirect reports whether an answer asks for another URL: by its status, or by a
-// choice of several with one that it prefers (RFC 9110, 15.4.1).
+// IsRedirect reports whether a response redirects to another URL. A 300 with a Location,
+// the server's preferred choice, counts (RFC 9110, 15.4.1).
 func IsRedirect(x *wire.Exchange) bool {
 	switch x.Status {
 	case 301, 302, 303, 307, 308:
@@ -23,7 +23,7 @@ func IsRedirect(x *wire.Exchange) bool {
 	return false
 }
 
-// NoDocument is why a status is neither a document nor where to find one.
+// NoDocument is the failure of a status without a document or a redirect target.
 func NoDocument(status int) Failure {
 	switch {
 	case status == http.StatusNotModified:
@@ -47,7 +47,8 @@ func NoTarget(err error) Failure {
 // ErrNoLocation is the error of a redirect that names no target.
 var ErrNoLocation = errors.New("redirect without a Location")
 
-// Location is where a redirect leads, canonical and as it spells it (urlkey.Spelled).
+// Location returns the target of a redirect, canonical and as the server spelled it
+// (urlkey.Spelled).
 func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
 	for loc := range x.Header.Values("Location") {
 		if strings.TrimSpace(loc) != "" {
@@ -57,8 +58,8 @@ func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlke
 	return urlkey.Key{}, "", ErrNoLocation
 }
 
-// locationText makes a Location text: octets that are no UTF-8 are meant as they
-// stand, so they are percent-encoded one by one, as browsers do.
+// locationText makes a Location valid UTF-8. If it is not, it percent-encodes each octet
+// outside ASCII, as browsers do.
 func locationText(loc string) string {
 	if utf8.ValidString(loc) {
 		return loc
@@ -74,7 +75,7 @@ func locationText(loc string) string {
 	return b.String()
 }
 
-// CloneKey makes a key independent of the memory that its URL was cut from.
+// CloneKey copies a key, so that it does not keep a larger buffer in memory.
 func CloneKey(k urlkey.Key) urlkey.Key {
 	return urlkey.Key{URL: strings.Clone(k.URL), SURT: strings.Clone(k.SURT), Host: strings.Clone(k.Host), Domain: strings.Clone(k.Domain)}
 }

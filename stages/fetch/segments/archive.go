@@ -18,24 +18,24 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
 
-// maxPooled bounds the buffers that are kept for the next record, in bytes.
+// maxPooled is the largest buffer that is reused for the next record, in bytes.
 const maxPooled = 1 << 20
 
 var memberBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// ErrUnarchivable: WARC has no form for the response.
+// ErrUnarchivable means that WARC cannot represent the response.
 var ErrUnarchivable = errors.New("it cannot be written as WARC")
 
 // Response is a response to archive.
 type Response struct {
 	Exchange    *wire.Exchange
 	At          time.Time // when its request was written
-	Known       *Payload  // that its URL is known to have had; nil: none
-	NotModified bool      // the server says that the URL still has Known
+	Known       *Payload  // the URL's last known payload; nil: none
+	NotModified bool      // the server answered that the URL still has Known
 }
 
-// Archiver writes exchanges to a Sink as WARC records, a payload that it knows already
-// as a revisit. Any number of goroutines may use it.
+// Archiver writes exchanges to a Sink as WARC records, and as revisit records if it knows
+// the payload. It is safe for concurrent use.
 type Archiver struct {
 	sink     Sink
 	payloads payloads
@@ -44,8 +44,8 @@ type Archiver struct {
 // NewArchiver makes an archiver that knows no payloads.
 func NewArchiver(sink Sink) *Archiver { return &Archiver{sink: sink} }
 
-// Archive writes a response and its request, and completes the columns of cp that say
-// where they lie. The error wraps ErrUnarchivable, or is the sink's.
+// Archive writes a response and its request, and fills the columns of cp that locate them.
+// The error wraps ErrUnarchivable or is the sink's.
 func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	buf := memberBuffers.Get().(*bytes.Buffer)
 	buf.Reset()
@@ -78,9 +78,9 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	return nil
 }
 
-// compress writes the records of an exchange to buf, the request first; a response with
-// an earlier payload becomes a revisit. It returns the ID of the response's record and
-// its entry for the index.
+// compress writes the records of an exchange to buf, the request first. If earlier is not
+// nil, the response becomes a revisit of it. It returns the ID and the index entry of the
+// response's record.
 func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id string, _ *warc.Capture, _ error) {
 	w := warc.NewWriter(buf)
 	x := r.Exchange
@@ -90,11 +90,11 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
 	if x.Route == dial.RouteProxy {
-		response.IPAddress = netip.Addr{} // the proxy's is not the server's
+		response.IPAddress = netip.Addr{} // the known address is the proxy's
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
-		// Readers treat a record as damaged if its digest is not that of its bytes, so the
-		// digest is in the row and the index only.
+		// The record holds only the head. Readers would take a digest of the missing
+		// payload for damage, so only the row and the index have the digest.
 		response.Truncated, response.Block, response.PayloadDigest = warc.TruncatedUnspecified, [][]byte{x.RawHead}, ""
 	} else {
 		for part := range x.RawParts {
@@ -123,7 +123,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 	}, nil
 }
 
-// protocols names the layers of an exchange as WARC-Protocol does.
+// protocols returns the values of WARC-Protocol for an exchange.
 func protocols(x *wire.Exchange) []string {
 	var p []string
 	switch x.Protocol {
@@ -136,7 +136,7 @@ func protocols(x *wire.Exchange) []string {
 	return p
 }
 
-// cipherSuite is the suite's name if it is one of IANA's.
+// cipherSuite returns the cipher suite's IANA name; "" if it has none.
 func cipherSuite(x *wire.Exchange) string {
 	for _, s := range tls.CipherSuites() {
 		if s.Name == x.TLSCipher {
@@ -146,7 +146,7 @@ func cipherSuite(x *wire.Exchange) string {
 	return ""
 }
 
-// warcinfo is the first record of a WARC file.
+// warcinfo makes the first record of a WARC file.
 func warcinfo(key, software, userAgent, task string, at time.Time) *warc.Record {
 	return &warc.Record{
 		Type: warc.Warcinfo, Date: at, Filename: path.Base(key),

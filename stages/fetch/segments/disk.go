@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk watches the room in scratch space, so that nothing is begun that could not be
-// recorded. Its methods may be called by several goroutines at a time.
+// Disk watches the free space of the scratch directory, so that the fetcher starts nothing
+// that it could not record. It is safe for concurrent use.
 type Disk struct {
 	free    func() (int64, error) // bytes
 	reserve int64                 // bytes
@@ -16,12 +16,12 @@ type Disk struct {
 	mu      sync.Mutex
 	looked  time.Time
 	short   bool
-	since   time.Time // of being short
-	unknown bool      // the file system does not tell; writing will fail instead
+	since   time.Time // when short last changed
+	unknown bool      // the file system does not report free space; writes fail instead
 }
 
-// NewDisk watches a directory that is short of room once less than reserve bytes are free.
-// free, if not nil, replaces the question of the file system.
+// NewDisk watches a directory, which is short of space below reserve free bytes. free, if
+// not nil, replaces the call to the file system.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
 		free = freeSpace
@@ -29,8 +29,8 @@ func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *D
 	return &Disk{free: func() (int64, error) { return free(dir) }, reserve: reserve}
 }
 
-// Short reports whether there is too little room, and since when. It asks the file system
-// at most once a second.
+// Short reports whether the directory is short of space, and since when. It asks the file
+// system at most once a second.
 func (d *Disk) Short(now time.Time) (short bool, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

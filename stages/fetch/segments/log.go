@@ -1,26 +1,26 @@
 // Package segments is the log of a fetch task: it appends rows and WARC records to
-// segments in scratch space, uploads them, and has a checkpoint list them.
+// segments in scratch space, uploads them, and lists them in a checkpoint.
 //
-// In: records of URLs, requests and robots.txt files, and the exchanges behind them.
-// Out: tables and WARC files in the store, which count once a swapped checkpoint lists
-// their segment. A cut ends the current segment between two records, so a record is in
-// one segment as a whole. It imports packages stages, formats, wire and response.
+// In: records of URLs, requests and robots.txt files, and their exchanges. Out: tables
+// and WARC files in the store, which become part of the task once a checkpoint lists
+// their segment. A cut ends the current segment between two records, so every record is
+// whole in one segment. It imports packages stages, formats, wire and response.
 //
-// # Where a payload lies
+// # Where payloads are stored
 //
-// Each response is a WARC record of its own, and its row of captures names that record. It
-// is a revisit record, with the head alone, if the payload is stored already:
+// Each response is one WARC record, and its row of captures names that record. The record
+// is a revisit, with only the head, if its payload is already stored:
 //
-//   - the content that the plan says the URL had, if its bytes are the same or the server
-//     says so (304). A request is conditional only if the plan says where that content
-//     lies and it is at most 180 days old: so it can be read as long as not_modified refers
-//     to it, and archives may be deleted after a year;
-//   - a payload of 1 KiB or more that this attempt stored before, under any URL (it
-//     remembers the newest 16,384).
+//   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A
+//     request is conditional only if the plan locates that content and it is at most 180
+//     days old. So rows never refer to much older archives, and archives may be deleted
+//     after a year.
+//   - This attempt stored the same payload of 1 KiB or more before, under any URL. It
+//     remembers the newest 16,384.
 //
-// payload_warc_* of captures then names the record that holds the payload, as
-// WARC-Refers-To-Target-URI and -Date do in the archive; the row of pages points to that
-// record. Bodies that were cut, responses without a head and robots.txt are always stored.
+// Then payload_warc_* of captures names the record with the payload, as
+// WARC-Refers-To-Target-URI and -Date do in the archive, and the row of pages points to
+// that record. Truncated bodies, responses without a head and robots.txt are always stored.
 package segments
 
 import (
@@ -36,14 +36,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Capture is a row of captures with its subset.
+// Capture is a row of the captures table with its subset.
 type Capture struct {
 	Subset string
 	schema.Capture
 }
 
-// Record is what the log appends as a whole: a URL with its outcome, or requests that
-// end no URL.
+// Record is the unit that the log appends: a URL with its outcome, or requests that end no
+// URL.
 type Record struct {
 	Row      int64         // planned row of Fetch
 	Fetch    *schema.Fetch // nil: no outcome
@@ -54,8 +54,8 @@ type Record struct {
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
-	// OnRecorded, if set, runs under the log's lock once the rows are appended, so that
-	// a cut sees both the rows and the state that it changes. It must not record anything.
+	// OnRecorded, if set, runs under the log's lock after the rows are appended, so that a
+	// cut sees the rows and the changed state together. It must not call the log.
 	OnRecorded func()
 }
 
@@ -64,28 +64,28 @@ func (r *Record) Empty() bool {
 	return r.Fetch == nil && r.Robots == nil && len(r.Requests)+len(r.Captures)+len(r.Links) == 0
 }
 
-// Sink takes the records of a fetcher. Its methods may be called by several goroutines
-// at a time; an error ends the fetcher.
+// Sink receives the records of a fetcher. It is safe for concurrent use. An error ends the
+// fetcher.
 type Sink interface {
-	// Archive appends compressed WARC records to a file and adds the capture to the
-	// file's index. It completes the capture's filename and offset.
+	// Archive appends compressed WARC records to a file and the capture to the file's
+	// index. It sets the capture's filename and offset.
 	Archive(members []byte, records int, cp *warc.Capture) error
-	// Emit appends a record as a whole.
+	// Emit appends all rows of a record.
 	Emit(r *Record) error
 }
 
-// maxWARC is the size in bytes at which another WARC file is begun: far below what
-// INT32 offsets allow, since a record may be several MiB.
+// maxWARC bounds a WARC file, in bytes. It is far below the limit of INT32 offsets, since
+// a record may have several MiB.
 const maxWARC = 1 << 30
 
-// Options are what a Log is made from.
+// Options are the options of NewLog.
 type Options struct {
 	Task      stages.Task
 	Plan      string
 	Epoch     int
 	Scratch   string // local directory
 	Version   string // of crawlbatch, for warcinfo records
-	UserAgent string // the same
+	UserAgent string // for warcinfo records
 	Clock     stages.Clock
 }
 
@@ -98,10 +98,10 @@ type Log struct {
 	segments int // begun in this epoch
 	warcs    int
 	waiting  int64 // bytes of segments that are cut but not uploaded
-	lost     error // why a segment could not be written; later rows may point into its files, so nothing is recorded after it
+	lost     error // first failed write; nothing more is recorded, since rows may point into the lost files
 }
 
-// NewLog makes a log without a segment. Abort it.
+// NewLog makes a log without a segment. The caller calls Abort at the end.
 func NewLog(opt Options) *Log { return &Log{opt: opt} }
 
 // Archive implements Sink.
@@ -156,7 +156,7 @@ func (l *Log) lose(err error) error {
 	return err
 }
 
-// segment gives the current segment, or begins one. The caller holds mu.
+// segment returns the current segment, or begins one. The caller holds mu.
 func (l *Log) segment() (*Segment, error) {
 	if l.lost != nil {
 		return nil, l.lost
@@ -172,7 +172,7 @@ func (l *Log) segment() (*Segment, error) {
 	return l.cur, nil
 }
 
-// warc gives the file that n more bytes go to. The caller holds mu.
+// warc returns the WARC file for the next n bytes. The caller holds mu.
 func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	if k := len(g.warcs); k > 0 && g.warcs[k-1].offset+n <= maxWARC {
 		return g.warcs[k-1], nil
@@ -188,8 +188,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size tells how many URLs and bytes the current segment holds, and how many bytes are
-// not uploaded yet, with those of the current segment.
+// Size returns the URLs and bytes of the current segment, and all bytes that are not
+// uploaded yet, including the current segment.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,19 +200,19 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 }
 
 // Cut ends the current segment and returns it with its files closed; nil if it has no
-// rows. state runs at the instant of the cut, under the log's lock, and tells what then
-// waits to be tried again.
+// rows. state runs at the moment of the cut, under the log's lock, and returns the
+// pending retries.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// WARC records without rows belong to redirects under way: they stay with the rows
-	// that will name them.
+	// WARC records without rows belong to unfinished redirect chains. They stay in the
+	// segment of the rows that will name them.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
 		return nil, nil
 	}
 	l.cur = nil
-	g.retries, g.origins = state()
+	g.retries, g.robotsRetries = state()
 	number := l.segments - 1
 	l.waiting += g.bytes
 	l.mu.Unlock()
@@ -226,7 +226,7 @@ func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*
 	return g, nil
 }
 
-// Uploaded tells the log that a segment lies in the store; its scratch files go.
+// Uploaded tells the log that a segment is in the store, and deletes its scratch files.
 func (l *Log) Uploaded(g *Segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,7 +234,7 @@ func (l *Log) Uploaded(g *Segment) {
 	_ = os.RemoveAll(g.dir) // the rest goes with the scratch directory
 }
 
-// Abort drops what was not cut.
+// Abort drops the current segment.
 func (l *Log) Abort() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

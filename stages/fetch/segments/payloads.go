@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// minPayload is the shortest payload, in bytes, that a task stores once for all its
-	// URLs: a revisit takes a few hundred bytes itself.
+	// minPayload is the shortest payload, in bytes, that a task stores only once for all
+	// its URLs, since a revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
-	// maxPayloads bounds the payloads that a task remembers by digest: a few MiB.
+	// maxPayloads bounds the payloads that a task remembers by digest; they take a few MiB.
 	maxPayloads = 1 << 14
-	// maxPayloadURL bounds the URLs of those, in bytes.
+	// maxPayloadURL bounds the URLs of remembered payloads, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge is how long revisits refer to a payload. After that it is stored again,
+	// MaxPayloadAge is how long revisits refer to a payload. Older ones are stored again,
 	// so that archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
 // Payload is a response's payload and the WARC record that holds it.
 type Payload struct {
-	digest string // as cc-index has it
+	digest string // as in cc-index
 	url    string // WARC-Target-URI of the record
-	at     int64  // its WARC-Date, in milliseconds
-	id     string // its record ID; "" if not known
+	at     int64  // WARC-Date, in milliseconds
+	id     string // WARC-Record-ID; "" if unknown
 
 	file           string
 	offset, length int32
 }
 
-// KnownPayload is the payload that a planned URL had, if a revisit may refer to it; nil if
-// not: then the URL is asked for without condition and stored whole.
+// KnownPayload returns the planned URL's earlier payload if a revisit may refer to it. If
+// nil, the request is unconditional and the response is stored whole.
 func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
 		return nil
@@ -47,7 +47,8 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	}
 }
 
-// revisits tells whether a response is stored as a revisit, and of which payload.
+// revisits returns the kind of revisit that a response is stored as and its payload; nil if
+// it is stored whole.
 func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
 	x := r.Exchange
 	switch {
@@ -66,15 +67,15 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether revisits may refer to a payload, or it to another: it is there,
-// whole, behind a head, and may be kept. A robots.txt is stored with each response, as
-// evidence.
+// referable reports whether a response may be a revisit or the target of revisits: it has a
+// head and a complete payload that may be stored. A robots.txt never is: each response is
+// stored whole, as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
-// refer makes a response's record a revisit of p (WARC 1.1, section 6.7): the head alone,
-// and where the payload is.
+// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7): only the
+// head, and a reference to the payload's record.
 func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}
@@ -87,16 +88,16 @@ func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) 
 	rec.Profile, rec.Truncated = warc.ProfileIdenticalPayload, warc.TruncatedLength
 }
 
-// payloads remembers where the newest maxPayloads payloads of a task lie. Any number of
-// goroutines may use it.
+// payloads remembers the records of a task's newest maxPayloads payloads. It is safe for
+// concurrent use.
 type payloads struct {
 	mu       sync.Mutex
 	byDigest map[string]Payload
-	ring     []string // digests, from the oldest on once it is full
-	next     int
+	ring     []string // digests in the order of adding, as a ring
+	next     int      // index of the oldest digest once the ring is full
 }
 
-// find gives the record that holds a payload.
+// find returns the record that holds a payload.
 func (m *payloads) find(digest string) (Payload, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,20 +26,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Segment is what is recorded between two checkpoints: files in scratch space, each
-// begun with its first row.
+// Segment holds the records between two checkpoints in files in scratch space. Add creates
+// each file for its first row.
 type Segment struct {
-	dir     string
-	format  int         // of its tables; 0: the newest
-	tables  []tableFile // in the order of their first rows
-	warcs   []*warcFile
-	rows    *roaring.Bitmap // planned rows whose outcome is recorded
-	counts  map[string]int64
-	bytes   int64
-	retries []manifest.URLRetry // what waits to be tried again when the segment is cut
-	origins []manifest.OriginRetry
-	closed  []closedFile    // after Close: not uploaded yet
-	files   []manifest.File // uploaded
+	dir           string
+	format        int         // of its tables; 0: the newest
+	tables        []tableFile // in the order of their first rows
+	warcs         []*warcFile
+	rows          *roaring.Bitmap // planned rows whose outcome is recorded
+	counts        map[string]int64
+	bytes         int64
+	retries       []manifest.URLRetry    // pending retries of URLs at the cut
+	robotsRetries []manifest.OriginRetry // pending retries of robots.txt at the cut
+	closed        []closedFile           // after Close: not uploaded yet
+	files         []manifest.File        // uploaded
 
 	fetches  *table.Writer[schema.Fetch]
 	requests *table.Writer[schema.Request]
@@ -50,21 +50,21 @@ type Segment struct {
 	robots   *table.Writer[schema.RobotsFile]
 }
 
-// tableFile is a table of the segment, whatever its rows.
+// tableFile is a table of the segment with any type of rows.
 type tableFile struct {
 	dataset, subset string
 	close           func() (table.Local, error)
 	abort           func()
 }
 
-// closedFile is a finished file with the key that it will have.
+// closedFile is a finished file with its future key.
 type closedFile struct {
 	local                table.Local
 	dataset, subset, key string
 }
 
 // New makes a segment in a directory. Its tables have the given schema.FormatVersion; 0
-// is the newest.
+// means the newest.
 func New(dir string, format int) *Segment {
 	return &Segment{dir: dir, format: format, rows: roaring.New(), counts: map[string]int64{}, captures: map[string]*table.Writer[schema.Capture]{}}
 }
@@ -72,7 +72,7 @@ func New(dir string, format int) *Segment {
 // empty reports whether the segment has no rows.
 func (g *Segment) empty() bool { return len(g.tables) == 0 }
 
-// open begins a table of the segment.
+// open returns a table of the segment, and creates it if *w is nil.
 func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*table.Writer[T], error) {
 	if *w != nil {
 		return *w, nil
@@ -90,10 +90,10 @@ func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*tabl
 	return n, nil
 }
 
-// Counts are the segment's counts so far, by name.
+// Counts returns the segment's counts so far, by name.
 func (g *Segment) Counts() map[string]int64 { return g.counts }
 
-// Files are the segment's uploaded files.
+// Files returns the segment's uploaded files.
 func (g *Segment) Files() []manifest.File { return g.files }
 
 // Add appends the rows of a record. It does not call OnRecorded.
@@ -166,7 +166,7 @@ func appendAll[T any](g *Segment, w **table.Writer[T], dataset string, rows []T)
 	return t.Write(rows)
 }
 
-// Close finishes the files under the keys of a task, a plan, an epoch and a number.
+// Close finishes the files and gives them keys with the task, plan, epoch and number.
 func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	for i, w := range g.warcs {
 		files, err := w.close(g.dir)
@@ -191,7 +191,8 @@ func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	return nil
 }
 
-// Upload creates the segment's files in the store. After an error it may be called again.
+// Upload creates the segment's files in the store. After an error, call it again to upload
+// the remaining files.
 func (g *Segment) Upload(ctx context.Context, b store.Bucket) error {
 	for len(g.closed) > 0 {
 		f := g.closed[0]
@@ -230,7 +231,7 @@ func (g *Segment) discard() {
 // List adds the uploaded segment to a checkpoint: its files, rows and counts.
 func (g *Segment) List(d *manifest.Checkpoint) error {
 	if len(g.files) > 0 && slices.ContainsFunc(d.Files, func(f manifest.File) bool { return f.Key == g.files[0].Key }) {
-		return nil // a swap whose answer was lost has listed it
+		return nil // an earlier swap listed it, but its response was lost
 	}
 	d.Files = slices.Concat(d.Files, g.files)
 	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
@@ -244,14 +245,14 @@ func (g *Segment) List(d *manifest.Checkpoint) error {
 		return err
 	}
 	d.Counts = sum(d.Counts, g.counts)
-	d.Retries, d.Robots = g.retries, g.origins
+	d.Retries, d.Robots = g.retries, g.robotsRetries
 	if !g.rows.IsEmpty() {
 		d.Stalled = 0
 	}
 	return nil
 }
 
-// sum adds counts and sorts them by name.
+// sum adds up counts by name and sorts them.
 func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
 	all := maps.Clone(more)
 	for _, c := range counts {
@@ -264,7 +265,7 @@ func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
 	return out
 }
 
-// warcFile is a WARC file that is being written.
+// warcFile is an unfinished WARC file.
 type warcFile struct {
 	key     string
 	file    *os.File
@@ -333,13 +334,13 @@ func (w *warcFile) abort() {
 	_ = os.Remove(w.file.Name()) // the rest goes with the scratch directory
 }
 
-// NoRoom reports whether an error is that of a file system without room.
+// NoRoom reports whether an error means that a file system or quota is full.
 func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // ScratchError makes an error of a full scratch directory wrap stages.ErrInterrupted and
-// say what to do. Others stay as they are.
+// say what to do. It returns other errors unchanged.
 func ScratchError(err error, scratch string) error {
 	if !NoRoom(err) {
 		return err

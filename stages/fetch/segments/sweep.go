@@ -15,16 +15,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sweep deletes the files of a task that its result does not list. They are never
-// read; deleting them saves room. A replaced attempt may still add some later.
+// Sweep deletes the files of a task that its result does not list, to save space. Nothing
+// reads them. A replaced attempt may still add more later.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
 	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
 
-// numbered finds epoch and number in a key of a segment or WARC file.
+// numbered matches epoch and number in the key of a segment or WARC file.
 var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
 
-// numbersOf gives the epoch and the number in the key of a segment or WARC file; false
+// numbersOf returns the epoch and the number in the key of a segment or WARC file; false
 // for any other key.
 func numbersOf(key string) (epoch, number int, ok bool) {
 	m := numbered.FindStringSubmatch(key)
@@ -39,16 +39,16 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// InOrderWritten compares keys of one partition by when they were written: keys sort
-// otherwise, as epochs are not padded.
+// InOrderWritten compares keys of one partition by the order of writing, which is not the
+// order of the keys, since they contain unpadded epochs.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// SweepBelow deletes the task's files of epochs below a given one that are not listed.
-// It calls before for each of them and stops at its first error.
+// SweepBelow deletes the task's files that are not in files and have an epoch less than
+// below. It calls before ahead of each deletion and stops at the first error.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

@@ -1,9 +1,9 @@
-// Package status puts into words what a fetch task does: which hosts it waits for and why,
-// and which requests failed last.
+// Package status describes for people what a fetch task does: which hosts it waits for and
+// why, and which requests failed last.
 //
-// In: the standing of the scheduler's hosts and the failures of requests. Out: the
-// activity that progress displays and checkpoints show. Nothing but what people read
-// depends on it. It imports packages stages, formats and polite.
+// In: the state of the scheduler's hosts and the failures of requests. Out: the activity
+// that progress displays and checkpoints show. No decision of the program depends on it.
+// It imports packages stages, formats and polite.
 package status
 
 import (
@@ -22,13 +22,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// ShownWaits is how many waits are shown one by one.
+// ShownWaits is the number of waits that are shown in detail.
 const ShownWaits = 5
 
-// brief is the longest wait for a delay that is not shown.
+// brief is the longest wait for a delay that is counted but not shown.
 const brief = 30 * time.Second
 
-// Activity tells what a fetcher is doing.
+// Activity describes what a fetcher is doing now.
 func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	st := sched.Stand(ShownWaits, brief)
 	a := stages.Activity{
@@ -44,14 +44,14 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// worthNaming is the remaining time from which the slowest host is shown although it waits
-// for nothing in particular.
+// worthNaming is the remaining time from which the slowest host is shown even if it waits
+// only for its delay.
 const worthNaming = time.Minute
 
-// every is the pace of a host.
+// every describes the delay of a host.
 func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
-// pace is the delay of a host, with its cause if that is not the config.
+// pace is the delay of a host, with its cause unless that is the config.
 func pace(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {
@@ -65,7 +65,7 @@ func pace(w polite.Wait) string {
 	return d
 }
 
-// Why puts the reason of a wait into words; the time of its end follows them.
+// Why describes the reason of a wait. Displays append the time at which it ends.
 func Why(w polite.Wait) string {
 	if w.Item.Why != "" {
 		what := "a page"
@@ -85,7 +85,7 @@ func Why(w polite.Wait) string {
 	case polite.ByHold:
 		return "its name could not be looked up, tried again"
 	case polite.ByEarlier:
-		return "left in peace since before this attempt, asked again"
+		return "a pause from an earlier attempt, asked again"
 	case polite.ByBreaker:
 		return "suspended, as too many of its requests failed; tried again"
 	case polite.ByItem:
@@ -94,8 +94,8 @@ func Why(w polite.Wait) string {
 	return every(w) + ", the next"
 }
 
-// How tells how a request failed, as a verb phrase that follows what was asked for. status
-// is 0 if there was no whole response.
+// How describes how a request failed, as a verb phrase after "a page" or "robots.txt".
+// status is 0 without a complete response.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:
@@ -112,14 +112,14 @@ func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	return "could not be had (" + string(outcome) + ")"
 }
 
-// Failures counts failed requests by class. Its zero value has none; its methods may be
-// called by several goroutines at a time.
+// Failures counts failed requests by class. The zero value is ready. It is safe for
+// concurrent use.
 type Failures struct {
 	mu sync.Mutex
 	by map[string]*stages.Failure
 }
 
-// calm are the outcomes that are no failures.
+// calm lists the outcomes that are not failures.
 var calm = []schema.Outcome{
 	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
 	schema.Deferred, schema.Stopped,
@@ -153,7 +153,7 @@ func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
 	f.Note(u.Outcome, host, text, now)
 }
 
-// list gives the failures, the newest first.
+// list returns the failures, the newest first.
 func (f *Failures) list() []stages.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +167,8 @@ func (f *Failures) list() []stages.Failure {
 	return out
 }
 
-// StoreAway puts an error of a store that does not answer or is full into words.
+// StoreAway describes an error of a store that does not answer or is full. Displays append
+// the time at which the fetcher gives up.
 func StoreAway(err error) string {
 	what := "the store does not answer"
 	if errors.Is(err, store.ErrFull) {
@@ -176,10 +177,10 @@ func StoreAway(err error) string {
 	return what + "; tried again all the time, given up"
 }
 
-// shownFailures is how many classes of failures a checkpoint has.
+// shownFailures bounds the classes of failures in a checkpoint.
 const shownFailures = 5
 
-// Stored is an activity as a checkpoint has it.
+// Stored converts an activity to the form in checkpoints.
 func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	out := &manifest.Activity{
 		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),
