@@ -1,13 +1,14 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 )
@@ -94,14 +95,25 @@ func hideAll(text string) string {
 	return masked
 }
 
-var password = regexp.MustCompile(`://([^:/@]*):([^/]*)@`)
-
-// hidePassword replaces the password in a URL.
+// hidePassword hides the password of a URL, or all of its user info if that is one word. The
+// user info ends at the last @ of the authority, as net/url reads it.
 func hidePassword(text string) string {
-	return password.ReplaceAllStringFunc(text, func(user string) string {
-		m := password.FindStringSubmatch(user)
-		return "://" + m[1] + ":" + hideAll(m[2]) + "@"
-	})
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return text
+	}
+	end := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 && strings.LastIndexByte(rest, '@') < i {
+		end = i
+	}
+	at := strings.LastIndexByte(rest[:end], '@')
+	if at < 0 {
+		return text
+	}
+	if user, secret, ok := strings.Cut(rest[:at], ":"); ok {
+		return scheme + "://" + user + ":" + hideAll(secret) + rest[at:]
+	}
+	return scheme + "://" + hideAll(rest[:at]) + rest[at:]
 }
 
 // WriteYAML writes settings as a config file. The comment of each line says where the value
@@ -132,8 +144,30 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
-// inline is the YAML of a value on one line.
+// inline is the YAML of a value on one line. Only JSON, which YAML includes, writes a text
+// with control characters on one line.
 func inline(value any) (string, error) {
+	if hasControls(value) {
+		text, err := json.Marshal(value)
+		return string(text), err
+	}
 	text, err := yaml.MarshalWithOptions(value, yaml.Flow(true))
 	return strings.TrimSpace(string(text)), err
+}
+
+// hasControls reports whether a text in a value has control characters.
+func hasControls(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return strings.ContainsFunc(v, unicode.IsControl)
+	case []any:
+		return slices.ContainsFunc(v, hasControls)
+	case map[string]any:
+		for name, below := range v {
+			if hasControls(name) || hasControls(below) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -117,7 +117,8 @@ type fieldError struct {
 	field, text string
 }
 
-func (e *fieldError) Error() string { return e.field + " " + e.text }
+func (e *fieldError) Error() string        { return e.field + " " + e.text }
+func (e *fieldError) Is(target error) bool { return target == ErrInvalid }
 
 // Validate checks every key. The error names the first that is wrong, and what is allowed.
 func (c *Config) Validate() error {

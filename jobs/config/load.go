@@ -147,7 +147,9 @@ func (c *Config) YAML() (string, error) {
 		return text, err
 	}
 	for _, r := range c.references {
-		if valueAt(file, r.path) != r.value { // a flag or a later file has replaced it
+		if value, err := valueAt(file, r.path); err != nil {
+			return "", err
+		} else if value != r.value { // a flag or a later file has replaced it
 			continue
 		}
 		p, err := yaml.PathString(r.path)
@@ -184,7 +186,11 @@ func (c *Config) noteReferences() error {
 	}
 	var kept []unexpanded
 	for _, r := range c.references {
-		if value := valueAt(file, r.path); value != "" && (r.value == "" || r.value == value) {
+		value, err := valueAt(file, r.path)
+		if err != nil {
+			return err
+		}
+		if value != "" && (r.value == "" || r.value == value) {
 			r.value = value
 			kept = append(kept, r)
 		}
@@ -194,24 +200,29 @@ func (c *Config) noteReferences() error {
 }
 
 // nodeAt is the node at a path such as $.fetch.proxy; nil if there is none.
-func nodeAt(file *ast.File, path string) ast.Node {
+func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	p, err := yaml.PathString(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	n, err := p.FilterFile(file)
-	if err != nil {
-		return nil
+	if yaml.IsNotFoundNodeError(err) {
+		return nil, nil
 	}
-	return n
+	return n, err
 }
 
-// valueAt is the text of the value at a path; "" if there is none.
-func valueAt(file *ast.File, path string) string {
-	if n := nodeAt(file, path); n != nil {
-		return n.String()
+// valueAt is the text of the value at a path; "" if there is none. A reference whose value
+// cannot be found is an error: the store would get the secret in its place.
+func valueAt(file *ast.File, path string) (string, error) {
+	n, err := nodeAt(file, path)
+	if err != nil {
+		return "", invalidf("%s: ${VAR} cannot stand below a key with a quote, or an empty one (%v)", strings.TrimPrefix(path, "$."), err)
 	}
-	return ""
+	if n == nil {
+		return "", nil
+	}
+	return n.String(), nil
 }
 
 // ReadPoliteness is Read for a file that may hold the section politeness only: other keys in it
@@ -332,6 +343,14 @@ type expander struct {
 }
 
 func (e *expander) Visit(n ast.Node) ast.Visitor {
+	if copied := copies(n); copied != nil && e.err == nil {
+		var inside expander
+		inside.lookup = func(string) (string, bool) { return "", true }
+		ast.Walk(&inside, copied)
+		if len(inside.found) > 0 {
+			e.err = &lineError{n.GetToken().Position.Line, "${VAR} stands in a value with an anchor or under <<, whose copies would hold the secret: write ${VAR} in each place"}
+		}
+	}
 	if s, ok := n.(*ast.StringNode); ok && reference.MatchString(s.Value) {
 		e.found = append(e.found, unexpanded{path: s.GetPath(), text: s.Value})
 		s.Value = reference.ReplaceAllStringFunc(s.Value, func(ref string) string {
@@ -343,6 +362,19 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 		})
 	}
 	return e
+}
+
+// copies is the part of a node that YAML copies to other places; nil if there is none.
+func copies(n ast.Node) ast.Node {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		return n.Value
+	case *ast.MappingValueNode:
+		if n.Key.IsMergeKey() {
+			return n.Value
+		}
+	}
+	return nil
 }
 
 // lineOf finds the line of a key such as fetch.timeout.total, or of the nearest section that
@@ -359,7 +391,7 @@ func lineOf(file *ast.File, key string) int {
 
 // lineAt is the line of the value of a key; 0 if it is not in the file.
 func lineAt(file *ast.File, key string) int {
-	if n := nodeAt(file, "$."+key); n != nil {
+	if n, err := nodeAt(file, "$."+key); err == nil && n != nil {
 		return n.GetToken().Position.Line
 	}
 	return 0
@@ -368,7 +400,7 @@ func lineAt(file *ast.File, key string) int {
 // suggest is the end of the message about an unknown key: the key that is most like it.
 func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
-	best, bestName, bestDistance := "", "", 4
+	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)
 	walk(reflect.ValueOf(Config{}), "", func(path, key string, _ reflect.Value) {
 		if d := editDistance(name, key); d < bestDistance {
 			best, bestName, bestDistance = path, key, d
