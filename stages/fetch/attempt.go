@@ -173,7 +173,7 @@ func (f *fetcher) unfinished() []*segments.Record {
 func (a *attempt) complete(d *manifest.Checkpoint) error {
 	rows, err := d.RecordedRows()
 	if err != nil {
-		return err
+		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
 	if n := rows.GetCardinality(); n != uint64(a.fetcher.index.Len()) {
 		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.fetcher.index.Len())

@@ -192,7 +192,7 @@ func (f *fetcher) document(u *urlTask, s *sent) {
 	parsed, err := document.Parse(f.parser, response.Document(u.key.URL, s.x, u.planned.Depth, s.at))
 	if err != nil {
 		f.log.Error("a document could not be parsed", "url", u.key.URL, "error", err)
-		f.capture(u, s, schema.SubsetWARC)
+		f.captureInSlot(u, s, schema.SubsetWARC)
 		f.finish(u, schema.InternalError, response.Failure{Phrase: "document could not be parsed", Detail: err.Error()})
 		return
 	}
@@ -228,6 +228,12 @@ func (f *fetcher) document(u *urlTask, s *sent) {
 func (f *fetcher) capture(u *urlTask, s *sent, subset string) {
 	f.cpu <- struct{}{}
 	defer func() { <-f.cpu }()
+	f.captureInSlot(u, s, subset)
+}
+
+// captureInSlot is capture for a caller that holds a slot of f.cpu: if each slot waited for a second
+// one, none would ever be free.
+func (f *fetcher) captureInSlot(u *urlTask, s *sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)
 		u.point(cp)

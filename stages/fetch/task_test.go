@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,8 @@ func misbehave() http.HandlerFunc {
 }
 
 func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
+	// One processor, so one slot for documents: a parser that fails must not wait for a second.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type want struct {
 		outcome   schema.Outcome
 		status    int16

@@ -71,7 +71,7 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	x := r.Exchange
 	if earlier == nil && entry.Filename != "" && len(x.Payload) >= minPayload && len(cp.URL) <= maxPayloadURL && referable(x, cp) {
 		a.payloads.add(Payload{
-			digest: cp.ContentDigest, url: cp.URL, at: cp.FetchTime, id: id,
+			digest: cp.ContentDigest, url: strings.Clone(cp.URL), at: cp.FetchTime, id: id,
 			file: entry.Filename, offset: cp.WARCRecordOffset, length: cp.WARCRecordLength,
 		})
 	}

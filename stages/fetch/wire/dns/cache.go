@@ -102,7 +102,7 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 		c.evict(now)
 	}
 	e := &entry{done: make(chan struct{})}
-	c.entries[host] = e
+	c.entries[strings.Clone(host)] = e // not a part of its URL's row
 	// The look-up outlives the caller that started it: others may wait for it too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
