@@ -113,8 +113,7 @@ func TestInvalidAddressIsRefused(t *testing.T) {
 	}
 }
 
-// The check sits where the system connects, so that the name used to get there
-// does not matter.
+// The check runs at the connect, so the host name does not matter.
 func TestControlStopsADial(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -141,7 +140,7 @@ func TestControlStopsADial(t *testing.T) {
 	c.Close()
 }
 
-// Every bad port and no neighbour of one is refused.
+// CheckPort refuses every bad port and none of its neighbours.
 func TestBadPorts(t *testing.T) {
 	refused := 0
 	for p := range 1 << 16 {

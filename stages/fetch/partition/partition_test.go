@@ -35,8 +35,8 @@ func TestPlannedRowsSurviveScratch(t *testing.T) {
 	}
 }
 
-// knownRows are count URLs that are known by one spelling each, and one known by five,
-// on two hosts.
+// knownRows returns count URLs with one known spelling each and one URL with five, on two
+// hosts.
 func knownRows(count int) []schema.PlannedURL {
 	rows := []schema.PlannedURL{
 		{Host: "a.com", URL: "http://a.com/five", Spellings: []string{"1", "2", "3", "4", "5"}},

@@ -24,31 +24,31 @@ func TestBandOf(t *testing.T) {
 	}
 }
 
-// flight is a request that was written.
+// flight is a request in flight.
 type flight struct {
 	ends   time.Time
-	turn   *Grant
+	grant  *Grant
 	result Result
 }
 
-// fly runs turns on slots in virtual time, until there are none or the time has come.
-// send says how long a request takes and how it ends.
-func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(turn *Grant, inFlight []flight) (time.Duration, Result)) {
+// fly uses grants on slots in virtual time until there are none or the time is over.
+// send returns how long a request takes and how it ends.
+func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight
 	for !clock.now.After(until) {
 		if len(out) < slots {
-			turn, wait, more := s.pick(clock.now)
+			grant, wait, more := s.pick(clock.now)
 			switch {
-			case turn != nil && turn.Kind > Probe:
-				drainAll(turn)
+			case grant != nil && grant.Kind > Probe:
+				drainAll(grant)
 				continue
-			case turn != nil:
-				if _, err := turn.Written(clock.now, noAddr); err != nil {
+			case grant != nil:
+				if _, err := grant.Written(clock.now, noAddr); err != nil {
 					t.Fatal(err)
 				}
-				takes, r := send(turn, out)
-				out = append(out, flight{clock.now.Add(takes), turn, r})
+				takes, r := send(grant, out)
+				out = append(out, flight{clock.now.Add(takes), grant, r})
 				continue
 			case len(out) == 0 && !more:
 				return
@@ -59,8 +59,8 @@ func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Tim
 		}
 		f := first(out)
 		clock.now = f.ends
-		f.turn.Done(f.result)
-		out = slices.DeleteFunc(out, func(g flight) bool { return g.turn == f.turn })
+		f.grant.Done(f.result)
+		out = slices.DeleteFunc(out, func(g flight) bool { return g.grant == f.grant })
 	}
 }
 
@@ -82,13 +82,13 @@ func TestBandsShareTheSlotsByWeight(t *testing.T) {
 		}
 	}
 	var got [bands]int
-	fly(t, s, clock, 10, clock.now.Add(930*time.Second), func(turn *Grant, _ []flight) (time.Duration, Result) {
-		got[bandOf[turn.Host]]++
+	fly(t, s, clock, 10, clock.now.Add(930*time.Second), func(grant *Grant, _ []flight) (time.Duration, Result) {
+		got[bandOf[grant.Host]]++
 		return 1500 * time.Millisecond, Result{Class: Success}
 	})
 	for b, want := range [bands]int{3200, 1600, 800, 400, 200} {
 		if n := got[b]; n < want*9/10 || n > want*11/10 {
-			t.Errorf("band %d had %d turns, want about %d: all had %v", b, n, want, got)
+			t.Errorf("band %d had %d grants, want about %d: all had %v", b, n, want, got)
 		}
 	}
 }
@@ -99,8 +99,8 @@ func TestPriorityWithinAHostIsTheOrderOfItsRows(t *testing.T) {
 	s.Add("a", &banded{*rows(0, 3), []Band{Critical, Low, Batch}})
 	s.Add("b", &banded{*rows(10, 3), []Band{High, High, Batch}})
 	got := map[string][]int64{}
-	fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Grant, _ []flight) (time.Duration, Result) {
-		got[turn.Host] = append(got[turn.Host], turn.Item.ID)
+	fly(t, s, clock, 1, clock.now.Add(time.Hour), func(grant *Grant, _ []flight) (time.Duration, Result) {
+		got[grant.Host] = append(got[grant.Host], grant.Item.ID)
 		return time.Millisecond, Result{Class: Success}
 	})
 	if diff := cmp.Diff(map[string][]int64{"a": {0, 1, 2}, "b": {10, 11, 12}}, got); diff != "" {
@@ -113,7 +113,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 		name   string
 		factor float64
 		delay  time.Duration
-		takes  []time.Duration // of the answers, in order
+		takes  []time.Duration // of the responses, in order
 		want   []time.Duration // gaps
 	}{
 		{"within the delay", 2, 2 * time.Second, []time.Duration{1500 * time.Millisecond, 2 * time.Second, 0}, []time.Duration{2 * time.Second, 2 * time.Second}},
@@ -134,12 +134,12 @@ func TestASlowHostRestsLonger(t *testing.T) {
 			s.Add("a", rows(0, len(tt.takes)))
 			var got []time.Duration
 			var last time.Time
-			fly(t, s, clock, 1, clock.now.Add(time.Hour), func(turn *Grant, _ []flight) (time.Duration, Result) {
+			fly(t, s, clock, 1, clock.now.Add(time.Hour), func(grant *Grant, _ []flight) (time.Duration, Result) {
 				if !last.IsZero() {
 					got = append(got, clock.now.Sub(last))
 				}
 				last = clock.now
-				return tt.takes[turn.Item.ID], Result{Class: Success}
+				return tt.takes[grant.Item.ID], Result{Class: Success}
 			})
 			for i := range got { // means are fractions
 				got[i] = got[i].Round(time.Millisecond)
@@ -160,21 +160,21 @@ func TestHostsThatDoNotAnswerHaveFewSlotsAndAreSuspendedSoon(t *testing.T) {
 	}
 	tries := map[string]int{}
 	most := 0
-	fly(t, s, clock, 16, clock.now.Add(20*time.Minute), func(turn *Grant, out []flight) (time.Duration, Result) {
-		if turn.Host[0] == 'l' {
+	fly(t, s, clock, 16, clock.now.Add(20*time.Minute), func(grant *Grant, out []flight) (time.Duration, Result) {
+		if grant.Host[0] == 'l' {
 			return 500 * time.Millisecond, Result{Class: Success}
 		}
-		if tries[turn.Host]++; tries[turn.Host] > 1 {
+		if tries[grant.Host]++; tries[grant.Host] > 1 {
 			again := 1
 			for _, f := range out {
-				if f.turn.Host[0] == 's' && tries[f.turn.Host] > 1 {
+				if f.grant.Host[0] == 's' && tries[f.grant.Host] > 1 {
 					again++
 				}
 			}
 			most = max(most, again)
 		}
-		if n := tries[turn.Host]; (turn.Kind == Probe) != (n > 5) {
-			t.Errorf("try %d of %s is of kind %d", n, turn.Host, turn.Kind)
+		if n := tries[grant.Host]; (grant.Kind == Probe) != (n > 5) {
+			t.Errorf("try %d of %s is of kind %d", n, grant.Host, grant.Kind)
 		}
 		return 10 * time.Second, Result{Class: Unanswered}
 	})
@@ -199,36 +199,36 @@ func TestWhatCannotBeDueBeforeTheWindowClosesIsGivenBack(t *testing.T) {
 	at := map[string][]time.Duration{}
 	var kinds []Kind
 	for {
-		turn, wait, more := s.pick(clock.now)
-		if turn == nil && !more {
+		grant, wait, more := s.pick(clock.now)
+		if grant == nil && !more {
 			break
 		}
-		if turn == nil {
+		if grant == nil {
 			clock.add(wait)
 			continue
 		}
-		at[turn.Host] = append(at[turn.Host], clock.now.Sub(start))
-		if turn.Kind > Probe {
-			kinds = append(kinds, turn.Kind)
-			drainAll(turn)
+		at[grant.Host] = append(at[grant.Host], clock.now.Sub(start))
+		if grant.Kind > Probe {
+			kinds = append(kinds, grant.Kind)
+			drainAll(grant)
 			continue
 		}
-		turn.Written(clock.now, noAddr)
+		grant.Written(clock.now, noAddr)
 		r := Result{Class: Success}
-		if turn.Host != "hermit" {
+		if grant.Host != "hermit" {
 			r = Result{Class: RateLimited, RetryAfter: 20 * time.Hour}
 		}
-		turn.Done(r)
+		grant.Done(r)
 	}
 	want := map[string][]time.Duration{
 		"hermit":             {0, time.Hour, 2 * time.Hour, 2 * time.Hour},
 		"closed for the day": {0, 2 * time.Hour},
 	}
 	if diff := cmp.Diff(want, at); diff != "" {
-		t.Errorf("turns (-want +got):\n%s", diff)
+		t.Errorf("grants (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]Kind{Closed, Closed}, kinds); diff != "" {
-		t.Errorf("last turns (-want +got):\n%s", diff)
+		t.Errorf("last grants (-want +got):\n%s", diff)
 	}
 	for _, c := range s.Snapshot() {
 		if c.Host != "hermit" && duration(c.WaitMS) < 18*time.Hour {
@@ -243,12 +243,12 @@ func TestADelayForEverIsNotShortenedByArithmetic(t *testing.T) {
 	s.Add("a", rows(0, 5))
 	const ever = 1e9 * time.Second
 	s.SetCrawlDelay("a", ever)
-	turn := next(t, s, clock)
-	turn.Written(clock.now, noAddr)
-	turn.Done(Result{Class: RateLimited, RetryAfter: 1 << 62})
+	grant := next(t, s, clock)
+	grant.Written(clock.now, noAddr)
+	grant.Done(Result{Class: RateLimited, RetryAfter: 1 << 62})
 	start := clock.now
-	if turn := next(t, s, clock); clock.now.Sub(start) < ever || turn.Delay != ever {
-		t.Errorf("next turn after %v with delay %v, want %v", clock.now.Sub(start), turn.Delay, ever)
+	if grant := next(t, s, clock); clock.now.Sub(start) < ever || grant.Delay != ever {
+		t.Errorf("next grant after %v with delay %v, want %v", clock.now.Sub(start), grant.Delay, ever)
 	}
 }
 
@@ -268,23 +268,23 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 			s.Add("a", rows(0, 5))
 			other := next(t, s, clock)
 			other.Written(clock.now, noAddr)
-			turn := next(t, s, clock) // connecting
+			grant := next(t, s, clock) // connecting
 			change(s, other)
-			if _, err := turn.Written(clock.now, noAddr); !errors.Is(err, ErrNotDue) {
+			if _, err := grant.Written(clock.now, noAddr); !errors.Is(err, ErrNotDue) {
 				t.Errorf("got %v, want the write refused", err)
 			}
-			turn.PutBack(turn.Item)
-			turn.Done(Result{})
+			grant.PutBack(grant.Item)
+			grant.Done(Result{})
 			other.Done(Result{Class: Success})
-			if turn, _, _ := s.pick(clock.now); turn != nil && turn.Kind == Fetch {
-				t.Error("another turn at once")
+			if grant, _, _ := s.pick(clock.now); grant != nil && grant.Kind == Fetch {
+				t.Error("another grant at once")
 			}
 		})
 	}
 }
 
-// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address beside one that is
-// alone: who shares waits without a slot.
+// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own:
+// hosts that share an address wait without a slot.
 func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -300,30 +300,30 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	var last, lastAlone time.Time
 	alone, many, looked := 0, 0, 0
 	for clock.now.Sub(start) < 2*time.Minute {
-		turn, wait, more := s.pick(clock.now)
-		if turn == nil {
+		grant, wait, more := s.pick(clock.now)
+		if grant == nil {
 			if !more {
-				t.Fatal("no more turns")
+				t.Fatal("no more grants")
 			}
 			clock.add(wait)
 			continue
 		}
 		a := shared
-		if turn.Host == "alone" {
+		if grant.Host == "alone" {
 			a = own
 		}
-		if !turn.HasAddress() {
+		if !grant.HasAddress() {
 			looked++
-			if !turn.Meet(a) {
-				turn.PutBack(turn.Item)
-				turn.Done(Result{})
+			if !grant.Meet(a) {
+				grant.PutBack(grant.Item)
+				grant.Done(Result{})
 				continue
 			}
 		}
-		if wait := turn.Clear(a); wait > 0 {
+		if wait := grant.Clear(a); wait > 0 {
 			t.Fatalf("a slot waits for %v", wait)
 		}
-		if _, err := turn.Written(clock.now, a); err != nil {
+		if _, err := grant.Written(clock.now, a); err != nil {
 			t.Fatal(err)
 		}
 		if a == own {
@@ -337,25 +337,25 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 			}
 			last = clock.now
 		}
-		turn.Done(Result{Class: Success})
+		grant.Done(Result{Class: Success})
 	}
 	if alone != 30 || many != 600 || looked != crowd+1 {
 		t.Errorf("%d and %d requests, %d look-ups; want 30, 600 and one a host", alone, many, looked)
 	}
 }
 
-// A round in which nothing could be sent must not end at once: another would begin.
+// A round that sent nothing must not end at once, because the next one would start at once.
 func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(time.Second, 1))
 	s.CloseAt(clock.now.Add(time.Hour))
 	s.Add("a", rows(0, 2))
 	s.Restore([]manifest.HostClock{{Host: "a", WaitMS: Millis(20 * time.Hour)}}, 0, true)
-	if turn, wait, more := s.pick(clock.now); turn != nil || wait != 20*time.Hour || !more {
-		t.Errorf("turn %+v, wait %v, more %t; want none until Close is called", turn, wait, more)
+	if grant, wait, more := s.pick(clock.now); grant != nil || wait != 20*time.Hour || !more {
+		t.Errorf("grant %+v, wait %v, more %t; want none until Close is called", grant, wait, more)
 	}
 	s.Close()
-	if turn, _, _ := s.pick(clock.now); turn == nil || turn.Kind != Closed {
-		t.Errorf("turn %+v after Close", turn)
+	if grant, _, _ := s.pick(clock.now); grant == nil || grant.Kind != Closed {
+		t.Errorf("grant %+v after Close", grant)
 	}
 }

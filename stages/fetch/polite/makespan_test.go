@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// zipfSizes gives the pages of each host: total shared out by rank, none above limit.
+// zipfSizes returns the pages of each host: total divided by rank, at most limit each.
 func zipfSizes(hosts, total, limit int) []int {
 	sizes := func(c float64) (n []int, sum int) {
 		for i := range hosts {
@@ -39,13 +39,13 @@ type load struct {
 	slots   int
 	delay   time.Duration
 	service float64                // mean, in seconds
-	bandOf  func(host, k int) Band // of a host's row k; nil: all are the same
-	// dead, if set, says that a host never answers: a request to it takes 10 s.
+	bandOf  func(host, k int) Band // of a host's row k; nil: all rows have one band
+	// dead, if set, reports hosts that never answer: a request to them takes 10 s.
 	dead func(host int) bool
 }
 
-// makespan gives how long the last host took that is not dead, and the lower bound
-// max(longest host, total work ÷ slots) of those, in seconds.
+// makespan returns when the last living host is done, and the lower bound
+// max(longest host, total work ÷ slots) of living hosts, in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -92,16 +92,16 @@ func makespan(tb testing.TB, l load) (took, bound float64) {
 	var q events
 	free := slots
 	for {
-		turn, wait, more := s.pick(clock.now)
-		if turn != nil && turn.Kind > Probe {
-			drainAll(turn)
+		grant, wait, more := s.pick(clock.now)
+		if grant != nil && grant.Kind > Probe {
+			drainAll(grant)
 			continue
 		}
-		if turn != nil {
+		if grant != nil {
 			free--
-			turn.Written(clock.now, noAddr)
-			d := time.Duration(services[turn.Item.ID] * float64(time.Second))
-			heap.Push(&q, event{at: clock.now.Add(d), turn: turn})
+			grant.Written(clock.now, noAddr)
+			d := time.Duration(services[grant.Item.ID] * float64(time.Second))
+			heap.Push(&q, event{at: clock.now.Add(d), grant: grant})
 		} else if len(q) == 0 {
 			if !more {
 				break
@@ -112,23 +112,23 @@ func makespan(tb testing.TB, l load) (took, bound float64) {
 			clock.add(wait)
 			continue
 		}
-		if turn == nil || free == 0 {
+		if grant == nil || free == 0 {
 			e := heap.Pop(&q).(event)
 			clock.now = e.at
 			r := Result{Class: Success}
-			if l.dead != nil && l.dead(hostOf[e.turn.Host]) {
+			if l.dead != nil && l.dead(hostOf[e.grant.Host]) {
 				r.Class = Unanswered
 			} else {
 				last = clock.now
 			}
-			e.turn.Done(r)
+			e.grant.Done(r)
 			free++
 		}
 	}
 	return last.Sub(start).Seconds(), bound
 }
 
-// banded are rows with bands, in order.
+// banded is a Rows with the bands of its rows.
 type banded struct {
 	list
 	bands []Band
@@ -136,7 +136,7 @@ type banded struct {
 
 func (b *banded) Band() Band { return b.bands[len(b.bands)-len(b.list)] }
 
-// The figure's load, a fifth of it in tests.
+// The load of the figure; tests use a fifth of it.
 func zipfLoad(hosts, urls, slots int) load {
 	return load{sizes: zipfSizes(hosts, urls, 750), slots: slots, delay: 2 * time.Second, service: 1.5}
 }
@@ -148,7 +148,7 @@ func TestMakespanIsNearItsLowerBound(t *testing.T) {
 	}
 }
 
-// Of 1,000 hosts 100 answer nothing: the rest is done as soon as without them.
+// 100 of 1,000 hosts never answer; the others must not take longer because of them.
 func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	with := zipfLoad(1000, 40_000, 40)
 	with.dead = func(host int) bool { return host%10 == 3 }
@@ -163,7 +163,7 @@ func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	alone, _ := makespan(t, without)
 	took, bound := makespan(t, with)
 	t.Logf("%.0fs, without dead hosts %.0fs, lower bound %.0fs", took, alone, bound)
-	// 100 first tries of 10s are 25s of 40 slots, which nobody can know to spare.
+	// The first 100 requests of 10s take 25s of 40 slots; no scheduler can avoid them.
 	if took > 1.03*alone {
 		t.Errorf("took %.0fs beside dead hosts, %.0fs without", took, alone)
 	}
@@ -198,8 +198,8 @@ func BenchmarkMakespan(b *testing.B) {
 	}
 }
 
-// BenchmarkMakespanHosts is what a turn costs the scheduler, and a host in memory, by
-// the number of hosts: both have to stay flat.
+// BenchmarkMakespanHosts measures the time of a grant and the memory of a host for several
+// numbers of hosts: both must stay flat.
 func BenchmarkMakespanHosts(b *testing.B) {
 	for _, hosts := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
@@ -213,27 +213,27 @@ func BenchmarkMakespanHosts(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			turn := func() {
+			grant := func() {
 				for {
-					turn, wait, _ := s.pick(clock.now)
-					if turn == nil {
+					grant, wait, _ := s.pick(clock.now)
+					if grant == nil {
 						clock.add(wait)
 						continue
 					}
-					_, _ = turn.Written(clock.now, noAddr)
-					turn.Sent(clock.now)
-					clock.add(7500 * time.Microsecond) // as with 200 slots and 1.5 s each
-					turn.Done(Result{Class: Success})
+					_, _ = grant.Written(clock.now, noAddr)
+					grant.Sent(clock.now)
+					clock.add(7500 * time.Microsecond) // 200 slots and 1.5 s for each request
+					grant.Done(Result{Class: Success})
 					return
 				}
 			}
 			for range hosts { // each host has answered
-				turn()
+				grant()
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			for b.Loop() {
-				turn()
+				grant()
 			}
 			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(hosts), "B/host")
 			runtime.KeepAlive(s)
@@ -241,7 +241,7 @@ func BenchmarkMakespanHosts(b *testing.B) {
 	}
 }
 
-// endless are rows without end.
+// endless is a Rows without an end.
 type endless struct{}
 
 func (endless) Len() int           { return 1 }

@@ -40,7 +40,7 @@ func rows(from, n int) *list {
 	return &l
 }
 
-// testClock is a clock that a test moves.
+// testClock is a clock that tests advance.
 type testClock struct{ now time.Time }
 
 func newClock() *testClock               { return &testClock{time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)} }
@@ -65,16 +65,16 @@ func newScheduler(t *testing.T, clock *testClock, cfg Config) *Scheduler {
 	return New(Options{Config: cfg, Clock: clock})
 }
 
-// next gives the turn that is due, moving the clock to it.
+// next returns the next grant and advances the clock until it is due.
 func next(t *testing.T, s *Scheduler, clock *testClock) *Grant {
 	t.Helper()
 	for {
-		turn, wait, more := s.pick(clock.now)
-		if turn != nil {
-			return turn
+		grant, wait, more := s.pick(clock.now)
+		if grant != nil {
+			return grant
 		}
 		if !more || wait == idle {
-			t.Fatalf("no turn: more=%t wait=%v", more, wait)
+			t.Fatalf("no grant: more=%t wait=%v", more, wait)
 		}
 		clock.add(wait)
 	}
@@ -98,24 +98,24 @@ func TestDelayIsFromWriteToWrite(t *testing.T) {
 
 	second := next(t, s, clock)
 	if got := clock.now.Sub(start); got != 2700*time.Millisecond {
-		t.Errorf("second turn at %v, want 2.7s", got)
+		t.Errorf("second grant at %v, want 2.7s", got)
 	}
 	p, err := second.Written(clock.now, noAddr)
 	if diff := cmp.Diff(Pace{Delay: 2 * time.Second, Gap: 2 * time.Second}, p); diff != "" || err != nil {
 		t.Errorf("pace (-want +got), error %v:\n%s", err, diff)
 	}
 	clock.add(5 * time.Second) // a slow answer
-	if turn, _, _ := s.pick(clock.now); turn != nil {
-		t.Error("a turn while the only request allowed is in flight")
+	if grant, _, _ := s.pick(clock.now); grant != nil {
+		t.Error("a grant while the only request allowed is in flight")
 	}
 	second.Done(Result{Class: Success})
 	third := next(t, s, clock)
 	if got := clock.now.Sub(start); got != 7700*time.Millisecond {
-		t.Errorf("third turn at %v, want at once, 7.7s", got)
+		t.Errorf("third grant at %v, want at once, 7.7s", got)
 	}
 	third.Done(Result{})
-	if turn, _, more := s.pick(clock.now); turn != nil || more {
-		t.Errorf("after the last item: turn %v, more %t", turn, more)
+	if grant, _, more := s.pick(clock.now); grant != nil || more {
+		t.Errorf("after the last item: grant %v, more %t", grant, more)
 	}
 }
 
@@ -124,18 +124,18 @@ func TestUnsentTurnCostsNoDelay(t *testing.T) {
 	s := newScheduler(t, clock, testConfig(2*time.Second, 1))
 	s.Add("a", rows(0, 4))
 	start := clock.now
-	turn := next(t, s, clock)
-	if it, ok := turn.Another(); !ok || it.ID != 1 {
+	grant := next(t, s, clock)
+	if it, ok := grant.Another(); !ok || it.ID != 1 {
 		t.Errorf("another: %v, %t; want 1", it, ok)
 	}
-	turn.PutBack(Item{ID: 1})
-	turn.Done(Result{})
-	turn = next(t, s, clock)
-	if turn.Item.ID != 1 || clock.now != start {
-		t.Errorf("got item %d after %v, want the one put back at once", turn.Item.ID, clock.now.Sub(start))
+	grant.PutBack(Item{ID: 1})
+	grant.Done(Result{})
+	grant = next(t, s, clock)
+	if grant.Item.ID != 1 || clock.now != start {
+		t.Errorf("got item %d after %v, want the one put back at once", grant.Item.ID, clock.now.Sub(start))
 	}
-	// A connection that failed was a try: the next waits.
-	turn.Done(Result{Class: Failure})
+	// A failed connection counts as a request: the next one waits.
+	grant.Done(Result{Class: Failure})
 	next(t, s, clock)
 	if got := clock.now.Sub(start); got != 2*time.Second {
 		t.Errorf("after a failed try: %v, want 2s", got)
@@ -148,14 +148,14 @@ func TestRetryComesWhenDueAndBeforeRows(t *testing.T) {
 	s.Add("a", rows(0, 4))
 	var got []int64
 	for i := range 5 {
-		turn := next(t, s, clock)
-		got = append(got, turn.Item.ID)
-		turn.Written(clock.now, noAddr)
+		grant := next(t, s, clock)
+		got = append(got, grant.Item.ID)
+		grant.Written(clock.now, noAddr)
 		r := Result{Class: Success}
 		if i == 0 {
 			r = Result{Class: Failure, Requeue: &Item{ID: 0, NotBefore: clock.now.Add(1500 * time.Millisecond)}}
 		}
-		turn.Done(r)
+		grant.Done(r)
 	}
 	if diff := cmp.Diff([]int64{0, 1, 0, 2, 3}, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -169,11 +169,11 @@ func TestRateLimitSlowsTheHostAlone(t *testing.T) {
 	var at []time.Duration
 	last := clock.now
 	limit := func(retryAfter time.Duration) {
-		turn := next(t, s, clock)
+		grant := next(t, s, clock)
 		at = append(at, clock.now.Sub(last).Truncate(time.Second))
 		last = clock.now
-		turn.Written(clock.now, noAddr)
-		turn.Done(Result{Class: RateLimited, RetryAfter: retryAfter})
+		grant.Written(clock.now, noAddr)
+		grant.Done(Result{Class: RateLimited, RetryAfter: retryAfter})
 	}
 	limit(0)
 	limit(0)
@@ -184,15 +184,15 @@ func TestRateLimitSlowsTheHostAlone(t *testing.T) {
 			t.Errorf("pause %d: %v, want %v and up to a quarter more", i, at[i], want)
 		}
 	}
-	// The delay stays raised, and falls with good answers.
+	// The delay stays raised, and falls after good responses.
 	next(t, s, clock).Done(Result{})
 	var delays []time.Duration
 	for range 60 {
-		turn := next(t, s, clock)
-		turn.Written(clock.now, noAddr)
-		turn.Done(Result{Class: Success})
-		if n := len(delays); n == 0 || delays[n-1] != turn.Delay {
-			delays = append(delays, turn.Delay)
+		grant := next(t, s, clock)
+		grant.Written(clock.now, noAddr)
+		grant.Done(Result{Class: Success})
+		if n := len(delays); n == 0 || delays[n-1] != grant.Delay {
+			delays = append(delays, grant.Delay)
 		}
 	}
 	want := []time.Duration{16 * time.Second, 8 * time.Second, 4 * time.Second, 2 * time.Second, time.Second}
@@ -206,17 +206,17 @@ func TestCrawlDelayIsAFloor(t *testing.T) {
 	s := newScheduler(t, clock, testConfig(2*time.Second, 1))
 	s.Add("a", rows(0, 3))
 	s.SetCrawlDelay("a", time.Second)
-	turn := next(t, s, clock)
-	if turn.Delay != 2*time.Second {
-		t.Errorf("a shorter Crawl-delay: %v", turn.Delay)
+	grant := next(t, s, clock)
+	if grant.Delay != 2*time.Second {
+		t.Errorf("a shorter Crawl-delay: %v", grant.Delay)
 	}
 	at := clock.now
-	turn.Written(at, noAddr)
-	s.SetCrawlDelay("a", 10*time.Second) // as robots.txt, asked for first, says
-	turn.Done(Result{Class: Success})
-	turn = next(t, s, clock)
-	if turn.Delay != 10*time.Second || clock.now.Sub(at) != 10*time.Second {
-		t.Errorf("delay %v after %v, want 10s", turn.Delay, clock.now.Sub(at))
+	grant.Written(at, noAddr)
+	s.SetCrawlDelay("a", 10*time.Second) // from robots.txt, which is fetched first
+	grant.Done(Result{Class: Success})
+	grant = next(t, s, clock)
+	if grant.Delay != 10*time.Second || clock.now.Sub(at) != 10*time.Second {
+		t.Errorf("delay %v after %v, want 10s", grant.Delay, clock.now.Sub(at))
 	}
 }
 
@@ -224,7 +224,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 	tests := []struct {
 		name   string
 		probes []Class // how the probes end
-		want   Kind    // of the turn behind them
+		want   Kind    // of the grant after them
 		pauses []time.Duration
 	}{
 		{"resumed", []Class{Success}, Fetch, []time.Duration{2 * time.Minute}},
@@ -237,12 +237,12 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 			s := newScheduler(t, clock, testConfig(time.Second, 1))
 			s.Add("a", rows(0, 50))
 			end := func(c Class) Kind {
-				turn := next(t, s, clock)
-				turn.Written(clock.now, noAddr)
-				turn.Done(Result{Class: c})
-				return turn.Kind
+				grant := next(t, s, clock)
+				grant.Written(clock.now, noAddr)
+				grant.Done(Result{Class: c})
+				return grant.Kind
 			}
-			for i := range 20 { // 4xx and successes are no failures; 11 of 20 are
+			for i := range 20 { // 4xx and successes are not failures; 11 of 20 are
 				c := Failure
 				if i < 9 {
 					c = []Class{ClientError, Success}[i%2]
@@ -260,8 +260,8 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 					t.Errorf("pause before probe %d: %v, want %v", i, got, tt.pauses[i])
 				}
 			}
-			if turn := next(t, s, clock); turn.Kind != tt.want {
-				t.Errorf("behind the probes: kind %d, want %d", turn.Kind, tt.want)
+			if grant := next(t, s, clock); grant.Kind != tt.want {
+				t.Errorf("behind the probes: kind %d, want %d", grant.Kind, tt.want)
 			}
 		})
 	}
@@ -272,25 +272,25 @@ func TestBreakerForgetsOldFailures(t *testing.T) {
 	s := newScheduler(t, clock, testConfig(20*time.Second, 1))
 	s.Add("a", rows(0, 100))
 	for i := range 60 { // 14 failures of 15 requests in any 5 minutes
-		turn := next(t, s, clock)
-		if turn.Kind != Fetch {
+		grant := next(t, s, clock)
+		if grant.Kind != Fetch {
 			t.Fatalf("suspended for fewer than 20 requests in the window")
 		}
-		turn.Written(clock.now, noAddr)
+		grant.Written(clock.now, noAddr)
 		r := Result{Class: Failure}
 		if i%15 == 0 {
 			r.Class = Success
 		}
-		turn.Done(r)
+		grant.Done(r)
 	}
 }
 
-func drainAll(turn *Grant) []int64 {
-	got := []int64{turn.Item.ID}
-	for it, ok := turn.Another(); ok; it, ok = turn.Another() {
+func drainAll(grant *Grant) []int64 {
+	got := []int64{grant.Item.ID}
+	for it, ok := grant.Another(); ok; it, ok = grant.Another() {
 		got = append(got, it.ID)
 	}
-	turn.Done(Result{})
+	grant.Done(Result{})
 	slices.Sort(got)
 	return got
 }
@@ -306,7 +306,7 @@ func TestStopAndCloseGiveBackEveryItem(t *testing.T) {
 	b := next(t, s, clock)
 	b.Written(clock.now, noAddr)
 	if a.Host != "www.a.com:8080" || b.Host != "b.org" {
-		t.Fatalf("turns of %s, %s", a.Host, b.Host)
+		t.Fatalf("grants of %s, %s", a.Host, b.Host)
 	}
 
 	cfg.Domains = map[string]Domain{"a.com": {Stop: "ticket 17"}}
@@ -318,7 +318,7 @@ func TestStopAndCloseGiveBackEveryItem(t *testing.T) {
 	if diff := cmp.Diff([]int64{1, 2, 3}, drainAll(stopped)); diff != "" {
 		t.Errorf("stopped items (-want +got):\n%s", diff)
 	}
-	// What was in flight comes back with a retry: stopped too.
+	// The retry of the request in flight is stopped too.
 	a.Done(Result{Class: Failure, Requeue: &Item{ID: 0, NotBefore: clock.now.Add(time.Hour)}})
 	again, _, _ := s.pick(clock.now)
 	if again == nil || again.Kind != Stopped || again.Item.ID != 0 {
@@ -335,7 +335,7 @@ func TestStopAndCloseGiveBackEveryItem(t *testing.T) {
 		t.Errorf("closed items (-want +got):\n%s", diff)
 	}
 	if _, _, more := s.pick(clock.now); !more || s.Left() != 0 {
-		t.Errorf("a turn is out: more %t, left %d", more, s.Left())
+		t.Errorf("a grant is out: more %t, left %d", more, s.Left())
 	}
 	b.Done(Result{Class: Success})
 	if _, _, more := s.pick(clock.now); more {
@@ -353,38 +353,38 @@ func TestSharedAddressIsPaced(t *testing.T) {
 		s.Add(fmt.Sprintf("h%d", i), rows(10*i, 4))
 	}
 	s.Add("other", rows(100, 4))
-	var turns []*Grant
-	for range 6 { // addresses are not known yet: all hosts are due
-		turns = append(turns, next(t, s, clock))
+	var grants []*Grant
+	for range 6 { // no address is known yet: all hosts are due
+		grants = append(grants, next(t, s, clock))
 	}
 	start := clock.now
-	write := func(turn *Grant) time.Duration {
+	write := func(grant *Grant) time.Duration {
 		a := addr
-		if turn.Host == "other" {
+		if grant.Host == "other" {
 			a = netip.Addr{}
 		}
-		at := clock.now.Add(turn.Clear(a))
-		turn.Written(at, a)
+		at := clock.now.Add(grant.Clear(a))
+		grant.Written(at, a)
 		return at.Sub(start)
 	}
 	var got []time.Duration
-	for _, turn := range turns {
-		if d := write(turn); turn.Host != "other" {
+	for _, grant := range grants {
+		if d := write(grant); grant.Host != "other" {
 			got = append(got, d)
 		} else if d != 0 {
 			t.Errorf("an exempt host waited %v", d)
 		}
-		turn.Done(Result{Class: Success})
+		grant.Done(Result{Class: Success})
 	}
 	for i := 0; i < 14; {
-		turn := next(t, s, clock)
-		if turn.Host != "other" {
+		grant := next(t, s, clock)
+		if grant.Host != "other" {
 			i++
-			got = append(got, write(turn))
+			got = append(got, write(grant))
 		} else {
-			write(turn)
+			write(grant)
 		}
-		turn.Done(Result{Class: Success})
+		grant.Done(Result{Class: Success})
 	}
 	for i := range got {
 		if want := time.Duration(i) * 200 * time.Millisecond; got[i] != want {
@@ -399,9 +399,9 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	for _, h := range []string{"c", "b", "a", "idle"} {
 		s.Add(h, rows(0, 3))
 	}
-	turn := next(t, s, clock)
-	turn.Written(clock.now, noAddr)
-	turn.Done(Result{Class: Success})
+	grant := next(t, s, clock)
+	grant.Written(clock.now, noAddr)
+	grant.Done(Result{Class: Success})
 	clock.add(4 * time.Second)
 	next(t, s, clock) // b: about to be written
 	limited := next(t, s, clock)
@@ -431,11 +431,11 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	start := clock.now
 	at := map[string]time.Duration{}
 	for range 4 {
-		turn := next(t, s, clock)
-		at[turn.Host] = clock.now.Sub(start)
+		grant := next(t, s, clock)
+		at[grant.Host] = clock.now.Sub(start)
 	}
 	if diff := cmp.Diff(map[string]time.Duration{"a": paused, "b": 10 * time.Second, "c": 6 * time.Second, "idle": 0}, at); diff != "" {
-		t.Errorf("first turns after a restart (-want +got):\n%s", diff)
+		t.Errorf("first grants after a restart (-want +got):\n%s", diff)
 	}
 
 	s = newScheduler(t, clock, testConfig(10*time.Second, 1))
@@ -466,19 +466,19 @@ func TestASuccessorWaitsForAddressesThatItDoesNotKnow(t *testing.T) {
 		s.Push("redirected to", Item{ID: 1})
 		start := clock.now
 		for range 2 {
-			if turn := next(t, s, clock); clock.now.Sub(start) != c.want {
-				t.Errorf("%s: %s after %v, want %v", name, turn.Host, clock.now.Sub(start), c.want)
+			if grant := next(t, s, clock); clock.now.Sub(start) != c.want {
+				t.Errorf("%s: %s after %v, want %v", name, grant.Host, clock.now.Sub(start), c.want)
 			}
 		}
 	}
 }
 
-// event is a moment in a simulated request: it is written, or it ends.
+// event is the write or the end of a simulated request.
 type event struct {
-	at   time.Time
-	turn *Grant
-	end  bool
-	n    int
+	at    time.Time
+	grant *Grant
+	end   bool
+	n     int
 }
 
 type events []event
@@ -524,24 +524,24 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 		tries := map[int64]int{}
 		var q events
 		free, n := 8, 0
-		push := func(at time.Time, turn *Grant, end bool) {
+		push := func(at time.Time, grant *Grant, end bool) {
 			n++
-			heap.Push(&q, event{at, turn, end, n})
+			heap.Push(&q, event{at, grant, end, n})
 		}
 		for {
-			turn, wait, more := s.pick(clock.now)
-			if turn != nil && turn.Kind > Probe {
-				for _, id := range drainAll(turn) {
+			grant, wait, more := s.pick(clock.now)
+			if grant != nil && grant.Kind > Probe {
+				for _, id := range drainAll(grant) {
 					ended[id]++
 				}
 				continue
 			}
-			if turn != nil {
+			if grant != nil {
 				free--
-				if inFlight[turn.Host]++; inFlight[turn.Host] > cfg.InFlightPerHost {
-					t.Fatalf("seed %d: %d in flight to %s", seed, inFlight[turn.Host], turn.Host)
+				if inFlight[grant.Host]++; inFlight[grant.Host] > cfg.InFlightPerHost {
+					t.Fatalf("seed %d: %d in flight to %s", seed, inFlight[grant.Host], grant.Host)
 				}
-				push(clock.now.Add(time.Duration(r.IntN(400))*time.Millisecond), turn, false)
+				push(clock.now.Add(time.Duration(r.IntN(400))*time.Millisecond), grant, false)
 				if free > 0 {
 					continue
 				}
@@ -559,59 +559,59 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 			}
 			e := heap.Pop(&q).(event)
 			clock.now = later(clock.now, e.at)
-			turn = e.turn
+			grant = e.grant
 			if !e.end {
-				a := addrOf(turn.Host)
-				if !turn.HasAddress() && !turn.Meet(a) {
-					turn.PutBack(turn.Item)
-					turn.Done(Result{})
-					free, inFlight[turn.Host] = free+1, inFlight[turn.Host]-1
+				a := addrOf(grant.Host)
+				if !grant.HasAddress() && !grant.Meet(a) {
+					grant.PutBack(grant.Item)
+					grant.Done(Result{})
+					free, inFlight[grant.Host] = free+1, inFlight[grant.Host]-1
 					continue
 				}
-				at := clock.now.Add(turn.Clear(a))
-				p, err := turn.Written(at, a)
-				if err != nil { // it was slowed down meanwhile
+				at := clock.now.Add(grant.Clear(a))
+				p, err := grant.Written(at, a)
+				if err != nil { // its delay grew in the meantime
 					refused++
-					turn.PutBack(turn.Item)
-					turn.Done(Result{})
-					free, inFlight[turn.Host] = free+1, inFlight[turn.Host]-1
+					grant.PutBack(grant.Item)
+					grant.Done(Result{})
+					free, inFlight[grant.Host] = free+1, inFlight[grant.Host]-1
 					continue
 				}
 				if last, ok := lastAddr[a]; ok && at.Sub(last) < cfg.PerAddressDelay {
 					t.Fatalf("seed %d: %v between writes to %v", seed, at.Sub(last), a)
 				}
 				lastAddr[a] = later(lastAddr[a], at)
-				last, ok := lastHost[turn.Host]
-				want := Pace{Delay: max(cfg.DelayOf(turn.Host), crawlDelay[turn.Host]), First: !ok}
+				last, ok := lastHost[grant.Host]
+				want := Pace{Delay: max(cfg.DelayOf(grant.Host), crawlDelay[grant.Host]), First: !ok}
 				if ok {
 					want.Gap = at.Sub(last)
 				}
 				if p.Delay < want.Delay || p.First != want.First || p.Gap != want.Gap || ok && p.Gap < p.Delay {
-					t.Fatalf("seed %d: %+v at a write to %s, want %+v and no gap below the delay", seed, p, turn.Host, want)
+					t.Fatalf("seed %d: %+v at a write to %s, want %+v and no gap below the delay", seed, p, grant.Host, want)
 				}
-				lastHost[turn.Host] = at
-				push(at.Add(time.Duration(r.IntN(3000))*time.Millisecond), turn, true)
+				lastHost[grant.Host] = at
+				push(at.Add(time.Duration(r.IntN(3000))*time.Millisecond), grant, true)
 				continue
 			}
 			free++
-			inFlight[turn.Host]--
+			inFlight[grant.Host]--
 			res := Result{Class: Class(1 + r.IntN(2))}
-			id := turn.Item.ID
+			id := grant.Item.ID
 			if r.IntN(10) == 0 && tries[id] < 3 {
 				tries[id]++
 				res = Result{Class: Failure + Class(r.IntN(2)), Requeue: &Item{ID: id, NotBefore: clock.now.Add(10 * time.Second)}}
 			} else {
 				ended[id]++
 			}
-			turn.Done(res)
+			grant.Done(res)
 			if r.IntN(100) == 0 {
 				cfg.Delay = time.Duration(r.IntN(3000)) * time.Millisecond
 				s.Reload(cfg)
 			}
 			if r.IntN(100) == 0 {
 				d := time.Duration(r.IntN(5)) * time.Second
-				crawlDelay[turn.Host] = max(crawlDelay[turn.Host], d)
-				s.SetCrawlDelay(turn.Host, d)
+				crawlDelay[grant.Host] = max(crawlDelay[grant.Host], d)
+				s.SetCrawlDelay(grant.Host, d)
 			}
 		}
 		if len(ended) != total {
@@ -624,12 +624,12 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("no write was refused: no turn met a delay that grew after it was given")
+		t.Error("no write was refused: no grant met a delay that grew after it was given")
 	}
 }
 
-// TestNextWakesForWork runs the scheduler as a task does: one goroutine asks for
-// turns, others end them.
+// TestNextWakesForWork runs the scheduler as a task does: one goroutine calls Next, others
+// call Done.
 func TestNextWakesForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Config: testConfig(2*time.Second, 1)})
@@ -644,7 +644,7 @@ func TestNextWakesForWork(t *testing.T) {
 		n := 0
 		for {
 			slots <- struct{}{}
-			turn, err := s.Next(t.Context())
+			grant, err := s.Next(t.Context())
 			if err == io.EOF {
 				break
 			}
@@ -657,23 +657,23 @@ func TestNextWakesForWork(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				now := time.Now()
 				mu.Lock()
-				if before, ok := last[turn.Host]; ok && now.Sub(before) < 2*time.Second {
-					t.Errorf("%v between requests to %s", now.Sub(before), turn.Host)
+				if before, ok := last[grant.Host]; ok && now.Sub(before) < 2*time.Second {
+					t.Errorf("%v between requests to %s", now.Sub(before), grant.Host)
 				}
-				last[turn.Host] = now
+				last[grant.Host] = now
 				mu.Unlock()
-				turn.Written(now, noAddr)
+				grant.Written(now, noAddr)
 				time.Sleep(100 * time.Millisecond)
 				r := Result{Class: Success}
-				if turn.Item.ID == 44 && turn.Item.NotBefore.IsZero() {
+				if grant.Item.ID == 44 && grant.Item.NotBefore.IsZero() {
 					r.Requeue = &Item{ID: 44, NotBefore: time.Now().Add(time.Minute)}
 				}
-				turn.Done(r)
+				grant.Done(r)
 			})
 		}
 		wg.Wait()
 		if n != 51 {
-			t.Errorf("%d turns, want 50 and a retry", n)
+			t.Errorf("%d grants, want 50 and a retry", n)
 		}
 		if d := time.Since(start); d < time.Minute || d > 75*time.Second {
 			t.Errorf("took %v, want about the retry's minute", d)
@@ -691,39 +691,39 @@ func TestABlockedHostIsAskedForUrgentItemsOnly(t *testing.T) {
 	s := newScheduler(t, clock, testConfig(time.Second, 1))
 	s.Add("a", rows(0, 2))
 	start := clock.now
-	turn := next(t, s, clock)
+	grant := next(t, s, clock)
 	s.Block("a")
-	turn.PutBack(turn.Item)
-	turn.Written(clock.now, noAddr) // as for robots.txt, which failed
-	turn.Done(Result{Class: Failure, Requeue: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
-	turn = next(t, s, clock)
-	if turn.Item.ID != -1 || clock.now.Sub(start) != 10*time.Second {
-		t.Fatalf("item %d after %v, want the urgent one after 10s", turn.Item.ID, clock.now.Sub(start))
+	grant.PutBack(grant.Item)
+	grant.Written(clock.now, noAddr) // for robots.txt, which failed
+	grant.Done(Result{Class: Failure, Requeue: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
+	grant = next(t, s, clock)
+	if grant.Item.ID != -1 || clock.now.Sub(start) != 10*time.Second {
+		t.Fatalf("item %d after %v, want the urgent one after 10s", grant.Item.ID, clock.now.Sub(start))
 	}
-	turn.Written(clock.now, noAddr)
-	turn.Done(Result{Class: Success})
-	if turn, _, more := s.pick(clock.now.Add(time.Hour)); turn != nil || more {
-		t.Fatalf("a blocked host without urgent items: turn %v, more %t", turn, more)
+	grant.Written(clock.now, noAddr)
+	grant.Done(Result{Class: Success})
+	if grant, _, more := s.pick(clock.now.Add(time.Hour)); grant != nil || more {
+		t.Fatalf("a blocked host without urgent items: grant %v, more %t", grant, more)
 	}
 	s.Unblock("a")
 	for want := range int64(2) {
-		turn := next(t, s, clock)
-		if turn.Item.ID != want {
-			t.Errorf("item %d, want %d", turn.Item.ID, want)
+		grant := next(t, s, clock)
+		if grant.Item.ID != want {
+			t.Errorf("item %d, want %d", grant.Item.ID, want)
 		}
-		turn.Written(clock.now, noAddr)
-		turn.Done(Result{Class: Success})
+		grant.Written(clock.now, noAddr)
+		grant.Done(Result{Class: Success})
 	}
 
 	s.Add("b", rows(10, 2))
 	s.Block("b")
 	s.Push("b", Item{ID: -2, Urgent: true, NotBefore: clock.now.Add(time.Hour)})
 	s.Close()
-	turn, _, _ = s.pick(clock.now)
-	if turn == nil || turn.Kind != Closed {
-		t.Fatalf("a blocked host after Close: %+v", turn)
+	grant, _, _ = s.pick(clock.now)
+	if grant == nil || grant.Kind != Closed {
+		t.Fatalf("a blocked host after Close: %+v", grant)
 	}
-	if diff := cmp.Diff([]int64{-2, 10, 11}, drainAll(turn)); diff != "" {
+	if diff := cmp.Diff([]int64{-2, 10, 11}, drainAll(grant)); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)
 	}
 }
@@ -733,9 +733,9 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	s := newScheduler(t, clock, testConfig(10*time.Second, 1))
 	s.Add("down", rows(0, 100))
 	for range 20 { // all fail: the breaker opens
-		turn := next(t, s, clock)
-		turn.Written(clock.now, noAddr)
-		turn.Done(Result{Class: Failure})
+		grant := next(t, s, clock)
+		grant.Written(clock.now, noAddr)
+		grant.Done(Result{Class: Failure})
 	}
 	kept := s.Snapshot()
 	if len(kept) != 1 || !kept[0].Breaker.Open || kept[0].Breaker.Failed != 20 || kept[0].Breaker.ProbeMS <= 0 {
@@ -746,13 +746,13 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	s.Add("down", rows(0, 100))
 	s.Restore(kept, 0, false)
 	start := clock.now
-	turn := next(t, s, clock)
-	if got := clock.now.Sub(start); turn.Kind != Probe || got != duration(kept[0].Breaker.ProbeMS) || turn.Delay != 10*time.Second {
-		t.Errorf("first turn: kind %d after %v with delay %v; want a probe after %v with the stored delay", turn.Kind, got, turn.Delay, duration(kept[0].Breaker.ProbeMS))
+	grant := next(t, s, clock)
+	if got := clock.now.Sub(start); grant.Kind != Probe || got != duration(kept[0].Breaker.ProbeMS) || grant.Delay != 10*time.Second {
+		t.Errorf("first grant: kind %d after %v with delay %v; want a probe after %v with the stored delay", grant.Kind, got, grant.Delay, duration(kept[0].Breaker.ProbeMS))
 	}
 	s.Reload(testConfig(time.Second, 1))
-	turn.Written(clock.now, noAddr)
-	turn.Done(Result{Class: Success})
+	grant.Written(clock.now, noAddr)
+	grant.Done(Result{Class: Success})
 	if got := next(t, s, clock).Delay; got != time.Second {
 		t.Errorf("after a newer config: delay %v, want its own", got)
 	}
@@ -760,21 +760,21 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	s = newScheduler(t, clock, testConfig(time.Second, 1))
 	s.Restore([]manifest.HostClock{{Host: "seen", DelayMS: 10_000, BaseMS: 10_000, WaitMS: 4000}}, 0, true)
 	s.HoldAll()
-	s.Push("seen", Item{ID: 1}) // a host that only redirects lead to
+	s.Push("seen", Item{ID: 1}) // a host reached only by redirects
 	s.Push("unseen", Item{ID: 2})
 	start = clock.now
 	for _, want := range []struct {
 		host string
 		at   time.Duration
 	}{{"unseen", time.Second}, {"seen", 4 * time.Second}} {
-		turn := next(t, s, clock)
-		if at := clock.now.Sub(start); turn.Host != want.host || at != want.at || turn.Delay != time.Second {
-			t.Errorf("%s at %v with delay %v, want %s at %v with 1s", turn.Host, at, turn.Delay, want.host, want.at)
+		grant := next(t, s, clock)
+		if at := clock.now.Sub(start); grant.Host != want.host || at != want.at || grant.Delay != time.Second {
+			t.Errorf("%s at %v with delay %v, want %s at %v with 1s", grant.Host, at, grant.Delay, want.host, want.at)
 		}
 	}
 }
 
-// A stop that is lifted before its hosts were drained leaves them as they were.
+// A stop that is lifted before its hosts are drained changes nothing for them.
 func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -784,13 +784,13 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	stopped.Domains = map[string]Domain{"a.org": {Stop: "asked by the owner"}}
 	s.Reload(stopped)
 	s.Reload(cfg)
-	if turn := next(t, s, clock); turn.Kind != Fetch || turn.Host != "a.org" {
-		t.Errorf("%+v", turn)
+	if grant := next(t, s, clock); grant.Kind != Fetch || grant.Host != "a.org" {
+		t.Errorf("%+v", grant)
 	}
 }
 
-// What an attempt before could not fetch, and cannot be due before the window closes,
-// is given back at once; a task that has sent nothing yet waits.
+// Items left by an earlier attempt that are not due before the window closes are closed at
+// once; a task that has sent nothing waits.
 func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		clock := newClock()
@@ -800,9 +800,9 @@ func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 		if resumed {
 			s.Resumed()
 		}
-		turn, wait, _ := s.pick(clock.now)
-		if given := turn != nil && turn.Kind == Closed; given != resumed || !given && wait != 2*time.Hour {
-			t.Errorf("resumed %t: turn %+v, wait %v", resumed, turn, wait)
+		grant, wait, _ := s.pick(clock.now)
+		if given := grant != nil && grant.Kind == Closed; given != resumed || !given && wait != 2*time.Hour {
+			t.Errorf("resumed %t: grant %+v, wait %v", resumed, grant, wait)
 		}
 	}
 }

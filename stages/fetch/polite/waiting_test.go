@@ -8,14 +8,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// ends does a turn of the only host that is due, which ends with a result.
+// ends takes the grant of the only due host and ends it with a result.
 func ends(t *testing.T, s *Scheduler, clock *testClock, r Result) {
 	t.Helper()
-	turn := next(t, s, clock)
-	if _, err := turn.Written(clock.now, netip.Addr{}); err != nil {
+	grant := next(t, s, clock)
+	if _, err := grant.Written(clock.now, netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
-	turn.Done(r)
+	grant.Done(r)
 }
 
 func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
@@ -89,7 +89,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	}
 	first := next(t, s, clock)
 	if st := s.Stand(3, 30*time.Second); st.Ready != 4 {
-		t.Errorf("with a turn out: %+v", st)
+		t.Errorf("with a grant out: %+v", st)
 	}
 	if _, err := first.Written(clock.now, netip.Addr{}); err != nil {
 		t.Fatal(err)
@@ -105,11 +105,11 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
 		t.Errorf("when four were limited: %+v", st)
 	}
-	// Who waits for one URL is told of a delay of two seconds.
+	// With a brief of one second, delays of two seconds are listed as waits.
 	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
 		t.Errorf("with short waits: %+v", st)
 	}
-	// What is predicted ends with the window.
+	// The predicted time does not exceed the window.
 	s.CloseAt(clock.now.Add(5 * time.Second))
 	if st := s.Stand(3, 30*time.Second); st.Rest != 5*time.Second || st.Closes.IsZero() {
 		t.Errorf("before the window closes: %+v", st)

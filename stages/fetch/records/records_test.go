@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// archived is a store with WARC files of n records each, and where those lie.
+// archived makes a store with WARC files of n records each, and returns their places.
 func archived(t *testing.T, files, n int) (store.Bucket, []Place) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -58,7 +58,7 @@ func docs(places []Place) iter.Seq2[*Place, error] {
 
 func TestDocumentsComeInTheirOrderWithTheirRecords(t *testing.T) {
 	b, places := archived(t, 3, 700)
-	// Not in the order of the files, and some of them twice.
+	// Not in file order, and some of them twice.
 	slices.Reverse(places)
 	places = append(places, places[:50]...)
 	a := NewArchive(b, 1<<20)
@@ -166,7 +166,7 @@ func TestAnErrorOfAnyStepEndsAll(t *testing.T) {
 func TestOfALongRecordOnlyTheBeginningIsRead(t *testing.T) {
 	var out bytes.Buffer
 	w := warc.NewWriter(&out)
-	noise := make([]byte, 1<<20) // does not compress
+	noise := make([]byte, 1<<20) // incompressible
 	for i, x := 0, uint32(1); i < len(noise); i++ {
 		x = x*1664525 + 1013904223
 		noise[i] = byte(x >> 24)
@@ -195,7 +195,7 @@ func TestOfALongRecordOnlyTheBeginningIsRead(t *testing.T) {
 	}
 }
 
-// FuzzRecord takes apart what claims to be a record.
+// FuzzRecord decodes any bytes as a record.
 func FuzzRecord(f *testing.F) {
 	var out bytes.Buffer
 	w := warc.NewWriter(&out)

@@ -45,8 +45,8 @@ func TestCookieRules(t *testing.T) {
 	}
 }
 
-// FuzzCookies holds what is sent back to being one bounded line, never sent to another
-// site, and to what the same chain would send again.
+// FuzzCookies checks that a Cookie field is one bounded line, never goes to another site,
+// and is the same at each call.
 func FuzzCookies(f *testing.F) {
 	for _, s := range []string{"a=1", "a=1; Path=/x; Secure; HttpOnly\nb=\"2\"", "c=3; Domain=.example.org; Max-Age=9", "\x00=\xff", "=; Expires=never", "d=a b,c\\;"} {
 		f.Add(s, "/x/y?z")
@@ -71,7 +71,7 @@ func FuzzCookies(f *testing.F) {
 	})
 }
 
-// TestCookiesOfAChainAreBounded also holds a resumed chain to the cookies it had.
+// TestCookiesOfAChainAreBounded also checks that a resumed chain has the same cookies.
 func TestCookiesOfAChainAreBounded(t *testing.T) {
 	var c, resumed Cookies
 	var head http1.Header

@@ -10,11 +10,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// oddLocations are what servers write into Location, and where browsers go.
+// oddLocations lists odd Location values of real servers and where browsers go.
 var oddLocations = []struct {
 	name   string
 	values []string
-	want   string // "": nowhere
+	want   string // "": no target
 }{
 	{"absolute", []string{"http://b.example/x"}, "http://b.example/x"},
 	{"relative to the directory", []string{"x"}, "http://a.example/d/x"},
@@ -83,8 +83,8 @@ func TestLocationsLeadWhereBrowsersGo(t *testing.T) {
 	}
 }
 
-// FuzzLocation holds redirects to leading to a canonical http URL without
-// credentials, or to an error, whatever the octets.
+// FuzzLocation checks that any Location gives a canonical http URL without credentials or
+// an error.
 func FuzzLocation(f *testing.F) {
 	for _, tt := range oddLocations {
 		f.Add(strings.Join(tt.values, "\n"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkVerdict asks about a usual URL, by a file of 40 usual rules.
+// BenchmarkVerdict judges a typical URL with 40 typical rules.
 func BenchmarkVerdict(b *testing.B) {
 	var file strings.Builder
 	file.WriteString("User-agent: *\n")

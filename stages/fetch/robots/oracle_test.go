@@ -13,9 +13,8 @@ import (
 	"github.com/jimsmart/grobotstxt"
 )
 
-// oracle asks a port of Google's parser that was made line by line from the C++,
-// by somebody else. Where the port is known to differ from what it was made from,
-// the C++ is restored or the case is not for it: see differs.
+// oracle judges with an independent line-by-line port of Google's C++ parser. Where the
+// port differs from the C++, the test corrects it or skips the case (see differs).
 func oracle(body, agent, rawURL string) (allowed bool) {
 	m := grobotstxt.NewRobotsMatcher()
 	m.AgentAllowed("", agent, rawURL) // sets the path and the agent
@@ -23,8 +22,8 @@ func oracle(body, agent, rawURL string) (allowed bool) {
 	return !m.Disallowed()
 }
 
-// asWritten has product tokens end where the C++ ends them, at the first octet that
-// is not in [a-zA-Z_-]; the port takes digits and more.
+// asWritten ends product tokens where the C++ does, at the first octet outside
+// [a-zA-Z_-]; the port accepts digits and more.
 type asWritten struct{ *grobotstxt.RobotsMatcher }
 
 func (m asWritten) HandleUserAgent(line int, value string) {
@@ -39,7 +38,7 @@ func (m asWritten) HandleUserAgent(line int, value string) {
 	m.RobotsMatcher.HandleUserAgent(line, value[:n])
 }
 
-// differs tells why the port's word on a case is not that of the C++; "" if it is.
+// differs returns why the port judges a case differently from the C++; "" if it does not.
 func differs(body, agent, rawURL string) string {
 	if u, err := url.Parse(rawURL); err != nil || u.String() != rawURL {
 		return "it rewrites the URL first"
@@ -87,8 +86,8 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 
 var oracleCases = flag.Int("oracle", 30_000, "how many files are made up to ask two parsers about")
 
-// TestVerdictsEqualGooglesParser makes up files out of what robots.txt files are
-// made of, sound and broken, and asks both parsers about them.
+// TestVerdictsEqualGooglesParser generates files from valid and broken parts of robots.txt
+// files and compares the verdicts of both parsers.
 func TestVerdictsEqualGooglesParser(t *testing.T) {
 	r := rand.New(rand.NewPCG(9309, 5))
 	asked, denied := 0, 0
@@ -115,7 +114,7 @@ func TestVerdictsEqualGooglesParser(t *testing.T) {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// someFile makes up a robots.txt.
+// someFile generates a robots.txt.
 func someFile(r *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString(pick(r, "", "", "", "", "\xEF\xBB\xBF", "\xEF\xBB", "\xEF"))
@@ -169,7 +168,7 @@ func somePath(r *rand.Rand) string {
 	return b.String()
 }
 
-// FuzzVerdictEqualsGooglesParser is the same for whatever bytes come.
+// FuzzVerdictEqualsGooglesParser compares both parsers on any bytes.
 func FuzzVerdictEqualsGooglesParser(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -181,7 +180,7 @@ func FuzzVerdictEqualsGooglesParser(f *testing.F) {
 			return
 		}
 		defer func() {
-			if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "Syntax error") { // the port's word for a bad line
+			if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "Syntax error") { // how the port reports a bad line
 				panic(p)
 			}
 		}()

@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestSites holds what is true of the robots.txt files of a few kinds of sites, and that
-// Google's parser says the same.
+// TestSites checks verdicts for robots.txt files of a few kinds of sites, and that Google's
+// parser agrees.
 func TestSites(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/sites.txtar")
 	if err != nil {
@@ -58,8 +58,8 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestNamedCases holds the verdicts of Google's open-source parser on cases that lie
-// beside the project, where they do.
+// TestNamedCases checks the verdicts of Google's open-source parser on cases next to the
+// project, if they are present.
 func TestNamedCases(t *testing.T) {
 	f, err := os.Open("../../../../shared/data/robots-named.jsonl")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// asked gives the verdict on a URL as a source gave it, and the canonical URL.
+// asked returns the verdict on a URL as its source spelled it, and the canonical URL.
 func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	t.Helper()
 	c, err := urlkey.New([]string{"utm_*", "fbclid"})
@@ -31,13 +31,13 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	return g.Verdict(robots.Every, k.URL, spelling), k.URL
 }
 
-// TestNoSpellingOfADeniedURLIsSent asks about URLs in the spelling in which a source
-// gave them. One line of the file decides, "" says that none does.
+// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. One line of
+// the file decides; "" means that none does.
 func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	const deny = "Disallow: "
 	tests := []struct {
 		name, rules, given string
-		rule               string // that denies; "": it is sent
+		rule               string // the line that denies; "": the URL is sent
 	}{
 		{"an escaped tilde in the rule", deny + "/%7Ejoe/", "http://h/~joe/a", deny + "/%7Ejoe/"},
 		{"an escaped tilde in both", deny + "/%7Ejoe/", "http://h/%7Ejoe/a", deny + "/%7Ejoe/"},
@@ -162,7 +162,7 @@ func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	}
 }
 
-// tokens takes a canonical path and query apart into octets and escapes.
+// tokens splits a canonical path and query into octets and escapes.
 func tokens(path string) (out []string) {
 	for i := 0; i < len(path); {
 		n := 1
@@ -175,8 +175,8 @@ func tokens(path string) (out []string) {
 	return out
 }
 
-// respell writes a token of a URL another way: unreserved octets may be escaped, hex
-// digits are in either case.
+// respell writes a token of a URL differently: it may escape unreserved octets and change
+// the case of hex digits.
 func respell(r *rand.Rand, token string) string {
 	if len(token) == 1 { // not an escape
 		if !unreserved.MatchString(token) || r.IntN(3) > 0 {
@@ -190,8 +190,8 @@ func respell(r *rand.Rand, token string) string {
 	return token
 }
 
-// respellRule writes a token of a rule another way: also octets that no URI has stand
-// for themselves, and a star or dollar is escaped where it would be read as a pattern.
+// respellRule writes a token of a rule differently: octets that a URI must not contain may
+// stay unescaped, and it escapes a star or dollar that the pattern would interpret.
 func respellRule(r *rand.Rand, token string, last bool) string {
 	switch {
 	case token == "*", token == "$" && last:
@@ -205,8 +205,8 @@ func respellRule(r *rand.Rand, token string, last bool) string {
 	return respell(r, token)
 }
 
-// someRule makes up a rule that matches a path: a prefix of it, or all of it with an
-// anchor, re-spelled, with stars in the place of some tokens.
+// someRule generates a rule that matches a path: a re-spelled prefix of it, or all of it
+// with an anchor, with stars in place of some tokens.
 func someRule(r *rand.Rand, path string) string {
 	all := tokens(path)
 	n := 1 + r.IntN(len(all))
@@ -228,8 +228,8 @@ func someRule(r *rand.Rand, path string) string {
 	return b.String()
 }
 
-// FuzzNoRespellingIsSent makes up a rule that denies one spelling of a URL, and asks for
-// the URL in another that differs by escapes.
+// FuzzNoRespellingIsSent generates a rule that denies one spelling of a URL, and judges a
+// spelling with other escapes.
 func FuzzNoRespellingIsSent(f *testing.F) {
 	for i, path := range []string{
 		"~joe/a", "q?z=1&a=2", "star-*.html", "star-%2A.html", "cost-$", "cost-%24", "a%2Fb/c%3Fd", "caf\u00e9?q=\u30c4", "%257Ejoe", "my files/{a|b}'?c='d",

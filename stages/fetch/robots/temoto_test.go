@@ -6,9 +6,9 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// TestWhatTheLibraryAloneMisjudges lists what temoto/robotstxt is not asked for, each
-// with its reason: the verdict here is that of Google's parser, the library's is the
-// other one, or none. A case that the library has come to judge rightly may go.
+// TestWhatTheLibraryAloneMisjudges lists why temoto/robotstxt does not give the verdicts:
+// each case has the verdict of Google's parser, and the library gives another or none.
+// Remove a case when the library judges it correctly.
 func TestWhatTheLibraryAloneMisjudges(t *testing.T) {
 	const foo, all = "User-agent: foobot\n", "User-agent: *\n"
 	for _, c := range []struct {
