@@ -8,7 +8,7 @@ import (
 )
 
 // ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3), seconds or a
-// date, into the time from now, at most a day. A past date gives 0. It returns false if
+// date, into the time from now, at most a day. A past date is 0. It returns false if
 // the value is neither.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
