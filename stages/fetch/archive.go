@@ -8,6 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -16,10 +17,10 @@ import (
 // archive writes a response and its request as WARC records and gives the row of
 // captures. It returns false if there is no row to record: WARC has no form for the
 // response, or the sink failed, which ends the fetcher.
-func (f *fetcher) archive(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
+func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
 	cp, err := f.describeCapture(s, key, subset, parsed)
 	if err == nil {
-		err = f.archiver.Archive(&segments.Response{Exchange: s.x, At: s.at, Known: s.known, NotModified: s.notModified()}, &cp)
+		err = f.archiver.Archive(&segments.Response{Exchange: s.Exchange, At: s.At, Known: s.Known, NotModified: s.NotModified()}, &cp)
 	}
 	switch {
 	case err == nil:
@@ -33,14 +34,14 @@ func (f *fetcher) archive(s *sent, key urlkey.Key, subset string, parsed *docume
 }
 
 // describeCapture fills the columns of a capture but for where it lies.
-func (f *fetcher) describeCapture(s *sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
+func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
 	columns, err := document.URLColumns(key)
 	if err != nil {
 		return segments.Capture{}, err
 	}
-	x := s.x
+	x := s.Exchange
 	cp := segments.Capture{Subset: subset, Capture: schema.Capture{URLColumns: columns, CaptureColumns: schema.CaptureColumns{
-		FetchTime: s.at.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.redirect,
+		FetchTime: s.At.UnixMilli(), FetchStatus: int16(x.Status), FetchRedirect: s.Redirect,
 		ContentDigest: response.DigestValue(x.PayloadDigest), MimeType: mediatype.Essence(x.Header.Get("Content-Type")),
 		MimeDetected: response.Sniff(f.parser, x), Truncated: response.Truncation(x), WARCSegment: f.segment,
 	}}}

@@ -40,7 +40,7 @@
 // # Rooms
 //
 // lease holds the partition, partition indexes its URLs, polite paces hosts, robotscache
-// and robots decide what is allowed, wire and guard make requests, response tells what
-// their end means, segments records it, status tells people. This package leads a URL
-// through them. reparse does the same work from stored responses (records).
+// and robots decide what is allowed, request sends requests (with wire and guard), response
+// tells what their end means, segments records it, status tells people. This package leads
+// a URL through them. reparse does the same work from stored responses (records).
 package fetch

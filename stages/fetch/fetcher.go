@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
@@ -41,6 +41,7 @@ type fetcher struct {
 	progress stages.Progress
 	archiver *segments.Archiver
 	client   *wire.Client
+	requests request.Sender
 	robots   *robotscache.Cache
 	canon    *urlkey.Canonicalizer
 	token    string // product token
@@ -105,7 +106,11 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	token := robots.ProductToken(cfg.UserAgent)
 	return &fetcher{
 		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, archiver: segments.NewArchiver(o.sink),
-		client: client, canon: canon, token: token, sched: sched,
+		client: client, requests: request.Sender{
+			Client: client, Clock: env.Clock, Progress: env.Progress, MayWrite: o.gate.mayWrite,
+			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, Epoch: o.epoch,
+		},
+		canon: canon, token: token, sched: sched,
 		robots: robotscache.New(robotscache.Options{
 			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(o.rules, maxRules),
 		}),
@@ -418,10 +423,4 @@ var retryCounts = [response.RetryClasses]string{
 	response.AfterLimit:       stages.CountRetries + "rate_limited",
 	response.AfterDNS:         stages.CountRetries + "dns",
 	response.ForRobots:        stages.CountRetries + "robots",
-}
-
-// answerCount is the progress count of responses with a status.
-func answerCount(status int) string {
-	var b [len(stages.CountAnswers) + 3]byte
-	return string(strconv.AppendInt(append(b[:0], stages.CountAnswers...), int64(status), 10))
 }

@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -23,35 +24,35 @@ import (
 // get spends a grant on the next request of a URL task.
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
 	u.tries++
-	a := ask{
-		purpose: schema.ForPage, url: u.key.URL, plannedURL: u.planned.URL, rule: rule, robots: rules, attempt: u.tries,
-		onHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
-		onPrefix: func(x *wire.Exchange, prefix []byte) bool {
+	a := request.Ask{
+		Purpose: schema.ForPage, URL: u.key.URL, PlannedURL: u.planned.URL, Rule: rule, Robots: rules, Attempt: u.tries,
+		OnHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
+		OnPrefix: func(x *wire.Exchange, prefix []byte) bool {
 			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
 				return true
 			}
 			u.detected = f.parser.Sniff(x.Header.Get("Content-Type"), prefix)
 			return f.parser.Wants(u.detected, prefix)
 		},
-		allow: func(x *wire.Exchange, prefix []byte) int64 { return f.cfg.Allowance(f.parser, x, u.detected, prefix) },
+		Allow: func(x *wire.Exchange, prefix []byte) int64 { return f.cfg.Allowance(f.parser, x, u.detected, prefix) },
 	}
 	if len(u.met) > 0 {
-		a.purpose = schema.ForRedirect
+		a.Purpose = schema.ForRedirect
 		if field := u.cookies.Field(u.key.URL); field != "" {
-			a.header = http1.Header{{Name: "Cookie", Value: field}}
+			a.Header = http1.Header{{Name: "Cookie", Value: field}}
 		}
-	} else if a.known = segments.KnownPayload(&u.planned, f.clock.Now()); a.known != nil {
-		a.header = conditions(&u.planned)
+	} else if a.Known = segments.KnownPayload(&u.planned, f.clock.Now()); a.Known != nil {
+		a.Header = conditions(&u.planned)
 	}
 	u.rules, u.detected = rules.Group, ""
 	if g.Kind == polite.Probe {
-		a.purpose = schema.ForProbe
+		a.Purpose = schema.ForProbe
 	}
-	s := f.send(ctx, g, a)
-	defer s.x.Release()
+	s := f.requests.Send(ctx, g, a)
+	defer s.Exchange.Release()
 	was := u.fetch
 	u.note(s)
-	if s.aborted() {
+	if s.Aborted() {
 		u.tries-- // the same try, once more
 		was.Attempts, was.WireBytes = u.fetch.Attempts, u.fetch.WireBytes
 		u.fetch = was
@@ -65,28 +66,28 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 		return
 	}
 	switch {
-	case s.err != nil:
-		f.failed(g, u, s, response.OfError(s.err), failureOf(s.err))
-	case response.IsRedirect(s.x):
+	case s.Err != nil:
+		f.failed(g, u, s, response.OfError(s.Err), s.Failure())
+	case response.IsRedirect(s.Exchange):
 		f.redirect(g, u, s)
-	case s.x.Status >= 200 && s.x.Status <= 299:
+	case s.Exchange.Status >= 200 && s.Exchange.Status <= 299:
 		g.Done(polite.Result{Class: polite.Success})
 		f.document(u, s)
-	case s.notModified():
+	case s.NotModified():
 		f.capture(u, s, schema.SubsetDiagnostics)
 		g.Done(polite.Result{Class: polite.Success})
 		f.finish(u, schema.NotModified, response.Failure{})
 	default:
 		f.capture(u, s, schema.SubsetDiagnostics)
-		_, said := s.x.Header.Lookup("Retry-After")
-		f.failed(g, u, s, response.OfStatus(s.x.Status, said), response.Failure{})
+		_, said := s.Exchange.Header.Lookup("Retry-After")
+		f.failed(g, u, s, response.OfStatus(s.Exchange.Status, said), response.Failure{})
 	}
 }
 
 // afterAbort is when an aborted request is made again; zero: as soon as its host is due.
 // A response without memory waits longer, or the host would send it again in vain.
-func (f *fetcher) afterAbort(s *sent) time.Time {
-	if !errors.Is(s.err, wire.ErrNoRoom) {
+func (f *fetcher) afterAbort(s *request.Sent) time.Time {
+	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
 	}
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
@@ -109,9 +110,9 @@ func conditions(p *schema.PlannedURL) http1.Header {
 }
 
 // failed ends a task whose request gave no document, or has it tried again.
-func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *sent, verdict response.Verdict, why response.Failure) {
-	r := polite.Result{Class: verdict.Health, RetryAfter: s.retryAfter}
-	if f.retry(&u.retries, verdict.Retry, s.how(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
+func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
+	r := polite.Result{Class: verdict.Health, RetryAfter: s.RetryAfter}
+	if f.retry(&u.retries, verdict.Retry, s.How(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
 		due := r.Requeue.NotBefore
 		u.why = r.Requeue.Why
 		f.failures.Note(verdict.Outcome, g.Host, r.Requeue.Why, f.clock.Now())
@@ -121,21 +122,21 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *sent, verdict response.
 	}
 	g.Done(r)
 	if verdict.Outcome == schema.ProtocolError && why == (response.Failure{}) {
-		why = response.NoDocument(s.x.Status)
+		why = response.NoDocument(s.Exchange.Status)
 	}
 	f.finish(u, verdict.Outcome, why)
 }
 
 // redirect follows a redirect or ends the task with it.
-func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *sent) {
+func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	end := func(o schema.Outcome, why response.Failure) {
 		g.Done(polite.Result{Class: polite.Success})
 		f.finish(u, o, why)
 	}
-	target, spelled, err := response.Location(f.canon, s.x, u.key.URL)
+	target, spelled, err := response.Location(f.canon, s.Exchange, u.key.URL)
 	if err == nil {
 		target = response.CloneKey(target)
-		s.redirect = target.URL
+		s.Redirect = target.URL
 	}
 	f.capture(u, s, schema.SubsetDiagnostics)
 	if err != nil {
@@ -146,7 +147,7 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *sent) {
 		SourceSURT: u.key.SURT, Source: strings.Clone(u.key.URL), Target: target.URL, Kind: schema.KindRedirect,
 		Spelling: strings.Clone(spelled),
 	})
-	u.met = append(u.met, manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Set: u.cookies.Take(u.key.URL, s.x.Header)})
+	u.met = append(u.met, manifest.Hop{URL: u.key.URL, Cookie: u.cookies.Field(u.key.URL), Set: u.cookies.Take(u.key.URL, s.Exchange.Header)})
 	here, err := f.index.Has(target.URL)
 	before, alike := u.asked(target.URL)
 	switch {
@@ -178,18 +179,18 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *sent) {
 }
 
 // document filters a 2xx response, or parses, archives and records it.
-func (f *fetcher) document(u *urlTask, s *sent) {
+func (f *fetcher) document(u *urlTask, s *request.Sent) {
 	if u.detected == "" { // no byte of the body came
-		u.detected = mediatype.Essence(s.x.Header.Get("Content-Type"))
+		u.detected = mediatype.Essence(s.Exchange.Header.Get("Content-Type"))
 	}
 	u.fetch.MimeDetected = u.detected
-	if s.x.Filtered || len(s.x.Body) == 0 && u.detected != "" && !f.parser.Wants(u.detected, nil) {
+	if s.Exchange.Filtered || len(s.Exchange.Body) == 0 && u.detected != "" && !f.parser.Wants(u.detected, nil) {
 		f.finish(u, schema.MIMEFiltered, response.Failure{})
 		return
 	}
 	f.cpu <- struct{}{}
 	defer func() { <-f.cpu }()
-	parsed, err := document.Parse(f.parser, response.Document(u.key.URL, s.x, u.planned.Depth, s.at))
+	parsed, err := document.Parse(f.parser, response.Document(u.key.URL, s.Exchange, u.planned.Depth, s.At))
 	if err != nil {
 		f.log.Error("a document could not be parsed", "url", u.key.URL, "error", err)
 		f.captureInSlot(u, s, schema.SubsetWARC)
@@ -204,7 +205,7 @@ func (f *fetcher) document(u *urlTask, s *sent) {
 	u.captures = append(u.captures, cp)
 	u.point(cp)
 	u.fetch.MimeDetected = cmp.Or(cp.MimeDetected, u.detected)
-	u.fetch.ContentBytes = int64(len(s.x.Body))
+	u.fetch.ContentBytes = int64(len(s.Exchange.Body))
 
 	from := document.Origin{
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL,
@@ -225,7 +226,7 @@ func (f *fetcher) document(u *urlTask, s *sent) {
 }
 
 // capture archives a response that is no document.
-func (f *fetcher) capture(u *urlTask, s *sent, subset string) {
+func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.cpu <- struct{}{}
 	defer func() { <-f.cpu }()
 	f.captureInSlot(u, s, subset)
@@ -233,7 +234,7 @@ func (f *fetcher) capture(u *urlTask, s *sent, subset string) {
 
 // captureInSlot is capture for a caller that holds a slot of f.cpu: if each slot waited for a second
 // one, none would ever be free.
-func (f *fetcher) captureInSlot(u *urlTask, s *sent, subset string) {
+func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)
 		u.point(cp)

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
@@ -57,24 +58,24 @@ func (f *fetcher) robotsTaskOf(id int64) *robotsTask {
 // askRobots spends a grant on the next request of a robots task.
 func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask) {
 	rt.tries++
-	s := f.send(ctx, g, ask{purpose: schema.ForRobots, url: rt.next, attempt: rt.tries})
-	defer s.x.Release()
-	if s.recorded() {
-		rt.record.Requests = append(rt.record.Requests, s.row)
+	s := f.requests.Send(ctx, g, request.Ask{Purpose: schema.ForRobots, URL: rt.next, Attempt: rt.tries})
+	defer s.Exchange.Release()
+	if s.Recorded() {
+		rt.record.Requests = append(rt.record.Requests, s.Row)
 	}
 	item := &polite.Item{ID: rt.id, Urgent: true}
-	if s.aborted() {
+	if s.Aborted() {
 		rt.tries-- // the same try, once more
 		item.NotBefore = f.afterAbort(s)
 		g.Done(polite.Result{Requeue: item})
 		return
 	}
-	rt.answer = robotscache.Record{At: s.at}
-	if s.x.Status != 0 {
+	rt.answer = robotscache.Record{At: s.At}
+	if s.Exchange.Status != 0 {
 		f.captureRobots(rt, s)
 	}
-	if s.err == nil && response.IsRedirect(s.x) {
-		if target, _, err := response.Location(f.canon, s.x, rt.next); err == nil && rt.hops < robots.MaxRedirects {
+	if s.Err == nil && response.IsRedirect(s.Exchange) {
+		if target, _, err := response.Location(f.canon, s.Exchange, rt.next); err == nil && rt.hops < robots.MaxRedirects {
 			rt.hops++
 			rt.next, rt.nextAt = target.URL, target.Host
 			rt.tries = 0
@@ -86,7 +87,7 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 }
 
 // captureRobots archives a response to a robots.txt request.
-func (f *fetcher) captureRobots(rt *robotsTask, s *sent) {
+func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	key, err := f.canon.Canonical(rt.next, "") // where a redirect leads need not be canonical
 	if err != nil {
 		return
@@ -109,33 +110,33 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 }
 
 // robotsAnswered takes the last response to a robots.txt request.
-func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *sent, item *polite.Item) {
-	err, why := s.err, failureOf(s.err)
-	if err == nil && (s.x.BodyTruncated == http1.TruncTime || s.x.BodyTruncated == http1.TruncDisconnect) {
+func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
+	err, why := s.Err, s.Failure()
+	if err == nil && (s.Exchange.BodyTruncated == http1.TruncTime || s.Exchange.BodyTruncated == http1.TruncDisconnect) {
 		err = errCutOff
-		why = response.Failed("it broke off", "%s: what it forbids further on is not known", s.x.BodyTruncated)
+		why = response.Failed("it broke off", "%s: what it forbids further on is not known", s.Exchange.BodyTruncated)
 	}
-	switch robots.FetchClass(s.x.Status, err) {
+	switch robots.FetchClass(s.Exchange.Status, err) {
 	case robots.Rules:
 		rules := &robotscache.Rules{
-			Group: robots.Parse(s.x.Body).For(f.token), Digest: response.DigestValue(s.x.PayloadDigest), Record: rt.answer,
+			Group: robots.Parse(s.Exchange.Body).For(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
-		f.robotsLearned(rt, rules, bytes.Clone(s.x.Body[:min(len(s.x.Body), robots.MaxBytes)])) // the exchange is reused
+		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // the exchange is reused
 		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
 		f.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
-		g.Done(polite.Result{Class: response.OfStatus(s.x.Status, false).Health})
+		g.Done(polite.Result{Class: response.OfStatus(s.Exchange.Status, false).Health})
 	case robots.Unreachable:
 		v := response.Verdict{Outcome: schema.RobotsUnreachable, Retry: response.AfterTimeout, Health: polite.Failure}
 		switch {
-		case s.err != nil:
-			v = response.OfError(s.err)
+		case s.Err != nil:
+			v = response.OfError(s.Err)
 			if v.Outcome == schema.ConnectError {
 				v.Retry = response.AfterTimeout // all URLs of the origin depend on this one request
 			}
 		case err == nil:
-			v = response.OfStatus(s.x.Status, s.retryAfter > 0)
-			why.Phrase = fmt.Sprintf("HTTP status %d", s.x.Status)
+			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
+			why.Phrase = fmt.Sprintf("HTTP status %d", s.Exchange.Status)
 		}
 		f.robotsUnreachable(g, rt, s, v, why, item)
 	}
@@ -154,11 +155,11 @@ func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text [
 
 // robotsUnreachable has a robots.txt that could not be had asked for again, or ends the
 // origin's URLs.
-func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *sent, v response.Verdict, why response.Failure, item *polite.Item) {
-	r := polite.Result{Class: v.Health, RetryAfter: s.retryAfter}
+func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
+	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
-	outcome := unreachable(s.err, v.Outcome, own)
-	told := s.how(v.Outcome)
+	outcome := unreachable(s.Err, v.Outcome, own)
+	told := s.How(v.Outcome)
 	if f.retry(&rt.retries, v.Retry, told, g.Host, item, &r) ||
 		outcome == schema.RobotsUnreachable && v.Retry != response.Never && f.retry(&rt.retries, response.ForRobots, told, g.Host, item, &r) {
 		b := rt.record

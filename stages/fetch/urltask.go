@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/request"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -180,29 +181,29 @@ func (u *urlTask) judge(r robots.Verdict) {
 }
 
 // note adds a request to the task's row.
-func (u *urlTask) note(s *sent) {
-	if s.recorded() {
-		u.requests = append(u.requests, s.row)
+func (u *urlTask) note(s *request.Sent) {
+	if s.Recorded() {
+		u.requests = append(u.requests, s.Row)
 	}
-	if s.at.IsZero() {
+	if s.At.IsZero() {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
 		u.fetch.Attempts++ // a hop counts only when it is repeated
 	}
-	u.fetch.FetchedAt = s.at.UnixMilli()
-	total := s.row.TotalMS
-	u.fetch.TotalMS, u.fetch.TotalUS = &total, s.row.TotalUS
-	u.fetch.WireBytes += s.x.BytesIn
-	if s.x.Status == 0 {
+	u.fetch.FetchedAt = s.At.UnixMilli()
+	total := s.Row.TotalMS
+	u.fetch.TotalMS, u.fetch.TotalUS = &total, s.Row.TotalUS
+	u.fetch.WireBytes += s.Exchange.BytesIn
+	if s.Exchange.Status == 0 {
 		return
 	}
-	u.fetch.HTTPStatus = int16(s.x.Status)
+	u.fetch.HTTPStatus = int16(s.Exchange.Status)
 	u.fetch.FinalURL = u.key.URL
-	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.x.Header.Get("Content-Type"))) // a waiting task must not keep the whole head
-	u.fetch.ETag, u.fetch.LastModified = response.Validators(s.x)
-	u.fetch.Truncated = response.Truncation(s.x)
-	u.fetch.RetryAfterMS = s.retryMS
+	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.Exchange.Header.Get("Content-Type"))) // a waiting task must not keep the whole head
+	u.fetch.ETag, u.fetch.LastModified = response.Validators(s.Exchange)
+	u.fetch.Truncated = response.Truncation(s.Exchange)
+	u.fetch.RetryAfterMS = s.RetryMS
 }
 
 // claim takes a redirect's target for one task; false if another task has it, so that it

@@ -1,0 +1,293 @@
+// Package request makes the requests of a fetch task at the pace of their hosts and
+// describes each as a row.
+//
+// A request uses the grant of its host. Sender checks that the address is due before it
+// connects, and host, address and the right to fetch again as it writes the request.
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/status"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
+	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
+)
+
+// Why a request was not written, or not again. These errors end no URL.
+var (
+	errLapsed        = errors.New("the task's right to fetch has lapsed")
+	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
+	errAddressNotDue = errors.New("its address is not due")
+)
+
+// Ask is a request to make.
+type Ask struct {
+	Purpose    schema.Purpose
+	URL        string
+	PlannedURL string             // that led to it; "": none
+	Rule       string             // of robots.txt that allows it
+	Robots     *robotscache.Rules // in force; nil: the request is for robots.txt
+	Attempt    int32              // at this URL, from 1
+	Header     http1.Header
+	Known      *segments.Payload // that the URL had; Header asks for a newer one, if any
+	OnHead     func(x *wire.Exchange) bool
+	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
+	Allow      func(x *wire.Exchange, prefix []byte) int64
+}
+
+// Sender makes requests. Several goroutines may use it at a time.
+type Sender struct {
+	Client        *wire.Client
+	Clock         stages.Clock
+	Progress      stages.Progress
+	MayWrite      func(now time.Time) bool // asked as each request is written
+	RobotsTimeout time.Duration            // of a request for robots.txt; 0: as of others
+	PaceConnectTo bool                     // targets of connect_to are paced by address, too
+	Epoch         int                      // of the attempt, for rows
+}
+
+// Sent is a request that was made or tried. Release its exchange.
+type Sent struct {
+	Exchange   *wire.Exchange // never nil
+	Err        error
+	At         time.Time // when it was written; zero: it was not
+	Row        schema.Request
+	RetryAfter time.Duration     // of the response; 0: none
+	RetryMS    *int64            // the same for the row; nil: none
+	Redirect   string            // canonical target of a redirect, which the caller finds
+	Known      *segments.Payload // that the URL had; nil: none that a revisit may refer to
+	condition  bool              // the request asked for a newer payload only
+}
+
+// NotModified reports whether the server says that the URL still has the known payload.
+func (s *Sent) NotModified() bool {
+	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
+}
+
+// Recorded reports whether the request is a row of requests: it was written, or no
+// connection could be made for it.
+func (s *Sent) Recorded() bool {
+	if !s.At.IsZero() {
+		return true
+	}
+	switch response.OfError(s.Err).Outcome {
+	case schema.DNSError, schema.ConnectError, schema.TLSError, schema.Timeout:
+		return s.Err != nil && !s.Aborted()
+	}
+	return false
+}
+
+// Aborted reports whether the task itself ended the request, so that it is made again.
+func (s *Sent) Aborted() bool { return errors.Is(s.Err, wire.ErrAborted) }
+
+// Send makes one request with a grant.
+func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
+	s := &Sent{Known: a.Known, condition: a.Known != nil && len(a.Header) > 0}
+	row := &s.Row
+	*row = schema.Request{
+		Purpose: a.Purpose, URL: a.URL, PlannedURL: a.PlannedURL, Host: g.Host, DelayMS: g.Delay.Milliseconds(),
+		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
+	}
+	begun := r.Clock.Now()
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // until it is written
+	if k := a.Robots; k != nil {
+		row.RobotsDigest = k.Digest
+		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
+	}
+	looked, met := r.meet(ctx, g, a.URL)
+	if !met {
+		s.Exchange, s.Err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
+		return s
+	}
+	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
+	if a.Purpose == schema.ForRobots {
+		// One byte more than is read shows that a file is longer.
+		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
+	}
+	req.OnWrite = func(w wire.Write) error {
+		now, pace, err := r.permit(ctx, g, w)
+		if err != nil {
+			return err
+		}
+		s.At = now
+		row.Start, row.DelayMS = now.UnixMilli(), pace.Delay.Milliseconds()
+		row.QueueMS = max(now.Sub(g.Due), 0).Milliseconds()
+		if !pace.First {
+			ms := pace.Gap.Milliseconds()
+			row.GapMS = &ms
+		}
+		return nil
+	}
+	req.OnWritten = func(time.Time) { g.Sent(r.Clock.Now()) }
+	r.Progress.Add(stages.CountFlights, 1)
+	s.Exchange, s.Err = r.Client.Do(ctx, req)
+	r.Progress.Add(stages.CountFlights, -1)
+	r.describe(s, begun, looked)
+	return s
+}
+
+// permit decides whether a request may be written now: its address is due, its flight is
+// not aborted, the task has the right to fetch, and its host is due. It returns the time of
+// writing and the pace that the request keeps.
+func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now time.Time, pace polite.Pace, err error) {
+	if w.Retry {
+		return now, pace, errStale // writing it again has to wait for the host's delay
+	}
+	addr := r.pacedAddress(w)
+	if d := g.Clear(addr); d > 0 {
+		if err := r.Clock.Sleep(ctx, d); err != nil {
+			return now, pace, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return now, pace, err
+	}
+	now = r.Clock.Now()
+	if !r.MayWrite(now) {
+		return now, pace, errLapsed
+	}
+	pace, err = g.Written(now, addr)
+	return now, pace, err
+}
+
+// meet resolves a host whose address is not known yet and reports whether the address is
+// due. If not, the grant goes back: hosts that share an address wait for it without a slot
+// or a connection. looked is how long the name took to resolve.
+func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
+	if g.HasAddress() {
+		return 0, true
+	}
+	addrs, route, looked, err := r.Client.Locate(ctx, url)
+	if err != nil || len(addrs) == 0 {
+		return looked, true // the request will fail the same way and say why
+	}
+	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
+}
+
+// pacedAddress is the address that a request is paced by: none if the config names the
+// target (proxy, connect_to).
+func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
+	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && r.PaceConnectTo {
+		return w.Addr.Addr()
+	}
+	return netip.Addr{}
+}
+
+// describe fills the row of a request that has ended. looked is how long its name took to
+// resolve ahead of the exchange.
+func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
+	x, row := s.Exchange, &s.Row
+	if x.Addr.IsValid() {
+		row.Address = x.Addr.String()
+	}
+	row.Status = int16(x.Status)
+	row.DNSMS, row.DNSUS = took(looked + x.Timing.DNS)
+	row.ConnectMS, row.ConnectUS = took(x.Timing.Connect)
+	row.TLSMS, row.TLSUS = took(x.Timing.TLS)
+	row.FirstByteMS, row.FirstByteUS = took(x.Timing.FirstByte)
+	if !s.At.IsZero() {
+		begun = s.At
+	}
+	total := r.Clock.Now().Sub(begun)
+	row.TotalMS = total.Milliseconds()
+	_, row.TotalUS = took(max(total, 1))
+	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
+	row.Warnings = response.Bounded(strings.Join(x.Warnings, "; "))
+	if s.Err != nil {
+		why := s.Failure()
+		row.Error, row.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
+		if !s.Aborted() {
+			outcome := response.OfError(s.Err).Outcome
+			row.ErrorClass = string(outcome)
+			if outcome == schema.Timeout {
+				r.Progress.Add(stages.CountTimeouts, 1)
+			}
+		}
+	}
+	if v, ok := x.Header.Lookup("Retry-After"); ok {
+		if d, ok := polite.ParseRetryAfter(v, r.Clock.Now()); ok {
+			ms := d.Milliseconds()
+			s.RetryAfter, s.RetryMS = d, &ms
+		}
+	}
+	if s.At.IsZero() {
+		return
+	}
+	r.Progress.Add(stages.CountRequests, 1)
+	r.Progress.Add(stages.CountBytes, x.BytesIn)
+	if x.Status != 0 {
+		r.Progress.Add(answerCount(x.Status), 1)
+	}
+}
+
+// took is how long a phase took, in milliseconds and in microseconds; nil if it did not
+// happen.
+func took(d time.Duration) (ms, us *int64) {
+	if d <= 0 {
+		return nil, nil
+	}
+	both := [...]int64{d.Milliseconds(), d.Microseconds()}
+	return &both[0], &both[1]
+}
+
+// How tells people how the request failed.
+func (s *Sent) How(outcome schema.Outcome) string {
+	if s.Err != nil {
+		return status.How(0, false, outcome)
+	}
+	return status.How(s.Exchange.Status, s.RetryAfter > 0, outcome)
+}
+
+// phrases are the words for requests that the task itself ended.
+var phrases = []struct {
+	is     error
+	phrase string
+}{
+	{errLapsed, "right to fetch lapsed"},
+	{errStale, "kept connection was closed"},
+	{polite.ErrNotDue, "host not due any more"},
+	{wire.ErrNoRoom, "no memory for the body"},
+	{errAddressNotDue, "address not due"},
+	{context.Canceled, "task stopped"},
+}
+
+// Failure puts the error of the request into words.
+func (s *Sent) Failure() response.Failure {
+	var e *wire.Error
+	switch err := s.Err; {
+	case err == nil:
+		return response.Failure{}
+	case errors.Is(err, wire.ErrAborted):
+		for _, p := range phrases {
+			if errors.Is(err, p.is) {
+				return response.Failure{Phrase: "broken off: " + p.phrase}
+			}
+		}
+		return response.Failure{Phrase: "broken off", Detail: err.Error()}
+	case errors.As(err, &e):
+		phrase, detail := e.Words()
+		return response.Failure{Phrase: phrase, Detail: detail}
+	}
+	return response.Failure{Phrase: "internal error", Detail: s.Err.Error()}
+}
+
+// answerCount is the progress count of responses with a status.
+func answerCount(status int) string {
+	var b [len(stages.CountAnswers) + 3]byte
+	return string(strconv.AppendInt(append(b[:0], stages.CountAnswers...), int64(status), 10))
+}
