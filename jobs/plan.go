@@ -248,7 +248,7 @@ func (r PlanRequest) writeCrawl(ctx context.Context, c *manifest.Crawl, first bo
 }
 
 // removePlan deletes a replaced plan, beginning with plan.json: without it, the leftovers of an
-// interrupted removal are no plan.
+// interrupted removal are not a plan.
 func removePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
 	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
 		return fmt.Errorf("remove plan %s: %w", id, err)

@@ -22,8 +22,8 @@ type ReparseRequest struct {
 	Bucket store.Bucket
 	As     string // its name, such as 2026-11r1
 	Of     string // the crawl that fetched; empty: external WARC files are parsed
-	// Config of the new crawl: what the crawl Of froze, except for keys that decide how documents
-	// are parsed and reduced.
+	// Config of the new crawl: the config that the crawl Of froze, except for keys that decide how
+	// documents are parsed and reduced.
 	Config *config.Config
 
 	// For external WARC files: the store that holds them, and their keys.

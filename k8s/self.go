@@ -42,7 +42,7 @@ func MonthOfJob(name string) string {
 }
 
 // ErrIndex: the task list does not have the pod's completion index.
-var ErrIndex = errors.New("is no index of the task list")
+var ErrIndex = errors.New("is not an index of the task list")
 
 // PartitionAt returns the partition at a pod's completion index in the task list under key. It
 // fails with ErrIndex if the list has no such index.
@@ -53,7 +53,7 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 	}
 	n, err := strconv.Atoi(index)
 	if err != nil || n < 0 || n >= len(list.Partitions) {
-		return 0, fmt.Errorf("JOB_COMPLETION_INDEX %q %w %s: it may be 0 to %d", index, ErrIndex, key, len(list.Partitions)-1)
+		return 0, fmt.Errorf("JOB_COMPLETION_INDEX %q %w %s: it must be 0 to %d", index, ErrIndex, key, len(list.Partitions)-1)
 	}
 	return list.Partitions[n], nil
 }

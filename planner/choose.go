@@ -107,7 +107,7 @@ func (c *chooser) merge(r *record) {
 	}
 }
 
-// endURL gives the current URL, of which there are no more entries, to its domain.
+// endURL passes the current URL, which has no more entries, to its domain.
 func (c *chooser) endURL() error {
 	u := c.url
 	if u == nil {

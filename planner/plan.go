@@ -152,7 +152,7 @@ func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 		return fmt.Errorf("plan %s.%d: %w: no known URL is due", m.Crawl, m.Round, ErrNothing)
 	}
 	var why []string
-	advice := "give absolute http or https URLs in scope, one a line"
+	advice := "give absolute http or https URLs in scope, one per line"
 	for _, c := range m.Refused {
 		why = append(why, fmt.Sprintf("%d %s", c.N, c.Name))
 		if c.Name == string(schema.SkipBadRecord) {

@@ -28,7 +28,7 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf is what the reason alone does not say.
+// detailOf is the detail that the reason does not contain.
 func detailOf(err error) string {
 	if errors.Is(err, urlkey.ErrHost) {
 		return urlkey.ErrHost.Error()

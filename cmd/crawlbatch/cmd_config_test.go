@@ -51,7 +51,7 @@ func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	if code != exitDone || !strings.Contains(out, "  slots: 9                             # "+file+":1\n") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	if _, said, code := called(t, "config", "-o", "xml"); code != exitUsage || !strings.Contains(said, "it may be yaml or json") {
+	if _, said, code := called(t, "config", "-o", "xml"); code != exitUsage || !strings.Contains(said, "it must be yaml or json") {
 		t.Errorf("exit %d: %s", code, said)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// demoCrawl is a month of which there is no real crawl.
+// demoCrawl is a month that no real crawl uses.
 const demoCrawl = "2000-01"
 
 const demoAgent = "crawlbatch-demo/1.0"
@@ -40,7 +40,7 @@ func newDemo(c *common) *cobra.Command {
 		Use:   "demo",
 		Short: "Crawl a synthetic web, offline, in under a minute",
 		Long: `Demo serves the built-in synthetic web on loopback and crawls two rounds of it into
---store as the month 2000-01, with the code of any crawl. Run it again to continue an
+--store as the month 2000-01, with the same code as a real crawl. Run it again to continue an
 interrupted demo.`,
 		Example: "  crawlbatch demo",
 		Args:    cobra.NoArgs,
@@ -95,7 +95,7 @@ func addLists(web *simweb.Web, seeds string) error {
 
 func runDemo(ctx context.Context, o demoOptions) error {
 	if o.rounds < 1 {
-		return usagef("--rounds %d: it may be 1 or more", o.rounds)
+		return usagef("--rounds %d: it must be 1 or more", o.rounds)
 	}
 	web, err := simweb.New(demoWeb())
 	if err != nil {

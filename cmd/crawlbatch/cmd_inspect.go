@@ -19,13 +19,13 @@ func newInspect(c *common) *cobra.Command {
 		Use:   "inspect url|robots|page|warc",
 		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
 		Long: `Inspect runs the code that crawls on one input and prints the result with its reasons.
-With --jsonl each command reads one JSON object a line from stdin and writes one a line,
+With --jsonl each command reads one JSON object per line from stdin and writes one per line,
 in order.`,
 	}, newInspectURL(c), newInspectRobots(c), newInspectPage(c), newInspectWARC(c))
 }
 
 func jsonlFlag(cmd *cobra.Command, lines *bool) {
-	cmd.Flags().BoolVar(lines, "jsonl", false, "read one JSON object a line from stdin and write one a line")
+	cmd.Flags().BoolVar(lines, "jsonl", false, "read one JSON object per line from stdin and write one per line")
 }
 
 func newInspectURL(c *common) *cobra.Command {
@@ -76,7 +76,7 @@ are those that the crawl froze.`,
 	return cmd
 }
 
-// urlInspector judges by the config or, if a crawl is named, by what that crawl froze.
+// urlInspector applies the config or, if a crawl is named, the config that the crawl froze.
 func (c *common) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
 	if crawl == "" {
 		cfg, err := c.loadConfig()
@@ -188,7 +188,7 @@ func newInspectWARC(c *common) *cobra.Command {
 		Short: "List the records of a WARC file and check their digests",
 		Long: `Warc lists the records of a WARC file, plain or gzip (- for stdin): offset, length, type,
 target, first line and whether the digests match. It reports damaged bytes and reads on
-after them; any damage ends with exit 4. With --jsonl: one JSON object a record.`,
+after them; any damage ends with exit 4. With --jsonl: one JSON object per record.`,
 		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/2026-11-r0-4f2a8c17d03b65e9-part-00000-e1-00001.warc.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -202,7 +202,7 @@ after them; any damage ends with exit 4. With --jsonl: one JSON object a record.
 			return inspect.WARC(in, c.out, args[0], lines)
 		},
 	}
-	cmd.Flags().BoolVar(&lines, "jsonl", false, "write one JSON object a record")
+	cmd.Flags().BoolVar(&lines, "jsonl", false, "write one JSON object per record")
 	return cmd
 }
 

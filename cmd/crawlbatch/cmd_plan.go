@@ -32,7 +32,7 @@ func newPlan(c *common) *cobra.Command {
 or over budget, and shards the others by domain into partitions of about equal predicted
 time. It counts lines that are no URLs, and lists each with its line number.
 
-A source is a text file (one URL a line, gzip too), a Parquet file with a column url, a
+A source is a text file (one URL per line, gzip too), a Parquet file with a column url, a
 directory or pattern of such files, - for stdin, or the word frontier: what the last
 crawl left due. The first plan freezes the config.
 
@@ -50,7 +50,7 @@ month at the end of the Job's name, or the month for which its CronJob created i
 	monthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, - or frontier; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan of which nothing was fetched yet")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
 	return cmd
 }
@@ -60,7 +60,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	if o.once && o.replace {
-		return usagef("--once and --replace exclude one another")
+		return usagef("--once and --replace cannot be combined")
 	}
 	if len(o.sources) == 0 {
 		return usagef("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")

@@ -45,7 +45,7 @@ parsed again (noarchive, of which no copy exists; a damaged record) keeps its ol
 with their parser_version.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
-directory or an S3 bucket, which it only reads. --warc-paths lists the files, one a line,
+directory or an S3 bucket, which it only reads. --warc-paths lists the files, one per line,
 as warc.paths.gz does; without it, all of a directory. The newest response of each URL is
 parsed; records that cannot be read are listed beside the plan.
 
@@ -64,7 +64,7 @@ views take that name too.`,
 	monthFlag(cmd, &o.month, "crawl whose responses are parsed again")
 	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, as 2026-11r1")
 	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of another crawler")
-	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file, or -, with the names of those files in --warc-store, one a line, gzip or not")
+	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file, or -, with the names of those files in --warc-store, one per line, gzip or not")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: make the crawl, then run it as a Job")
 	o.executorFlags(cmd)
 	return cmd
@@ -80,7 +80,7 @@ func (o *reparseOptions) check() error {
 	case !layout.IsReparse(o.as):
 		return usagef("--as %q: name a reparse by its month, r and a number from 1 on, such as 2026-11r1", o.as)
 	case o.external && o.month != "":
-		return usagef("--month and --warc-store exclude one another: the responses are those of a crawl or of WARC files")
+		return usagef("--month and --warc-store cannot be combined: the responses are those of a crawl or of WARC files")
 	case !o.external && o.warcPaths != "":
 		return usagef("--warc-paths needs --warc-store: say where those files are")
 	case o.external && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
@@ -187,7 +187,7 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	switch {
 	case err != nil || len(r.Files) > 0:
 	case o.warcPaths != "":
-		err = usagef("--warc-paths %s: it names no file: give names of WARC files in --warc-store, one a line", o.warcPaths)
+		err = usagef("--warc-paths %s: it names no file: give names of WARC files in --warc-store, one per line", o.warcPaths)
 	default:
 		err = usagef("--warc-store %s: it names no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
 	}

@@ -78,7 +78,7 @@ func (o *retryOptions) check() error {
 	}
 	switch {
 	case o.rebuild && o.giveUp:
-		return usagef("--rebuild and --give-up exclude one another")
+		return usagef("--rebuild and --give-up cannot be combined")
 	case !o.rebuild && o.round != jobs.AllRounds:
 		return usagef("--round needs --rebuild: other retries are of the current round")
 	case !o.giveUp && len(o.partitions) > 0 && o.stage == "":
@@ -98,7 +98,7 @@ func (o *retryOptions) checkRebuild() error {
 	case stages.Stage(o.stage) == stages.Fetch && !layout.IsReparse(o.month):
 		return usagef("--rebuild is for reduce stages: what was fetched cannot be made again")
 	case o.round < jobs.AllRounds:
-		return usagef("--round %d: it may be 0 or more, or -1 for all", o.round)
+		return usagef("--round %d: it must be 0 or more, or -1 for all", o.round)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (o *retryOptions) checkGiveUp() error {
 	case len(o.partitions) == 0:
 		return usagef("--give-up needs --partition: name the fetch tasks to end, as --partition 3,17")
 	case o.stage != "" && stages.Stage(o.stage) != stages.Fetch:
-		return usagef("--give-up is for fetch alone, not for --stage %s", o.stage)
+		return usagef("--give-up is only for fetch, not for --stage %s", o.stage)
 	case len(o.classes) > 0:
 		return usagef("--give-up takes --partition, not --class")
 	}
@@ -151,9 +151,9 @@ func (o *retryOptions) rerun(ctx context.Context, d *jobs.Driver) (string, error
 	n, err := d.Retry(ctx, o.month, jobs.RetryRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Classes: o.classes})
 	switch {
 	case n == 0 && len(o.classes) > 0:
-		return fmt.Sprintf("nothing to retry: no task asked for failed last with %s", strings.Join(o.classes, " or ")), err
+		return fmt.Sprintf("nothing to retry: no requested task failed last with %s", strings.Join(o.classes, " or ")), err
 	case n == 0:
-		return "nothing to retry: every task asked for has a result", err
+		return "nothing to retry: every requested task has a result", err
 	}
 	return fmt.Sprintf("%s done: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
@@ -162,7 +162,7 @@ func (o *retryOptions) rerun(ctx context.Context, d *jobs.Driver) (string, error
 func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, error) {
 	n, err := d.GiveUp(ctx, o.month, o.partitions)
 	if n == 0 {
-		return "nothing to give up: every task asked for has a result", err
+		return "nothing to give up: every requested task has a result", err
 	}
 	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
@@ -177,7 +177,7 @@ func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver) (string, 
 		parts += len(keys)
 	})
 	if parts == 0 {
-		return "nothing to rebuild: no part is missing that a result lists", err
+		return "nothing to rebuild: no part that a result lists is missing", err
 	}
 	return fmt.Sprintf("%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`", show.Count(int64(parts), "part"), o.month, o.given()), err
 }

@@ -77,7 +77,7 @@ func (o *runOptions) whereFlags(cmd *cobra.Command) {
 
 func runRun(ctx context.Context, o runOptions) error {
 	if o.rounds < 0 {
-		return usagef("--rounds %d: it may be 0 (no bound) or more", o.rounds)
+		return usagef("--rounds %d: it must be 0 (no bound) or more", o.rounds)
 	}
 	r, err := o.open(ctx)
 	if err != nil {

@@ -45,7 +45,7 @@ name of a request selects the site.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve on; port 0 takes a free port")
 	f.StringVar(&o.seeds, "seeds", "", "file or pipe to write the seed URLs to, once the web is served")
 	f.BoolVar(&o.force, "force", false, "replace a --seeds file that holds something else")
-	f.StringVar(&o.log, "log", "", "file to write each request to, one JSON object a line")
+	f.StringVar(&o.log, "log", "", "file to write each request to, one JSON object per line")
 	f.Uint64Var(&o.web.Seed, "seed", o.web.Seed, "seed of the web")
 	f.IntVar(&o.web.Hosts, "hosts", o.web.Hosts, "number of hosts")
 	f.IntVar(&o.web.PagesPerHost, "pages", o.web.PagesPerHost, "mean number of pages of a host")

@@ -51,7 +51,7 @@ func runStatus(ctx context.Context, o statusOptions) error {
 		return err
 	}
 	if o.every < 100*time.Millisecond {
-		return usagef("--every %s: it may be 100ms or more", o.every)
+		return usagef("--every %s: it must be 100ms or more", o.every)
 	}
 	if err := o.checkExecutor(); err != nil {
 		return err

@@ -42,7 +42,7 @@ JOB_COMPLETION_INDEX selects one of them.`,
 			o.task.Stage = stages.Stage(args[0])
 			if cmd.Flags().Changed("tasks") {
 				if cmd.Flags().Changed("partition") {
-					return usagef("--tasks and --partition exclude one another")
+					return usagef("--tasks and --partition cannot be combined")
 				}
 				o.index = os.Getenv("JOB_COMPLETION_INDEX")
 			}
@@ -66,7 +66,7 @@ JOB_COMPLETION_INDEX selects one of them.`,
 
 func runTask(ctx context.Context, o taskOptions) error {
 	if !o.task.Stage.Valid() {
-		return usagef("stage %q: it may be %s", o.task.Stage, orList(stageNames()))
+		return usagef("stage %q: it must be %s", o.task.Stage, orList(stageNames()))
 	}
 	if o.task.Stage == stages.Fetch {
 		boundMemory(fetchMemory)

@@ -42,7 +42,7 @@ hundred partitions, records and files.`,
 			if !cmd.Flags().Changed("round") {
 				o.round = -1
 			} else if o.round < 0 {
-				return usagef("--round %d: it may be 0 or more", o.round)
+				return usagef("--round %d: it must be 0 or more", o.round)
 			}
 			return runVerify(cmd.Context(), o)
 		},
@@ -52,7 +52,7 @@ hundred partitions, records and files.`,
 	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to look at, over 0 and up to 1")
 	outputFlag(cmd, &o.output, "table", "json")
 	cmd.Flags().BoolVar(&o.oneClock, "one-clock", false, "all tasks ran on one machine: compare times across restarts too")
-	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one a CPU")
+	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one per CPU")
 	return cmd
 }
 
@@ -62,9 +62,9 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	}
 	switch {
 	case !(o.sample > 0 && o.sample <= 1):
-		return usagef("--sample %v: it may be over 0 and up to 1", o.sample)
+		return usagef("--sample %v: it must be over 0 and up to 1", o.sample)
 	case o.parallel < 0:
-		return usagef("--parallel %d: it may be 0 or more", o.parallel)
+		return usagef("--parallel %d: it must be 0 or more", o.parallel)
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if errors.Is(err, manifest.ErrCorrupt) {

@@ -75,7 +75,7 @@ func (o *viewsOptions) check() error {
 	case o.dialect == "athena" && !strings.HasPrefix(o.store, "s3://"):
 		return usagef("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
 	case o.projection && o.dialect != "athena":
-		return usagef("--partition-projection is for --dialect athena alone")
+		return usagef("--partition-projection is only for --dialect athena")
 	case o.split != "" && !sql:
 		return usagef("--split is for athena, trino and spark: DuckDB reads a whole script")
 	case o.force && o.split == "":
@@ -85,7 +85,7 @@ func (o *viewsOptions) check() error {
 	case o.location != "" && !strings.Contains(o.location, "://"):
 		return usagef("--location %q is not a URL: write it as s3://bucket/prefix, file:///directory or local:///directory", o.location)
 	case o.month != "" && o.allMonths:
-		return usagef("--month and --all-months exclude each other")
+		return usagef("--month and --all-months cannot be combined")
 	case o.month != "":
 		return crawlName(o.month)
 	}

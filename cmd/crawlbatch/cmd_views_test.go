@@ -90,7 +90,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 			}
 		})
 	}
-	if _, said, code := called(t, "views", "--month", "2026-11", "--all-months", "--store", t.TempDir()); code != exitUsage || !strings.Contains(said, "exclude each other") {
+	if _, said, code := called(t, "views", "--month", "2026-11", "--all-months", "--store", t.TempDir()); code != exitUsage || !strings.Contains(said, "cannot be combined") {
 		t.Errorf("--month with --all-months: exit %d, %s", code, said)
 	}
 }

@@ -36,12 +36,12 @@ func stageNames() []string {
 	return names
 }
 
-// oneOf refuses a value of a flag that is none of those allowed.
+// oneOf refuses a flag value that is not allowed.
 func oneOf(flag, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return usagef("--%s %q: it may be %s", flag, value, orList(allowed))
+	return usagef("--%s %q: it must be %s", flag, value, orList(allowed))
 }
 
 // orList writes a list as a, b or c.

@@ -83,8 +83,8 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 			return errors.Join(c.setup(), resolveMonth(cmd))
 		},
 	}
-	// A template of cobra's for the version would link text/template, with which the
-	// linker keeps every exported method of every package: 27 MB.
+	// A cobra template for the version would link text/template, which makes the linker keep every
+	// exported method: 27 MB.
 	asked := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *asked {

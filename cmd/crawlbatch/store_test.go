@@ -48,7 +48,7 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 		{"wrong access key", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=wrong"}, "check AWS_ACCESS_KEY_ID and the endpoint"},
 		{"wrong secret", "s3://" + bucket, []string{"AWS_SECRET_ACCESS_KEY=wrong"}, "check AWS_SECRET_ACCESS_KEY"},
 		{"no credentials", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "no AWS credentials found"},
-		{"no bucket's name", "s3://key:secret@host/x", nil, "what follows s3:// is no bucket's name"},
+		{"no bucket's name", "s3://key:secret@host/x", nil, "what follows s3:// is not a bucket name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			awsEnv(t, append(server.Env(server.Endpoint), c.env...))

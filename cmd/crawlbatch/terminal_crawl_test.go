@@ -166,7 +166,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		s.waitFor("politeness was read anew")
+		s.waitFor("politeness was read again")
 		s.waitFor("stopped 3")
 		s.ends(exitDone)
 	}

@@ -19,9 +19,9 @@ type AthenaOptions struct {
 
 // Athena makes the DDL that opens every dataset as a table of a database, with a
 // partition for each sealed round and no other. Root is s3://bucket/prefix.
-// A table that exists is dropped and made again, because one made earlier lacks the
-// columns that have come since. Being external, it takes no data with it. Athena finds
-// the columns of Parquet by name and gives null for what a part lacks.
+// It drops and recreates existing tables, because an older table lacks the columns added since.
+// The tables are external, so this deletes no data. Athena finds the columns of Parquet by name and
+// gives null for what a part lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
@@ -31,8 +31,8 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 	if o.Projection {
 		s.Head = []string{
 			fmt.Sprintf("The datasets of %s, by partition projection. Rounds that are sealed today: %s.", root, rounds(sealed)),
-			"WARNING: Athena reads whatever the folders hold. While a round runs, its rows are seen before it is sealed, and only some of them.",
-			"To read finished rounds alone, make the DDL again without --partition-projection.",
+			"WARNING: Athena reads whatever the folders hold. While a round runs, queries see some of its rows before it is sealed.",
+			"To read only finished rounds, generate the DDL without --partition-projection.",
 			projectionScope(sealed),
 		}
 	}
@@ -67,8 +67,8 @@ func tableProperties(properties [][2]string) string {
 	return strings.Join(out, ",\n  ")
 }
 
-// athenaPartitions adds the folders that hold parts of sealed rounds. A statement of
-// Athena has at most 256 KiB, so it names a limited number of them.
+// athenaPartitions adds the folders that hold parts of sealed rounds. An Athena statement may have
+// at most 256 KiB, so each names a limited number of folders.
 func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
 	n := 0
 	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
@@ -92,10 +92,10 @@ func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manife
 }
 
 // projectedRounds is how many rounds a crawl may have under partition projection. Athena
-// looks into the folder of each, so it is no more than a crawl can need.
+// lists the folder of each, so this is the most that a crawl can need.
 const projectedRounds = 100
 
-// projection are the properties by which Athena works out a table's partitions.
+// projection returns the table properties from which Athena computes the partitions.
 func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]string {
 	out := [][2]string{{"projection.enabled", "true"}}
 	for _, c := range d.Partitions {
@@ -120,9 +120,9 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 	return append(out, [2]string{"storage.location.template", location})
 }
 
-// projectedCrawls is the kind of projection of the crawl, and its values: the crawl's
-// name if there is one, else the months from the first on. Reparses have names that no
-// range of dates has, so they are projected one at a time only.
+// projectedCrawls returns the projection type of the column crawl and its values: the crawl's name
+// if one is given, otherwise the months from the first on. No range of dates contains the name of a
+// reparse, so each reparse is projected by itself.
 func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	var names, months []string
 	for _, s := range sealed {
@@ -150,5 +150,5 @@ func projectionScope(sealed []*manifest.Sealed) string {
 		return fmt.Sprintf("It covers %s, rounds 0 to %d.", values, projectedRounds-1)
 	}
 	first, _, _ := strings.Cut(values, ",")
-	return fmt.Sprintf("It covers the months from %s to today, rounds 0 to %d, and no reparse: open one by its name, with --month.", first, projectedRounds-1)
+	return fmt.Sprintf("It covers the months from %s to today, rounds 0 to %d, but no reparses: open a reparse by its name with --month.", first, projectedRounds-1)
 }

@@ -77,16 +77,16 @@ var (
 // Datasets returns the catalogue, in the order in which the documentation lists it.
 func Datasets() []Dataset {
 	return []Dataset{
-		dataset[schema.Capture]("captures", "a stored response, each redirect hop and robots.txt included", "url_surtkey", "url"),
+		dataset[schema.Capture]("captures", "a stored response, including redirect hops and robots.txt", "url_surtkey", "url"),
 		dataset[schema.Fetch]("fetches", "a planned URL and its one outcome", "url_surtkey", "url"),
-		dataset[schema.Request]("requests", "a request that was sent, with its evidence; retries, hops, robots.txt and sitemaps included, and attempts that got no connection", "host", "start"),
+		dataset[schema.Request]("requests", "a request that was sent, with its evidence, including retries, redirect hops, robots.txt, sitemaps and attempts that got no connection", "host", "start"),
 		dataset[schema.Page]("pages", "a successfully fetched document", "url_surtkey", "url"),
 		dataset[schema.Text]("text", "a document's text", "url_surtkey", "url"),
 		dataset[schema.Link]("links", "a link as its page holds it", "source_surtkey", "source", "ordinal"),
-		dataset[schema.Duplicate]("duplicates", "a member of a cluster of duplicates, its representative included", "url_surtkey", "url"),
+		dataset[schema.Duplicate]("duplicates", "a member of a cluster of duplicates, including its representative", "url_surtkey", "url"),
 		dataset[schema.Host]("hosts", "a host", "host"),
 		dataset[schema.URLRecord]("urls", "a URL whose state changed in the round", "url_surtkey", "url"),
-		dataset[schema.Skip]("skips", "a URL that was found and not planned", "url_surtkey", "url"),
+		dataset[schema.Skip]("skips", "a URL that was found but not planned", "url_surtkey", "url"),
 	}
 }
 
@@ -99,7 +99,7 @@ func Find(name string) (Dataset, error) {
 		}
 		known = append(known, d.Name)
 	}
-	return Dataset{}, fmt.Errorf("no dataset %q: there are %s", name, strings.Join(known, ", "))
+	return Dataset{}, fmt.Errorf("no dataset %q: the datasets are %s", name, strings.Join(known, ", "))
 }
 
 func dataset[T any](name, row string, sorted ...string) Dataset {

@@ -12,31 +12,31 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// S3 is how to reach a store at s3://; credentials come from the chain of the
-// reader (environment, profile, instance), never from here.
+// S3 says how to reach a store at s3://. The SQL holds no credentials: they come from the reader's
+// credential chain (environment, profile, instance).
 type S3 struct {
 	Endpoint string // URL of an S3-compatible service; empty: AWS
-	Region   string // empty: as the chain says
+	Region   string // empty: as the credential chain says
 }
 
 // DuckDB writes a script that opens every dataset as a view over the parts that
 // the sealed rounds list. Root is the store's address: a directory, absolute or
 // relative to where DuckDB will run, or s3://bucket/prefix.
 //
-// The view urls has the newest state of each URL, urls_history every state; the states
-// that reparses made are in urls only where no other crawl is.
+// The view urls has the newest state of each URL, urls_history every state; urls has the states of
+// reparses only if there is no other crawl.
 //
-// What a part lacks is null, as columns come with versions of the program. Nothing that
-// is known of a round says which of its parts were written by which version (a build
-// without one is "dev", a round may be sealed by another than began it), so DuckDB looks
-// into every part, which costs a query about a fifth of a millisecond a part on a disk.
+// A column that a part lacks is null, because newer versions add columns. A round does not record
+// which version wrote which part (a build without a version is "dev", and another version may
+// finish a round), so DuckDB reads the schema of every part: about 0.2 ms per part and query on a
+// local disk.
 //
 // Columns of time are TIMESTAMP, in UTC, whatever the session's time zone.
-// A note is one more line of comment at the head.
+// A note is an extra comment line at the head of the script.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "-- The datasets of %s: %s.\n", comment(root), rounds(sealed))
-	fmt.Fprint(out, "-- A round that is sealed later is not in these views: make them again then.\n")
+	fmt.Fprint(out, "-- These views lack rounds that are sealed later: generate them again then.\n")
 	if note != "" {
 		fmt.Fprintf(out, "-- %s.\n", comment(note))
 	}
@@ -59,9 +59,9 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 	return out.Flush()
 }
 
-// withoutReparses is the condition on rows of urls_history under which the newest state
-// of a URL is looked for: what a reparse says of it is as old as the month that it
-// parses again. Where there is nothing but reparses, it is their newest.
+// withoutReparses is the condition that excludes reparses from the search for the newest state of a
+// URL, because a reparse is only as recent as the month that it parses. If there are only reparses,
+// it excludes none.
 func withoutReparses(sealed []*manifest.Sealed) string {
 	again := func(s *manifest.Sealed) bool { return layout.IsReparse(s.Crawl) }
 	if len(sealed) > 0 && !slices.ContainsFunc(sealed, func(s *manifest.Sealed) bool { return !again(s) }) {
@@ -90,7 +90,7 @@ func duckSecret(out io.Writer, root string, s3 S3) error {
 	if s3.Endpoint != "" {
 		u, err := url.Parse(s3.Endpoint)
 		if err != nil || u.Host == "" || u.User != nil {
-			return fmt.Errorf("S3 endpoint %q is no URL of a service: write it as https://host:port", s3.Endpoint)
+			return fmt.Errorf("S3 endpoint %q is not the URL of a service: write it as https://host:port", s3.Endpoint)
 		}
 		options = append(options, "ENDPOINT "+literal(u.Host), "URL_STYLE 'path'",
 			fmt.Sprintf("USE_SSL %t", u.Scheme == "https"))
@@ -113,12 +113,12 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		fmt.Fprintf(out, "  %s AS %s%s\n", duckExpression(c, len(keys) == 0), identifier(c.Name), comma)
 	}
 	if len(keys) == 0 {
-		// No part yet: an empty table that has the columns all the same.
+		// No part yet: an empty view with all columns.
 		fmt.Fprint(out, "WHERE false;\n")
 		duckComments(out, name, d)
 		return
 	}
-	// The empty branch brings the columns that no part has.
+	// The empty branch adds the columns that no part has.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	for i, key := range keys {
 		comma := ","
@@ -185,7 +185,7 @@ func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + 
 // identifier quotes a name; some columns are keywords.
 func identifier(s string) string { return `"` + s + `"` }
 
-// escapeGlob takes the meaning of patterns from a directory's name.
+// escapeGlob escapes the glob characters in a directory's name.
 func escapeGlob(s string) string {
 	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(s)
 }

@@ -16,14 +16,14 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 		v = v.Elem()
 	}
 	if v.Kind() != reflect.Struct {
-		return dst, fmt.Errorf("catalog: %T is no row", row)
+		return dst, fmt.Errorf("catalog: %T is not a row", row)
 	}
 	dst = append(dst, '{')
 	dst, err := appendFields(dst, v)
 	return append(dst, '}'), err
 }
 
-// Row marshals as AppendJSON renders a row; without one, as null.
+// Row marshals as AppendJSON writes it; a nil row marshals as null.
 type Row struct{ Of any }
 
 // MarshalJSON implements json.Marshaler.

@@ -28,7 +28,7 @@ and meaning are the same. Two crawls of the same web agree on every column marke
 }
 
 // Reference writes a section for each dataset: its files, order, partitions and columns.
-// Heading is the mark of the sections' headings, such as ##.
+// Heading is the Markdown prefix of section headings, such as ##.
 func Reference(w io.Writer, heading string) {
 	for _, d := range Datasets() {
 		var partitions, folders []string

@@ -12,8 +12,7 @@ import (
 )
 
 // Script is SQL that opens the datasets, for a client that takes one statement at a time.
-// Many clients split a script at each semicolon, so no comment, and no description of a
-// column, has one.
+// Many clients split a script at each semicolon, so comments and column descriptions contain none.
 type Script struct {
 	Head       []string // lines of comment before the first statement
 	Statements []Statement
@@ -21,7 +20,7 @@ type Script struct {
 
 // Statement is one statement of a script.
 type Statement struct {
-	Name string // short and fit for a file's name, such as captures-table
+	Name string // short and usable as a file name, such as captures-table
 	SQL  string // without a semicolon at its end
 }
 
@@ -52,7 +51,7 @@ func (s *Script) add(name, format string, args ...any) {
 func newScript(root string, sealed []*manifest.Sealed) *Script {
 	return &Script{Head: []string{
 		fmt.Sprintf("The datasets of %s: %s.", root, rounds(sealed)),
-		"A round that is sealed later is not in these tables and views: make them again then.",
+		"These tables and views lack rounds that are sealed later: generate them again then.",
 	}}
 }
 
@@ -88,7 +87,7 @@ func partitionValues(folder string, d Dataset) []string {
 	return values
 }
 
-// sealedRows is the condition on the partition columns under which a row is of a sealed round.
+// sealedRows is the condition on the partition columns that selects rows of sealed rounds.
 func sealedRows(sealed []*manifest.Sealed) string {
 	var crawls []string
 	roundsOf := map[string][]string{}
@@ -105,7 +104,7 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	return strings.Join(terms, "\n   OR ")
 }
 
-// newest is the query for the newest state of each URL: one row of urls_history a URL.
+// newest is the query for the newest state of each URL: one row of urls_history per URL.
 func newest(history string, columns []string, sealed []*manifest.Sealed) string {
 	list := strings.Join(columns, ", ")
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
@@ -125,7 +124,7 @@ func quoted(columns []Column, quote string) []string {
 // plain is a description without the semicolons that clients split at.
 func plain(s string) string { return strings.ReplaceAll(s, ";", ",") }
 
-// comment keeps a text on the line of its comment, without semicolons.
+// comment turns a text into one comment line without semicolons.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {

@@ -27,14 +27,14 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 	root = strings.TrimSuffix(root, "/")
 	s := newScript(root, sealed)
 	s.Head = append(s.Head, "Temporary views of this Spark session: spark-sql -i FILE, or spark.sql(…) for each statement.",
-		"Times are instants. The session's time zone is set to UTC so that dates and hours are those of the other readers.")
+		"Times are instants. The session's time zone is set to UTC so that dates and hours are the same as in the other readers.")
 	if len(older) > 0 {
 		names := make([]string, len(older))
 		for i, o := range older {
 			names[i] = o.String()
 		}
 		s.Head = append(s.Head, "WARNING: parts of format 1, which Spark 3.5.3 to 4.0.0 reads wrong without an error (SPARK-52240): "+strings.Join(names, ", ")+".",
-			"The statement that switches the vectorized reader off makes these versions read them right, but slower. A Spark with the mend does not need it.")
+			"The statement that switches the vectorized reader off makes these versions read them correctly, but more slowly. Spark releases with the fix do not need it.")
 		s.add("reader", "SET spark.sql.parquet.enableVectorizedReader=false")
 	}
 	s.add("zone", "SET TIME ZONE 'UTC'")
@@ -48,7 +48,7 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 			for i, f := range found {
 				found[i] = strings.TrimPrefix(f, "tables/"+d.Name+"/")
 			}
-			// Braces choose among the folders of sealed rounds; Spark lists no other.
+			// The braces name the folders of sealed rounds, so Spark lists no others.
 			path := sparkGlob.Replace(base) + "/{" + strings.Join(found, ",") + "}"
 			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (path %s, basePath %s)",
 				view, hiveColumns(columns), hiveLiteral(path), hiveLiteral(base))
@@ -60,7 +60,7 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 	return s
 }
 
-// sparkGlob takes the meaning of patterns from a directory's name.
+// sparkGlob escapes the glob characters in a directory's name.
 var sparkGlob = strings.NewReplacer(`\`, `\\`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
 
 func sparkNulls(columns []Column) string {

@@ -15,8 +15,8 @@ var ErrNotEmpty = errors.New("is not empty: name a new directory")
 // statementFile matches the names that Split gives.
 var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
 
-// Split writes each statement into a file of its own in dir, numbered in order. The files
-// have no semicolon, which clients of one statement a call refuse. With replace it removes
+// Split writes each statement into a file of its own in dir, numbered in order. The files have no
+// semicolon, because clients that take one statement per call refuse it. With replace it removes
 // the statements of an earlier Split first; without, it fails with ErrNotEmpty if dir holds
 // anything.
 func (s *Script) Split(dir string, replace bool) error {

@@ -12,18 +12,18 @@ import (
 // connector. Root is where the store is for Trino: s3://bucket/prefix, or a URL such as
 // local:///data. Schema may name its catalog, as in hive.crawlbatch.
 //
-// A dataset NAME is a table NAME_parts, whose partitions are all folders that there are,
-// and a view NAME over those of sealed rounds: registering single partitions is an option
-// that a cluster has to switch on. Both are made again when they exist; the table is
-// external, so no data goes with it. Trino's Hive connector finds the columns of Parquet
-// by name and gives null for what a part lacks.
+// A dataset NAME becomes a table NAME_parts, whose partitions are all existing folders, and a view
+// NAME over the folders of sealed rounds, because not every cluster allows the registration of
+// single partitions. Both are recreated if they exist; the table is external, so no data is
+// deleted. Trino's Hive connector finds the columns of Parquet by name and gives null for what a
+// part lacks.
 func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
 	root = strings.TrimSuffix(root, "/")
 	s := newScript(root, sealed)
-	s.Head = append(s.Head, "For Trino's Hive connector. Read the views. The tables NAME_parts hold rounds that are not sealed, too.")
+	s.Head = append(s.Head, "For Trino's Hive connector. Read the views. The tables NAME_parts also hold unsealed rounds.")
 	if strings.HasPrefix(root, "local://") {
 		s.Head = append(s.Head, "local:// needs fs.native-local.enabled=true and local.location=/ in the catalog's properties, on every node. "+
-			"For another address of the same files give --location.")
+			"If Trino reaches the files at another address, give --location.")
 	}
 	catalog, name, ok := strings.Cut(schema, ".")
 	procedure := identifier(catalog) + ".system.sync_partition_metadata"

@@ -15,7 +15,7 @@ import (
 func ParseMonth(s string) (time.Time, error) {
 	t, err := time.Parse("2006-01", s)
 	if err != nil || t.Year() < 1990 || t.Year() > 2099 {
-		return time.Time{}, fmt.Errorf("month %q is no month: write it as YYYY-MM, such as 2026-11", s)
+		return time.Time{}, fmt.Errorf("month %q is not a month: write it as YYYY-MM, such as 2026-11", s)
 	}
 	return t, nil
 }

@@ -2,7 +2,7 @@ package manifest
 
 import "time"
 
-// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are no failures: the
+// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are not failures: the
 // task has its result, or the next attempt continues.
 const (
 	ClassDone        = "done"

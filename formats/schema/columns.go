@@ -10,13 +10,13 @@ type URLColumns struct {
 	Host3rdLastPart      string `parquet:"url_host_3rd_last_part,optional,dict" doc:"third last label of the host name"`
 	Host4thLastPart      string `parquet:"url_host_4th_last_part,optional,dict" doc:"fourth last label of the host name"`
 	Host5thLastPart      string `parquet:"url_host_5th_last_part,optional,dict" doc:"fifth last label of the host name"`
-	HostRegistrySuffix   string `parquet:"url_host_registry_suffix,optional,dict" doc:"public suffix, ICANN section of the list only"`
-	HostRegisteredDomain string `parquet:"url_host_registered_domain,optional,dict" doc:"registry suffix and one label more"`
-	HostPrivateSuffix    string `parquet:"url_host_private_suffix,optional,dict" doc:"public suffix, private section of the list included"`
-	HostPrivateDomain    string `parquet:"url_host_private_domain,optional,dict" doc:"private suffix and one label more: the unit of sharding"`
+	HostRegistrySuffix   string `parquet:"url_host_registry_suffix,optional,dict" doc:"public suffix, from the ICANN section of the list only"`
+	HostRegisteredDomain string `parquet:"url_host_registered_domain,optional,dict" doc:"registry suffix plus one label"`
+	HostPrivateSuffix    string `parquet:"url_host_private_suffix,optional,dict" doc:"public suffix, including the private section of the list"`
+	HostPrivateDomain    string `parquet:"url_host_private_domain,optional,dict" doc:"private suffix plus one label: the unit of sharding"`
 	HostNameReversed     string `parquet:"url_host_name_reversed,optional,dict" doc:"labels of the host name in reverse order, joined by dots"`
 	Protocol             string `parquet:"url_protocol,dict" doc:"http or https"`
-	Port                 int32  `parquet:"url_port,optional" doc:"port where it is not the scheme's own"`
+	Port                 int32  `parquet:"url_port,optional" doc:"port, unless it is the scheme's default"`
 	Path                 string `parquet:"url_path,delta" doc:"path of the URL"`
 	Query                string `parquet:"url_query,optional" doc:"query of the URL without the question mark"`
 }
@@ -31,14 +31,14 @@ type CaptureColumns struct {
 	MimeDetected     string `parquet:"content_mime_detected,optional,dict" doc:"media type as sniffed from the content"`
 	Charset          string `parquet:"content_charset,optional,dict" doc:"character set that an HTML, text, sitemap or feed document was decoded from"`
 	Languages        string `parquet:"content_languages,optional,dict" doc:"ISO-639-3 codes, comma separated, most likely first"`
-	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
-	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages that of the record with the payload"`
+	Truncated        string `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified if noarchive forbids keeping it"`
+	WARCFilename     string `parquet:"warc_filename,dict" vol:"1" doc:"key of the WARC file in the store; in pages, that of the record with the payload"`
 	WARCRecordOffset int32  `parquet:"warc_record_offset" vol:"1" doc:"offset of the record's gzip member, bytes"`
 	WARCRecordLength int32  `parquet:"warc_record_length" vol:"1" doc:"length of the record's gzip member, bytes"`
-	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, as part-00017"`
+	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, such as part-00017"`
 }
 
-// Capture is a row of captures: a stored response, each redirect hop and robots.txt included.
+// Capture is a row of captures: a stored response, including redirect hops and robots.txt.
 // Its partitions are crawl, subset and round. The record that warc_* name is its own;
 // where that is a revisit, payload_warc_* name the record that holds the payload.
 type Capture struct {

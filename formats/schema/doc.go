@@ -15,7 +15,7 @@
 // its zero value as null. Adding a column is compatible; changing the meaning or
 // the type of one takes a new FormatVersion.
 //
-// It imports the standard library alone.
+// It imports only the standard library.
 package schema
 
 import (

@@ -6,35 +6,35 @@ type Fetch struct {
 	URL            string  `parquet:"url,delta" doc:"canonical URL as planned"`
 	Host           string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	Outcome        Outcome `parquet:"outcome,dict" doc:"what became of it"`
-	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for it, redirect hops not counted"`
+	Outcome        Outcome `parquet:"outcome,dict" doc:"how its fetch ended"`
+	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for it, without redirect hops"`
 	HTTPStatus     int16   `parquet:"http_status,optional" doc:"status of the last response"`
 	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase that groups: without host, address and number"`
-	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"the rest of it: host, address, URL, numbers, the words of the library that failed"`
-	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null where it was not asked"`
+	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of the library that failed"`
+	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null if it was not consulted"`
 	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that decided; null: no rule matched"`
 	Priority       int32   `parquet:"priority" doc:"priority as planned, 0 to 1000"`
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
 	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
 	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
-	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" zero:"2" doc:"from the last request to the end of its body, milliseconds; null where none was sent (in older tables below 1, too)"`
+	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" zero:"2" doc:"time from the last request to the end of its body, milliseconds; null if none was sent (in older tables, also if below 1)"`
 	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified where noarchive asked for none of it to be kept"`
+	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified if noarchive forbids keeping it"`
 	MimeType       string  `parquet:"content_mime_type,optional,dict" doc:"media type as declared"`
-	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type of a 2xx answer as sniffed from what was read of it, of a mime_filtered one too"`
-	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target that the frontier takes over, of a redirected URL"`
+	MimeDetected   string  `parquet:"content_mime_detected,optional,dict" doc:"media type of a 2xx response, sniffed from the part that was read; also for mime_filtered"`
+	RedirectTarget string  `parquet:"redirect_target,optional" doc:"canonical target of a redirect, which the frontier takes over"`
 	Redirects      int32   `parquet:"redirects" doc:"redirects followed"`
-	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL that answered last"`
+	FinalURL       string  `parquet:"final_url,optional" doc:"canonical URL of the last response"`
 	ETag           string  `parquet:"etag,optional" doc:"ETag of the last response"`
 	LastModified   string  `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last response, as sent"`
 	WARCFilename   string  `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last response"`
 	WARCRecordOff  int32   `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
-	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null where it has none"`
+	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if it has none"`
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
 }
 
@@ -46,32 +46,32 @@ type Request struct {
 	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL that it was sent for"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
-	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written; where there was no connection (bytes_sent 0), when the attempt at one began"`
-	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"since the host's previous request was written, milliseconds; null for the first, and where none was written"`
+	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
+	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the host's previous request was written, milliseconds; null for the first, and if none was written"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
-	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null where there is none (4xx), and for requests of robots.txt"`
-	RobotsFile    string  `parquet:"robots_warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the answer that says what robots.txt is in force, perhaps of a round before; null for requests of robots.txt"`
+	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null if there is none (4xx), and for requests for robots.txt"`
+	RobotsFile    string  `parquet:"robots_warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the response that says which robots.txt is in force, possibly from an earlier round; null for requests for robots.txt"`
 	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
-	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null where none came"`
+	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null if there was no response"`
 	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase that groups: without host, address and number"`
-	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"the rest of it: host, address, URL, numbers, the words of the library that failed"`
-	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null where the crawl itself broke it off"`
-	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"from due to started, milliseconds"`
-	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"name resolution, milliseconds; null: none was needed (connection kept, address given)"`
+	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of the library that failed"`
+	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted it"`
+	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time from due to started, milliseconds"`
+	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"name resolution, milliseconds; null: not needed (connection reused, address given)"`
 	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"TCP connect, milliseconds; null: not tried (connection kept, no address)"`
+	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"TCP connect, milliseconds; null: not tried (connection reused, no address)"`
 	ConnectUS     *int64  `parquet:"connect_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" zero:"2" doc:"TLS handshake, milliseconds; null: not tried (connection kept, http)"`
+	TLSMS         *int64  `parquet:"tls_ms,optional" vol:"1" zero:"2" doc:"TLS handshake, milliseconds; null: not tried (connection reused, http)"`
 	TLSUS         *int64  `parquet:"tls_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" zero:"2" doc:"from request to first byte of the response, milliseconds; null: none came (in older tables of this and the three before below 1, too)"`
+	FirstByteMS   *int64  `parquet:"first_byte_ms,optional" vol:"1" zero:"2" doc:"time from request to first byte of the response, milliseconds; null: none came (in older tables, this column and the three before are also null if below 1)"`
 	FirstByteUS   *int64  `parquet:"first_byte_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"from start to the end of the response, or of the attempt to connect, milliseconds"`
+	TotalMS       int64   `parquet:"total_ms" vol:"1" doc:"time from start to the end of the response, or of the attempt to connect, milliseconds"`
 	TotalUS       *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	BytesSent     int64   `parquet:"bytes_sent" vol:"1" doc:"bytes of the request; 0: none was sent, since there was no connection (error_class says why)"`
 	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response as on the wire"`
-	Attempt       int32   `parquet:"attempt" vol:"1" doc:"try at this URL, from 1"`
+	Attempt       int32   `parquet:"attempt" vol:"1" doc:"number of the attempt at this URL, from 1"`
 	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent it"`
 	Warnings      string  `parquet:"warnings,optional" doc:"what was salvaged from a malformed response"`
 }
@@ -80,61 +80,61 @@ type Request struct {
 // the columns of the reduce stages null; publish fills them.
 type Page struct {
 	PageColumns
-	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
-	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
-	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
-	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
+	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that is inside links, 0 to 1; null if there is no text, or the document is not HTML"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if none are known for its language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if it is not HTML"`
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 }
 
-// PageColumns are the columns of pages but for the nullable ones whose zero says something.
+// PageColumns are the columns of pages, except the nullable ones whose zero has a meaning.
 type PageColumns struct {
 	URLColumns
 	CaptureColumns
-	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"what it was read as: html, text, sitemap, feed; other: nothing but its type is known"`
+	DocumentKind       string   `parquet:"document_kind,optional,dict" doc:"how it was parsed: html, text, sitemap, feed; other: only its type is known"`
 	Title              string   `parquet:"title,optional" doc:"text of the title element"`
 	Description        string   `parquet:"description,optional" doc:"meta description"`
 	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
-	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: of meta author, else JSON-LD, another meta element, itemprop author, a link with rel author"`
+	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: from meta author, or else JSON-LD, another meta element, itemprop author, a link with rel author"`
 	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
-	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"what says language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected; where something else is declared, the script or the words of the text refute it)"`
-	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: of a link element in its head (or right in its body), else of a Link field"`
-	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: of a Refresh field, else of meta http-equiv"`
+	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"source of language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected: nothing is declared, or the script or the words of the text contradict it)"`
+	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: in a link element of its head (or directly in its body), or else in a Link header field"`
+	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: from a Refresh header field, or else from meta http-equiv"`
 	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
 	OGDescription      string   `parquet:"og_description,optional" doc:"Open Graph description"`
 	OGImage            string   `parquet:"og_image,optional" doc:"Open Graph image, the first: canonical URL"`
 	OGType             string   `parquet:"og_type,optional,dict" doc:"Open Graph type, lower case"`
 	OGURL              string   `parquet:"og_url,optional" doc:"Open Graph url: canonical URL"`
 	OGSiteName         string   `parquet:"og_site_name,optional,dict" doc:"Open Graph site_name"`
-	OGLocale           string   `parquet:"og_locale,optional,dict" doc:"Open Graph locale, as given: en_US"`
+	OGLocale           string   `parquet:"og_locale,optional,dict" doc:"Open Graph locale, as given, such as en_US"`
 	TwitterCard        string   `parquet:"twitter_card,optional,dict" doc:"Twitter card type, lower case: summary, summary_large_image, app, player"`
-	TwitterTitle       string   `parquet:"twitter_title,optional" doc:"Twitter card title; where it is null, og_title stands for it"`
-	TwitterDescription string   `parquet:"twitter_description,optional" doc:"Twitter card description; where it is null, og_description stands for it"`
-	TwitterImage       string   `parquet:"twitter_image,optional" doc:"Twitter card image: canonical URL; where it is null, og_image stands for it"`
-	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, as @example"`
-	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, as @example"`
+	TwitterTitle       string   `parquet:"twitter_title,optional" doc:"Twitter card title; if null, og_title applies"`
+	TwitterDescription string   `parquet:"twitter_description,optional" doc:"Twitter card description; if null, og_description applies"`
+	TwitterImage       string   `parquet:"twitter_image,optional" doc:"Twitter card image: canonical URL; if null, og_image applies"`
+	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, such as @example"`
+	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, such as @example"`
 	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
-	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, UTC where it names no zone"`
-	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"what says published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`
-	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, UTC where it names no zone; Last-Modified, a date of the file, is a column of its own"`
-	ModifiedSource     string   `parquet:"modified_source,optional,dict" doc:"what says modified_at, best first: open_graph, json_ld, microdata, meta, time (element); feed for a feed's own"`
-	Favicon            string   `parquet:"favicon,optional,dict" doc:"canonical URL of the icon that the page names: rel icon, else apple-touch-icon, else apple-touch-icon-precomposed; the first of equals"`
+	PublishedAt        int64    `parquet:"published_at,optional,timestamp(millisecond)" doc:"publication date that the page states, UTC if it names no zone"`
+	PublishedSource    string   `parquet:"published_source,optional,dict" doc:"source of published_at, best first: open_graph, json_ld, microdata, meta, time (element), url (its path)"`
+	ModifiedAt         int64    `parquet:"modified_at,optional,timestamp(millisecond)" doc:"modification date that the page states, UTC if it names no zone; Last-Modified, the date of the file, is a separate column"`
+	ModifiedSource     string   `parquet:"modified_source,optional,dict" doc:"source of modified_at, best first: open_graph, json_ld, microdata, meta, time (element); feed: the date of a feed itself"`
+	Favicon            string   `parquet:"favicon,optional,dict" doc:"canonical URL of the first icon that the page names: rel icon, else apple-touch-icon, else apple-touch-icon-precomposed"`
 	Generator          string   `parquet:"generator,optional,dict" doc:"meta generator: the software that made the page"`
 	Robots             string   `parquet:"robots,optional,dict" doc:"meta robots and X-Robots-Tag directives in force, comma separated"`
-	Indexable          bool     `parquet:"indexable" doc:"false where the page says noindex, or was to be unavailable by the time it was fetched"`
-	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"from when on the page may not be shown, as its directives say"`
-	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, of robots.txt and of the header, by name, as ai-train=no,search=yes"`
+	Indexable          bool     `parquet:"indexable" doc:"false if the page says noindex, or if its unavailable_after date had passed when it was fetched"`
+	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"date after which the page may not be shown, from its directives"`
+	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, from robots.txt and the header, sorted by name, such as ai-train=no,search=yes"`
 	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
 	WordCount          int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
 	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
-	ScriptWords        []int32  `parquet:"script_words,list" doc:"how many words are of each of scripts"`
-	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"what the page looks like that answers instead of content: soft_404, parked, default_page, under_construction, blocked; null: like content"`
-	Topics             []string `parquet:"topics,list" doc:"up to 15 words and pairs of words of the main text that occur most often, stop words left out"`
+	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words in each script of scripts"`
+	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: it looks like content"`
+	Topics             []string `parquet:"topics,list" doc:"up to 15 most frequent words and pairs of words of the main text, without stop words"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
-	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that stands for itself"`
-	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that stands for itself"`
-	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, itself included"`
+	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that represents itself"`
+	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that represents itself"`
+	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, including itself"`
 	Inlinks            int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
 	Outlinks           int32    `parquet:"outlinks" doc:"links that the page holds"`
 	Rank               float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
@@ -143,7 +143,7 @@ type PageColumns struct {
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
-	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0, or null in tables older than the column: of before versions were kept"`
+	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0, or null in older tables: made before versions were recorded"`
 }
 
 // Text is a row of text: what a document says.
@@ -166,11 +166,11 @@ type Link struct {
 	Nofollow   bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow, ugc or sponsored"`
 	Position   string   `parquet:"position,optional,dict" doc:"part of the page: main, nav, header, footer, aside"`
 	Hreflang   string   `parquet:"hreflang,optional,dict" doc:"language of the target that the link states: a BCP 47 tag in its usual letter case, or x-default"`
-	Ordinal    int32    `parquet:"ordinal" doc:"place among the page's links, from 0"`
-	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, as the sitemap or feed says; UTC where it names no zone"`
+	Ordinal    int32    `parquet:"ordinal" doc:"position among the page's links, from 0"`
+	LastMod    int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, or was published, as the sitemap or feed says; UTC if it names no zone"`
 	ChangeFreq string   `parquet:"changefreq,optional,dict" doc:"how often the target changes, as the sitemap says: always, hourly, daily, weekly, monthly, yearly, never"`
-	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target among those of its site, as the sitemap says, 0 to 1; null: nothing is said"`
-	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it: its percent escapes and order of parameters; null where it is the same"`
+	Weight     *float64 `parquet:"sitemap_priority,optional" doc:"priority of the target within its site, as the sitemap says, 0 to 1; null: not stated"`
+	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it: its percent escapes and order of parameters; null if it is the same"`
 }
 
 // Duplicate is a row of duplicates: a member of a cluster, its representative included.
@@ -190,10 +190,10 @@ type Duplicate struct {
 type Host struct {
 	Host           string  `parquet:"host" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null where it was not asked"`
+	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null if it was not requested"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
 	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
-	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay in force at the end, milliseconds; null where nothing was asked (in older tables where it was 0, too)"`
+	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay in force at the end, milliseconds; null if nothing was requested (in older tables, also if it was 0)"`
 	Planned        int64   `parquet:"planned" doc:"URLs planned"`
 	Fetched        int64   `parquet:"fetched" doc:"URLs with outcome ok or not_modified"`
 	Redirected     int64   `parquet:"redirected" doc:"URLs with outcome redirected"`
@@ -207,9 +207,9 @@ type Host struct {
 	FailedProtocol int64   `parquet:"failed_protocol_error" doc:"URLs with outcome protocol_error or redirect_limit"`
 	RobotsDenied   int64   `parquet:"robots_denied" doc:"URLs with outcome robots_denied or robots_unreachable"`
 	Other          int64   `parquet:"other" doc:"URLs with any other outcome"`
-	Requests       int64   `parquet:"requests" vol:"1" doc:"requests sent, robots.txt and retries included; attempts that got no connection are not"`
+	Requests       int64   `parquet:"requests" vol:"1" doc:"requests sent, including robots.txt and retries, without attempts that got no connection"`
 	Bytes          int64   `parquet:"bytes" vol:"1" doc:"bytes received"`
-	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds; null where no request was answered"`
+	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds; null if no request was answered"`
 	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"times the breaker opened"`
 	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address seen last"`
 	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when its first request was written"`
@@ -225,9 +225,9 @@ type URLRecord struct {
 	URL           string   `parquet:"url,delta" doc:"canonical URL"`
 	Host          string   `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain        string   `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	State         URLState `parquet:"state,dict" doc:"where it stands after the round"`
-	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"its last outcome; null where it was never planned"`
-	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found it, as 2026-11.0"`
+	State         URLState `parquet:"state,dict" doc:"state of the URL after the round"`
+	Outcome       Outcome  `parquet:"outcome,optional,dict" doc:"its last outcome; null if it was never planned"`
+	FirstSeen     string   `parquet:"first_seen,dict" doc:"crawl and round that found it, such as 2026-11.0"`
 	FirstSource   string   `parquet:"first_source,optional" doc:"page that held the first link to it; null for a source URL"`
 	LastPlanned   string   `parquet:"last_planned,optional,dict" doc:"crawl and round that planned it last"`
 	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)" vol:"1" doc:"when it was fetched last"`
@@ -238,23 +238,23 @@ type URLRecord struct {
 	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
 	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied, gone and skipped"`
-	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"how long after a fetch it is due again, as learned from its changes, milliseconds; next_due is sooner where a sitemap or feed brought it forward; null where never fetched, and in tables older than the column"`
-	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward for nothing; each doubles the least time until one may again; null: none"`
+	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until it is due again, learned from its changes, milliseconds; next_due is earlier if a sitemap or feed brought it forward; null if never fetched, and in older tables"`
+	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward without finding a change; each doubles the minimum time until the next such fetch; null: none"`
 	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
 	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
 	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
-	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target, of a redirected URL"`
-	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null where no record of this URL holds it whole"`
+	RedirectTo    string   `parquet:"redirect_to,optional" doc:"target of a redirected URL"`
+	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last content was captured; null if no record of this URL holds all of it"`
 	WARCFilename  string   `parquet:"warc_filename,optional,dict" vol:"1" doc:"key of the WARC file with the last content"`
 	WARCRecordOff int32    `parquet:"warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	WARCRecordLen int32    `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
-	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings (percent escapes, order of parameters) in which sources and its own domain name it, sorted; robots.txt has to allow each; five say that there are more than four, so that it is not planned"`
+	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings (percent escapes, order of parameters) that sources and its own domain use, sorted; robots.txt must allow each; five mean that there are more than four, so the URL is not planned"`
 }
 
-// Skip is a row of skips: a URL that was found and not planned.
+// Skip is a row of skips: a URL that was found but not planned.
 type Skip struct {
-	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null where the text is no URL"`
-	URL    string     `parquet:"url,delta" doc:"URL, or the text that stood in its place, bounded"`
+	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
+	URL    string     `parquet:"url,delta" doc:"URL, or the text found in its place, cut to a bounded length"`
 	Reason SkipReason `parquet:"reason,dict" doc:"why it was not planned"`
 	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
 	Source string     `parquet:"source,optional,dict" doc:"page or source file that named it"`

@@ -11,14 +11,14 @@ const (
 	NotModified       Outcome = "not_modified"       // 304, or the server's word that nothing changed
 	Redirected        Outcome = "redirected"         // the target is handed to the frontier, not fetched out of turn
 	RobotsDenied      Outcome = "robots_denied"      // robots.txt forbids it; the rule is in the row
-	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be had, so nothing was fetched
-	HTTP4xx           Outcome = "http_4xx"           // the server's 4xx answer, 429 aside
-	HTTP5xx           Outcome = "http_5xx"           // the server's 5xx answer after all retries
+	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be fetched, so nothing else was
+	HTTP4xx           Outcome = "http_4xx"           // a 4xx response other than 429
+	HTTP5xx           Outcome = "http_5xx"           // a 5xx response after all retries
 	RateLimited       Outcome = "rate_limited"       // 429, or 503 with Retry-After, after all retries
 	DNSError          Outcome = "dns_error"          // the host's name does not resolve
 	ConnectError      Outcome = "connect_error"      // no connection: refused, reset, unreachable
 	TLSError          Outcome = "tls_error"          // no TLS session: certificate, protocol
-	Timeout           Outcome = "timeout"            // no answer in time after all retries
+	Timeout           Outcome = "timeout"            // no response in time after all retries
 	ProtocolError     Outcome = "protocol_error"     // the answer is not HTTP in any form that could be salvaged
 	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
 	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not wanted: fetches has it as detected, the body was not kept
@@ -39,8 +39,8 @@ type SkipReason string
 
 // The skip reasons.
 const (
-	SkipNotURL     SkipReason = "not_url"      // a source line that is no absolute URL
-	SkipBadRecord  SkipReason = "bad_record"   // a record of a WARC file of others that cannot be read, or holds no content
+	SkipNotURL     SkipReason = "not_url"      // a source line that is not an absolute URL
+	SkipBadRecord  SkipReason = "bad_record"   // a record of an external WARC file that cannot be read or holds no content
 	SkipScheme     SkipReason = "bad_scheme"   // neither http nor https
 	SkipTooLong    SkipReason = "too_long"     // longer than the canonical form may be
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow or scope.exclude/include keeps it out
@@ -52,7 +52,7 @@ const (
 	SkipNofollow   SkipReason = "nofollow"     // every link to it is nofollow, or of a page that says so
 	SkipStopped    SkipReason = "stopped"      // its domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // the same canonical URL stands in the source already
-	SkipSpellings  SkipReason = "spellings"    // its own domain and the sources spell it in more ways than robots.txt is asked for
+	SkipSpellings  SkipReason = "spellings"    // it has more spellings (of its own domain and the sources) than are checked against robots.txt
 )
 
 // SkipReasons lists all skip reasons.
@@ -138,9 +138,9 @@ const (
 	DupNear           DuplicateKind = "near"           // within the Hamming limit of a member of the cluster
 )
 
-// PageHint is what a page looks like that a server answers with instead of content.
-// It is a hint: given only where words that hardly anything else says and little other
-// text come together, so that many such pages have none.
+// PageHint is the kind of page that a server seems to send instead of content.
+// It is given only if the page has typical phrases and little other text, so many such pages have
+// none.
 type PageHint string
 
 // The hints.
@@ -187,8 +187,7 @@ const (
 )
 
 // Why a body was cut (content_truncated), as Common Crawl and WARC name it.
-// TruncatedUnspecified is that of a document that says noarchive: it was read, and no
-// byte of it is kept.
+// TruncatedUnspecified marks a document that says noarchive: it was read, but none of it is kept.
 const (
 	TruncatedLength     = "length"
 	TruncatedTime       = "time"

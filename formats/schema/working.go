@@ -24,14 +24,14 @@ type PlannedURL struct {
 	WARCRecordOff int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
 	WARCRecordLen int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which its own domain or a source names it, sorted, at most 4: canonical but for percent escapes and the order of parameters; robots.txt has to allow each"`
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that its own domain or a source uses, sorted, at most 4: canonical except for percent escapes and the order of parameters; robots.txt must allow each"`
 }
 
-// TermCounts are the most frequent terms of a page's main content, for a reduce that knows
-// how many pages have them. The most frequent comes first; of equals, the one that occurs
-// first. Package stages/parse/text defines terms.
+// TermCounts are the most frequent terms of a page's main content, for a reduce task that knows how
+// many pages contain them. The most frequent comes first; of equals, the one that occurs first.
+// Package stages/parse/text defines terms.
 type TermCounts struct {
-	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, stop words left out"`
+	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
 }
 
@@ -43,10 +43,10 @@ type TermCounts struct {
 // an embedded struct as a pointer to zero.
 type WorkingPage struct {
 	PageColumns
-	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: nothing is said"`
-	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that stands within links, 0 to 1; null where there is no text, or it is not HTML"`
-	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null where none are known of its language"`
-	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text for each byte of the document, both as UTF-8; null where it is not HTML"`
+	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
+	LinkDensity   *float64 `parquet:"link_density,optional" doc:"share of the visible text that is inside links, 0 to 1; null if there is no text, or the document is not HTML"`
+	StopWordRatio *float64 `parquet:"stopword_ratio,optional" doc:"share of function words (the, of …) among the words of the main text, 0 to 1; null if none are known for its language"`
+	TextRatio     *float64 `parquet:"text_ratio,optional" doc:"bytes of visible text per byte of the document, both as UTF-8; null if it is not HTML"`
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 	TermCounts
 }
@@ -66,33 +66,33 @@ func (w *WorkingPage) Page() Page {
 // Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.
 type Refused struct {
 	URL    string     `parquet:"url,delta" doc:"canonical URL, or the line's text, bounded"`
-	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null where the text is no URL"`
-	Domain string     `parquet:"domain,optional,dict" doc:"registered domain; null where the text is no URL"`
+	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
+	Domain string     `parquet:"domain,optional,dict" doc:"registered domain; null if the text is not a URL"`
 	Reason SkipReason `parquet:"reason,dict" doc:"why"`
 	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
 	Source string     `parquet:"source,dict" doc:"source file"`
 	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 
-	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url in which the sources and what is known name it, sorted, the first five"`
+	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that the sources and earlier rounds use, sorted, the first five"`
 }
 
-// RobotsFile is a row of a fetch segment's working file robots: an origin's robots.txt, as a
-// request or the round before gave it. The task's next attempt starts with the newest row
-// of each origin, the next round with those that are still valid.
+// RobotsFile is a row of a fetch segment's working file robots: an origin's robots.txt, from a
+// request or from the previous round. The task's next attempt starts with the newest row of each
+// origin, the next round with those that are still valid.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host that is paced"`
-	Rules   bool    `parquet:"rules" doc:"whether there is a file; false: all is allowed, or outcome says why nothing is"`
+	Rules   bool    `parquet:"rules" doc:"whether there is a file; if false, everything is allowed unless outcome says why nothing is"`
 	Body    []byte  `parquet:"body,optional" doc:"its text, as far as it is read"`
 	Digest  string  `parquet:"digest,optional" doc:"SHA-1 of the payload, base 32"`
-	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it is to be asked for again"`
-	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs where it could not be had"`
-	Failure string  `parquet:"failure,optional" doc:"why it could not be had"`
-	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"the rest of that"`
+	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it must be requested again"`
+	Outcome Outcome `parquet:"outcome,optional,dict" doc:"outcome of the origin's URLs if it could not be fetched"`
+	Failure string  `parquet:"failure,optional" doc:"why it could not be fetched"`
+	Detail  string  `parquet:"failure_detail,optional" since:"2" doc:"details of that error"`
 
-	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when what is known was asked for"`
-	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the answer, perhaps of a round before"`
+	FetchedAt  int64  `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the known file was requested"`
+	WARCFile   string `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the response, possibly from an earlier round"`
 	WARCOffset int32  `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
@@ -110,8 +110,8 @@ type Edge struct {
 	Nofollow     bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow"`
 	Anchor       string   `parquet:"anchor,optional" doc:"anchor text"`
 	Ordinal      int32    `parquet:"ordinal" doc:"place among the source's links"`
-	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap or feed of its own host says; null where that is later than the day after it was fetched"`
-	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null where it is the same, and where the source is of another domain"`
+	LastMod      int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when the target changed last, as a sitemap or feed of its own host says; null if that is later than the day after it was fetched"`
+	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null if it is the same, or if the source is of another domain"`
 }
 
 // CompareURLs is the order of tables that are sorted by SURT key, then URL.
@@ -146,8 +146,8 @@ type Inlink struct {
 	Inlinks     int64    `parquet:"inlinks" doc:"distinct pages that link to it, by links of followed kinds"`
 	InlinkHosts int64    `parquet:"inlink_hosts" doc:"distinct hosts of those pages"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
-	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; else the row is there for its spellings alone"`
-	SourceDepth int32    `parquet:"source_depth" doc:"least depth of a source whose link is followed (of any source where none is)"`
+	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
+	SourceDepth int32    `parquet:"source_depth" doc:"least depth of a source whose link is followed (of any source if none is)"`
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
@@ -155,8 +155,8 @@ type Inlink struct {
 }
 
 // Representative is a row of a dedup task's working file, sorted by SURT key, then URL,
-// which later rounds read: a page with text that is no duplicate and not alike to a
-// representative of an earlier round.
+// which later rounds read: a page with text that is neither a duplicate nor like a representative
+// of an earlier round.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`

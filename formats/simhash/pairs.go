@@ -19,7 +19,7 @@ type Pair struct {
 }
 
 // Pairs calls found once for every pair of fingerprints at most k apart, in an order that
-// depends on the fingerprints alone, until found returns false. Fingerprints must be sorted
+// depends only on the fingerprints, until found returns false. Fingerprints must be sorted
 // and distinct.
 //
 // The 64 bits are cut into more than k blocks. Two fingerprints at most k apart agree in at

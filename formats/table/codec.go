@@ -13,13 +13,13 @@ import (
 var ErrScratch = errors.New("damaged scratch file")
 
 // Codec encodes rows of T for scratch files. It covers every field, so a new column
-// passes through it without a change. The encoding is no durable format. (Package gob
+// passes through it without a change. The encoding is not a durable format. (Package gob
 // would lose data: it decodes a pointer to false as nil.)
 type Codec[T any] struct {
 	layout *rowLayout
 }
 
-// NewCodec refuses types with a field that is no column type.
+// NewCodec refuses types with a field that is not a column type.
 func NewCodec[T any]() (*Codec[T], error) {
 	layout, err := layoutOf(reflect.TypeFor[T]())
 	return &Codec[T]{layout}, err
@@ -128,7 +128,7 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 		}
 		var ok bool
 		if field.kind, ok = kindOf(field.elem.Kind(), field.shape); !ok || !f.IsExported() {
-			return fmt.Errorf("field %s of %v: type %v is no column type", f.Name, t, f.Type)
+			return fmt.Errorf("field %s of %v: type %v is not a column type", f.Name, t, f.Type)
 		}
 		l.fields = append(l.fields, field)
 	}

@@ -43,7 +43,7 @@ func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	return l.key(), nil
 }
 
-// URL is Canonical for the canonical URL alone, at half the cost.
+// URL is Canonical that returns only the canonical URL, at half the cost.
 func (c *Canonicalizer) URL(raw, base string) (string, error) {
 	l, _, err := c.canonical(raw, base)
 	return l.url, err

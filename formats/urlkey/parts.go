@@ -21,7 +21,7 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
-// SURT is KeyOf for the sort key alone.
+// SURT is KeyOf that returns only the sort key.
 func SURT(canonical string) (string, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -60,9 +60,9 @@ func layCanonical(s string) (laid, error) {
 	return l, nil
 }
 
-// Domain returns the unit of sharding of a host name without port: its public suffix,
-// private ones included, and one more label. A host without such a domain is its own: an IP
-// address, a single label, a name that is a suffix.
+// Domain returns the unit of sharding of a host name without port: its public suffix (or private
+// suffix) and one more label. A host without such a domain is its own: an IP address, a single
+// label, a name that is a suffix.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -121,7 +121,7 @@ type Parts struct {
 	ThirdLast        string // url_host_3rd_last_part: example
 	FourthLast       string // url_host_4th_last_part: www
 	FifthLast        string // url_host_5th_last_part
-	RegistrySuffix   string // url_host_registry_suffix: co.uk, of ICANN's section alone
+	RegistrySuffix   string // url_host_registry_suffix: co.uk, from the ICANN section only
 	RegisteredDomain string // url_host_registered_domain: example.co.uk
 	PrivateSuffix    string // url_host_private_suffix: co.uk, or such as github.io
 	PrivateDomain    string // url_host_private_domain: example.co.uk

@@ -12,7 +12,7 @@ type given struct{ path, query string }
 // case, because matchers ignore their case.
 //
 // The canonical form of a spelling is the canonical URL, and the spelling of a spelling is
-// itself. It may have up to three times MaxLength octets: a long spelling is no reason to
+// itself. It may have up to three times MaxLength octets: a long spelling is not a reason to
 // refuse a URL, or not to match it.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
@@ -22,7 +22,7 @@ func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	return l.key(), s, nil
 }
 
-// SpelledURL is Spelled for the URL alone, at half the cost.
+// SpelledURL is Spelled that returns only the URL, at half the cost.
 func (c *Canonicalizer) SpelledURL(raw, base string) (url, spelling string, err error) {
 	l, s, err := c.spelled(raw, base)
 	return l.url, s, err

@@ -191,7 +191,7 @@ func between[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {
 		if v < least || v > most {
-			report("", fmt.Sprintf("is %v: it may be %s", v, allowed))
+			report("", fmt.Sprintf("is %v: it must be %s", v, allowed))
 		}
 	}}
 }
@@ -200,7 +200,7 @@ func oneOf(values ...string) *rule[string] {
 	allowed := strings.Join(values, ", ")
 	return &rule[string]{allowed, func(v string, report report) {
 		if !slices.Contains(values, v) {
-			report("", fmt.Sprintf("is %q: it may be %s", v, allowed))
+			report("", fmt.Sprintf("is %q: it must be %s", v, allowed))
 		}
 	}}
 }

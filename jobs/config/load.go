@@ -76,7 +76,7 @@ func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*
 
 func readOver(base *Config, name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	if len(body) > maxFile {
-		return nil, invalidf("%s: larger than %d bytes: this is no crawlbatch config", name, maxFile)
+		return nil, invalidf("%s: larger than %d bytes: this is not a crawlbatch config", name, maxFile)
 	}
 	if i := bytes.IndexByte(body, 0); i >= 0 {
 		return nil, invalidf("%s: NUL at byte %d: this is no YAML file", name, i)

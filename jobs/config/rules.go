@@ -17,7 +17,7 @@ import (
 
 var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	if !(f >= 0 && f <= 10) { // NaN is refused too
-		report("", fmt.Sprintf("is %v: it may be 0 (slow hosts are treated as others) to 10", f))
+		report("", fmt.Sprintf("is %v: it must be 0 (slow hosts are treated as others) to 10", f))
 	}
 }}
 
@@ -52,7 +52,7 @@ func (c *Config) skippedTypes() *rule[[]string] {
 
 var proxyAddress = &rule[string]{"`http://[USER:PASSWORD@]HOST:PORT`", func(proxy string, report report) {
 	if u, err := url.Parse(proxy); proxy != "" && (err != nil || u.Scheme != "http" || u.Host == "") {
-		report("", "is no proxy address: write http://host:port")
+		report("", "is not a proxy address: write http://host:port")
 	}
 }}
 
@@ -79,7 +79,7 @@ var paramPatterns = each("pattern", "a name, * for any characters", func(s strin
 var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKinds), ", "), func(kinds []string, report report) {
 	for i, kind := range kinds {
 		if !slices.Contains(schema.LinkKinds, schema.LinkKind(kind)) {
-			report("", fmt.Sprintf("holds %q, which is no kind of link: it may hold %s", kind, strings.Join(kindNames(schema.LinkKinds), ", ")))
+			report("", fmt.Sprintf("holds %q, which is not a kind of link: it may hold %s", kind, strings.Join(kindNames(schema.LinkKinds), ", ")))
 		} else if slices.Contains(kinds[:i], kind) {
 			report("", fmt.Sprintf("holds %q twice", kind))
 		}
@@ -112,7 +112,7 @@ var imageName = &rule[string]{"registry/name:tag", func(image string, report rep
 
 var metricsPort = &rule[int]{"1024 to 65535, or 0", func(port int, report report) {
 	if port != 0 && (port < 1024 || port > 65535) { // ports below need a privilege
-		report("", fmt.Sprintf("is %d: it may be 1024 to 65535, or 0 for none", port))
+		report("", fmt.Sprintf("is %d: it must be 1024 to 65535, or 0 for none", port))
 	}
 }}
 
@@ -130,7 +130,7 @@ var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratc
 	for _, stage := range sortedKeys(resources) {
 		r := resources[stage]
 		if !slices.Contains(resourceKeys, stage) {
-			report(stage, "is no stage: it may be "+strings.Join(resourceKeys, ", "))
+			report(stage, "is not a stage: it must be "+strings.Join(resourceKeys, ", "))
 		}
 		if r.CPU != "" && !cpuQuantity.MatchString(r.CPU) {
 			report(stage, fmt.Sprintf("asks for cpu %q: write 500m or 2", r.CPU))

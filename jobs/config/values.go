@@ -36,7 +36,7 @@ func (d Duration) String() string { text, _ := d.MarshalText(); return string(te
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
-		return fmt.Errorf("%q is no duration: write a number and a unit, such as 500ms, 2s or 20h", b)
+		return fmt.Errorf("%q is not a duration: write a number and a unit, such as 500ms, 2s or 20h", b)
 	}
 	*d = Duration(v)
 	return nil
@@ -81,7 +81,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		*b = Bytes(v * u.factor)
 		return nil
 	}
-	return fmt.Errorf("%q is no size: write a number and a unit, such as 64KiB, 5MiB or 1GiB", text)
+	return fmt.Errorf("%q is not a size: write a number and a unit, such as 64KiB, 5MiB or 1GiB", text)
 }
 
 // UnmarshalYAML is UnmarshalText with the line and key in the error.

@@ -132,7 +132,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			continue
 		}
 		if errors.Is(err, stages.ErrTaken) {
-			// Another attempt has taken the task over, which is no failure: the next attempt stands
+			// Another attempt has taken the task over, which is not a failure: the next attempt stands
 			// by for it.
 			attempt--
 			e.Log.Info("task taken over by another process, standing by", "task", t.String())

@@ -38,7 +38,7 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 		return err
 	}
 	u.Tasks.Publish(fetch.Revision{Number: revision, Config: Politeness(c)})
-	u.Log.Info("politeness was read anew", "file", file, "revision", revision)
+	u.Log.Info("politeness was read again", "file", file, "revision", revision)
 	return nil
 }
 

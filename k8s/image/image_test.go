@@ -116,7 +116,7 @@ func TestWhatWouldNotStartIsRefused(t *testing.T) {
 		{"another architecture", static(t, "GOARCH=amd64"), "arm64", "crawl:b", "it is for EM_X86_64, not for arm64"},
 		{"a dynamic binary", dynamic, runtime.GOARCH, "crawl:b", "CGO_ENABLED=0"},
 		{"no binary", text, "amd64", "crawl:b", "it is no Linux binary"},
-		{"an architecture nobody knows", text, "z80", "crawl:b", "it may be amd64 or arm64"},
+		{"an architecture nobody knows", text, "z80", "crawl:b", "it must be amd64 or arm64"},
 		{"a tag that is none", text, "amd64", "A:B", `-tag "A:B"`},
 		{"a file that is not there", text + "s", "amd64", "crawl:b", "no such file"},
 	} {

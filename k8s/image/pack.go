@@ -28,7 +28,7 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 func check(binary []byte, arch string) error {
 	machine, known := machines[arch]
 	if !known {
-		return fmt.Errorf("-arch %q: it may be amd64 or arm64", arch)
+		return fmt.Errorf("-arch %q: it must be amd64 or arm64", arch)
 	}
 	f, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {

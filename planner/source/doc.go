@@ -1,5 +1,5 @@
-// Package source reads the URLs that a plan starts from: text files, Parquet
-// files, what earlier rounds left in the frontier, and WARC files of others.
+// Package source reads the URLs that a plan starts from: text files, Parquet files, the frontier of
+// earlier rounds, and external WARC files.
 //
 // In: files of the user, standard input, or objects of a store. Out: a stream of entries
 // with their places, in the same order each time. The planner, not this package, decides
@@ -29,7 +29,7 @@ var (
 	// ErrNoWARC: the store of WARC files has none of that name.
 	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
 	// ErrEmpty: the source holds no entry.
-	ErrEmpty = errors.New("the source is empty: it should hold one URL a line, or Parquet rows with a column url")
+	ErrEmpty = errors.New("the source is empty: it should hold one URL per line, or Parquet rows with a column url")
 	// ErrUnreadable: the source is damaged, or in no format that is known.
 	ErrUnreadable = errors.New("the source cannot be read: it should be text (plain or gzip, UTF-8), or Parquet with a text column url")
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// readParquet reads the column url of a Parquet file. Nulls and blanks are not entries.
+// readParquet reads the column url of a Parquet file. Nulls and blank values are not entries.
 // The library panics on some damaged files; that becomes ErrUnreadable.
 func readParquet(ctx context.Context, file *os.File, name string, yield func(Entry) bool) (more bool, err error) {
 	defer func() {

@@ -19,11 +19,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// WARC is the source of the documents that WARC files of others hold, by their keys
-// in a store: an entry for each response, with where its record lies, and one for
-// each record that should be a response and cannot be read, which says why. Requests,
-// metadata and what did not come over HTTP are passed over. Entries come in the order
-// of files and records.
+// WARC is the source of the documents in external WARC files, given by their keys in a store: an
+// entry for each response, with the location of its record, and one for each response record that
+// cannot be read, with the reason. It skips requests, metadata and anything that did not come over
+// HTTP. Entries come in the order of files and records.
 func WARC(b store.Bucket, name string, files []string) Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }
@@ -139,7 +138,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	send(nil)
 }
 
-// nextEntry reads the next record; false: it is none that is looked for.
+// nextEntry reads the next record; false: the record is not wanted.
 func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	broken := func(text, why string) (Entry, bool, error) {
 		if text == "" {

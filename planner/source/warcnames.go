@@ -18,7 +18,7 @@ import (
 // maxName bounds the name of a WARC file in a list, in bytes.
 const maxName = 4 << 10
 
-// ReadWARCNames reads names of WARC files, one a line, plain or gzip, as in Common Crawl's
+// ReadWARCNames reads names of WARC files, one per line, plain or gzip, as in Common Crawl's
 // warc.paths.gz. A name is a key of the store, or begins with the store's address. The
 // result is sorted, without duplicates. Errors begin with the list's name.
 func ReadWARCNames(name string, in io.Reader, address string) ([]string, error) {

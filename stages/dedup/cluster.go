@@ -28,7 +28,7 @@ type clusters struct {
 // edge is two classes whose pages are alike.
 type edge struct{ a, b uint32 }
 
-// none is no page, or no class.
+// none means no page or no class.
 const none = math.MaxUint32
 
 // findClusters finds the components of p.

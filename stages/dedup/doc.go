@@ -12,7 +12,7 @@
 // Two pages are alike if both have text and its digests are equal (exact), or if
 // both have at least MinWords words and their fingerprints differ in at most
 // MaxDistance bits (near). A sealed representative is a page of a sealed round
-// that is no duplicate of another and was alike to no representative before it; it
+// that is neither a duplicate of another nor like an earlier representative; it
 // never changes. A cluster is a connected component of the round's pages and the
 // sealed representatives by likeness, where two sealed representatives are not
 // compared: a page may be alike to both and so join their clusters in this round,
@@ -37,6 +37,6 @@
 // if the text is the representative's, else near.
 //
 // Pairs are found exactly (package simhash). The result depends on the inputs
-// alone. Memory is about 80 bytes a page and sealed representative: strings stay
+// alone. Memory is about 80 bytes per page and sealed representative: strings stay
 // in files and are streamed a second time. It imports stages and formats packages.
 package dedup

@@ -51,9 +51,8 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains bounds the chains of redirects in a checkpoint, in bytes. A site with many
-// hosts can have many of them wait, and a checkpoint must stay readable (JSON may escape
-// each byte by six).
+// maxChains bounds the chains of redirects in a checkpoint, in bytes. Many hosts of a site may wait
+// at once, and a checkpoint must stay readable (JSON may escape each byte as six).
 const maxChains = 4 << 20
 
 // forget drops the chains beyond maxChains: the next attempt begins them again.
@@ -152,7 +151,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 	taken := 0
 	for _, r := range a.in.Before {
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
-			continue // all of it is older
+			continue // the whole of it is older
 		}
 		err := robotscache.Each(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {

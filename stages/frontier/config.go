@@ -59,7 +59,7 @@ func (c *Config) check() error {
 	switch c.Follow {
 	case FollowNone, FollowHost, FollowDomain, FollowAny:
 	default:
-		return fmt.Errorf("frontier.follow is %q: it may be none, host, domain, any: %w", c.Follow, stages.ErrPermanent)
+		return fmt.Errorf("frontier.follow is %q: it must be none, host, domain, any: %w", c.Follow, stages.ErrPermanent)
 	}
 	if c.MaxDepth < 0 || c.MaxLength < 1 || c.MaxSegments < 1 || c.MaxRepeats < 1 || c.MinInterval <= 0 || c.MaxInterval < c.MinInterval || c.RetryAfter <= 0 {
 		return fmt.Errorf("frontier: a limit or an interval is not positive: %w", stages.ErrPermanent)

@@ -74,7 +74,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 }
 
 // sortNames renumbers the hosts in the order of their names, so that numbers, and
-// with them the order of every sum, depend on the graph alone.
+// with them the order of every sum, depend only on the graph.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
 	for i := range order {

@@ -62,8 +62,8 @@ var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 const triesPerSize = 150
 
 // edit changes words near the end of a paragraph so that the fingerprint of the whole
-// text moves by at least one bit and at most NearDistance. It tries random words until
-// some fit, usually after a few attempts, and otherwise returns the words unchanged.
+// text moves by at least one bit and at most NearDistance. It tries random words until some fit,
+// usually after a few attempts; if none fit, it returns the words unchanged.
 //
 // texts have the text before the paragraph twice, each up to body. Different steps change
 // different words, so that the ends of a chain drift apart. In short texts this may move

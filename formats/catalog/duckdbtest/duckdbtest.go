@@ -1,9 +1,9 @@
-// Package duckdbtest asks DuckDB in tests, so that Parquet and SQL of this
-// project are read by a program that others wrote.
+// Package duckdbtest runs DuckDB in tests, so that an independent program reads this project's
+// Parquet and SQL.
 //
 // In: files of SQL, and the directory whose node_modules hold DuckDB, in the
-// environment. Out: columns, types and rows as DuckDB gives them. It imports the
-// standard library alone.
+// environment. Out: columns, types and rows as DuckDB gives them. It imports only the standard
+// library.
 package duckdbtest
 
 import (

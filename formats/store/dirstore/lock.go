@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock under which key is compared and renamed. It is one of 256, so lock files
-// need no removal. It polls, because a blocking flock does not end with ctx, and the holder may be
-// a stopped process.
+// lockKey takes the lock under which key is compared and renamed. There are only 256 such locks, so
+// lock files need no removal. It polls, because a blocking flock does not end with ctx, and the
+// holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

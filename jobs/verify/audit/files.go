@@ -108,7 +108,7 @@ func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole boo
 	return a.readTable(ctx, r, f, whole)
 }
 
-// CheckPresent reports a file that is missing or has not its recorded size, with advice.
+// CheckPresent reports a file that is missing or does not have its recorded size, with advice.
 func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, advice string) error {
 	a.Count(filesThere, 1)
 	wrong := func(format string, args ...any) {

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// index is the CDXJ file beside a WARC file: 32 bytes a line in memory.
+// index is the CDXJ file beside a WARC file: 32 bytes per line in memory.
 type index struct {
 	key     string
 	entries []indexEntry // by offset

@@ -54,7 +54,7 @@ type judged struct {
 // verdict of a partition.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
-		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked in their canonical form alone",
+		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked only in their canonical form",
 			r.Number, robotsObeyed.Name), "")
 	}
 	if a.Config == nil {

@@ -139,8 +139,8 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify says what the answer means, redirects not followed. An answer that
-// broke off, or is not stored, allows nothing.
+// classify says what the response means, without following redirects. A truncated or unstored
+// response allows nothing.
 func (f *robotsResponse) classify() robots.Class {
 	var failed error
 	if f.Error != "" {

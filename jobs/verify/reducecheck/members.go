@@ -200,7 +200,7 @@ func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicat
 		}
 	}
 	if p.DuplicateOf != of || p.DuplicateKind != kind || p.ClusterSize != size {
-		d.wrong(key, p.URL, "pages says duplicate_of %q, duplicate_kind %q, cluster_size %d; by duplicates they are %q, %q, %d",
+		d.wrong(key, p.URL, "pages says duplicate_of %q, duplicate_kind %q, cluster_size %d; according to duplicates they are %q, %q, %d",
 			p.DuplicateOf, p.DuplicateKind, p.ClusterSize, of, kind, size)
 	}
 }
@@ -258,7 +258,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 		}
 	}
 	size := d.current[m.Component]
-	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // its only like is its own earlier version
+	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the only page like it is its own earlier version
 	switch {
 	case alone && m.Row:
 		d.wrong(key, m.URL, "it is in duplicates, but is like its own earlier version only")

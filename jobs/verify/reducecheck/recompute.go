@@ -21,9 +21,9 @@ import (
 
 // SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs and
 // compares every part and the result with those committed. Other checks report missing results,
-// and stored bytes that are not those of the result. Other bytes by another version of
-// crawlbatch, or by a reparse whose source was damaged then and is whole now, are no violation:
-// they become notes.
+// and stored bytes that are not those of the result. Different bytes are a note, not a violation,
+// if another version of crawlbatch made the result, or if the source of a reparse was damaged then
+// and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {

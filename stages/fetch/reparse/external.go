@@ -41,7 +41,7 @@ type captured struct {
 }
 
 // errNotResponse: the planned record is of another type.
-var errNotResponse = errors.New("it is no response")
+var errNotResponse = errors.New("it is not a response")
 
 // external gives each planned URL the outcome of the response that the archive holds, as
 // if it had been fetched. It records no requests and no robots.txt verdicts.

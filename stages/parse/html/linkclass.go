@@ -2,8 +2,8 @@ package html
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// class is the priority of a link if a page has more links than are kept: after ten
-// thousand images the canonical URL must not be lost.
+// class is the priority of a link. If a page has more links than are kept, the least important are
+// dropped, so that ten thousand images do not displace the canonical URL.
 type class uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link; the

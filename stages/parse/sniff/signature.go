@@ -17,7 +17,7 @@ type signature struct {
 
 // signatures are those of WHATWG MIME Sniffing, 6.1 (images), 6.2 (audio and video),
 // 6.3 (fonts), 6.4 (archives) and 7.1 (documents), in the order of 7.1; then others that
-// are found on the web. RAR's is that of its makers: no file has the standard's.
+// are found on the web. RAR's is the one its makers document: no file has the one in the standard.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},

@@ -63,7 +63,7 @@ type Fault struct {
 	Code     int       // status of the response; 0: 200
 	Header   []string  // further names and values of a well-formed response
 	First    int       // status of the first response at each URL; 0: like the others
-	Redirect *Redirect // nil: it is no redirect
+	Redirect *Redirect // nil: it is not a redirect
 	Bomb     int64     // bytes to which the body decodes, if many more than it has; 0 otherwise
 	Refresh  bool      // the page has a meta refresh to its landing page
 

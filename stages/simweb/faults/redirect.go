@@ -53,7 +53,7 @@ var redirectFaults = []Fault{
 	chain("redirect-chain-5", 5),
 	ending(chain("redirect-chain-9", 9), schema.RedirectLimit, 5),
 	ending(redirect("redirect-nowhere", 302, "302 without a Location", Redirect{To: Nowhere}), schema.ProtocolError, 0),
-	ending(redirect("redirect-invalid", 302, "a Location that is no URL", Redirect{To: Nowhere, Prefix: "http://[bad/"}), schema.ProtocolError, 0),
+	ending(redirect("redirect-invalid", 302, "a Location that is not a URL", Redirect{To: Nowhere, Prefix: "http://[bad/"}), schema.ProtocolError, 0),
 	ending(redirect("redirect-ftp", 302, "to a URL of another scheme", Redirect{To: Nowhere, Prefix: "ftp://files.example/"}), schema.ProtocolError, 0),
 	{Name: "meta-refresh", About: "a page with a meta refresh, which is a link to follow, not a redirect", Class: Quick,
 		Outcome: schema.OK, Status: 200, Page: WholePage, Refresh: true},

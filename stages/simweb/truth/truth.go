@@ -171,7 +171,7 @@ type Member struct {
 	Distance int32 // to the representative
 }
 
-// Skip is a URL that was found and not planned.
+// Skip is a URL that was found but not planned.
 type Skip struct {
 	URL    string
 	Reason schema.SkipReason

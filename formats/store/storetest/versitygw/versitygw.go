@@ -2,8 +2,8 @@
 //
 // In: the path of a versitygw binary, v1.8.0 or newer, in the environment. Out:
 // a server whose objects are plain files in a temporary directory, stopped when
-// the test ends. Below v1.8.0 conditional writes are not atomic. It imports the
-// standard library alone.
+// the test ends. Below v1.8.0 conditional writes are not atomic. It imports only the standard
+// library.
 package versitygw
 
 import (
