@@ -257,7 +257,7 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is after how many failures in a row a wait for the store is told.
+	// telling is the number of failures in a row after which a wait for the store is logged.
 	telling = 2
 )
 

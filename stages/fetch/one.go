@@ -26,7 +26,7 @@ const (
 	onePatience  = 15 * time.Second // longest Retry-After
 	oneTellEvery = time.Second
 	oneBrief     = 2 * time.Second // longest wait for a delay that is not told
-	oneSilent    = 4               // ticks without a response after which that is told
+	oneSilent    = 4               // ticks without a response after which it says so
 )
 
 // hasty shortens pauses and retries to what a person waits for. Delays and Crawl-delays

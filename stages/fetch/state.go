@@ -151,7 +151,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 	taken := 0
 	for _, r := range a.in.Before {
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
-			continue // the whole of it is older
+			continue // all of it is older
 		}
 		err := robotscache.Each(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
