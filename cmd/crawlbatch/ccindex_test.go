@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
@@ -82,9 +83,9 @@ func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 			return fmt.Sprintf("%s|%d|%.1f", null(mime), n, 100*float64(n)/float64(len(pages)))
 		}),
 		"count-by-partition": {
-			fmt.Sprintf("%s|warc|%d", demoCrawl, len(pages)),
-			fmt.Sprintf("%s|crawldiagnostics|%d", demoCrawl, len(rows["crawldiagnostics"])),
-			fmt.Sprintf("%s|robotstxt|%d", demoCrawl, len(rows["robotstxt"])),
+			fmt.Sprintf("%s|warc|%d", demo.Crawl, len(pages)),
+			fmt.Sprintf("%s|crawldiagnostics|%d", demo.Crawl, len(rows["crawldiagnostics"])),
+			fmt.Sprintf("%s|robotstxt|%d", demo.Crawl, len(rows["robotstxt"])),
 		},
 		"count-by-status": countBy(all, func(c schema.Capture) string { return fmt.Sprint(c.FetchStatus) + "|%d" }),
 		"count-by-tld": grouped(pages, func(c schema.Capture) string { return c.HostTLD }, func(tld string, n int) string {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
@@ -229,7 +230,7 @@ func (c *chaos) start(command string, args ...string) *process {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := exec.Command(c.binary, append([]string{command, "--month", demoCrawl, "--store", c.store}, args...)...)
+	cmd := exec.Command(c.binary, append([]string{command, "--month", demo.Crawl, "--store", c.store}, args...)...)
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/faultstore"
@@ -137,7 +138,7 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 	failing := faultstore.New(b, faultstore.Faults{Seed: r.seed + salt, Before: 0.02, After: 0.02, Short: 0.01})
 	bucket := store.WithRetry(failing, store.Retry{Backoff: store.Backoff{Base: 10 * time.Millisecond}})
-	_, cfg, err := roundstate.OpenCrawl(t.Context(), b, demoCrawl, os.LookupEnv)
+	_, cfg, err := roundstate.OpenCrawl(t.Context(), b, demo.Crawl, os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	timer := time.AfterFunc(c.between(time.Second, 10*time.Second), func() { failing.AwayFor(awayFor) })
 	defer timer.Stop()
 	for tries := 0; ; tries++ {
-		err := d.Run(t.Context(), demoCrawl, 2)
+		err := d.Run(t.Context(), demo.Crawl, 2)
 		if err == nil {
 			break
 		}

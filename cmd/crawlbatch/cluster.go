@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -41,13 +42,13 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.C
 func (o *runOptions) checkExecutor() error {
 	switch {
 	case o.detach && o.metrics.listen != "":
-		return usagef("--%s is for this process, which runs nothing with --detach: task pods serve metrics on kubernetes.metrics_port", metricsFlag)
+		return usage.Errorf("--%s is for this process, which runs nothing with --detach: task pods serve metrics on kubernetes.metrics_port", metricsFlag)
 	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
-		return usagef("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
+		return usage.Errorf("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
 	case o.detach && o.executor == executorLocal:
-		return usagef("--detach needs --executor kubernetes")
+		return usage.Errorf("--detach needs --executor kubernetes")
 	}
-	return oneOf("executor", o.executor, executorLocal, executorKubernetes)
+	return usage.OneOf("executor", o.executor, executorLocal, executorKubernetes)
 }
 
 // runDetached submits a Job that runs this command in the cluster.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
@@ -30,7 +31,7 @@ ${VAR} is printed as it is, and *** replaces secrets. The output is a config fil
 }
 
 func runConfig(ctx context.Context, c *common, month, output string) error {
-	if err := oneOf("output", output, "yaml", "json"); err != nil {
+	if err := usage.OneOf("output", output, "yaml", "json"); err != nil {
 		return err
 	}
 	var cfg *config.Config
@@ -85,11 +86,11 @@ func (c *common) givenKeys(kubernetes bool) string {
 		switch at := f.At.(type) {
 		case *string:
 			if *at != "" {
-				flags += " --" + f.Name + " " + shellQuote(*at)
+				flags += " --" + f.Name + " " + usage.Quote(*at)
 			}
 		case *[]string:
 			for _, value := range *at {
-				flags += " --" + f.Name + " " + shellQuote(value)
+				flags += " --" + f.Name + " " + usage.Quote(value)
 			}
 		case *bool:
 			if *at {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
@@ -64,7 +65,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 		if ctx.Err() != nil {
 			return stages.ErrInterrupted
 		}
-		return usagef("%q: %v", url, err)
+		return usage.Errorf("%q: %v", url, err)
 	}
 	body, err := inspect.FetchRows(rows)
 	if err != nil {

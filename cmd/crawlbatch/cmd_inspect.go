@@ -6,16 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 )
 
 func newInspect(c *common) *cobra.Command {
-	return group(&cobra.Command{
+	return usage.Group(&cobra.Command{
 		Use:   "inspect url|robots|page|warc",
 		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
 		Long: `Inspect runs the code that crawls on one input and prints the result with its reasons.
@@ -48,7 +48,7 @@ are those that the crawl froze.`,
 			"  crawlbatch inspect url --month 2026-11 http://example.org/",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !lines && len(args) == 0 {
-				return usagef("give at least one URL: see `crawlbatch inspect url --help`")
+				return usage.Errorf("give at least one URL: see `crawlbatch inspect url --help`")
 			}
 			i, err := c.urlInspector(cmd.Context(), crawl)
 			if err != nil {
@@ -124,9 +124,9 @@ spelling but not the canonical URL, and "warning" if agent or url cannot be used
 				return inspect.Lines(c.in, c.out, r.Answer)
 			}
 			if len(args) < 2 || agent == "" {
-				return usagef("give a FILE, --agent and at least one URL: see `crawlbatch inspect robots --help`")
+				return usage.Errorf("give a FILE, --agent and at least one URL: see `crawlbatch inspect robots --help`")
 			}
-			body, err := c.readFile(args[0])
+			body, err := usage.ReadFile(args[0], c.in, inspect.MaxInput)
 			if err != nil {
 				return err
 			}
@@ -162,15 +162,15 @@ JSON. With --jsonl: {"html_base64","url","content_type"} gives
 				return inspect.Lines(c.in, c.out, p.Answer)
 			}
 			if len(args) != 1 || url == "" {
-				return usagef("give one FILE and its --url: see `crawlbatch inspect page --help`")
+				return usage.Errorf("give one FILE and its --url: see `crawlbatch inspect page --help`")
 			}
-			body, err := c.readFile(args[0])
+			body, err := usage.ReadFile(args[0], c.in, inspect.MaxInput)
 			if err != nil {
 				return err
 			}
 			rows, err := p.Rows(body, url, contentType)
 			if err != nil {
-				return usagef("--url %q: %v", url, err)
+				return usage.Errorf("--url %q: %v", url, err)
 			}
 			return indent(c.out, rows)
 		},
@@ -192,9 +192,9 @@ after them; any damage ends with exit 4. With --jsonl: one JSON object per recor
 		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/2026-11-r0-4f2a8c17d03b65e9-part-00000-e1-00001.warc.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")
+				return usage.Errorf("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")
 			}
-			in, err := c.openInput(args[0])
+			in, err := usage.Open(args[0], c.in)
 			if err != nil {
 				return err
 			}
@@ -204,35 +204,6 @@ after them; any damage ends with exit 4. With --jsonl: one JSON object per recor
 	}
 	cmd.Flags().BoolVar(&lines, "jsonl", false, "write one JSON object per record")
 	return cmd
-}
-
-// openInput opens a file for reading, or stdin for "-".
-func (c *common) openInput(name string) (io.ReadCloser, error) {
-	if name == "-" {
-		return io.NopCloser(c.in), nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return f, nil
-}
-
-// readFile reads a file, or stdin for "-".
-func (c *common) readFile(name string) ([]byte, error) {
-	in, err := c.openInput(name)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	body, err := io.ReadAll(io.LimitReader(in, inspect.MaxInput+1))
-	if err != nil {
-		return nil, usagef("%q: %v", name, err)
-	}
-	if len(body) > inspect.MaxInput {
-		return nil, usagef("%q is larger than %d bytes", name, inspect.MaxInput)
-	}
-	return body, nil
 }
 
 // indent writes a JSON value over several lines.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/k8s"
@@ -34,13 +35,13 @@ no result. It neither contacts a cluster nor writes to the store.`,
 	render.Flags().IntVar(&o.round, "round", 0, "round to run")
 	stageFlag(render, &o.stage, "stage to run, all if it is not given")
 	c.configFlags(render, true)
-	return group(&cobra.Command{Use: "k8s", Short: "Show what Kubernetes would be given"}, render)
+	return usage.Group(&cobra.Command{Use: "k8s", Short: "Show what Kubernetes would be given"}, render)
 }
 
 func runRender(ctx context.Context, o renderOptions) error {
 	order := stages.Order
 	if o.stage != "" {
-		if err := oneOf("stage", o.stage, stageNames()...); err != nil {
+		if err := usage.OneOf("stage", o.stage, stageNames()...); err != nil {
 			return err
 		}
 		order = []stages.Stage{stages.Stage(o.stage)}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -60,10 +61,10 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	if o.once && o.replace {
-		return usagef("--once and --replace cannot be combined")
+		return usage.Errorf("--once and --replace cannot be combined")
 	}
 	if len(o.sources) == 0 {
-		return usagef("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
+		return usage.Errorf("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
 	}
 	cfg, err := o.loadConfig()
 	if err != nil {

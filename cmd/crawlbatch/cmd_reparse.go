@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
@@ -74,19 +75,19 @@ views take that name too.`,
 func (o *reparseOptions) check() error {
 	switch {
 	case o.external && o.warcStore == "":
-		return usagef("--warc-store is empty: give the directory or s3://bucket/prefix with the WARC files")
+		return usage.Errorf("--warc-store is empty: give the directory or s3://bucket/prefix with the WARC files")
 	case o.as == "":
-		return usagef("--as is missing: name the new crawl by month and number, such as --as 2026-11r1")
+		return usage.Errorf("--as is missing: name the new crawl by month and number, such as --as 2026-11r1")
 	case !layout.IsReparse(o.as):
-		return usagef("--as %q: name a reparse by its month, r and a number from 1 on, such as 2026-11r1", o.as)
+		return usage.Errorf("--as %q: name a reparse by its month, r and a number from 1 on, such as 2026-11r1", o.as)
 	case o.external && o.month != "":
-		return usagef("--month and --warc-store cannot be combined: the responses are those of a crawl or of WARC files")
+		return usage.Errorf("--month and --warc-store cannot be combined: the responses are those of a crawl or of WARC files")
 	case !o.external && o.warcPaths != "":
-		return usagef("--warc-paths needs --warc-store: say where those files are")
+		return usage.Errorf("--warc-paths needs --warc-store: say where those files are")
 	case o.external && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
-		return usagef("--warc-paths is missing: name the files of %s to parse", o.warcStore)
+		return usage.Errorf("--warc-paths is missing: name the files of %s to parse", o.warcStore)
 	case o.external && o.executor == executorKubernetes && !strings.HasPrefix(o.warcStore, s3store.Scheme):
-		return usagef("--warc-store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.warcStore)
+		return usage.Errorf("--warc-store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.warcStore)
 	case o.external:
 		return o.checkExecutor()
 	}
@@ -94,7 +95,7 @@ func (o *reparseOptions) check() error {
 		return err
 	}
 	if of, _ := layout.MonthOf(o.as); of != o.month {
-		return usagef("--as %q: a reparse of %s is named %[2]sr1, %[2]sr2 …", o.as, o.month)
+		return usage.Errorf("--as %q: a reparse of %s is named %[2]sr1, %[2]sr2 …", o.as, o.month)
 	}
 	return o.checkExecutor()
 }
@@ -168,10 +169,10 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	r.ArchiveName = strings.TrimSuffix(o.warcStore, "/")
 	if !strings.HasPrefix(o.warcStore, s3store.Scheme) {
 		if info, err := os.Stat(o.warcStore); err != nil || !info.IsDir() {
-			return usagef("--warc-store %q: no such directory", o.warcStore)
+			return usage.Errorf("--warc-store %q: no such directory", o.warcStore)
 		}
 		if r.ArchiveName, err = filepath.Abs(o.warcStore); err != nil {
-			return usagef("--warc-store %q: %v", o.warcStore, err)
+			return usage.Errorf("--warc-store %q: %v", o.warcStore, err)
 		}
 	}
 	if r.Archive, err = o.openArchive(ctx, r.ArchiveName); err != nil {
@@ -179,7 +180,7 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	}
 	if o.warcPaths == "" {
 		if r.Files, err = source.WARCNames(ctx, r.Archive); err != nil {
-			err = errors.Join(usagef("--warc-store %s cannot be listed", r.Archive), err)
+			err = errors.Join(usage.Errorf("--warc-store %s cannot be listed", r.Archive), err)
 		}
 	} else {
 		r.Files, err = o.readPaths(r.ArchiveName)
@@ -187,23 +188,23 @@ func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (e
 	switch {
 	case err != nil || len(r.Files) > 0:
 	case o.warcPaths != "":
-		err = usagef("--warc-paths %s: it names no file: give names of WARC files in --warc-store, one per line", o.warcPaths)
+		err = usage.Errorf("--warc-paths %s: it names no file: give names of WARC files in --warc-store, one per line", o.warcPaths)
 	default:
-		err = usagef("--warc-store %s: it names no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
+		err = usage.Errorf("--warc-store %s: it names no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
 	}
 	return err
 }
 
 // readPaths reads the names in --warc-paths.
 func (o *reparseOptions) readPaths(archive string) ([]string, error) {
-	in, err := o.openInput(o.warcPaths)
+	in, err := usage.Open(o.warcPaths, o.in)
 	if err != nil {
-		return nil, usagef("--warc-paths: %v", err)
+		return nil, usage.Errorf("--warc-paths: %v", err)
 	}
 	defer in.Close()
 	names, err := source.ReadWARCNames(o.warcPaths, in, archive)
 	if err != nil {
-		return nil, usagef("--warc-paths %v", err)
+		return nil, usage.Errorf("--warc-paths %v", err)
 	}
 	return names, nil
 }

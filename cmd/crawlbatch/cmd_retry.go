@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -67,22 +68,22 @@ whatever --executor says.`,
 // check checks the flags.
 func (o *retryOptions) check() error {
 	if o.stage != "" {
-		if err := oneOf("stage", o.stage, stageNames()...); err != nil {
+		if err := usage.OneOf("stage", o.stage, stageNames()...); err != nil {
 			return err
 		}
 	}
 	for _, class := range o.classes {
-		if err := oneOf("class", class, manifest.FailureClasses()...); err != nil {
+		if err := usage.OneOf("class", class, manifest.FailureClasses()...); err != nil {
 			return err
 		}
 	}
 	switch {
 	case o.rebuild && o.giveUp:
-		return usagef("--rebuild and --give-up cannot be combined")
+		return usage.Errorf("--rebuild and --give-up cannot be combined")
 	case !o.rebuild && o.round != jobs.AllRounds:
-		return usagef("--round needs --rebuild: other retries are of the current round")
+		return usage.Errorf("--round needs --rebuild: other retries are of the current round")
 	case !o.giveUp && len(o.partitions) > 0 && o.stage == "":
-		return usagef("--partition needs --stage: partitions are counted within a stage")
+		return usage.Errorf("--partition needs --stage: partitions are counted within a stage")
 	case o.rebuild:
 		return o.checkRebuild()
 	case o.giveUp:
@@ -94,11 +95,11 @@ func (o *retryOptions) check() error {
 func (o *retryOptions) checkRebuild() error {
 	switch {
 	case len(o.classes) > 0:
-		return usagef("--rebuild is for tasks that have a result, --class for those that failed")
+		return usage.Errorf("--rebuild is for tasks that have a result, --class for those that failed")
 	case stages.Stage(o.stage) == stages.Fetch && !layout.IsReparse(o.month):
-		return usagef("--rebuild is for reduce stages: what was fetched cannot be made again")
+		return usage.Errorf("--rebuild is for reduce stages: what was fetched cannot be made again")
 	case o.round < jobs.AllRounds:
-		return usagef("--round %d: it must be 0 or more, or -1 for all", o.round)
+		return usage.Errorf("--round %d: it must be 0 or more, or -1 for all", o.round)
 	}
 	return nil
 }
@@ -106,11 +107,11 @@ func (o *retryOptions) checkRebuild() error {
 func (o *retryOptions) checkGiveUp() error {
 	switch {
 	case len(o.partitions) == 0:
-		return usagef("--give-up needs --partition: name the fetch tasks to end, as --partition 3,17")
+		return usage.Errorf("--give-up needs --partition: name the fetch tasks to end, as --partition 3,17")
 	case o.stage != "" && stages.Stage(o.stage) != stages.Fetch:
-		return usagef("--give-up is only for fetch, not for --stage %s", o.stage)
+		return usage.Errorf("--give-up is only for fetch, not for --stage %s", o.stage)
 	case len(o.classes) > 0:
-		return usagef("--give-up takes --partition, not --class")
+		return usage.Errorf("--give-up takes --partition, not --class")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
@@ -70,14 +71,14 @@ func (o *runOptions) whereFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver stored for this process")
 	_ = cmd.Flags().MarkHidden("settings") // fails for an unknown flag only
-	completeFlag(cmd, "executor", executorLocal, executorKubernetes)
+	usage.CompleteFlag(cmd, "executor", executorLocal, executorKubernetes)
 	o.cluster.flags(cmd)
 	o.configFlags(cmd, true)
 }
 
 func runRun(ctx context.Context, o runOptions) error {
 	if o.rounds < 0 {
-		return usagef("--rounds %d: it must be 0 (no bound) or more", o.rounds)
+		return usage.Errorf("--rounds %d: it must be 0 (no bound) or more", o.rounds)
 	}
 	r, err := o.open(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/stages/simweb"
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
@@ -53,39 +54,39 @@ name of a request selects the site.`,
 	f.StringSliceVar(&o.faults, "fault-classes", []string{"quick"}, "faults to serve: quick, retried (after a pause), slow (until a time limit of the crawler)")
 	f.DurationVar(&o.web.CrawlDelay, "crawl-delay", o.web.CrawlDelay, "Crawl-delay of some robots.txt")
 	f.DurationVar(&o.web.RetryAfter, "retry-after", o.web.RetryAfter, "Retry-After of 429 and 503 responses; 0: none")
-	completeFlag(cmd, "fault-classes", faultClasses...)
+	usage.CompleteFlag(cmd, "fault-classes", faultClasses...)
 	return cmd
 }
 
 func runSimweb(ctx context.Context, o simwebOptions) error {
 	o.web.Faults = 0
 	for _, class := range o.faults {
-		if err := oneOf("fault-classes", class, faultClasses...); err != nil {
+		if err := usage.OneOf("fault-classes", class, faultClasses...); err != nil {
 			return err
 		}
 		o.web.Faults |= map[string]faults.Class{"quick": faults.Quick, "retried": faults.Retried, "slow": faults.Slow}[class]
 	}
 	web, err := simweb.New(o.web)
 	if err != nil {
-		return usageError{err}
+		return usage.Error(err)
 	}
 	var log *simweb.Log
 	if o.log != "" {
 		f, err := os.Create(o.log)
 		if err != nil {
-			return usageError{err}
+			return usage.Error(err)
 		}
 		defer f.Close()
 		log = simweb.NewLog(0, f)
 	}
 	ln, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return usagef("--listen %q: %v", o.listen, err)
+		return usage.Errorf("--listen %q: %v", o.listen, err)
 	}
 	defer ln.Close()
 	if o.seeds != "" {
 		if err := web.WriteSeeds(ctx, o.seeds, o.force); err != nil {
-			return usageError{err}
+			return usage.Error(err)
 		}
 		if ctx.Err() != nil {
 			return nil

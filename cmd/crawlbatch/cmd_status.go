@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
@@ -47,11 +48,11 @@ The executor and cluster flags only go into the commands that it prints.`,
 }
 
 func runStatus(ctx context.Context, o statusOptions) error {
-	if err := oneOf("output", o.output, "table", "json"); err != nil {
+	if err := usage.OneOf("output", o.output, "table", "json"); err != nil {
 		return err
 	}
 	if o.every < 100*time.Millisecond {
-		return usagef("--every %s: it must be 100ms or more", o.every)
+		return usage.Errorf("--every %s: it must be 100ms or more", o.every)
 	}
 	if err := o.checkExecutor(); err != nil {
 		return err

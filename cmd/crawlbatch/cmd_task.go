@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/worker"
@@ -42,12 +43,12 @@ JOB_COMPLETION_INDEX selects one of them.`,
 			o.task.Stage = stages.Stage(args[0])
 			if cmd.Flags().Changed("tasks") {
 				if cmd.Flags().Changed("partition") {
-					return usagef("--tasks and --partition cannot be combined")
+					return usage.Errorf("--tasks and --partition cannot be combined")
 				}
 				o.index = os.Getenv("JOB_COMPLETION_INDEX")
 			}
 			if err := k8s.WriteCrashesTo(o.termination); err != nil {
-				return usagef("--termination-log: %v", err)
+				return usage.Errorf("--termination-log: %v", err)
 			}
 			err := runTask(cmd.Context(), o)
 			return errors.Join(err, k8s.WriteTermination(o.termination, err))
@@ -66,7 +67,7 @@ JOB_COMPLETION_INDEX selects one of them.`,
 
 func runTask(ctx context.Context, o taskOptions) error {
 	if !o.task.Stage.Valid() {
-		return usagef("stage %q: it must be %s", o.task.Stage, orList(stageNames()))
+		return usage.Errorf("stage %q: it must be %s", o.task.Stage, usage.OrList(stageNames()))
 	}
 	if o.task.Stage == stages.Fetch {
 		boundMemory(fetchMemory)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -20,7 +21,7 @@ func TestInAPodWhatSomebodyHasToMendIsPermanentAndAnOutageIsNot(t *testing.T) {
 		err              error
 		terminal, within int
 	}{
-		{usagef("--stage"), exitUsage, exitPermanent},
+		{usage.Errorf("--stage"), exitUsage, exitPermanent},
 		{config.ErrInvalid, exitUsage, exitPermanent},
 		{k8s.ErrCluster, exitUsage, exitPermanent},
 		{away, exitInterrupted, exitInterrupted},

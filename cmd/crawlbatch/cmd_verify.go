@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -42,7 +43,7 @@ hundred partitions, records and files.`,
 			if !cmd.Flags().Changed("round") {
 				o.round = -1
 			} else if o.round < 0 {
-				return usagef("--round %d: it must be 0 or more", o.round)
+				return usage.Errorf("--round %d: it must be 0 or more", o.round)
 			}
 			return runVerify(cmd.Context(), o)
 		},
@@ -57,14 +58,14 @@ hundred partitions, records and files.`,
 }
 
 func runVerify(ctx context.Context, o verifyOptions) error {
-	if err := oneOf("output", o.output, "table", "json"); err != nil {
+	if err := usage.OneOf("output", o.output, "table", "json"); err != nil {
 		return err
 	}
 	switch {
 	case !(o.sample > 0 && o.sample <= 1):
-		return usagef("--sample %v: it must be over 0 and up to 1", o.sample)
+		return usage.Errorf("--sample %v: it must be over 0 and up to 1", o.sample)
 	case o.parallel < 0:
-		return usagef("--parallel %d: it must be 0 or more", o.parallel)
+		return usage.Errorf("--parallel %d: it must be 0 or more", o.parallel)
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if errors.Is(err, manifest.ErrCorrupt) {

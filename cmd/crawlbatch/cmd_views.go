@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -53,8 +54,8 @@ the store, reparses included.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dialect, "dialect", "duckdb", orList(dialects))
-	completeFlag(cmd, "dialect", dialects...)
+	f.StringVar(&o.dialect, "dialect", "duckdb", usage.OrList(dialects))
+	usage.CompleteFlag(cmd, "dialect", dialects...)
 	monthFlag(cmd, &o.month, "crawl to open, the newest if it is not given")
 	f.BoolVar(&o.allMonths, "all-months", false, "every crawl of the store, reparses included")
 	f.StringVar(&o.database, "database", "crawlbatch", "database in Athena; in Trino the schema, or catalog.schema")
@@ -67,25 +68,25 @@ the store, reparses included.`,
 
 // check checks the flags.
 func (o *viewsOptions) check() error {
-	if err := oneOf("dialect", o.dialect, dialects...); err != nil {
+	if err := usage.OneOf("dialect", o.dialect, dialects...); err != nil {
 		return err
 	}
 	sql := o.dialect == "athena" || o.dialect == "trino" || o.dialect == "spark"
 	switch {
 	case o.dialect == "athena" && !strings.HasPrefix(o.store, "s3://"):
-		return usagef("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
+		return usage.Errorf("--dialect athena needs a store in S3, and --store is %q: give s3://bucket/prefix", o.store)
 	case o.projection && o.dialect != "athena":
-		return usagef("--partition-projection is only for --dialect athena")
+		return usage.Errorf("--partition-projection is only for --dialect athena")
 	case o.split != "" && !sql:
-		return usagef("--split is for athena, trino and spark: DuckDB reads a whole script")
+		return usage.Errorf("--split is for athena, trino and spark: DuckDB reads a whole script")
 	case o.force && o.split == "":
-		return usagef("--force goes with --split DIR")
+		return usage.Errorf("--force goes with --split DIR")
 	case o.location != "" && o.dialect != "trino" && o.dialect != "spark":
-		return usagef("--location is for --dialect trino and spark: the others read from --store")
+		return usage.Errorf("--location is for --dialect trino and spark: the others read from --store")
 	case o.location != "" && !strings.Contains(o.location, "://"):
-		return usagef("--location %q is not a URL: write it as s3://bucket/prefix, file:///directory or local:///directory", o.location)
+		return usage.Errorf("--location %q is not a URL: write it as s3://bucket/prefix, file:///directory or local:///directory", o.location)
 	case o.month != "" && o.allMonths:
-		return usagef("--month and --all-months cannot be combined")
+		return usage.Errorf("--month and --all-months cannot be combined")
 	case o.month != "":
 		return crawlName(o.month)
 	}
@@ -127,9 +128,9 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	}
 	if o.split != "" {
 		if err := script.Split(o.split, o.force); errors.Is(err, catalog.ErrNotEmpty) {
-			return usagef("--split %w, or replace its statements with --force", err)
+			return usage.Errorf("--split %w, or replace its statements with --force", err)
 		} else if err != nil {
-			return usageError{err}
+			return usage.Error(err)
 		}
 		fmt.Fprintf(o.err, "crawlbatch: wrote %d statements into %s: run them in the order of their names\n", len(script.Statements), o.split)
 		return nil
@@ -145,7 +146,7 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 	if location == "" {
 		var err error
 		if location, err = catalog.Location(o.store, o.dialect == "spark"); err != nil {
-			return nil, usageError{err}
+			return nil, usage.Error(err)
 		}
 	}
 	if o.dialect == "trino" {

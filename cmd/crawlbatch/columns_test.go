@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -36,7 +37,7 @@ var nullInTheDemo = map[string]string{
 
 // columnsHaveValues checks that the demo shows each column of each dataset.
 func columnsHaveValues(t *testing.T, b store.Bucket) {
-	sealed, err := roundstate.Sealed(t.Context(), b, demoCrawl)
+	sealed, err := roundstate.Sealed(t.Context(), b, demo.Crawl)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/catalog/duckdbtest"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -180,7 +181,7 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := roundstate.Sealed(t.Context(), b, demoCrawl)
+	sealed, err := roundstate.Sealed(t.Context(), b, demo.Crawl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,5 +199,5 @@ func readQuestion(t *testing.T, file string) string {
 	if !bytes.Contains(sql, []byte(`"ccindex"."ccindex"`)) || !bytes.Contains(sql, []byte("'CC-MAIN-2018-05'")) {
 		t.Errorf("%s asks another table or crawl", file)
 	}
-	return strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", demoCrawl).Replace(string(sql))
+	return strings.NewReplacer(`"ccindex"."ccindex"`, "captures", "CC-MAIN-2018-05", demo.Crawl).Replace(string(sql))
 }

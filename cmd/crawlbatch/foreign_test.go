@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -32,7 +33,7 @@ func crawlDemo(t *testing.T) *demoStore {
 		t.Fatal(err)
 	}
 	d.bucket = b
-	if d.sealed, err = roundstate.Sealed(t.Context(), b, demoCrawl); err != nil {
+	if d.sealed, err = roundstate.Sealed(t.Context(), b, demo.Crawl); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.sealed) != 2 {

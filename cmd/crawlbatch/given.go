@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
 )
 
 // given returns the flags that a command needs for the same store and config, beside --month:
@@ -11,10 +11,10 @@ import (
 func (c *common) given() string {
 	flags := ""
 	if c.store != defaultStore {
-		flags += " --store " + shellQuote(c.store)
+		flags += " --store " + usage.Quote(c.store)
 	}
 	if c.config != "" {
-		flags += " --config " + shellQuote(c.config)
+		flags += " --config " + usage.Quote(c.config)
 	}
 	if c.oneMachine {
 		flags += " --one-machine"
@@ -26,7 +26,7 @@ func (c *common) given() string {
 func (o *runOptions) given() string {
 	flags := o.common.given()
 	if o.settings != "" {
-		flags += " --settings " + shellQuote(o.settings)
+		flags += " --settings " + usage.Quote(o.settings)
 	}
 	if o.executor == executorKubernetes {
 		flags += " --executor " + executorKubernetes + o.cluster.given() + o.givenKeys(true)
@@ -37,10 +37,10 @@ func (o *runOptions) given() string {
 func (o *clusterOptions) given() string {
 	flags := ""
 	if o.kubeconfig != "" {
-		flags += " --kubeconfig " + shellQuote(o.kubeconfig)
+		flags += " --kubeconfig " + usage.Quote(o.kubeconfig)
 	}
 	if o.context != "" {
-		flags += " --kube-context " + shellQuote(o.context)
+		flags += " --kube-context " + usage.Quote(o.context)
 	}
 	return flags
 }
@@ -55,14 +55,4 @@ func (o *runOptions) hint(err error, month string) error {
 		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch run --month %s%s`", err, month, flags)
 	}
 	return err
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./~-]+$`)
-
-// shellQuote makes s one word for a POSIX shell.
-func shellQuote(s string) string {
-	if plainWord.MatchString(s) && s[0] != '~' {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -63,7 +64,7 @@ func TestCommandsToRunAgainNameTheExecutorAndTheClusterGiven(t *testing.T) {
 
 func TestQuotedWordsReachACommandAsTheyWere(t *testing.T) {
 	for _, word := range []string{"plain", "two words", "it's", `a"b`, "$HOME", "~", "a;b", "*", "", "línea", "new\nline"} {
-		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(word)).Output()
+		out, err := exec.Command("sh", "-c", "printf %s "+usage.Quote(word)).Output()
 		if err != nil || string(out) != word {
 			t.Errorf("%q became %q (%v)", word, out, err)
 		}

@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/k8s"
 )
@@ -58,7 +59,7 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 			t.Fatalf("run: exit %d\n%s", code, out)
 		}
 	})
-	jobsSeen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/crawl="+demoCrawl)
+	jobsSeen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/crawl="+demo.Crawl)
 	stagesSeen := map[string]int{}
 	for _, j := range jobsSeen {
 		stagesSeen[j.Labels[k8s.LabelRound]+" "+j.Labels[k8s.LabelStage]]++
@@ -100,7 +101,7 @@ func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
 func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	const broken = 2
-	plans, err := filepath.Glob(filepath.Join(c.dir(), "crawl="+demoCrawl, "round=0", "plan-*", fmt.Sprintf("part-%05d.parquet", broken)))
+	plans, err := filepath.Glob(filepath.Join(c.dir(), "crawl="+demo.Crawl, "round=0", "plan-*", fmt.Sprintf("part-%05d.parquet", broken)))
 	if err != nil || len(plans) != 1 {
 		t.Fatalf("parts of the plan: %v (%v)", plans, err)
 	}
@@ -110,14 +111,14 @@ func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	}
 	write(t, plans[0], strings.Repeat("x", len(whole)))
 	code, out := c.run().wait()
-	if want := fmt.Sprintf("fetch@%s.0:%d", demoCrawl, broken); code != exitPermanent || !strings.Contains(out, want) {
+	if want := fmt.Sprintf("fetch@%s.0:%d", demo.Crawl, broken); code != exitPermanent || !strings.Contains(out, want) {
 		t.Errorf("run: exit %d, want %d and %q\n%s", code, exitPermanent, want, out)
 	}
 	seen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch")
 	if len(seen) != 1 || seen[0].Status.FailedIndexes == nil || *seen[0].Status.FailedIndexes != strconv.Itoa(broken) || seen[0].Status.Succeeded != *seen[0].Spec.Completions-1 {
 		t.Errorf("kubectl tells of %d Jobs, the first: %+v", len(seen), seen[0].Status)
 	}
-	if failed := c.failed(); !slices.Equal(failed, []string{fmt.Sprintf("fetch@%s.0:%d", demoCrawl, broken)}) {
+	if failed := c.failed(); !slices.Equal(failed, []string{fmt.Sprintf("fetch@%s.0:%d", demo.Crawl, broken)}) {
 		t.Errorf("status tells of %v", failed)
 	}
 	write(t, plans[0], string(whole))

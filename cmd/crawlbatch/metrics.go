@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -36,7 +37,7 @@ func serveMetrics(o metricsOptions, log *slog.Logger) (m *metrics.Metrics, stop 
 	}
 	server, err := m.Listen(o.listen, log)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("--%s %w", metricsFlag, err)}
+		return nil, nil, usage.Error(fmt.Errorf("--%s %w", metricsFlag, err))
 	}
 	log.Info("metrics are served", "url", "http://"+server.Addr().String()+"/metrics")
 	return m, server.Close, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/k8s"
 )
@@ -13,7 +14,7 @@ import (
 func month(s string) error {
 	if layout.IsReparse(s) {
 		of, _ := layout.MonthOf(s)
-		return usagef("--month %s is the name of a reparse: name the month %s; a reparse is made by `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
+		return usage.Errorf("--month %s is the name of a reparse: name the month %s; a reparse is made by `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
 	}
 	return crawlName(s)
 }
@@ -21,13 +22,13 @@ func month(s string) error {
 // crawlName checks the --month of a command that reads a crawl: a month, or a reparse of one.
 func crawlName(s string) error {
 	if s == "" {
-		return usagef("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
+		return usage.Errorf("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
 	}
 	if layout.IsReparse(s) {
 		return nil
 	}
 	if _, err := layout.ParseMonth(s); err != nil {
-		return usagef("--%v", err)
+		return usage.Errorf("--%v", err)
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func resolveMonth(cmd *cobra.Command) error {
 	}
 	m := k8s.MonthOfJob(name)
 	if m == "" {
-		return usagef("--month %s: the Job's name tells no month: end it with one, as in crawl-2026-11", f.Value)
+		return usage.Errorf("--month %s: the Job's name tells no month: end it with one, as in crawl-2026-11", f.Value)
 	}
 	return cmd.Flags().Set("month", m)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
@@ -20,10 +21,10 @@ import (
 // openStore opens --store and checks that a store in S3 answers.
 func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucket, error) {
 	if c.store == "" {
-		return nil, usagef("--store is empty: give a directory or s3://bucket/prefix")
+		return nil, usage.Errorf("--store is empty: give a directory or s3://bucket/prefix")
 	}
 	if strings.Contains(c.store, "://") && !strings.HasPrefix(c.store, s3store.Scheme) {
-		return nil, usagef("--store %q: give a directory or s3://bucket/prefix", c.store)
+		return nil, usage.Errorf("--store %q: give a directory or s3://bucket/prefix", c.store)
 	}
 	options := s3store.Options{SSEKMSKey: cfg.Store.SSEKMSKey, StorageClass: cfg.Store.StorageClass, OnSilence: c.stillTrying}
 	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
@@ -44,7 +45,7 @@ func (c *common) openBucket(ctx context.Context, address string, options s3store
 		options.OnRetry = retries.Write
 		s, err := s3store.Open(ctx, address, options)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usage.Error(err)
 		}
 		return store.WithRetry(store.WithHedge(s, store.Hedge{}), retry), reach(s, ctx)
 	}
@@ -53,7 +54,7 @@ func (c *common) openBucket(ctx context.Context, address string, options s3store
 		err = fmt.Errorf("%w (--one-machine)", err)
 	}
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usage.Error(err)
 	}
 	return store.WithRetry(d, retry), nil
 }
@@ -75,7 +76,7 @@ func reached(err error) error {
 // the permissions are wrong.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDenied) {
-		return usageError{reached(err)}
+		return usage.Error(reached(err))
 	}
 	return err
 }
@@ -100,9 +101,9 @@ func (c *common) loadConfig() (*config.Config, error) {
 	for _, rule := range cfg.Fetch.ConnectTo {
 		if _, err := dial.ParseConnectTo(rule); err != nil {
 			if len(c.flags.Fetch.ConnectTo) == 0 {
-				return nil, usagef("%s: fetch.connect_to: %v, as curl's", c.config, err)
+				return nil, usage.Errorf("%s: fetch.connect_to: %v, as curl's", c.config, err)
 			}
-			return nil, usagef("--%v, as curl's", err)
+			return nil, usage.Errorf("--%v, as curl's", err)
 		}
 	}
 	return cfg, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -231,7 +232,7 @@ func demoTables(t *testing.T, dir string) []readTable {
 	}
 	var parts, refused []string
 	for round := range d.sealed {
-		plans, err := filepath.Glob(filepath.Join(d.dir, "crawl="+demoCrawl, fmt.Sprintf("round=%d", round), "plan-*", "*.parquet"))
+		plans, err := filepath.Glob(filepath.Join(d.dir, "crawl="+demo.Crawl, fmt.Sprintf("round=%d", round), "plan-*", "*.parquet"))
 		if err != nil {
 			t.Fatal(err)
 		}

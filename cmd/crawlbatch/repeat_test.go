@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -36,7 +37,7 @@ func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
 	t.Run("no column is null in every row", func(t *testing.T) { columnsHaveValues(t, openDir(t, one)) })
 	t.Run("reduces made twice are the same bytes", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		reduceAgain(t, one, func(to string) { must(t, "run", "--month", demoCrawl, "--rounds", "1", "--store", to) })
+		reduceAgain(t, one, func(to string) { must(t, "run", "--month", demo.Crawl, "--rounds", "1", "--store", to) })
 	})
 }
 
@@ -113,7 +114,7 @@ var readRows = map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, str
 
 // stableRows are a dataset's rows, their stable columns as JSON, sorted.
 func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
-	return stableRowsOf(t, b, d, demoCrawl)
+	return stableRowsOf(t, b, d, demo.Crawl)
 }
 
 func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string) []string {
@@ -171,11 +172,11 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")
-	round := "crawl=" + demoCrawl + "/round=0/"
+	round := "crawl=" + demo.Crawl + "/round=0/"
 	copied := 0
 	for _, key := range keysBelow(t, from) {
 		rest, inRound := strings.CutPrefix(key, round)
-		if key == "crawl="+demoCrawl+"/crawl.json" || inRound && (strings.HasPrefix(rest, "plan-") || rest == "start.json" || strings.HasPrefix(rest, "fetch/")) {
+		if key == "crawl="+demo.Crawl+"/crawl.json" || inRound && (strings.HasPrefix(rest, "plan-") || rest == "start.json" || strings.HasPrefix(rest, "fetch/")) {
 			body, err := os.ReadFile(filepath.Join(from, key))
 			if err != nil {
 				t.Fatal(err)

@@ -7,11 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/k8s"
@@ -75,7 +74,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
   crawlbatch plan --month 2026-11 --source urls.txt    shard a URL set
   crawlbatch run  --month 2026-11 --rounds 2           crawl it
 ` + exitCodesHelp(),
-		Args:                       knownCommand,
+		Args:                       usage.KnownCommand,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
@@ -94,10 +93,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		return cmd.Help()
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if err := mistyped(cmd, c.args); err != nil {
-			return err
-		}
-		return seeHelp(cmd, err)
+		return usage.FlagError(cmd, c.args, err)
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&c.store, "store", defaultStore, "directory, or s3://bucket/prefix, that holds the crawl")
@@ -110,83 +106,14 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newTask(c), newConfig(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.SetOut(c.out) // the command completion keeps it
-	addCompletion(root)
+	usage.AddCompletion(root)
+	usage.CompleteFlag(root, "log-format", "text", "json")
+	_ = root.MarkPersistentFlagDirname("store") // these fail for an unknown flag only
+	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
 	for _, cmd := range root.Commands() {
-		finish(cmd)
+		usage.Finish(cmd, exitCodesHelp())
 	}
 	return root
-}
-
-// group makes a command that only holds others.
-func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
-	cmd.Args = knownCommand
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(children...)
-	return cmd
-}
-
-// knownCommand refuses the name of a command that a group does not have.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usagef("unknown command %q: did you mean `%s %s`?", args[0], cmd.CommandPath(), near[0])
-	}
-	return usagef("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
-}
-
-// mistyped returns the error about an unknown command of a group. Without it, the message
-// would name a flag of the mistyped command, which the group does not know either.
-func mistyped(cmd *cobra.Command, args []string) error {
-	if !cmd.HasSubCommands() {
-		return nil
-	}
-	above := strings.Count(cmd.CommandPath(), " ") // names of groups that come before
-	for i := 0; i < len(args) && args[i] != "--"; i++ {
-		name, isFlag := strings.CutPrefix(args[i], "--")
-		switch {
-		case isFlag:
-			if f := cmd.Flags().Lookup(name); f == nil && !strings.Contains(name, "=") {
-				return nil // the next word may be its value, or not
-			} else if f != nil && f.NoOptDefVal == "" {
-				i++
-			}
-		case strings.HasPrefix(args[i], "-"):
-			return nil
-		case above > 0:
-			above--
-		default:
-			return knownCommand(cmd, args[i:])
-		}
-	}
-	return nil
-}
-
-// finish gives a command and its children usage errors and the exit codes in the help.
-func finish(cmd *cobra.Command) {
-	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + exitCodesHelp()
-	cmd.SuggestionsMinimumDistance = 2
-	if args := cmd.Args; args != nil {
-		cmd.Args = func(cmd *cobra.Command, a []string) error {
-			err := args(cmd, a)
-			if err == nil || errors.Is(err, errUsage) {
-				return err
-			}
-			return seeHelp(cmd, err)
-		}
-	}
-	for _, child := range cmd.Commands() {
-		finish(child)
-	}
-}
-
-// parsing matches the part of a message that says how Go parsed a flag's value.
-var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
-
-// seeHelp makes an error about flags or arguments a usage error.
-func seeHelp(cmd *cobra.Command, err error) error {
-	return usagef("%s: see `%s --help`", parsing.ReplaceAllString(err.Error(), "$1"), cmd.CommandPath())
 }
 
 func (c *common) setup() error {
@@ -195,7 +122,7 @@ func (c *common) setup() error {
 	}
 	c.errors = &show.LogOutput{Plain: c.err}
 	c.log = c.logFrom(slog.LevelInfo)
-	return oneOf("log-format", c.logFormat, "text", "json")
+	return usage.OneOf("log-format", c.logFormat, "text", "json")
 }
 
 // logFrom is a log of messages of at least a level.

@@ -1,11 +1,9 @@
-package main
+package usage
 
-import (
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
-// addCompletion adds the command completion, for the shells whose scripts are tested.
-func addCompletion(root *cobra.Command) {
+// AddCompletion adds the command completion, for the shells whose scripts are tested.
+func AddCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -14,7 +12,7 @@ func addCompletion(root *cobra.Command) {
 	completion.Short = "Print a script that completes commands and flags in bash, zsh or fish"
 	completion.Long = `Completion prints a script with which a shell completes commands, flags, stages and
 dialects.`
-	completion.Args = knownCommand
+	completion.Args = KnownCommand
 	completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	completion.Example = `  source <(crawlbatch completion bash)
   crawlbatch completion zsh > "${fpath[1]}/_crawlbatch"
@@ -24,14 +22,10 @@ dialects.`
 			completion.RemoveCommand(shell)
 		}
 	}
-	completeFlag(root, "log-format", "text", "json")
-	if err := root.MarkPersistentFlagDirname("store"); err == nil {
-		_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // fails for an unknown flag only
-	}
 }
 
-// completeFlag has shells complete the values of a flag.
-func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+// CompleteFlag has shells complete the values of a flag.
+func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
 	// It fails for an unknown flag only.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

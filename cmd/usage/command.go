@@ -1,0 +1,89 @@
+package usage
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Group makes a command that only holds others.
+func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
+	cmd.Args = KnownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+// KnownCommand refuses the name of a command that a group does not have.
+func KnownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return Errorf("unknown command %q: did you mean `%s %s`?", args[0], cmd.CommandPath(), near[0])
+	}
+	return Errorf("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
+}
+
+// mistyped returns the error about an unknown command of a group. Without it, the message
+// would name a flag of the mistyped command, which the group does not know either.
+func mistyped(cmd *cobra.Command, args []string) error {
+	if !cmd.HasSubCommands() {
+		return nil
+	}
+	above := strings.Count(cmd.CommandPath(), " ") // names of groups that come before
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		name, isFlag := strings.CutPrefix(args[i], "--")
+		switch {
+		case isFlag:
+			if f := cmd.Flags().Lookup(name); f == nil && !strings.Contains(name, "=") {
+				return nil // the next word may be its value, or not
+			} else if f != nil && f.NoOptDefVal == "" {
+				i++
+			}
+		case strings.HasPrefix(args[i], "-"):
+			return nil
+		case above > 0:
+			above--
+		default:
+			return KnownCommand(cmd, args[i:])
+		}
+	}
+	return nil
+}
+
+// FlagError makes the error about a flag of a command line a usage error.
+func FlagError(cmd *cobra.Command, args []string, err error) error {
+	if err := mistyped(cmd, args); err != nil {
+		return err
+	}
+	return seeHelp(cmd, err)
+}
+
+// Finish gives a command and its children usage errors, and helps that end with a text.
+func Finish(cmd *cobra.Command, end string) {
+	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + end
+	cmd.SuggestionsMinimumDistance = 2
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, a []string) error {
+			err := args(cmd, a)
+			if err == nil || errors.Is(err, Err) {
+				return err
+			}
+			return seeHelp(cmd, err)
+		}
+	}
+	for _, child := range cmd.Commands() {
+		Finish(child, end)
+	}
+}
+
+// parsing matches the part of a message that says how Go parsed a flag's value.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
+
+// seeHelp makes an error about flags or arguments a usage error.
+func seeHelp(cmd *cobra.Command, err error) error {
+	return Errorf("%s: see `%s --help`", parsing.ReplaceAllString(err.Error(), "$1"), cmd.CommandPath())
+}

@@ -1,0 +1,53 @@
+// Package usage reads what a user gives on a command line and says what is wrong with it.
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Err marks errors of the command line and of its inputs, beside what else they wrap.
+var Err = errors.New("usage")
+
+// mistake is a line that says what is wrong and what to do.
+type mistake struct{ error }
+
+func (mistake) Is(target error) bool { return target == Err }
+func (m mistake) Unwrap() error      { return m.error }
+
+// Error makes err wrap Err too. Its text stays.
+func Error(err error) error { return mistake{err} }
+
+// Errorf is fmt.Errorf for an error that wraps Err too. The text says what is wrong and what
+// to write instead.
+func Errorf(format string, args ...any) error { return Error(fmt.Errorf(format, args...)) }
+
+// OneOf refuses a flag value that is not allowed.
+func OneOf(flag, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return Errorf("--%s %q: it must be %s", flag, value, OrList(allowed))
+}
+
+// OrList writes a list as a, b or c.
+func OrList(values []string) string {
+	last := len(values) - 1
+	if last < 1 {
+		return strings.Join(values, "")
+	}
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./~-]+$`)
+
+// Quote makes s one word for a POSIX shell.
+func Quote(s string) string {
+	if plainWord.MatchString(s) && s[0] != '~' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
