@@ -22,7 +22,7 @@ import (
 type Driver struct {
 	Bucket   store.Bucket
 	Executor Executor
-	Runner   worker.Runner // for GiveUp and Rebuild, which run in this process
+	Runner   worker.Runner // runs GiveUp and Rebuild in this process
 	Observer Observer
 	Config   *config.Config
 	Clock    stages.Clock
@@ -30,13 +30,12 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // flags besides --month that commands for this store need, with a leading space; for errors
+	Flags    string                      // flags that commands for this store need, except --month, with a leading space; shown in errors
 }
 
-// Run continues the crawl until its first `rounds` rounds are sealed (0: until crawl_window is
-// over or nothing is left to fetch).
-// The error wraps roundstate.ErrNoCrawl, roundstate.ErrNoPlan, ErrTasksFailed,
-// stages.ErrInterrupted or stages.ErrPermanent.
+// Run continues the crawl until its first `rounds` rounds are sealed. If rounds is 0, it continues
+// until crawl_window has ended or no URL is left to fetch. The error wraps roundstate.ErrNoCrawl,
+// roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
 	for round := 0; rounds == 0 || round < rounds; round++ {
@@ -72,7 +71,7 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	return nil
 }
 
-// planShown is planNext, which the observer sees as a stage of one task.
+// planShown calls planNext and reports it to the observer as a stage with one task.
 func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, error) {
 	t := stages.Task{Stage: stages.Plan, Crawl: crawl, Round: round}
 	d.Observer.StageStarted(StageStart{Plan: &manifest.Plan{Crawl: crawl, Round: round}, Stage: stages.Plan, Tasks: 1, Missing: []stages.Task{t}})
@@ -102,7 +101,8 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	return err
 }
 
-// observeSealed reports a round to the observer if it is sealed, and whether it is.
+// observeSealed reports a round to the observer if it is sealed. It returns whether the round is
+// sealed.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
 	s, err := roundstate.SealedRound(ctx, d.Bucket, crawl, round)
 	if s != nil {
@@ -139,8 +139,9 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// observeStart reports to the observer that a stage begins, and its progress so far: fetch tasks
-// resume from their checkpoints. The task itself reports an unreadable checkpoint.
+// observeStart reports to the observer that a stage begins, with its progress so far: fetch tasks
+// resume from their checkpoints. It ignores an unreadable checkpoint, because the task itself
+// reports it.
 func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
 	if stage == stages.Fetch {
@@ -162,7 +163,7 @@ func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stage
 	d.Observer.StageStarted(s)
 }
 
-// execute runs tasks and reports those that failed as one error.
+// execute runs tasks and returns one error for all tasks that failed.
 func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 	var mu sync.Mutex
 	var failed []error
@@ -195,7 +196,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.causes }
 
-// failureOf is the error of a stage whose tasks failed so: permanent if all failures are.
+// failureOf returns the error of a stage whose tasks failed with these errors. It is permanent if
+// all failures are permanent.
 func failureOf(failed []error) error {
 	for _, err := range failed {
 		if !errors.Is(err, stages.ErrPermanent) {
@@ -205,8 +207,8 @@ func failureOf(failed []error) error {
 	return stages.ErrPermanent
 }
 
-// tasksOf lists the tasks of a stage, in order; only those of the given partitions, if there are
-// any. ErrNoPartition: the stage has no such partition.
+// tasksOf lists the tasks of a stage in order. If partitions are given, it lists only their tasks.
+// It returns ErrNoPartition if the stage does not have one of them.
 func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	all := roundstate.Tasks(p, stage)
 	for _, n := range partitions {
@@ -220,8 +222,8 @@ func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.T
 	return slices.DeleteFunc(all, func(t stages.Task) bool { return !slices.Contains(partitions, t.Partition) }), nil
 }
 
-// Missing lists the tasks of a stage that have no result, in order; only those of the given
-// partitions, if there are any.
+// Missing lists the tasks of a stage without a result, in order. If partitions are given, it lists
+// only their tasks.
 func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	asked, err := tasksOf(p, stage, partitions)
 	if err != nil {
@@ -230,8 +232,8 @@ func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Sta
 	return roundstate.Missing(ctx, d.Bucket, p, asked)
 }
 
-// claimFetch makes active.json name this round. One store runs one fetch stage at a time, because
-// politeness is kept within a round only.
+// claimFetch writes this round to active.json. A store runs only one fetch stage at a time, because
+// politeness applies only within a round.
 func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -255,7 +257,7 @@ func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock sta
 	return nil
 }
 
-// releaseFetch marks in active.json that the round's fetch stage is over.
+// releaseFetch records in active.json that the round's fetch stage has ended.
 func releaseFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -272,7 +274,7 @@ func releaseFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock s
 	return nil
 }
 
-// ErrBusy: another round is being fetched in the store.
+// ErrBusy means that another round of the store is being fetched.
 var ErrBusy = errors.New("another fetch stage runs in this store")
 
 func nonce(p *manifest.Plan, clock stages.Clock, what string) string {

@@ -20,18 +20,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// ErrPlanned: the round has another plan already, or has started.
+// ErrPlanned means that the round has another plan, or has started.
 var ErrPlanned = errors.New("the round is planned already")
 
-// PlanRequest is a round to plan from sources that a user names.
+// PlanRequest describes a round to plan from sources that a user names.
 type PlanRequest struct {
 	Bucket  store.Bucket
 	Crawl   string
-	Sources []source.Source // beside the frontier
-	// Frontier also plans the due URLs of the last crawl with a sealed round; with other
-	// sources, such a crawl is optional. Later rounds of a crawl always read its own frontier.
+	Sources []source.Source // in addition to the frontier
+	// Frontier also plans the due URLs of the last crawl that has a sealed round. If there are
+	// other sources, such a crawl need not exist. Later rounds of a crawl always read the crawl's
+	// own frontier.
 	Frontier bool
-	Config   *config.Config // as given; an existing crawl keeps its frozen keys
+	Config   *config.Config // as the user gives it; an existing crawl keeps its frozen keys
 	Replace  bool
 	DryRun   bool
 	Clock    stages.Clock
@@ -40,9 +41,9 @@ type PlanRequest struct {
 	Lookup   func(string) (string, bool)
 }
 
-// Plan plans the first round of a crawl that is not sealed, and returns it; same reports that
-// the store already had this very plan. It writes nothing before the plan is whole, and nothing
-// at all in a dry run.
+// Plan plans the crawl's first round that is not sealed, and returns the plan. same reports that
+// the store already had exactly this plan. Plan writes nothing until the plan is complete. A dry
+// run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
 	cfg, old, err := r.frozen(ctx)
 	if err == nil && !r.DryRun {
@@ -81,8 +82,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, false, nil
 }
 
-// position returns the round to plan, its crawl document, and the sealed rounds before it,
-// oldest first. old is the crawl's stored document; nil: none.
+// position returns the round to plan, its crawl document, and the sealed rounds before it, oldest
+// first. old is the crawl's stored document, or nil if there is none.
 func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
 	if err != nil {
@@ -105,13 +106,13 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 	return crawl, len(sealed), append(before, sealed...), err
 }
 
-// make plans a round from the sources and the frontier of the rounds before, in scratch.
+// make plans a round from the sources and from the frontier of earlier rounds. It works in scratch.
 func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
 		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, r.Clock.Now()))
 	}
-	// A domain that was stopped while the crawl ran is not planned again.
+	// Do not plan a domain that was stopped while the crawl ran.
 	paced := cfg.Clone()
 	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
 	if err != nil {
@@ -125,9 +126,10 @@ func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, ea
 	})
 }
 
-// commit writes crawl.json and the plan, and removes the plans that it replaces.
+// commit writes crawl.json and the plan, and removes the plans that this one replaces.
 func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, others []string) error {
-	// Nothing was written so far: first ensure that the store has the needed operations.
+	// Nothing is written yet. First check that the store supports the operations that a crawl
+	// needs.
 	if _, err := store.Probe(ctx, r.Bucket); err != nil {
 		return err
 	}
@@ -155,8 +157,9 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// frozen returns the config in force: the given one for a new crawl, or for one whose plan is
-// replaced; otherwise the frozen one with the changes of the given one that are allowed.
+// frozen returns the config to plan with. For a new crawl, or one whose plan is replaced, this is
+// the given config. Otherwise it is the frozen config with those changes of the given one that are
+// allowed.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
@@ -168,7 +171,7 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	_, started, err := roundstate.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
 	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
-		return r.Config, m, CheckAgent(r.Config) // nothing was fetched: the crawl may change
+		return r.Config, m, CheckAgent(r.Config) // nothing has been fetched, so the crawl may change
 	case err != nil:
 		return nil, nil, err
 	}
@@ -181,11 +184,11 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	return r.Config, m, nil
 }
 
-// CheckAgent refuses a user agent whose product token robots.txt would read as another crawler's.
-// A crawl that froze such a user agent before goes on.
+// CheckAgent returns an error if robots.txt would read the user agent's product token as the token
+// of another crawler. A crawl that already froze such a user agent continues.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
-		return nil // the program's own agent, or RequireContact refuses it
+		return nil // this is the program's own agent, or RequireContact rejects it
 	}
 	if err := robots.CheckAgent(c.UserAgent); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
@@ -193,8 +196,9 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// compare compares a plan with those in the store: same reports that it is there already, and
-// others are those that it replaces. It refuses to replace others with ErrPlanned if it must not.
+// compare compares a plan with the plans in the store. same reports that the store already has it,
+// and others lists the plans that it replaces. If the request must not replace them, compare
+// returns ErrPlanned.
 func (r PlanRequest) compare(ctx context.Context, p *manifest.Plan) (same bool, others []string, err error) {
 	ids, err := roundstate.Plans(ctx, r.Bucket, p.Crawl, p.Round)
 	if err != nil {
@@ -216,7 +220,7 @@ func (r PlanRequest) compare(ctx context.Context, p *manifest.Plan) (same bool, 
 	}
 	switch {
 	case started && same:
-		return true, nil, nil // others are garbage of an interrupted replacement
+		return true, nil, nil // an interrupted replacement left the others behind
 	case started:
 		return false, nil, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
 			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, others[0], p.Crawl, ErrPlanned)
@@ -226,7 +230,7 @@ func (r PlanRequest) compare(ctx context.Context, p *manifest.Plan) (same bool, 
 	return same, others, nil
 }
 
-// writeCrawl creates crawl.json, or replaces it before the crawl's first round starts.
+// writeCrawl creates crawl.json. Before the crawl's first round starts, it may also replace it.
 func (r PlanRequest) writeCrawl(ctx context.Context, c *manifest.Crawl, first bool) error {
 	key := layout.CrawlManifest(c.Crawl)
 	var old manifest.Crawl
@@ -247,8 +251,8 @@ func (r PlanRequest) writeCrawl(ctx context.Context, c *manifest.Crawl, first bo
 	return err
 }
 
-// removePlan deletes a replaced plan, beginning with plan.json: without it, the leftovers of an
-// interrupted removal are not a plan.
+// removePlan deletes a replaced plan. It deletes plan.json first, so that what an interrupted
+// removal leaves behind is not a plan.
 func removePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
 	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
 		return fmt.Errorf("remove plan %s: %w", id, err)
@@ -268,14 +272,14 @@ func removePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 	return nil
 }
 
-// reach is how many months lastCrawl looks back.
+// reach is the number of months that lastCrawl looks back.
 const reach = 36
 
-// errNoCrawlBefore: the store holds no earlier crawl whose frontier could be planned.
+// errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.
 var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
 
-// lastCrawl returns the newest crawl before this one with a sealed round. It skips reparses,
-// because their frontier may name URLs that were never fetched.
+// lastCrawl returns the newest earlier crawl that has a sealed round. It skips reparses, because
+// their frontier may contain URLs that were never fetched.
 func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
 	month, err := layout.ParseMonth(crawl)
 	if err != nil {
@@ -294,8 +298,8 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
-// planNext plans a further round from the crawl's own frontier, unless the round has a plan. It
-// returns false if no URL is due.
+// planNext plans another round from the crawl's own frontier, unless the round already has a plan.
+// It returns false if no URL is due.
 func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, error) {
 	_, _, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
 	if err == nil || !errors.Is(err, roundstate.ErrNoPlan) {

@@ -13,23 +13,24 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is how many tasks are checked, and recomputed if parts are missing, at a time.
+// rebuilders is the number of tasks that are checked at the same time. A task with missing parts is
+// also recomputed.
 const rebuilders = 4
 
 // RebuildRequest says where to look for lost parts. Its zero value selects round 0.
 type RebuildRequest struct {
 	Stage      stages.Stage // "": all reduce stages
 	Partitions []int        // none: all
-	Round      int          // AllRounds: every started one, sealed or not
+	Round      int          // AllRounds means every started round, sealed or not
 }
 
 // AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
-// Rebuild recreates the lost parts of committed results of reduce tasks and of the fetch tasks of
-// a reparse. It goes round by round and in the order of stages, because later parts are made from
-// earlier ones, and calls report with what it created for each task. It stops after a stage in
-// which a task cannot be rebuilt; the error names the first.
+// Rebuild recreates the lost parts of committed results of reduce tasks and of the fetch tasks of a
+// reparse. It works round by round and in the order of stages, because later parts are made from
+// earlier ones. For each task, it calls report with the keys that it created. It stops after a
+// stage in which a task cannot be rebuilt; the error names the first such task.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	first, last := r.Round, r.Round
 	if r.Round == AllRounds {
@@ -37,7 +38,7 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 		if err != nil {
 			return err
 		}
-		first, last = 0, len(sealed) // the last one may be unfinished or missing
+		first, last = 0, len(sealed) // the last round may be unfinished or missing
 	}
 	for round := first; round <= last; round++ {
 		p, started, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
@@ -76,7 +77,7 @@ func (d *Driver) rebuildStage(ctx context.Context, p *manifest.Plan, stage stage
 			return nil
 		})
 	}
-	_ = group.Wait() // errs has them all
+	_ = group.Wait() // errs contains all errors
 	var failed []error
 	for i, t := range tasks {
 		if len(keys[i]) > 0 {

@@ -17,18 +17,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ReparseRequest is a crawl to create that parses stored responses again.
+// ReparseRequest describes a crawl to create. The crawl parses stored responses again.
 type ReparseRequest struct {
 	Bucket store.Bucket
-	As     string // its name, such as 2026-11r1
-	Of     string // the crawl that fetched; empty: external WARC files are parsed
-	// Config of the new crawl: the config that the crawl Of froze, except for keys that decide how
-	// documents are parsed and reduced.
+	As     string // the name of the new crawl, such as 2026-11r1
+	Of     string // the crawl that fetched; empty to parse external WARC files
+	// Config of the new crawl. It is the frozen config of the crawl Of, except for keys that decide
+	// how documents are parsed and reduced.
 	Config *config.Config
 
-	// For external WARC files: the store that holds them, and their keys.
+	// For external WARC files: the store that has them, and their keys.
 	Archive     store.Bucket
-	ArchiveName string // as the user named it
+	ArchiveName string // the name that the user gave
 	Files       []string
 
 	Clock   stages.Clock
@@ -37,11 +37,11 @@ type ReparseRequest struct {
 	Lookup  func(string) (string, bool)
 }
 
-// ErrNotSealed: the crawl to parse again has no finished round.
+// ErrNotSealed means that the crawl to parse again has no finished round.
 var ErrNotSealed = errors.New("no round of it is finished")
 
-// Reparse creates the crawl and the plan of its first round, unless they exist already. Driver.Run
-// then runs it, with as many rounds as its source has.
+// Reparse creates the crawl and the plan of its first round, unless they already exist. Driver.Run
+// then runs the crawl, with as many rounds as its source has.
 func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	of := &manifest.Reparse{Of: r.Of, Archive: r.ArchiveName, Parser: worker.ParserVersion}
 	crawl := &manifest.Crawl{
@@ -113,7 +113,8 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 	return err
 }
 
-// exists reports whether the crawl exists; it must then be the same reparse.
+// exists reports whether the crawl exists. It returns an error if the existing crawl is not the
+// same reparse.
 func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
 	key := layout.CrawlManifest(r.As)
 	var old manifest.Crawl
@@ -161,7 +162,7 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, ver
 	return planner.Copy(ctx, b, from, as, version)
 }
 
-// planReparse plans a further round of a reparse as its source did, if that round is sealed there.
+// planReparse copies the source's plan of the next round, if the source has sealed that round.
 // Otherwise it returns false.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
@@ -176,8 +177,8 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	return err == nil, err
 }
 
-// prepareFetch prepares a fetch stage: it claims the store's only fetch stage, or freezes the
-// source of a reparse.
+// prepareFetch prepares a fetch stage. A crawl that fetches claims the store's only fetch stage. A
+// reparse freezes its source.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {

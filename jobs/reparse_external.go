@@ -15,8 +15,8 @@ import (
 // parseTime is the predicted time to parse one document.
 const parseTime = 5 * time.Millisecond
 
-// planExternal reads external WARC files once and shards their records by domain. It calls create
-// before it stores the plan, so that nothing is written if nothing can be parsed.
+// planExternal reads external WARC files once and divides their records by domain. It calls create
+// before it stores the plan, so that it writes nothing if there is nothing to parse.
 func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
@@ -24,8 +24,8 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	}
 	defer os.RemoveAll(scratch)
 	c := worker.PlanConfig(r.Config)
-	// No request is sent, so no host needs a pause, and budgets do not apply to what was captured
-	// already.
+	// No request is sent, so hosts need no pauses. Budgets do not apply to documents that were
+	// already captured.
 	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Stopped = 0, nil, 0, 0, nil
 	c.Delay, c.DomainDelays, c.Slots = 0, nil, 1
 	c.Service = parseTime

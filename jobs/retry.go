@@ -13,22 +13,21 @@ import (
 )
 
 var (
-	// ErrNotStarted: the round has a plan, but no task of it has run yet.
+	// ErrNotStarted means that the round has a plan, but none of its tasks has run yet.
 	ErrNotStarted = errors.New("nothing to retry")
 	// ErrNoPartition: the stage has no such partition.
 	ErrNoPartition = errors.New("no such partition")
 )
 
-// RetryRequest selects the tasks of a round to rerun. Its zero value selects all tasks without a
-// result in the first stage that is not done.
+// RetryRequest selects the tasks of a round to run again. Its zero value selects all tasks without
+// a result in the first unfinished stage.
 type RetryRequest struct {
-	Stage      stages.Stage // "": the first with tasks to rerun
+	Stage      stages.Stage // empty means the first stage that has tasks to run again
 	Partitions []int        // none: all
-	Classes    []string     // only tasks whose newest attempt failed in one of these (manifest.FailureClasses); none: all
+	Classes    []string     // select tasks whose newest attempt failed in one of these classes (manifest.FailureClasses); empty means all tasks
 }
 
-// Retry runs tasks of the newest started round that have no result, and returns
-// how many it ran.
+// Retry runs tasks without a result in the newest started round, and returns how many it ran.
 func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -69,10 +68,10 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	return 0, nil
 }
 
-// GiveUp ends the fetch tasks of the newest started round that have no result, and returns how
-// many it ended. It commits what their checkpoints list; URLs without an outcome become deferred,
-// due in the next round. It sends no requests. It takes over a running task only when its attempt
-// ends or stops renewing the lease, so stop that first.
+// GiveUp ends the fetch tasks without a result in the newest started round, and returns how many it
+// ended. It commits what their checkpoints list. URLs without an outcome become deferred and are
+// due in the next round. It sends no requests. It takes over a running task only when that attempt
+// ends or stops renewing its lease, so stop the attempt first.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -109,8 +108,8 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	return len(missing), nil
 }
 
-// checkPartitions refuses partitions that the newest sealed round does not have. If all rounds
-// are sealed, nothing is retried, but a wrong number is still an error.
+// checkPartitions returns an error for partitions that the newest sealed round does not have. If
+// all rounds are sealed, nothing is retried, but a wrong number is still an error.
 func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {
@@ -124,7 +123,7 @@ func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages
 	return err
 }
 
-// failedAs keeps the tasks whose newest attempt failed in one of the classes.
+// failedAs returns the tasks whose newest attempt failed in one of the classes.
 func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks []stages.Task, classes []string) ([]stages.Task, error) {
 	if len(tasks) == 0 {
 		return nil, nil
@@ -143,7 +142,7 @@ func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.St
 	return kept, nil
 }
 
-// current returns the plan of the round that is not sealed; nil: all are.
+// current returns the plan of the round that is not sealed, or nil if all are.
 func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil {

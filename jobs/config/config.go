@@ -1,9 +1,9 @@
 // Package config is the config file of crawlbatch: one table of its keys, from which defaults,
 // strict reading, checks, freezing into crawl.json, flags and the reference follow.
 //
-// In: YAML bytes and the environment. Out: a checked Config, or an error of one line that names
-// the file, the line, the key and what is allowed. It imports formats packages only; jobs/worker
-// turns its sections into the stages' own configs.
+// In: YAML bytes and the environment. Out: a checked Config, or a one-line error that names the
+// file, the line, the key and the allowed values. The package imports formats packages only;
+// jobs/worker turns its sections into the stages' own configs.
 package config
 
 import (
@@ -25,11 +25,11 @@ type Config struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded      // values that hold ${VAR} in the file
-	older      []string          // keys that the text of a frozen config did not know
-	from       map[string]string // where the value of a key comes from; none: the default
+	older      []string          // keys that were unknown when the config was frozen
+	from       map[string]string // source of a key's value; a default has no entry
 }
 
-// Politeness limits the requests to a host.
+// Politeness limits the requests to each host.
 type Politeness struct {
 	Delay           Duration            `yaml:"delay"`
 	InFlightPerHost int                 `yaml:"in_flight_per_host"`
@@ -48,7 +48,7 @@ type Domain struct {
 	Stop            string    `yaml:"stop,omitempty"`
 }
 
-// Fetch bounds a fetch task and its requests.
+// Fetch limits a fetch task and its requests.
 type Fetch struct {
 	Slots                int        `yaml:"slots"`
 	Timeout              Timeout    `yaml:"timeout"`
@@ -67,13 +67,13 @@ type Fetch struct {
 	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
 }
 
-// Types say which documents are stored, by detected media type.
+// Types says which documents are stored, by detected media type.
 type Types struct {
 	Store []string `yaml:"store,omitempty"`
 	Skip  []string `yaml:"skip,omitempty"`
 }
 
-// Timeout bounds one request.
+// Timeout limits the time of one request.
 type Timeout struct {
 	Connect   Duration `yaml:"connect"`
 	FirstByte Duration `yaml:"first_byte"`
@@ -81,7 +81,7 @@ type Timeout struct {
 	Robots    Duration `yaml:"robots"`
 }
 
-// Retries are counts of tries, by class of failure.
+// Retries holds the number of tries for each class of failure.
 type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`
@@ -89,7 +89,7 @@ type Retries struct {
 	Robots      int `yaml:"robots"`
 }
 
-// Pauses are the times before retries, without jitter.
+// Pauses holds the pauses before retries, without jitter.
 type Pauses struct {
 	RateLimited Duration `yaml:"rate_limited"`
 	Timeout     Duration `yaml:"timeout"`
@@ -98,7 +98,7 @@ type Pauses struct {
 	Breaker     Duration `yaml:"breaker"`
 }
 
-// Checkpoint says how often a fetch task makes its work durable, and how long its lease is.
+// Checkpoint says how often a fetch task saves its work, and how long its lease lasts.
 type Checkpoint struct {
 	Every Duration `yaml:"every"`
 	Bytes Bytes    `yaml:"bytes"`
@@ -120,7 +120,7 @@ type Plan struct {
 	Scope         Scope    `yaml:"scope"`
 }
 
-// Budgets bound the number of planned URLs; 0 means no bound.
+// Budgets limits the number of planned URLs; 0 means no limit.
 type Budgets struct {
 	Default int            `yaml:"default"`
 	PerDay  int            `yaml:"per_day"`
@@ -128,7 +128,7 @@ type Budgets struct {
 	Domains map[string]int `yaml:"domains,omitempty"`
 }
 
-// Scope holds URL patterns with * for any characters.
+// Scope holds URL patterns in which * matches any characters.
 type Scope struct {
 	Include []string `yaml:"include,omitempty"`
 	Exclude []string `yaml:"exclude,omitempty"`
@@ -152,8 +152,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts: whether no connect_to
-// rule covers every host.
+// Public reports whether a crawl with this config may reach public hosts. It may unless a
+// connect_to rule covers every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {
@@ -163,7 +163,7 @@ func (c *Config) Public() bool {
 	return true
 }
 
-// FollowedKinds are the kinds of links whose targets may be planned.
+// FollowedKinds returns the kinds of links whose targets may be planned.
 func (c *Config) FollowedKinds() []schema.LinkKind {
 	kinds := make([]schema.LinkKind, len(c.Frontier.Kinds))
 	for i, name := range c.Frontier.Kinds {

@@ -13,11 +13,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Setting is a key of a config, with its value and where that comes from.
+// Setting is one key of a config, with its value and the source of the value.
 type Setting struct {
 	Key   string `json:"key"`
-	Value any    `json:"value"` // ${VAR} is not expanded, and secrets are replaced by ***
-	From  string `json:"from"`  // default, FILE:LINE, --FLAG, or what froze it
+	Value any    `json:"value"` // ${VAR} stays as it is; *** replaces secrets
+	From  string `json:"from"`  // "default", FILE:LINE, --FLAG, or the document that froze it
 }
 
 // Settings lists every key with its value.
@@ -39,7 +39,7 @@ func (c *Config) Settings() ([]Setting, error) {
 		if slices.ContainsFunc(c.references, func(r unexpanded) bool { return strings.HasPrefix(r.path+".", "$."+f.path+".") }) {
 			s.From += ", environment"
 		}
-		if s.Value == nil { // an empty value, which YAML leaves out
+		if s.Value == nil { // YAML omits an empty value
 			s.Value = empty(f.at)
 		}
 		if f.hide != nil {
@@ -72,7 +72,7 @@ func empty(v reflect.Value) any {
 
 const masked = "***"
 
-// hideIn hides the secrets in a text, or in the values of a map.
+// hideIn hides the secrets in a text or in the values of a map.
 func hideIn(value any, hide func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -87,7 +87,7 @@ func hideIn(value any, hide func(string) string) any {
 	return value
 }
 
-// hideAll replaces a text, unless it is a reference to the environment.
+// hideAll replaces the whole text, unless it is a reference to the environment.
 func hideAll(text string) string {
 	if text == "" || reference.FindString(text) == text {
 		return text
@@ -95,8 +95,8 @@ func hideAll(text string) string {
 	return masked
 }
 
-// hidePassword hides the password of a URL, or all of its user info if that is one word. The
-// user info ends at the last @ of the authority, as net/url reads it.
+// hidePassword hides the password of a URL. If the user info has no colon, it hides all of it. The
+// user info ends at the last @ of the authority, as in net/url.
 func hidePassword(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -116,11 +116,10 @@ func hidePassword(text string) string {
 	return scheme + "://" + hideAll(rest[:at]) + rest[at:]
 }
 
-// WriteYAML writes settings as a config file. The comment of each line says where the value
-// comes from.
+// WriteYAML writes settings as a config file. A comment on each line names the source of the value.
 func WriteYAML(w io.Writer, settings []Setting) error {
 	var text strings.Builder
-	var open []string // sections that the last line is in
+	var open []string // the sections that contain the last line
 	for _, s := range settings {
 		value, err := inline(s.Value)
 		if err != nil {
@@ -144,8 +143,8 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
-// inline is the YAML of a value on one line. Only JSON, which YAML includes, writes a text
-// with control characters on one line.
+// inline returns the YAML of a value on one line. It uses JSON, which is valid YAML, for a text
+// with control characters: only JSON keeps such a text on one line.
 func inline(value any) (string, error) {
 	if hasControls(value) {
 		text, err := json.Marshal(value)
@@ -155,7 +154,7 @@ func inline(value any) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// hasControls reports whether a text in a value has control characters.
+// hasControls reports whether any text in a value has control characters.
 func hasControls(value any) bool {
 	switch v := value.(type) {
 	case string:

@@ -10,21 +10,21 @@ import (
 
 // field is a row of the table: one key of the file.
 type field struct {
-	path    string        // as fetch.timeout.total
+	path    string        // such as fetch.timeout.total
 	at      reflect.Value // the struct field
-	initial any           // its default
+	initial any           // the default value
 	change  change
 	doc     string
-	allowed string              // what it may be, for the reference; "": anything
-	check   func(report report) // reports what is not allowed
+	allowed string              // the allowed values, for the reference; empty if all are allowed
+	check   func(report report) // reports values that are not allowed
 
-	flag, help string              // flag that sets it; "": none
-	before     any                 // value for a crawl that was planned before the key existed; nil: the default
-	hide       func(string) string // replaces secrets in what is printed; nil: there are none
+	flag, help string              // the flag that sets the key; empty if there is none
+	before     any                 // the value in crawls planned before the key existed; nil means the default
+	hide       func(string) string // replaces secrets in printed values; nil if there are none
 }
 
-// change says whether a --config given after the plan may change a key: only if it alters
-// neither which URLs are crawled nor how results are made.
+// change says whether a --config given after the plan may change a key. It may only if the key
+// affects neither which URLs are crawled nor how results are made.
 type change bool
 
 const (
@@ -32,16 +32,16 @@ const (
 	live   change = true
 )
 
-// report receives what is wrong with a key, or with an entry below it.
+// report receives a problem with a key, or with an entry below it.
 type report func(below, text string)
 
-// rule is what a key may be.
+// rule says which values a key may have.
 type rule[T any] struct {
 	allowed string
 	check   func(v T, report report)
 }
 
-// key makes the row of a struct field. Without a rule it may be anything of its type.
+// key makes the row of a struct field. Without a rule, the key may have any value of its type.
 func key[T any](at *T, initial T, r *rule[T], change change, doc string) field {
 	f := field{at: reflect.ValueOf(at).Elem(), initial: initial, change: change, doc: doc}
 	if r != nil {
@@ -65,11 +65,11 @@ func (f field) hidden(hide func(string) string) field {
 	return f
 }
 
-// set takes a value of the field's kind.
+// set stores a value, which may be of any type of the field's kind.
 func (f field) set(v any) { f.at.Set(reflect.ValueOf(v).Convert(f.at.Type())) }
 
-// equal reports whether two rows of the same key hold the same value. Empty and unset lists
-// and maps are equal.
+// equal reports whether two rows of the same key hold the same value. Empty and unset lists are
+// equal, and so are empty and unset maps.
 func (f field) equal(other field) bool {
 	if k := f.at.Kind(); (k == reflect.Map || k == reflect.Slice) && f.at.Len()+other.at.Len() == 0 {
 		return true
@@ -77,7 +77,7 @@ func (f field) equal(other field) bool {
 	return reflect.DeepEqual(f.at.Interface(), other.at.Interface())
 }
 
-// fields is the table with the path of each key.
+// fields returns the table, with the path of each key.
 func (c *Config) fields() []field {
 	paths := map[any]string{}
 	walk(reflect.ValueOf(c).Elem(), "", func(path, _ string, v reflect.Value) { paths[v.Addr().Interface()] = path })
@@ -88,7 +88,7 @@ func (c *Config) fields() []field {
 	return table
 }
 
-// walk visits the sections and keys below a struct, in order.
+// walk visits the sections and keys below a struct in order.
 func walk(v reflect.Value, prefix string, visit func(path, name string, v reflect.Value)) {
 	if v.Kind() != reflect.Struct {
 		return
@@ -101,7 +101,7 @@ func walk(v reflect.Value, prefix string, visit func(path, name string, v reflec
 	}
 }
 
-// Default is the config of an empty file.
+// Default returns the config of an empty file.
 func Default() *Config {
 	c := &Config{}
 	for _, f := range c.table() {
@@ -112,7 +112,7 @@ func Default() *Config {
 	return c
 }
 
-// fieldError says which key is wrong and what is allowed.
+// fieldError names the wrong key and the allowed values.
 type fieldError struct {
 	field, text string
 }
@@ -120,7 +120,7 @@ type fieldError struct {
 func (e *fieldError) Error() string        { return e.field + " " + e.text }
 func (e *fieldError) Is(target error) bool { return target == ErrInvalid }
 
-// Validate checks every key. The error names the first that is wrong, and what is allowed.
+// Validate checks every key. The error names the first wrong key and the allowed values.
 func (c *Config) Validate() error {
 	var first error
 	for _, f := range c.fields() {
@@ -146,7 +146,7 @@ type Flag struct {
 	At              any // *string, *[]string or *bool
 }
 
-// Flags are the flags that set keys of c.
+// Flags returns the flags that set keys of c.
 func (c *Config) Flags() []Flag {
 	var flags []Flag
 	for _, f := range c.fields() {
@@ -157,7 +157,7 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given: those that are not zero in flags.
+// Overlay sets the keys whose flags were given, which are those that are not zero in flags.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {
@@ -168,7 +168,7 @@ func (c *Config) Overlay(flags *Config) {
 	}
 }
 
-// note notes where the value of a key comes from.
+// note records the source of a key's value.
 func (c *Config) note(path, from string) {
 	if c.from == nil {
 		c.from = map[string]string{}
@@ -176,7 +176,7 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section; from says where the new one comes from.
+// SetPoliteness replaces the politeness section; from names the source of the new one.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {
@@ -186,7 +186,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// between allows a range, its ends included.
+// between allows the values from least to most, including both.
 func between[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {
@@ -205,7 +205,7 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// each allows a list whose entries are all valid; hint says what an entry may be.
+// each allows a list in which every entry is valid; hint describes a valid entry.
 func each(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {
@@ -225,7 +225,7 @@ func eachValue[V any](r *rule[V]) *rule[map[string]V] {
 	}}
 }
 
-// orEmpty allows an empty text, too.
+// orEmpty also allows an empty text.
 func orEmpty(r *rule[string]) *rule[string] {
 	return &rule[string]{r.allowed + ", or empty", func(v string, report report) {
 		if v != "" {
@@ -234,7 +234,7 @@ func orEmpty(r *rule[string]) *rule[string] {
 	}}
 }
 
-// orUnset allows no value, too.
+// orUnset also allows an unset value.
 func orUnset[T any](r *rule[T]) *rule[*T] {
 	return &rule[*T]{r.allowed, func(v *T, report report) {
 		if v != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // Adopt checks that later differs from the frozen config c only in keys that a running crawl may
-// change. The error names the first other key. A key added after the crawl was planned is equal
-// if later leaves it at its default.
+// change. The error names the first other key that differs. A key that was added after the crawl
+// was planned counts as equal if later leaves it at its default.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -25,8 +25,8 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn names the first frozen key that differs in later; "" if there is none. A key that
-// c was planned without does not count if later leaves it at its default.
+// frozenIn returns the first frozen key that differs in later, or "" if there is none. It ignores a
+// key that did not exist when c was planned, if later leaves that key at its default.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {
@@ -38,7 +38,8 @@ func (c *Config) frozenIn(later *Config) string {
 	return ""
 }
 
-// RequireContact refuses a crawl of public hosts whose user agent names no contact.
+// RequireContact returns an error if the crawl may reach public hosts and its user agent names no
+// contact.
 func (c *Config) RequireContact() error {
 	if !c.Public() {
 		return nil
@@ -53,9 +54,9 @@ func (c *Config) RequireContact() error {
 	return nil
 }
 
-// Reparsed returns the config of a reparse of a crawl with the config c: the sections parse, dedup
-// and frontier of later, the others of c. It refuses other differences in frozen keys: those
-// decided how the crawl was fetched.
+// Reparsed returns the config of a reparse of a crawl that has the config c. It takes the sections
+// parse, dedup and frontier from later and the other sections from c. It returns an error if other
+// frozen keys differ, because those decided how the crawl was fetched.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	r.Parse, r.Dedup, r.Frontier = later.Parse, later.Dedup, later.Frontier

@@ -1,6 +1,6 @@
 package config
 
-// Kubernetes is for the executor that submits Jobs.
+// Kubernetes configures the executor that submits Jobs.
 type Kubernetes struct {
 	Namespace                 string               `yaml:"namespace"`
 	Image                     string               `yaml:"image"`
@@ -29,14 +29,14 @@ type Kubernetes struct {
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
 }
 
-// Resources are the requests and limits of a pod; what is zero is estimated from the plan.
+// Resources holds the requests and limits of a pod. Zero values are estimated from the plan.
 type Resources struct {
 	CPU     string `yaml:"cpu,omitempty"`
 	Memory  Bytes  `yaml:"memory,omitempty"`
 	Scratch Bytes  `yaml:"scratch,omitempty"`
 }
 
-// Toleration lets pods run on nodes with a taint.
+// Toleration lets pods run on nodes that have a taint.
 type Toleration struct {
 	Key      string `yaml:"key,omitempty"`
 	Operator string `yaml:"operator,omitempty"`
@@ -44,10 +44,10 @@ type Toleration struct {
 	Effect   string `yaml:"effect,omitempty"`
 }
 
-// MinGrace is the time that a fetch pod needs for its last checkpoint and the record of the
+// MinGrace is the time that a fetch pod needs to write its last checkpoint and the record of its
 // attempt.
 const MinGrace = 40 * second
 
-// PoisonDeaths is the number of attempts of a fetch task that die before the URL that kills them
-// is quarantined: three without progress, then three at that URL alone.
+// PoisonDeaths is the number of attempts of a fetch task that die before the URL that kills them is
+// quarantined: three attempts without progress, then three attempts at that URL alone.
 const PoisonDeaths = 6

@@ -19,10 +19,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrInvalid marks every error of this package: somebody has to correct the config.
+// ErrInvalid marks every error of this package. The user has to correct the config.
 var ErrInvalid = errors.New("invalid config")
 
-// invalid is an ErrInvalid with a message of one line.
+// invalid is an ErrInvalid with a one-line message.
 type invalid struct{ text string }
 
 func (e *invalid) Error() string        { return e.text }
@@ -33,9 +33,9 @@ func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(fo
 // maxFile bounds a config file, in bytes.
 const maxFile = 4 << 20
 
-// LoadOver reads a file over another config and checks the result. Keys that the file does not
-// set keep their value; but if the file has the section politeness, all its other keys get their
-// defaults. An empty path gives a copy.
+// LoadOver reads a file over another config and checks the result. Keys that the file does not set
+// keep their value. The section politeness is an exception: if the file has it, keys that are
+// missing in it get their defaults. For an empty path, LoadOver returns a copy.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -47,14 +47,14 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	return readOver(base, path, body, lookup)
 }
 
-// Read reads YAML over the defaults, expands ${VAR} in its values through lookup and checks the
-// result. Errors call the file name.
+// Read reads YAML over the defaults, expands ${VAR} in its values with lookup and checks the
+// result. name is the file name in errors.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
 
-// ReadFrozen is Read for the text of crawl.json. A key that was added since the crawl was planned,
-// and whose default would alter its results, gets the value that the crawl began with.
+// ReadFrozen is Read for the text of crawl.json. If a key was added after the crawl was planned and
+// its default would change the results, the key gets the value that the crawl began with.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -127,7 +127,7 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 	return c, nil
 }
 
-// noteSources notes where the keys come from that the file sets.
+// noteSources records the source of each key that the file sets.
 func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	earlier := before.fields()
 	for i, f := range c.fields() {
@@ -139,8 +139,8 @@ func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	}
 }
 
-// YAML renders the config as crawl.json keeps it: every key, and ${VAR} as the file has it, so
-// that no secret of the environment is stored.
+// YAML renders the config for crawl.json, with every key. It keeps ${VAR} as it is in the file, so
+// that the store gets no secret from the environment.
 func (c *Config) YAML() (string, error) {
 	text, file, err := c.render()
 	if err != nil || len(c.references) == 0 {
@@ -174,7 +174,7 @@ func (c *Config) render() (text string, file *ast.File, err error) {
 	return string(b), file, nil
 }
 
-// noteReferences notes the values of new references, and forgets references that the config no
+// noteReferences records the values of new references and removes references that the config no
 // longer has.
 func (c *Config) noteReferences() error {
 	if len(c.references) == 0 {
@@ -199,7 +199,7 @@ func (c *Config) noteReferences() error {
 	return nil
 }
 
-// nodeAt is the node at a path such as $.fetch.proxy; nil if there is none.
+// nodeAt returns the node at a path such as $.fetch.proxy, or nil if there is none.
 func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	p, err := yaml.PathString(path)
 	if err != nil {
@@ -212,8 +212,8 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	return n, err
 }
 
-// valueAt is the text of the value at a path; "" if there is none. A reference whose value
-// cannot be found is an error: the store would get the secret in its place.
+// valueAt returns the text of the value at a path, or "" if there is none. It returns an error if
+// it cannot find the value of a reference: otherwise the secret itself would be stored.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
@@ -225,8 +225,8 @@ func valueAt(file *ast.File, path string) (string, error) {
 	return n.String(), nil
 }
 
-// ReadPoliteness is Read for a file that may hold the section politeness only: other keys in it
-// would have no effect.
+// ReadPoliteness is Read for a file that may only have the section politeness. Other keys would
+// have no effect.
 func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -241,7 +241,7 @@ func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)
 	return c, nil
 }
 
-// YAML renders the section as a config file of its own.
+// YAML renders the section as a separate config file.
 func (p Politeness) YAML() (string, error) {
 	b, err := yaml.Marshal(struct {
 		Politeness Politeness `yaml:"politeness"`
@@ -252,7 +252,7 @@ func (p Politeness) YAML() (string, error) {
 	return string(b), nil
 }
 
-// Clone is a deep copy.
+// Clone returns a deep copy.
 func (c *Config) Clone() *Config {
 	d := *c
 	d.Politeness.Classes = maps.Clone(c.Politeness.Classes)
@@ -264,7 +264,7 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
-// located turns a YAML error into one line: file, line, key, and what is allowed.
+// located turns a YAML error into one line with the file, the line, the key and the allowed values.
 func located(name string, file *ast.File, err error) error {
 	var l *lineError
 	if errors.As(err, &l) {
@@ -288,7 +288,7 @@ func located(name string, file *ast.File, err error) error {
 	return invalidf("%s: %s", name, text)
 }
 
-// keyFinder finds the key of the value that a token begins.
+// keyFinder finds the key of the value that starts at a token.
 type keyFinder struct {
 	token *token.Token
 	path  string
@@ -301,8 +301,8 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 	return k
 }
 
-// keyOf is the key of the value that a token begins, as the start of a message; "" if it is not
-// found.
+// keyOf returns the key of the value that starts at a token, formatted as the start of a message.
+// It returns "" if it finds no key.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {
@@ -311,7 +311,7 @@ func keyOf(file *ast.File, t *token.Token) string {
 	return keyText(k.path)
 }
 
-// keyText is a YAML path as the start of a message.
+// keyText formats a YAML path as the start of a message.
 func keyText(path string) string {
 	if path = strings.TrimPrefix(path, "$."); path == "" || path == "$" {
 		return ""
@@ -329,10 +329,10 @@ func typeMessage(text string) string {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// unexpanded is a value that holds references to the environment.
+// unexpanded is a value that contains references to the environment.
 type unexpanded struct {
 	path, text string
-	value      string // with the references expanded, as the rendered config has it
+	value      string // the rendered config's value, with the references expanded
 }
 
 // expander replaces ${VAR} in the values of string scalars.
@@ -364,7 +364,7 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
-// copies is the part of a node that YAML copies to other places; nil if there is none.
+// copies returns the part of a node that YAML copies to other places, or nil if there is none.
 func copies(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
@@ -377,8 +377,8 @@ func copies(n ast.Node) ast.Node {
 	return nil
 }
 
-// lineOf finds the line of a key such as fetch.timeout.total, or of the nearest section that
-// is in the file; 0 if none is.
+// lineOf returns the line of a key such as fetch.timeout.total. If the file does not have the key,
+// it returns the line of the nearest section, or 0 if the file has none.
 func lineOf(file *ast.File, key string) int {
 	for key != "" {
 		if line := lineAt(file, key); line > 0 {
@@ -389,7 +389,7 @@ func lineOf(file *ast.File, key string) int {
 	return 0
 }
 
-// lineAt is the line of the value of a key; 0 if it is not in the file.
+// lineAt returns the line of a key's value, or 0 if the file does not have the key.
 func lineAt(file *ast.File, key string) int {
 	if n, err := nodeAt(file, "$."+key); err == nil && n != nil {
 		return n.GetToken().Position.Line
@@ -397,7 +397,7 @@ func lineAt(file *ast.File, key string) int {
 	return 0
 }
 
-// suggest is the end of the message about an unknown key: the key that is most like it.
+// suggest returns the end of the message about an unknown key: the most similar key.
 func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
 	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)
@@ -415,7 +415,7 @@ func suggest(message string) string {
 	return fmt.Sprintf(": did you mean %q (%s)?", bestName, best)
 }
 
-// editDistance is Levenshtein's, over bytes.
+// editDistance returns the Levenshtein distance in bytes.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -21,7 +21,7 @@ var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	}
 }}
 
-// domainRule checks politeness.domains, whose classes must exist.
+// domainRule checks politeness.domains. The classes that it names must exist.
 func (c *Config) domainRule() *rule[map[string]Domain] {
 	return &rule[map[string]Domain]{"", func(domains map[string]Domain, report report) {
 		classes := c.Politeness.Classes
@@ -38,7 +38,7 @@ func (c *Config) domainRule() *rule[map[string]Domain] {
 
 var mediaRanges = each("media range", "type/subtype, type/*, type/*+suffix or */*, in lower case", func(s string) bool { return mediatype.Check(s) == nil })
 
-// skippedTypes are media ranges that fetch.types.store does not name.
+// skippedTypes allows media ranges that fetch.types.store does not contain.
 func (c *Config) skippedTypes() *rule[[]string] {
 	return &rule[[]string]{mediaRanges.allowed, func(skip []string, report report) {
 		mediaRanges.check(skip, report)
@@ -62,7 +62,8 @@ var resolvers = each("name server", "ADDRESS or ADDRESS:PORT", func(s string) bo
 	return withPort == nil || alone == nil
 })
 
-// leaseRule makes a lease outlast every request that begins before the next checkpoint.
+// leaseRule requires that a lease lasts longer than every request that begins before the next
+// checkpoint.
 func (c *Config) leaseRule() *rule[Duration] {
 	return &rule[Duration]{"at least 2 × `fetch.timeout.total` + `fetch.checkpoint.every`", func(lease Duration, report report) {
 		if least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every; lease < least {
@@ -86,7 +87,7 @@ var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKind
 	}
 }}
 
-// Names of objects (RFC 1123 subdomains) and CPU quantities, as Kubernetes takes them.
+// Patterns of object names (RFC 1123 subdomains) and of CPU quantities, as Kubernetes accepts them.
 var (
 	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)
@@ -111,7 +112,7 @@ var imageName = &rule[string]{"registry/name:tag", func(image string, report rep
 }}
 
 var metricsPort = &rule[int]{"1024 to 65535, or 0", func(port int, report report) {
-	if port != 0 && (port < 1024 || port > 65535) { // ports below need a privilege
+	if port != 0 && (port < 1024 || port > 65535) { // lower ports need a privilege
 		report("", fmt.Sprintf("is %d: it must be 1024 to 65535, or 0 for none", port))
 	}
 }}
@@ -123,7 +124,7 @@ var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, rep
 	}
 }}
 
-// resourceKeys are the entries that kubernetes.resources may have.
+// resourceKeys lists the entries that kubernetes.resources may have.
 var resourceKeys = []string{"default", "fetch", "merge", "dedup", "rank", "frontier", "publish"}
 
 var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratch` 64MiB to 16TiB", func(resources map[string]Resources, report report) {

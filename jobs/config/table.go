@@ -19,10 +19,10 @@ const (
 	tib = 1 << 10 * gib
 )
 
-// table is every key of the file, in its order: the struct field that it fills, its default,
-// what it may be, whether a running crawl may change it, and what it means. The yaml tag of
-// the struct field spells the key. Defaults, checks, freezing, flags, `crawlbatch config` and
-// the reference in jobs/README.md follow from these rows.
+// table returns every key of the file in order. Each row has the struct field, the default, the
+// allowed values, whether a running crawl may change the key, and its meaning. The yaml tag of the
+// struct field is the key's name. Defaults, checks, freezing, flags, `crawlbatch config` and the
+// reference in jobs/README.md all come from these rows.
 func (c *Config) table() []field {
 	p, f, k := &c.Politeness, &c.Fetch, &c.Kubernetes
 	return []field{

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Duration is written as in Go: 500ms, 2s, 20h.
+// Duration is a time in Go's notation: 500ms, 2s, 20h.
 type Duration time.Duration
 
 // Std returns the duration as a time.Duration.
@@ -29,7 +29,6 @@ func (d Duration) MarshalText() ([]byte, error) {
 	return []byte(s), nil
 }
 
-// String is the text of MarshalText.
 func (d Duration) String() string { text, _ := d.MarshalText(); return string(text) }
 
 // UnmarshalText reads what MarshalText writes.
@@ -42,7 +41,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalYAML is UnmarshalText with the line and key in the error.
+// UnmarshalYAML is UnmarshalText; its error has the line and the key.
 func (d *Duration) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, d) }
 
 // Bytes is a size: 5MiB, 64KiB, 1GB, or a plain number of bytes.
@@ -63,7 +62,6 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return strconv.AppendInt(nil, int64(b), 10), nil
 }
 
-// String is the text of MarshalText.
 func (b Bytes) String() string { text, _ := b.MarshalText(); return string(text) }
 
 // UnmarshalText reads a number with an optional unit.
@@ -84,7 +82,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size: write a number and a unit, such as 64KiB, 5MiB or 1GiB", text)
 }
 
-// UnmarshalYAML is UnmarshalText with the line and key in the error.
+// UnmarshalYAML is UnmarshalText; its error has the line and the key.
 func (b *Bytes) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, b) }
 
 // lineError is an error at a line of the file.

@@ -1,13 +1,14 @@
 // Package lookup finds what a store knows about one URL.
 //
 // In: the documents of a crawl's sealed rounds and of its newest plan, the rounds' URL filters, and
-// the row groups of urls, skips and partitions that may hold the URL. Out: its newest state, its
-// newest skip, and the partition that holds it.
+// the row groups of urls, skips and partitions that may contain the URL. Out: its newest state, its
+// newest skip, and the partition that contains it.
 //
-// It searches the rounds from the newest on. In each round, the filter of the URL's bucket comes
-// first: if it denies the URL, the tables are not opened; else the row decides, compared by the
-// whole URL. A round without filters, made by an older version, is searched in the tables only. It
-// never writes. It imports jobs/roundstate, stages and formats packages.
+// It searches the rounds from newest to oldest. In each round, it first asks the filter of the
+// URL's bucket. If the filter excludes the URL, the tables stay closed. Otherwise it searches the
+// tables for a row with the same URL. An older version wrote rounds without filters; for those, it
+// always searches the tables. It never writes. It imports jobs/roundstate, stages and formats
+// packages.
 package lookup
 
 import (
@@ -29,7 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// cachedFilters bounds the URL filters that are kept for the next URL.
+// cachedFilters is the largest number of URL filters that are kept for the next URL.
 const cachedFilters = 32
 
 // Round names a round of a crawl.
@@ -38,10 +39,10 @@ type Round struct {
 	Round int
 }
 
-// String is the round as the tables name it: 2026-11.0.
+// String returns the name of the round in the tables, such as 2026-11.0.
 func (r Round) String() string { return fmt.Sprintf("%s.%d", r.Crawl, r.Round) }
 
-// Found is what a store knows about a URL; all fields are nil for an unknown URL.
+// Found is what a store knows about a URL. All fields are nil for an unknown URL.
 type Found struct {
 	State   *State
 	Skip    *Skip
@@ -60,13 +61,13 @@ type Skip struct {
 	schema.Skip
 }
 
-// Planned is the partition of the newest plan that holds the URL.
+// Planned is the partition of the newest plan that contains the URL.
 type Planned struct {
 	Round
 	Partition int
 }
 
-// Crawl finds URLs of one crawl, as it was when it was opened. Only one goroutine may use it.
+// Crawl finds URLs of one crawl, in the state when it was opened. Only one goroutine may use it.
 type Crawl struct {
 	bucket  store.Bucket
 	rounds  []*manifest.Sealed // oldest first
@@ -74,7 +75,7 @@ type Crawl struct {
 	filters map[string]*urlfilter.Filter
 }
 
-// Open reads the documents of a crawl and of those that it continues.
+// Open reads the documents of a crawl and of the crawls that it continues.
 func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
 	c := &Crawl{bucket: b, filters: map[string]*urlfilter.Filter{}}
 	var err error
@@ -117,13 +118,13 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 	return found, nil
 }
 
-// inRound looks a URL up in the parts of its bucket.
+// inRound looks up a URL in the parts of its bucket.
 func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, found *Found) error {
 	urls := s.FilesOf(stages.FileURLs)
 	if len(urls) == 0 {
 		return nil
 	}
-	bucket := urlkey.Bucket(k.Domain, len(urls)) // one part for each bucket
+	bucket := urlkey.Bucket(k.Domain, len(urls)) // each bucket has one part
 	if may, err := c.mayHold(ctx, s, bucket, k.URL); err != nil || !may {
 		return err
 	}
@@ -136,7 +137,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if state != nil {
 		found.State = &State{round, *state}
 	}
-	if found.Skip != nil { // from a later round
+	if found.Skip != nil { // a later round has the newer skip
 		return nil
 	}
 	skip, err := first(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
@@ -146,7 +147,8 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	return err
 }
 
-// mayHold asks the URL filter of a bucket. Without one, the tables may hold the URL.
+// mayHold reports whether the tables may contain the URL, according to the URL filter of its
+// bucket. Without a filter, they may.
 func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
 	key := layout.URLFilter(s.Crawl, s.Round, bucket)
 	listed := func(f manifest.File) bool { return f.Key == key }
@@ -171,7 +173,7 @@ func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url
 	return f.MayHold(url), nil
 }
 
-// planned returns the partition of the newest plan that holds a URL; nil: none.
+// planned returns the partition of the newest plan that contains a URL, or nil if there is none.
 func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 	bucket := urlkey.Bucket(k.Domain, c.plan.Buckets)
 	for _, p := range c.plan.Partitions {
@@ -189,12 +191,12 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 	return nil, nil
 }
 
-// plannedRow is the part of a row of a partition that a lookup needs.
+// plannedRow holds the columns of a partition that a lookup needs.
 type plannedRow struct {
 	URL string `parquet:"url"`
 }
 
-// partOf returns the key of a bucket's part; "": none.
+// partOf returns the key of a bucket's part, or "" if there is none.
 func partOf(files []manifest.File, bucket int) string {
 	for _, f := range files {
 		if strings.TrimSuffix(path.Base(f.Key), ".parquet") == layout.Part(bucket) {
@@ -204,7 +206,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// first returns the first row of an object that matches; nil: none.
+// first returns the first row of an object that matches, or nil if none does.
 func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

@@ -1,21 +1,22 @@
 // Package metrics exports what this process does to Prometheus.
 //
 // In: the counters of running tasks (stages.Progress) and writes to the store. Out: the series of
-// New, besides those of the Go runtime and of the process; a Server serves them under /metrics until
-// it is closed. A nil *Metrics measures nothing and costs nothing. The number of series is bounded,
-// whatever the web answers: no label holds a host, domain or URL. The datasets fetches and hosts
+// New and those of the Go runtime and the process. A Server serves them under /metrics until it is
+// closed. A nil *Metrics measures nothing and costs nothing. The number of series is bounded,
+// whatever servers answer: no label contains a host, domain or URL. The datasets fetches and hosts
 // have the numbers by domain.
 //
-// Counters belong to this process and begin at zero with it. All but one count as things happen, so
-// they show within seconds whether a crawl progresses; work that one attempt lost and another
-// repeated counts twice. crawler_urls_checkpointed_total counts a URL when a checkpoint lists its
-// outcome, every minute or, while little happens, every ten: at most once, however many attempts at
-// its task fail. Its sum over all pods equals the counts of the tasks' results, except for what a
-// pod counted between its last scrape and its end.
+// Counters belong to this process and start at zero. All except one count events at once, so they
+// show within seconds whether a crawl makes progress. They count work twice if one attempt loses it
+// and another repeats it. The exception, crawler_urls_checkpointed_total, counts a URL when a
+// checkpoint lists its outcome. Checkpoints are written every minute, or every ten minutes while
+// little happens. It counts a URL at most once, even if several attempts at its task fail. Its sum
+// over all pods equals the counts of the tasks' results, except for what a pod counted between its
+// last scrape and its end.
 //
-// There are no series for what can be derived: the error rate of a worker is a quotient of rates of
-// crawler_urls_processed_total by status. Only the store knows the progress of a whole crawl
-// (`crawlbatch status`).
+// There are no series for values that can be derived. For example, the error rate of a worker is a
+// quotient of rates of crawler_urls_processed_total by status. Only the store knows the progress of
+// a whole crawl (`crawlbatch status`).
 //
 // It imports stages and formats, and only cmd imports it.
 package metrics
@@ -30,36 +31,36 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Metrics are the series of one process. Several goroutines may call its methods at a time, also on
-// a nil *Metrics.
+// Metrics holds the series of one process. Several goroutines may call its methods at the same
+// time, also on a nil *Metrics.
 type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
 	processed map[string]prometheus.Counter // by outcome; the map does not change
-	listed    map[string]prometheus.Counter // by outcome; as above
-	retries   map[string]prometheus.Counter // by class; as above
+	listed    map[string]prometheus.Counter // by outcome; the map does not change
+	retries   map[string]prometheus.Counter // by class; the map does not change
 	answers   *prometheus.CounterVec        // by status code
 	robots    prometheus.Counter
 	timeouts  prometheus.Counter
 	queued    prometheus.Gauge
-	legacy    prometheus.Gauge // queued under its old name; registered on demand
+	legacy    prometheus.Gauge // queued URLs under the old name; registered only by Legacy
 	flights   prometheus.Gauge
 
 	storeWrites prometheus.Histogram
 	tableWrites prometheus.Histogram
 }
 
-// writeBuckets are the upper bounds of the write histograms, in seconds: from a small object on a
-// local disk to a WARC file of 1 GiB in a slow store.
+// writeBuckets holds the upper bounds of the write histograms in seconds. They cover a small object
+// on a local disk as well as a WARC file of 1 GiB in a slow store.
 var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 
-// Legacy adds series under their former names, for dashboards that use them: the gauge
-// crawler_urls_queued_total is crawler_urls_queued.
+// Legacy adds series under their old names, for dashboards that use them: crawler_urls_queued_total
+// is the old name of the gauge crawler_urls_queued.
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
-// New returns the series of a process that runs the given version of crawlbatch, all at zero. The
-// clock times writes.
+// New returns the series of a process that runs the given version of crawlbatch, all at zero. It
+// uses the clock to time writes.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{
 		clock: clock, registry: prometheus.NewRegistry(),
@@ -147,7 +148,7 @@ func (p *progress) Add(name string, n int64) {
 	p.next.Add(name, n)
 }
 
-// count counts the names that have a series.
+// count counts names that have a series and ignores others.
 func (m *Metrics) count(name string, n int64) {
 	switch name {
 	case stages.CountFlights:
@@ -181,8 +182,8 @@ func (m *Metrics) count(name string, n int64) {
 	}
 }
 
-// statusLabel returns a status code of a class that HTTP defines (RFC 9110, section 15), or
-// "other": servers may answer with any number up to 999.
+// statusLabel returns the status code if HTTP defines its class (RFC 9110, section 15), otherwise
+// "other". Servers may answer with any number up to 999.
 func statusLabel(code string) string {
 	if len(code) != 3 || code[0] < '1' || code[0] > '5' {
 		return "other"

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Bounds of the server. Its clients are not trusted and must not delay a crawl.
+// Limits of the server. It does not trust its clients, and they must not delay a crawl.
 const (
 	maxConnections = 64
-	maxScrapes     = 4 // at a time; others get 503
+	maxScrapes     = 4 // at the same time; others get 503
 	maxHeader      = 16 << 10
 	readWithin     = 5 * time.Second
 	scrapeWithin   = 10 * time.Second
@@ -34,7 +34,7 @@ type Server struct {
 }
 
 // Listen serves the metrics under http://addr/metrics until Close. addr is ADDR:PORT, or :PORT for
-// all addresses of the machine; port 0 means any free port. The error says what is wrong with addr.
+// all addresses of the machine. Port 0 means any free port. The error says what is wrong with addr.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)
@@ -46,7 +46,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", addr, err)
 	}
-	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // most are faults of clients
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients cause most of them
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
@@ -71,7 +71,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 // Addr is the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close stops the server and then the running scrapes. It may be called once.
+// Close stops the server, then stops the running scrapes. Call it only once.
 func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

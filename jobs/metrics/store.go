@@ -9,10 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// tableSuffix is the suffix of keys of parts of tables, published and working ones.
+// tableSuffix ends the keys of table parts, both published and working ones.
 const tableSuffix = ".parquet"
 
-// Bucket wraps b so that its writes are timed.
+// Bucket wraps b and times its writes.
 func (m *Metrics) Bucket(b store.Bucket) store.Bucket {
 	if m == nil {
 		return b

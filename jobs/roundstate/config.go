@@ -10,9 +10,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// ConfigInForce returns the config that a crawl froze, and the one that a process continues
-// with before its own --config and flags: the frozen one, or the settings that a driver stored
-// for its pods under a key, with the crawl's newest politeness.
+// ConfigInForce returns two configs: the one that a crawl froze, and the one that a process
+// continues with before it applies its own --config and flags. The second is the frozen config, or
+// the settings that a driver stored for its pods under a key. It has the crawl's newest politeness.
 func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// CreatingCommand returns the command that creates a crawl. flags, with a leading space,
-// are those that commands for the same store need.
+// CreatingCommand returns the command that creates a crawl. flags are the flags that commands for
+// the same store need, with a leading space.
 func CreatingCommand(crawl, flags string) string {
 	if layout.IsReparse(crawl) {
 		month, _ := layout.MonthOf(crawl)
@@ -21,7 +21,7 @@ func CreatingCommand(crawl, flags string) string {
 	return fmt.Sprintf("crawlbatch plan --month %s --source FILE%s", crawl, flags)
 }
 
-// OpenCrawl reads crawl.json and the config frozen in it; lookup reads the environment.
+// OpenCrawl reads crawl.json and its frozen config. lookup reads the environment.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
 	key := layout.CrawlManifest(crawl)
 	m, err := loadCrawl(ctx, b, crawl)
@@ -50,7 +50,7 @@ func loadCrawl(ctx context.Context, b store.Bucket, crawl string) (*manifest.Cra
 	return &m, nil
 }
 
-// ReparseOf returns what a reparse parses again, and nil for a crawl that fetches.
+// ReparseOf returns what a reparse parses again, or nil for a crawl that fetches.
 func ReparseOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Reparse, error) {
 	if !layout.IsReparse(crawl) {
 		return nil, nil

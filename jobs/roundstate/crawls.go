@@ -10,12 +10,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// crawlPrefix matches the beginnings of the names of crawls, such as 2026-11 and 2026-11r2.
+// crawlPrefix matches the prefixes of crawl names such as 2026-11 and 2026-11r2.
 var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\d\d(r\d*)?)?)$`)
 
-// Crawls lists the crawls of a store, months and their reparses, in order of their names.
-// Listing all keys would read millions of names, so it extends prefixes of names that some key
-// has, one character at a time.
+// Crawls lists the crawls of a store by name: months and their reparses. A listing of all keys
+// would read millions of names. Instead, Crawls extends each prefix that some key has by one
+// character at a time.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	return crawlsWith(ctx, b, "")
 }

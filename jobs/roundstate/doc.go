@@ -1,10 +1,10 @@
-// Package roundstate reads and creates the documents that hold a round's state in the
-// store: crawl, plan, start, inputs, results, attempts, seal and politeness.
+// Package roundstate reads and creates the documents that hold a round's state in the store: crawl,
+// plan, start, inputs, results, attempts, seal and politeness.
 //
-// In: a bucket and the name of a crawl, a round or a task. Out: documents whose identity
-// matches their key. Every document but the politeness is created once and never changed,
-// so all functions may be called at any time, by any number of processes, and repeated.
-// It imports jobs/config, stages, stages/publish and formats.
+// In: a bucket and the name of a crawl, a round or a task. Out: documents whose identity matches
+// their key. Every document except the politeness is created once and never changed. So any number
+// of processes may call all functions at any time, and may repeat them. It imports jobs/config,
+// stages, stages/publish and formats.
 package roundstate
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	// ErrNoCrawl: the store holds no crawl of that name.
+	// ErrNoCrawl means that the store has no crawl of that name.
 	ErrNoCrawl = errors.New("no such crawl")
 	// ErrNoPlan: the round has no plan.
 	ErrNoPlan = errors.New("no plan")
@@ -25,12 +25,12 @@ var (
 	ErrNotReady = errors.New("the stage before is not done")
 )
 
-// misplaced is the error for a document whose content names another owner than its key.
+// misplaced returns the error for a document whose content and key name different owners.
 func misplaced(key, owner, want string) error {
 	return fmt.Errorf("%q belongs to %s, not to %s: restore the right document; a copy made by mistake can be removed: %w", key, owner, want, manifest.ErrCorrupt)
 }
 
-// createOnce creates d under key. A document that another process created first counts too.
+// createOnce creates d under key. It also succeeds if another process created the document first.
 func createOnce(ctx context.Context, b store.Bucket, key string, d manifest.Document) error {
 	_, err := manifest.Create(ctx, b, key, d)
 	if errors.Is(err, store.ErrExists) {

@@ -21,13 +21,12 @@ var feeds = map[stages.Stage][]stages.Stage{
 	stages.Publish:  {stages.Merge, stages.Dedup, stages.Rank},
 }
 
-// Feeds lists the stages whose results a stage reads, in the order in which its
-// inputs.json lists them.
+// Feeds lists the stages whose results a stage reads, in the order of its inputs.json.
 func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
 
-// reads reports whether a task reads the result of partition n of the stage from. Merge
-// and publish read their own partition, publish reads its own bucket of rank; everything
-// else is read whole (frontier counts the hosts of all buckets of rank).
+// reads reports whether a task reads the result of partition n of the stage from. Merge and publish
+// read their own partition, and publish reads its own bucket of rank. All other tasks read every
+// result of a stage; for example, frontier counts the hosts of all buckets of rank.
 func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
@@ -38,8 +37,8 @@ func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	return true
 }
 
-// Freeze creates inputs.json of a reduce stage, once, when every task of the stages before
-// has a result (else ErrNotReady), and returns it.
+// Freeze creates inputs.json of a reduce stage once, and returns it. It returns ErrNotReady until
+// every task of the earlier stages has a result.
 func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, version string) (*manifest.Inputs, error) {
 	return freeze(ctx, b, p, stage, version, func() ([]manifest.InputTask, error) {
 		var all []manifest.InputTask
@@ -58,9 +57,9 @@ func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	})
 }
 
-// FreezeSource creates inputs.json of the fetch stage of a reparse, once: the results of
-// the same round and partitions of the crawl that it parses again. A reparse of external
-// WARC files freezes nothing: its plan names the records.
+// FreezeSource creates inputs.json of the fetch stage of a reparse once. It lists the results of
+// the same round and partitions in the source crawl. A reparse of external WARC files freezes
+// nothing, because its plan names the records.
 func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, version string) (*manifest.Inputs, error) {
 	if of.Of == "" {
 		return &manifest.Inputs{Header: manifest.Header{Version: version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
@@ -87,8 +86,9 @@ func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *
 	return in, err
 }
 
-// freeze returns inputs.json of a stage. Where there is none, it creates it with the tasks
-// that collect returns, and reads back what counts: another process may have been first.
+// freeze returns inputs.json of a stage. If there is none, it creates it with the tasks that
+// collect returns. It then reads the stored document, because another process may have created it
+// first.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, version string, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	var in manifest.Inputs
@@ -112,8 +112,8 @@ func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	return &in, err
 }
 
-// digestsOf returns the entries of inputs.json for all tasks of a stage, and the index of
-// the first task without a result, or -1.
+// digestsOf returns the entries of inputs.json for all tasks of a stage. It also returns the index
+// of the first task without a result, or -1.
 func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
 	results, digests, err := loadResults(ctx, b, p, tasks)
 	for n, t := range tasks {
@@ -122,8 +122,8 @@ func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []st
 	return all, slices.Index(results, nil), err
 }
 
-// Gather loads what a reduce task reads and checks it against the frozen inputs. Results
-// that the task does not read stay nil.
+// Gather loads what a reduce task reads and checks it against the frozen inputs. Results that the
+// task does not read stay nil.
 func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
 	var sources []stages.Task
@@ -155,9 +155,9 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	return in, err
 }
 
-// FrozenFormats returns the format by which each stage of a round was frozen, which is the
-// format of the parts that it wrote. Where inputs.json is lost it is 1: a newer crawlbatch
-// may have sealed what an older one wrote.
+// FrozenFormats returns the format in which each stage of a round was frozen. The stage wrote its
+// parts in the same format. If inputs.json is lost, the format is 1, because a newer crawlbatch may
+// have sealed what an older one wrote.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // fetch freezes nothing

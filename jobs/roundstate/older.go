@@ -9,13 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// WrittenBy is the stage that writes a dataset's parts, by the dataset's name.
+// WrittenBy maps the name of a dataset to the stage that writes its parts.
 var WrittenBy = map[string]stages.Stage{
 	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
 	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,
 }
 
-// OlderParts names the datasets with parts of format 1, for each round that has some.
+// OlderParts lists the rounds that have parts of format 1, with the datasets of these parts.
 func OlderParts(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed) ([]catalog.Older, error) {
 	var older []catalog.Older
 	for _, s := range sealed {

@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// ToOpen returns the sealed rounds for views to open: those of a crawl, of all crawls, or, if
-// crawl is empty, of the newest crawl that has some. The note names the crawl, or says why
+// ToOpen returns the sealed rounds that views open: those of a crawl, or of all crawls. If crawl is
+// empty, it returns those of the newest crawl that has any. The note names the crawl, or says why
 // there is no round.
 func ToOpen(ctx context.Context, b store.Bucket, crawl string, all bool, lookup func(string) (string, bool)) (sealed []*manifest.Sealed, note string, err error) {
 	if crawl != "" {

@@ -12,9 +12,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// FindPlan returns the plan that a round follows: the one that start.json names or, before
-// the round has started, its only plan. Other errors than of the store are ErrNoPlan, and
-// several plans in a round that has not started.
+// FindPlan returns the plan that a round follows. In a started round, start.json names it. Before
+// that, it is the round's only plan. The error is ErrNoPlan if there is no plan. It is also an
+// error if a round that has not started has several plans.
 func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *manifest.Plan, started bool, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -71,15 +71,15 @@ func loadPlan(ctx context.Context, b store.Bucket, crawl string, round int, id s
 	return &p, nil
 }
 
-// FormatOf returns the schema.FormatVersion that start.json of a round was written in.
+// FormatOf returns the schema.FormatVersion of a round's start.json.
 func FormatOf(ctx context.Context, b store.Bucket, crawl string, round int) (int, error) {
 	var s manifest.Start
 	_, _, err := manifest.Load(ctx, b, layout.Start(crawl, round), &s)
 	return s.Format, err
 }
 
-// LacksSpellings reports whether a round checks robots.txt for every spelling of a URL while
-// its plan, made by an older version, does not list them.
+// LacksSpellings reports whether a round checks robots.txt for every spelling of a URL, but its
+// plan does not list the spellings because an older version made it.
 func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
 	if p.KeepsSpellings() {
 		return false, nil
@@ -88,7 +88,7 @@ func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool
 	return format >= 2, err
 }
 
-// Begin starts a round: it creates start.json, once, and returns the plan that it names.
+// Begin starts a round: it creates start.json once and returns the plan that start.json names.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, version string) (*manifest.Plan, error) {
 	p, started, err := FindPlan(ctx, b, crawl, round)
 	if err != nil || started {

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// NewestPoliteness reads the newest revision of a crawl's politeness; revision 0
-// where none was ever published, so that what the crawl froze holds.
+// NewestPoliteness reads the newest revision of a crawl's politeness. If none was ever published,
+// it returns revision 0, and the frozen politeness applies.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
 	p, revision, _, err = loadPoliteness(ctx, b, crawl)
 	return p, revision, err
@@ -35,9 +35,8 @@ func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config
 	return c.Politeness, m.Revision, v, nil
 }
 
-// PublishPoliteness makes p the newest revision of a crawl's politeness, unless it
-// is so already, and returns its number. Every task that starts from now on keeps
-// to it, whatever config it is given.
+// PublishPoliteness makes p the newest revision of a crawl's politeness, unless it already is, and
+// returns its number. Every task that starts later follows it, whatever the task's own config says.
 func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, version string) (int, error) {
 	text, err := p.YAML()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// readers bounds how many results are read at a time: an object store takes tens of
-// milliseconds for each, and there are thousands.
+// readers is the largest number of results that are read at the same time. An object store takes
+// tens of milliseconds for each result, and there are thousands.
 const readers = 32
 
 // ResultKey is the key of a task's result.
@@ -22,8 +22,8 @@ func ResultKey(t stages.Task) string {
 	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
 }
 
-// LoadResult reads the result of a task, whichever plan the task belongs to, and returns it
-// with the SHA-256 of its document, in hex. A task without a result gives nil.
+// LoadResult reads the result of a task, whichever plan the task belongs to. It returns the result
+// and the hex SHA-256 of its document. For a task without a result, it returns nil.
 func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
 	var r manifest.Result
 	key := ResultKey(t)
@@ -40,8 +40,8 @@ func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.R
 	return &r, digest, nil
 }
 
-// LoadResultOf is LoadResult for a task of a plan; it refuses the result of another plan's
-// task with manifest.ErrCorrupt.
+// LoadResultOf is LoadResult for a task of a plan. It returns manifest.ErrCorrupt if the result
+// belongs to a task of another plan.
 func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task) (*manifest.Result, string, error) {
 	r, digest, err := LoadResult(ctx, b, t)
 	if err == nil && r != nil && r.Plan != p.ID {
@@ -50,9 +50,9 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 	return r, digest, err
 }
 
-// EachResult reads the results of tasks of a plan, many at a time, and calls use for each,
-// from several goroutines, with the task's index in tasks. The result is nil, and its digest
-// empty, for a task without one.
+// EachResult reads the results of tasks of a plan, many at a time. It calls use for each task, from
+// several goroutines, with the task's index in tasks. For a task without a result, the result is
+// nil and its digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -71,7 +71,7 @@ func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []s
 	return group.Wait()
 }
 
-// Missing returns the tasks of a plan that have no result, in their order.
+// Missing returns the tasks of a plan that have no result, in the same order.
 func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]stages.Task, error) {
 	done := make([]bool, len(tasks))
 	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, _ string) { done[i] = r != nil })
@@ -84,7 +84,7 @@ func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stag
 	return missing, err
 }
 
-// loadResults reads the results of tasks of a plan and their digests, in the tasks' order.
+// loadResults reads the results of tasks of a plan and their digests, in the order of tasks.
 func loadResults(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]*manifest.Result, []string, error) {
 	results, digests := make([]*manifest.Result, len(tasks)), make([]string, len(tasks))
 	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, digest string) { results[i], digests[i] = r, digest })

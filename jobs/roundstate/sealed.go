@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// Seal creates sealed.json of a round whose stages all have their results.
+// Seal creates sealed.json of a round. All stages of the round must have all their results.
 func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string) error {
 	results := map[stages.Stage][]*manifest.Result{}
 	for _, stage := range stages.Order {
@@ -29,11 +29,11 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string)
 		return err
 	}
 	s.Version = version
-	return createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s) // another process's version may differ
+	return createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s) // the version in another process's document may differ
 }
 
-// Earlier returns the sealed rounds before a round, oldest first: those of the
-// same crawl, and of the crawls that it continues.
+// Earlier returns the sealed rounds before a round, oldest first. They include those of the crawls
+// that this crawl continues.
 func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
 	all, err := History(ctx, b, crawl)
 	if err != nil {
@@ -47,8 +47,7 @@ func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*m
 	return all, nil
 }
 
-// History returns all sealed rounds of a crawl and of the crawls that it
-// continues, oldest first.
+// History returns all sealed rounds of a crawl and of the crawls that it continues, oldest first.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
@@ -83,7 +82,7 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	}
 }
 
-// SealedRound returns the seal of a round; nil if it has none.
+// SealedRound returns the seal of a round, or nil if it has none.
 func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (*manifest.Sealed, error) {
 	var s manifest.Sealed
 	key := layout.Sealed(crawl, round)
@@ -100,7 +99,7 @@ func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (
 	return &s, nil
 }
 
-// AllSealed returns the sealed rounds of every crawl of a store, by crawl and round.
+// AllSealed returns the sealed rounds of every crawl of a store, ordered by crawl and round.
 func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {
@@ -117,10 +116,10 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 	return all, nil
 }
 
-// NewestSealed returns the newest of crawls that has a sealed round, with those rounds.
-// A later month is newer; of a month's crawls the month itself is newer than its reparses,
-// and of those the one with the higher number. Where none has a sealed round, it returns the
-// newest and no rounds.
+// NewestSealed returns the newest of crawls that has a sealed round, and its sealed rounds. A later
+// month is newer. Within a month, the month itself is newer than its reparses, and a reparse with a
+// higher number is newer. If no crawl has a sealed round, NewestSealed returns the newest crawl and
+// no rounds.
 func NewestSealed(ctx context.Context, b store.Bucket, crawls []string) (string, []*manifest.Sealed, error) {
 	byAge := slices.SortedFunc(slices.Values(crawls), newerFirst)
 	for _, crawl := range byAge {
