@@ -1,23 +1,23 @@
 // Package parse turns a captured document into rows: what the page says of itself, its text
 // and its links.
 //
-// In: the canonical URL that answered, the response's header, and the decoded body, of any
-// type and as hostile as the web is. Out: a schema.Page with the columns that the document
-// decides (those of the fetch and of the reduce stages stay empty), a schema.Text, and
-// schema.Link rows in document order.
+// The input is the canonical URL that answered, the response header, and the decoded body. The body
+// may have any type and may be hostile. The output is a schema.Page, a schema.Text, and schema.Link
+// rows in document order. The Page has only the columns that the document decides; those of the
+// fetch and reduce stages stay empty.
 //
-// Parse never fails: it leaves out what it cannot read and cuts what is too long; an
-// unknown document is a page with its detected type. Time and memory are linear in the
-// body, whatever it holds: deep nesting, a million attributes, binary data. Equal documents
-// give equal rows. Results share no memory with the body.
+// Parse never fails. It leaves out what it cannot read and cuts what is too long. An unknown
+// document becomes a page with its detected type. Time and memory grow linearly with the body, even
+// for deep nesting, a million attributes or binary data. Equal documents give equal rows. Results
+// share no memory with the body.
 //
-// It is a facade over the packages below it: sniff detects the media type, the registry in
-// handler.go has a reader for each, charset decodes, html reads pages (with lexer and
-// jsonld), pagehint names pages without content, and text chooses the main content and
-// counts words.
+// Package parse is a facade over the packages below it. Package sniff detects the media type, and
+// the registry in handler.go has a reader for each type. Package charset decodes the body. Package
+// html reads pages, with packages lexer and jsonld. Package pagehint labels pages without content.
+// Package text chooses the main content and counts words.
 //
-// With Config.MainText another algorithm chooses the main content (package trafilatura);
-// package text does if that fails.
+// If Config.MainText is set, another algorithm chooses the main content (see package trafilatura).
+// Package text takes over if that algorithm fails.
 //
-// It imports formats packages only. The fetch stage gets a Parser as a document.Parser.
+// It imports only formats packages. The fetch stage gets a Parser as a document.Parser.
 package parse

@@ -18,8 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// wantsGzip looks into a compressed file: sitemaps and feeds are wanted, archives and logs
-// are not.
+// wantsGzip looks into a compressed file. It wants sitemaps and feeds, but not archives or logs.
 func wantsGzip(prefix []byte) bool {
 	if prefix == nil {
 		return true
@@ -30,7 +29,7 @@ func wantsGzip(prefix []byte) bool {
 			break
 		}
 		inner := make([]byte, document.SniffLen)
-		n, _ := io.ReadFull(z, inner) // what was fetched of it is cut short
+		n, _ := io.ReadFull(z, inner) // prefix cuts the stream, so an error is normal
 		prefix = inner[:n]
 	}
 	switch t := sniff.Type("", prefix); t {
@@ -42,16 +41,16 @@ func wantsGzip(prefix []byte) bool {
 	return false
 }
 
-// readEntries reads a sitemap or a feed. Each entry is a link; the other references of the
-// entry follow it: other languages' versions, images, files. A feed's links to its site, to
-// itself, to its next page come last.
+// readEntries reads a sitemap or a feed. Each entry is a link. The entry's other references follow
+// it: versions in other languages, images, files. A feed's links to its site, to itself and to its
+// next page come last.
 //
-// By sitemaps.org, a sitemap lists URLs of its own host and folder only, unless robots.txt
-// refers to it. All its entries become rows; frontier.follow and the scope decide which
-// are planned.
+// By sitemaps.org, a sitemap may list only URLs of its own host and folder, unless robots.txt
+// refers to it. Here, all entries become rows. Later, frontier.follow and the scope decide which of
+// them are planned.
 //
-// A feed's titles and summaries are its full text. Its main content is empty: words, topics
-// and fingerprint belong to the pages of its entries.
+// The full text of a feed is its titles and summaries. Its main content is empty, because words,
+// topics and fingerprint belong to the pages that the entries link to.
 func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)
@@ -98,19 +97,20 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. Unlike those of a page, its references
-// do not repeat, and the elements around them do not matter.
+// entryRows builds the links of a sitemap or a feed. Unlike the references of a page, these do not
+// repeat, and the elements around them do not matter.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
 	entries, extras  int // room for more rows
 	rows             []schema.Link
 	bad, over        int
-	weights          []float64 // Weight points into it: a row costs no allocation
-	xmlBase, baseURL string    // the last xml:base and its URL: entries share theirs
+	weights          []float64 // Weight points into this slice, so a row costs no allocation
+	xmlBase, baseURL string    // the last xml:base and its URL, which most entries share
 }
 
-// entryLen is the typical length of a sitemap's entry, bytes, to estimate the number of rows.
+// entryLen is the typical length of a sitemap entry in bytes. It serves to estimate the number of
+// rows.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {
@@ -203,7 +203,7 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	}
 }
 
-// addTo appends the rows to those of the response's header.
+// addTo appends the rows to those of the response header.
 func (t *entryRows) addTo(r *Result) {
 	for i := range t.rows {
 		t.rows[i].Ordinal, t.rows[i].Nofollow = int32(len(r.Links)+i), r.Nofollow

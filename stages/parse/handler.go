@@ -10,19 +10,19 @@ import (
 
 // handler reads documents of some media types into rows.
 //
-// A new format, PDF say, is a function that reads it and a line in handlers: then Parse
-// hands it the documents that package sniff finds to be of its types, and fetch, which
-// asks Parser.Wants, stores them. A Kind of its own is one more constant.
+// To support a new format, such as PDF, write a function that reads it and add a line to handlers.
+// Parse then hands it the documents that package sniff assigns to its types. The fetch stage, which
+// asks Parser.Wants, stores them. If the format needs its own Kind, add a constant.
 type handler struct {
-	// types are the media ranges that it reads (see package mediatype). The most specific
-	// range of all handlers counts; no two may have the same.
+	// types lists the media ranges that the handler reads (see package mediatype). The most
+	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// wants reports whether a document that begins with prefix, at most document.SniffLen
-	// bytes, is worth storing if the config does not say. A nil prefix asks whether any
-	// document of these types may be.
+	// wants reports whether to store a document that begins with prefix, if the config does not
+	// say. The prefix has at most document.SniffLen bytes. A nil prefix asks whether any document
+	// of these types may be stored.
 	wants func(prefix []byte) bool
-	// read reads a document into its result. It never fails: what it cannot read it
-	// passes to readOther. Any number of goroutines may call it at a time.
+	// read reads a document into its result. It never fails: it passes what it cannot read to
+	// readOther. It is safe for concurrent use.
 	read func(*job)
 }
 
@@ -33,8 +33,8 @@ func handlers() []handler {
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// Documents that are recorded with their type and not read: other types, and texts
-		// that are written for programs.
+		// The parser records these documents with their type but does not read them: other types,
+		// and texts that are written for programs.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}
@@ -47,20 +47,20 @@ func never([]byte) bool { return false }
 // job is a document that is being read.
 type job struct {
 	p    *Parser
-	s    *state // reused memory; it has the response's header already
+	s    *state // reused memory, which already holds the response header
 	d    *document.Document
-	body []byte // of the document, bounded
+	body []byte // the document's body, up to the bound
 	r    *Result
 }
 
 // registry finds the handler of a media type.
 type registry struct {
 	handlers mediatype.Ranges[handler]
-	stored   mediatype.Ranges[bool] // by the config
+	stored   mediatype.Ranges[bool] // what the config stores or skips
 }
 
-// newRegistry registers handlers, and the media ranges that the config wants stored or
-// skipped, whatever the handlers want.
+// newRegistry registers the handlers. It also registers the media ranges that the config stores or
+// skips, whatever the handlers want.
 func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	r := &registry{}
 	named := map[string]bool{}
@@ -90,13 +90,13 @@ func newRegistry(all []handler, store, skip []string) (*registry, error) {
 
 // of returns the handler of a media type.
 func (r *registry) of(mediaType string) handler {
-	h, _ := r.handlers.Of(mediaType) // some handler reads */*
+	h, _ := r.handlers.Of(mediaType) // always found: one handler reads */*
 	return h
 }
 
-// Wants reports whether a document of a media type, as Sniff gives it, that begins with
-// prefix is to be stored: by the config's most specific range, else by its handler. A nil
-// prefix asks whether any document of the type may be.
+// Wants reports whether to store a document that begins with prefix and has the media type that
+// Sniff returned. The most specific range of the config decides; if there is none, the handler
+// decides. A nil prefix asks whether any document of the type may be stored.
 func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 	if stored, ok := p.registry.stored.Of(mediaType); ok {
 		return stored
@@ -104,21 +104,21 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 	return p.registry.of(mediaType).wants(prefix)
 }
 
-// IsSitemap reports whether a document of a media type, as Sniff gives it, that begins with
-// prefix is an uncompressed sitemap or sitemap index, which may be as long as sitemaps.org
-// allows.
+// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The document
+// begins with prefix and has the media type that Sniff returned. Such a document may be as long as
+// sitemaps.org allows.
 func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	return sniff.IsSitemap(mediaType, prefix)
 }
 
-// Refuses reports whether a Content-Type field alone decides that a document is not to be
-// stored: sniffing does not change its type, and no document of that type is wanted.
+// Refuses reports whether the Content-Type field alone rules out storing a document. It does if
+// sniffing cannot change the type and no document of that type is wanted.
 func (p *Parser) Refuses(contentType string) bool {
 	t := mediatype.Essence(contentType)
 	return t != "" && !sniff.Sniffed(t) && !p.Wants(t, nil)
 }
 
-// readOther records what the header says; it does not read the body.
+// readOther records what the header says, without reading the body.
 func readOther(j *job) {
 	j.r.Kind = Other
 	j.finish()

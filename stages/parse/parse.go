@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Version counts the definitions of the stored rows: the same document may give a different
-// row in another version.
+// Version numbers the definitions of the stored rows. In another version, the same document may
+// give a different row.
 //
 //	1: the first.
 //	2: cards, JSON-LD, refresh_url, favicon, generator, sources of dates and languages, authors from more places,
@@ -32,34 +32,35 @@ import (
 //	   "/>" ends an element in XHTML; a canonical link within an element of the body is an
 //	   ordinary link; links without a target do not count against the limit.
 //
-// A new definition of the fingerprint (simhash.Version, now 1) is a new version as well.
+// A new definition of the fingerprint (simhash.Version, now 1) also needs a new version.
 const Version = 2
 
 // Config configures a parser. Zero values mean the defaults.
 type Config struct {
 	// Canonicalizer makes the targets of links. Required.
 	Canonicalizer *urlkey.Canonicalizer
-	// Agent is the crawler's product token: meta elements and X-Robots-Tag fields that name
-	// it count like those for all robots. Default: none.
+	// Agent is the crawler's product token. Directives that name it, in meta elements or
+	// X-Robots-Tag fields, count like directives for all robots. Default: none.
 	Agent string
-	// MaxLinks bounds the links of a page that are kept; the rest is counted. Default 10,000.
+	// MaxLinks bounds the links that are kept of a page. The rest are only counted. Default 10,000.
 	MaxLinks int
-	// MaxText bounds the text of a page that is kept, bytes. Default 1 MiB.
+	// MaxText bounds the text that is kept of a page, in bytes. Default 1 MiB.
 	MaxText int
-	// MaxBody bounds how much of a body is read, bytes. Default 50 MiB.
+	// MaxBody bounds how much of a body is read, in bytes. Default 50 MiB.
 	MaxBody int
-	// MaxSitemap bounds how much of a sitemap is read, bytes, if more than MaxBody. Default 50 MiB.
+	// MaxSitemap bounds how much of a sitemap is read, in bytes, if it is more than MaxBody.
+	// Default 50 MiB.
 	MaxSitemap int
-	// Store and Skip are media ranges (see package mediatype) of documents that Wants wants,
-	// or not, whatever the handlers want; the most specific range decides. Parse reads any
-	// document.
+	// Store and Skip list media ranges (see package mediatype). Wants accepts documents in Store
+	// and rejects documents in Skip, whatever the handlers want. The most specific range decides.
+	// Parse reads any document.
 	Store, Skip []string
-	// MainText chooses the main content of an HTML document (UTF-8) instead of package text,
-	// which does so if MainText returns an error. Default: none.
+	// MainText chooses the main content of an HTML document (UTF-8) in place of package text.
+	// Package text takes over if MainText returns an error. Default: none.
 	MainText func(doc []byte) (lines string, err error)
-	// Terms bounds the terms of a page that are kept with their counts. Default 50.
+	// Terms bounds the terms that are kept of a page, with their counts. Default 50.
 	Terms int
-	// Topics bounds the topics of a page, which are its first terms. Default 15.
+	// Topics bounds the topics of a page. The topics are its first terms. Default 15.
 	Topics int
 }
 
@@ -74,7 +75,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Kind is the kind of a document as it was read.
+// Kind says as what kind of document the parser read a document.
 type Kind string
 
 // The kinds.
@@ -117,12 +118,12 @@ func New(cfg Config) (*Parser, error) {
 	return p, nil
 }
 
-// Sniff is sniff.Type.
+// Sniff calls sniff.Type.
 func (p *Parser) Sniff(contentType string, prefix []byte) string {
 	return sniff.Type(contentType, prefix)
 }
 
-// state is the memory of one parse, reused.
+// state is the reusable memory of one parse.
 type state struct {
 	html   html.Reader
 	hasher simhash.Hasher
@@ -130,7 +131,7 @@ type state struct {
 	normal text.Normal
 }
 
-// maxKept bounds the memory that a state keeps between documents, bytes of text.
+// maxKept bounds the memory that a state keeps for the next document, in bytes of text.
 const maxKept = 4 << 20
 
 // Parse reads a document. It never fails.
@@ -140,7 +141,7 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	if err != nil {
 		key = urlkey.Key{URL: d.URL}
 	}
-	r.Page.URLColumns, _ = document.URLColumns(key) // what is no URL has no host
+	r.Page.URLColumns, _ = document.URLColumns(key) // a key that is not a URL has no host
 	r.Page.Depth, r.Page.ParserVersion = d.Depth, Version
 	r.Page.ContentBytes = int64(len(d.Body))
 	r.Page.MimeType = mediatype.Essence(d.ContentType)

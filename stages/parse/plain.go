@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// readPlain reads text without markup, or with little (Markdown, CSV, source code): every
-// line is a block, and all of it is main content. URLs in it are not links: what looks
-// like one may be an example or end in the middle. A text of URLs alone is a sitemap.
+// readPlain reads text with little or no markup (Markdown, CSV, source code). Every line is a
+// block, and the whole text is main content. URLs in the text do not become links, because they may
+// be examples or cut off. A text that consists only of URLs is a sitemap.
 func readPlain(j *job) {
 	if sniff.IsURLList(j.body) {
 		readEntries(j)

@@ -13,19 +13,19 @@ func share(v float64) *float64 {
 	return &v
 }
 
-// A declared language is doubted if a text of at least doubtWords words has a share of its
-// stop words below doubtRatio. Another language replaces it if its share is higher by
-// doubtGain.
+// The parser doubts a declared language if the text has at least doubtWords words and the share of
+// the language's stop words is below doubtRatio. Another language replaces it if its own share is
+// higher by doubtGain.
 const (
 	doubtWords = 50
 	doubtRatio = 0.1
 	doubtGain  = 0.15
 )
 
-// language decides on the language of the text in s.normal and leaves its words counted in
-// that language. A declaration counts (see text.Language), unless the text has hardly any
-// of its function words but those of the detected language: templates are copied with
-// their lang attribute.
+// language decides the language of the text in s.normal and leaves the words counted in that
+// language. The declared language counts (see text.Language), with one exception: the text has
+// hardly any of its function words but has those of the detected language. Sites copy templates
+// together with their lang attribute.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxDecoded bounds a decoded body, bytes of UTF-8; the rest is dropped. It is far beyond
+// maxDecoded bounds a decoded body, in bytes of UTF-8. The rest is dropped. The bound is far above
 // the text that is kept of a page.
 const maxDecoded = 64 << 20
 
@@ -49,7 +49,7 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
 			break // done: decoders of the Encoding Standard do not fail
 		}
-		// The rest grows at about the same rate.
+		// Assume that the rest of the body grows at the same rate.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
@@ -60,7 +60,7 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 	return out
 }
 
-// Name writes a name of the Encoding Standard as IANA registers it.
+// Name returns a name of the Encoding Standard in the spelling that IANA registers.
 func Name(name string) string {
 	switch {
 	case name == "shift_jis":
@@ -89,15 +89,15 @@ func (u *undecoded) utf8() bool {
 	return u.valid
 }
 
-// encoding is the Encoding Sniffing Algorithm (HTML, 13.2.3.2): byte order mark,
-// Content-Type, meta element or XML declaration, then a guess from the bytes.
+// encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). It tries the byte order mark, the
+// Content-Type, and a meta element or XML declaration. Then it guesses from the bytes.
 //
 // Beyond the standard, it ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
-//   - windows-1252 (iso-8859-1, ascii and other defaults of servers mean it), if all
-//     bytes are well-formed UTF-8;
-//   - another encoding of one or two bytes a character, if all bytes are well-formed UTF-8
-//     with too many characters for an accident;
+//   - windows-1252 (servers also mean it by defaults such as iso-8859-1 and ascii), if all bytes
+//     are well-formed UTF-8;
+//   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 with
+//     too many characters for an accident;
 //   - UTF-16, if the zero bytes of ASCII characters are missing or in the other byte order.
 func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
@@ -113,7 +113,8 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// A meta element that can be read is not in UTF-16; x-user-defined is for scripts.
+		// The prescan can read this meta element, so the document is not UTF-16. Only scripts use
+		// x-user-defined.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
 			e, name = unicode.UTF8, "utf-8"
@@ -154,11 +155,12 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= proof
 }
 
-// proof is how many well-formed characters of several bytes prove UTF-8 against a
-// declared encoding of one or two bytes a character.
+// proof is the number of well-formed multi-byte characters that prove UTF-8. They outweigh a
+// declared encoding with one or two bytes per character.
 const proof = 16
 
-// zeroShare: UTF-16 has at least one zero in so many bytes, from spaces, digits and markup.
+// zeroShare: UTF-16 has at least one zero byte in every zeroShare bytes, from spaces, digits and
+// markup.
 const zeroShare = 64
 
 // fromFirst returns at most guessed bytes of the body, from just before the first one that
@@ -191,7 +193,7 @@ func ascii(p []byte) bool {
 	return true
 }
 
-// countUTF8 counts the characters of several bytes (well) and the malformed bytes (ill).
+// countUTF8 counts the multi-byte characters (well) and the malformed bytes (ill).
 func countUTF8(p []byte) (well, ill int) {
 	for i := 0; i < len(p); {
 		if p[i] < utf8.RuneSelf {

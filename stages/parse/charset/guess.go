@@ -12,13 +12,13 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// guessed is how many bytes of a document are read to guess its encoding.
+// guessed bounds the bytes of a document that are read to guess its encoding.
 const guessed = 64 << 10
 
-// guess returns the likely encoding of a document without a declaration: UTF-16 by its
-// zeros, ISO-2022-JP by its escapes, UTF-8 if well-formed, the encodings of East Asia by
-// their share of frequent characters, and those of one byte by how well their letters fit
-// a language. It returns windows-1252 if nothing fits better.
+// guess returns the likely encoding of a document that declares none. It recognizes UTF-16 by its
+// zero bytes, ISO-2022-JP by its escape sequences, and UTF-8 if it is well-formed. It recognizes
+// East Asian encodings by their share of frequent characters, and single-byte encodings by how well
+// their letters fit a language. It returns windows-1252 if nothing fits better.
 func (u *undecoded) guess() string {
 	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
@@ -40,8 +40,8 @@ func (u *undecoded) guess() string {
 	return guessLetters(sample)
 }
 
-// guessUTF16 finds UTF-16 without a mark by the zeros of its ASCII characters, which
-// markup has many of.
+// guessUTF16 recognizes UTF-16 without a byte order mark by the zero bytes of ASCII characters.
+// Markup has many of these.
 func guessUTF16(p []byte) string {
 	var zeros [2]int
 	for i, c := range p {
@@ -78,10 +78,10 @@ func isISO2022JP(p []byte) bool {
 // paired is an East Asian encoding whose characters are pairs of bytes.
 type paired struct {
 	name string
-	// pair tells whether two bytes are a character, and whether it is one of the frequent
-	// ones, which make up nearly all of a text.
+	// pair reports whether two bytes are a character, and whether that character is frequent.
+	// Frequent characters make up nearly all of a text.
 	pair func(a, b byte) (valid, frequent bool)
-	// alone tells whether a byte with the high bit is a character by itself.
+	// alone reports whether a byte with the high bit set is a character by itself.
 	alone func(a byte) bool
 	kana  bool // every text has kana
 }
@@ -111,7 +111,7 @@ var pairedEncodings = []paired{
 	}, noneAlone, false},
 }
 
-// guessPairs returns the encoding of pairs of bytes that fits best, "" if none fits well.
+// guessPairs returns the two-byte encoding that fits best, or "" if none fits well.
 func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
@@ -127,11 +127,11 @@ func guessPairs(p []byte) string {
 	return best
 }
 
-// pairCount counts the characters of a text in an encoding of pairs, and malformed bytes.
+// pairCount counts the characters of a text in a two-byte encoding, and the malformed bytes.
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
-// count reads a text in the encoding. Bytes below 0x40 are never part of a pair (except in
-// GB 18030's rarest), so reading resynchronizes there.
+// count counts the characters of a text in the encoding. Bytes below 0x40 are never part of a pair,
+// except in the rarest characters of GB 18030. So a misaligned count recovers at such a byte.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -162,7 +162,7 @@ func (e *paired) count(p []byte) (n pairCount) {
 	return n
 }
 
-// score is the share of frequent characters per mille, 0 if the text is implausible.
+// score returns the share of frequent characters, per mille, or 0 if the text is implausible.
 func (n pairCount) score(kana bool) int {
 	if n.pairs < 2 || n.bad > n.pairs/64 || n.single > n.pairs/2 || kana && n.kana < n.pairs/16 {
 		return 0
@@ -170,14 +170,14 @@ func (n pairCount) score(kana bool) int {
 	return 1000 * n.frequent / (n.pairs + n.single)
 }
 
-// fit is an encoding of one byte a character, and the languages written in it.
+// fit is a single-byte encoding, with the languages that are written in it.
 type fit struct {
 	encoding  string
 	prior     int // how unlikely it is a priori, in bits
 	languages string
 }
 
-// fits are in order of preference among equals.
+// fits lists the encodings. Of encodings that fit equally well, the first wins.
 var fits = []fit{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -203,7 +203,7 @@ var fits = []fit{
 	{"macintosh", 8, "fra deu spa por ita nld swe dan"},
 }
 
-// letterOrder has the letters of a language that are not ASCII, the most frequent first.
+// letterOrder lists the non-ASCII letters of each language, the most frequent first.
 var letterOrder = map[string]string{
 	"fra": "éèàêçôîûùâëïœ«»", "deu": "üäößé", "spa": "óíáéñúü¿¡", "por": "ãçáéíõóêúâôàü", "ita": "èàùòìé", "nld": "ëéïèöüê",
 	"swe": "äåöé", "dan": "øåæéö", "fin": "äöå", "cat": "óàèéíçòïúü·", "isl": "íáðéöþóúýæ", "est": "äõüöšž",
@@ -236,7 +236,7 @@ const (
 	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
 	costSymbol   = 96  // any other sign
 	costJoined   = 56  // a sign that follows a letter
-	costAlone    = 32  // a Latin letter that is a word of its own, which is rare; a capital twice
+	costAlone    = 32  // a Latin letter that is a word by itself, which is rare; a capital costs twice as much
 	costRare     = 64  // a sign of arithmetic, currency or law
 	costNothing  = 240 // a control, or no character at all
 )
@@ -321,8 +321,8 @@ func costOfLetter(r rune, at place, order []rune) int {
 	return cost
 }
 
-// guessLetters returns the encoding in which the characters that are not ASCII cost least,
-// in one of its languages.
+// guessLetters tries each encoding in each of its languages. It returns the encoding in which the
+// non-ASCII characters cost least.
 func guessLetters(p []byte) string {
 	var count [places][128]int
 	for i, c := range p {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// prescanned is how many bytes are searched for a declaration of the charset. The
-// standard asks for 1,024; pages put scripts before it.
+// prescanned bounds the bytes that are searched for a charset declaration. The standard asks for
+// 1,024, but some pages put scripts before the declaration.
 const prescanned = 16 << 10
 
-// prescan returns the label of a known encoding that a document declares, "" for none
-// (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As there, a meta
-// element counts in a script or style, but not in a comment or attribute.
+// prescan returns the label of the known encoding that a document declares, or "" if it declares
+// none (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As in the standard, a
+// meta element counts inside a script or style, but not inside a comment or attribute.
 func prescan(body []byte) string {
 	head := body[:min(len(body), prescanned)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
@@ -46,7 +46,7 @@ func prescan(body []byte) string {
 
 var charsetKey = []byte("charset")
 
-// charsetOf returns the character encoding that a meta element's content names, nil for
+// charsetOf returns the character encoding that a meta element's content names, or nil if it names
 // none (HTML, 2.5.5).
 func charsetOf(content []byte) []byte {
 	for {
@@ -76,7 +76,7 @@ func charsetOf(content []byte) []byte {
 	}
 }
 
-// xmlEncoding returns the known encoding that an XML declaration names, "" for none.
+// xmlEncoding returns the known encoding that an XML declaration names, or "" if it names none.
 func xmlEncoding(head []byte) string {
 	if !bytes.HasPrefix(head, []byte("<?xml")) {
 		return ""
@@ -104,7 +104,7 @@ func xmlEncoding(head []byte) string {
 	return string(label)
 }
 
-// indexFold returns the index of key in p, ignoring case, -1 if absent.
+// indexFold returns the index of key in p, ignoring case, or -1 if p does not contain key.
 func indexFold(p, key []byte) int {
 	for i := 0; i+len(key) <= len(p); i++ {
 		if p[i]|0x20 == key[0]|0x20 && bytes.EqualFold(p[i:i+len(key)], key) {

@@ -8,14 +8,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline bounds a text that is taken for names, bytes: longer ones describe the author.
+// maxByline bounds a text that counts as names, in bytes. Longer texts describe the author.
 const maxByline = 128
 
 // byline is the text of the first element with itemprop=author, or of the itemprop=name
 // within it.
 type byline struct {
 	from, to uint32 // range of the outline's text
-	depth    int    // number of open elements when it began, plus 1; 0: it is not open
+	depth    int    // 1 + the number of open elements when it began; 0 if it is not open
 	inName   bool   // the open element is the itemprop=name
 }
 
@@ -27,14 +27,14 @@ func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// end ends the elements from that index of the stack on.
+// end handles the end of all elements from this index of the stack on.
 func (b *byline) end(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
 	}
 }
 
-// text returns the byline, "" for none. all is the outline's text.
+// text returns the byline, or "" if there is none. all is the text of the outline.
 func (b *byline) text(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""
@@ -42,8 +42,8 @@ func (b *byline) text(all string) string {
 	return all[b.from:b.to]
 }
 
-// pickAuthor returns the authors of the first source that has names: meta author, JSON-LD,
-// other meta elements, a meta itemprop=author, the byline, the first link with rel=author.
+// pickAuthor returns the authors from the first source that has names. The order is: meta author,
+// JSON-LD, other meta elements, a meta itemprop=author, the byline, the first link with rel=author.
 func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	for _, s := range [...]string{m.author, m.ldAuthor(), m.otherAuthor, m.itempropAuthor, itemprop, relAuthor} {
 		if s = cleanName(strings.ReplaceAll(s, nameBreak, ", ")); s != "" {
@@ -53,7 +53,7 @@ func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	return ""
 }
 
-// ldAuthor returns the authors in JSON-LD, "" for none.
+// ldAuthor returns the authors in JSON-LD, or "" if there are none.
 func (m *meta) ldAuthor() string {
 	for names := range m.ld.Authors {
 		if s := joinNames(names); s != "" {
@@ -63,7 +63,7 @@ func (m *meta) ldAuthor() string {
 	return ""
 }
 
-// cleanName strips what often surrounds a name; it returns "" for what is not a name.
+// cleanName strips what often surrounds a name. It returns "" if the text is not a name.
 func cleanName(s string) string {
 	s = fold.String(s, fold.MaxShort)
 	for _, prefix := range [...]string{"By ", "by ", "BY ", "By: ", "by: ", "@"} {
@@ -78,7 +78,7 @@ func cleanName(s string) string {
 	return s
 }
 
-// joinNames joins names for the column author, each once.
+// joinNames joins names for the column author, without duplicates.
 func joinNames(names []string) string {
 	var kept []string
 	for _, n := range names {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Header reads the fields of the response's header that are about the document.
+// Header reads the response header fields that describe the document.
 func (h *Reader) Header(get func(name string) []string) {
 	if get == nil {
 		return
@@ -45,7 +45,7 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed sets what a feed says of itself. updated is in milliseconds, 0 for unknown.
+// Feed records what a feed says of itself. updated is in milliseconds; 0 means unknown.
 func (h *Reader) Feed(title, description, author string, updated int64) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
@@ -60,8 +60,8 @@ type Notes struct {
 	OverLinks int    // links beyond Config.MaxLinks
 }
 
-// Fill writes the columns and links that the document states. p has the URL's columns.
-// list: it is a list of pages (a sitemap, a feed), which a date in the URL does not date.
+// Fill writes the columns and links that the document states. p already has the URL's columns. list
+// marks a list of pages (a sitemap or a feed): a date in its URL is not its own date.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
@@ -113,8 +113,8 @@ func (r *resolver) first(refs ...string) string {
 	return ""
 }
 
-// DeclaredLanguage returns the language that the document declares (ISO-639-3) and where:
-// in the html element, else in Content-Language, else in a meta element.
+// DeclaredLanguage returns the language that the document declares (ISO-639-3) and the source. It
+// looks in the html element, then in Content-Language, then in meta elements.
 func (h *Reader) DeclaredLanguage() (code, source string) {
 	m := &h.meta
 	for _, d := range [...]struct{ tag, source string }{{m.lang, "html"}, {m.headerLang, "header"}, {m.metaLang, "meta"}} {

@@ -7,14 +7,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// dated is a date that a page states, and the rank of its source.
+// dated is a date that a page states, with the rank of its source.
 type dated struct {
 	ms   int64
 	rank uint8
 }
 
-// Ranks of the sources of dates, the most reliable first. Last-Modified is not one of them:
-// most servers generate the file with each response, and it has a column of its own.
+// Ranks of the sources of dates, the most reliable first. Last-Modified is not among them: most
+// servers generate the file for each response, and Last-Modified has its own column.
 const (
 	byFeed     uint8 = iota // a feed's own
 	byArticle               // Open Graph: article:published_time
@@ -30,7 +30,7 @@ const (
 var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD: "json_ld", byItemprop: "microdata",
 	byMeta: "meta", byCreated: "json_ld", byTime: "time", byURL: "url"}
 
-// source returns the name of the date's source, "" if there is no date.
+// source returns the name of the date's source, or "" if there is no date.
 func (d dated) source() string {
 	if d.ms == 0 {
 		return ""
@@ -38,17 +38,18 @@ func (d dated) source() string {
 	return dateSources[d.rank]
 }
 
-// set keeps the date of the best source, the first among equals. It ignores malformed dates.
+// set keeps the date of the best source. Of equally good sources, the first wins. It ignores
+// malformed dates.
 func (d *dated) set(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
-	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // nobody means the epoch
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // a page that states the epoch does not mean it
 		*d = dated{t.UnixMilli(), rank}
 	}
 }
 
-// setBytes is set for a part of the document.
+// setBytes calls set with a part of the document.
 func (d *dated) setBytes(value []byte, rank uint8) {
 	if len(value) != 0 && (d.rank == 0 || d.rank > rank) {
 		d.set(fold.Bytes(fold.Prefix(value, 256), 64), rank)
@@ -64,9 +65,9 @@ func (m *meta) ldDates() {
 	}
 }
 
-// dateOfPath returns the date in a URL's path, as 2026-11-21: that of a page below a folder
-// /2026/11/21/, or of a name that starts with 2026-11-21-. The folder of a day itself has
-// no date.
+// dateOfPath returns the date in a URL's path, in the form 2026-11-21. It finds the date of a page
+// below a folder /2026/11/21/, and of a name that starts with 2026-11-21-. The folder of a day
+// itself has no date.
 func dateOfPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

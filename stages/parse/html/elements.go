@@ -23,8 +23,8 @@ const (
 // maxIDs is more than the largest id; see TestElementsFit.
 const maxIDs = 96
 
-// elements are those that are kept on the stack of open elements, and the void ones. Others
-// (b, i, em, unknown names …) neither break text nor end anything.
+// elements lists the elements that are kept on the stack of open elements, and the void elements.
+// Other elements (b, i, em, unknown names …) neither break text nor end an element.
 var elements = func() map[atom.Atom]element {
 	m := make(map[atom.Atom]element, 128)
 	id := uint8(0)

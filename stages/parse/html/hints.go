@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// hintOfAttrs returns the hint of class, id, role, hidden and style.
+// hintOfAttrs derives a hint from class, id, role, hidden and style.
 func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 	var hint text.Hint
 	t := &h.lex.Attrs

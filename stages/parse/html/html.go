@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxOpen bounds the stack of open elements. Deeper elements are ignored, their content is
-// not. Browsers stop at 512 as well.
+// maxOpen bounds the stack of open elements. The reader ignores deeper elements but keeps their
+// content. Browsers also stop at 512.
 const maxOpen = 512
 
 // openElement is an entry of the stack.
@@ -25,7 +25,7 @@ type openElement struct {
 	elem   bool // the outline has an element for it
 	breaks bool // inline, but its text differs from the text around it
 	hides  bool // inline and hidden: the line continues after it
-	part   part // of the page, for its content
+	part   part // the part of the page that its content belongs to
 	skip   bool // its content is not text of the document
 }
 
@@ -45,11 +45,10 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 
 // Reader reads an HTML document in one pass over its tokens.
 //
-// It builds no tree: x/net/html's tree builder refuses more than 512 open elements, and a
-// page can make it clone formatting elements without bound. The stack holds structural
-// elements only, with the implied end tags of HTML, 13.2.6; formatting elements never
-// break text, so the adoption agency algorithm is not needed. Time and memory are linear
-// in the document.
+// It builds no tree. The tree builder of x/net/html refuses more than 512 open elements, and a page
+// can make it clone formatting elements without bound. The stack holds only structural elements and
+// follows the implied end tags of HTML, 13.2.6. Formatting elements never break text, so the reader
+// does not need the adoption agency algorithm. Time and memory grow linearly with the document.
 type Reader struct {
 	out       text.Outline
 	links     linkList
@@ -99,16 +98,16 @@ func (h *Reader) Reset(cfg Config) {
 	h.all = ""
 }
 
-// Small reports whether the reader's buffers are within max bytes each, so that it is worth
-// keeping for other documents.
+// Small reports whether each of the reader's buffers has at most max bytes. If so, the reader is
+// worth keeping for other documents.
 func (h *Reader) Small(max int) bool {
 	return h.out.Len() <= max && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= max && cap(h.unescaped) <= max
 }
 
-// Outline returns the text of the document by its elements.
+// Outline returns the document's text, structured by its elements.
 func (h *Reader) Outline() *text.Outline { return &h.out }
 
-// Read reads an HTML document in UTF-8 and returns all its text. xml: it is XHTML.
+// Read reads an HTML document in UTF-8 and returns all its text. xml marks XHTML.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
 	h.run(doc)
@@ -261,7 +260,7 @@ func isJSONLD(t []byte) bool {
 	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-// embed adds the source of an element's content, and the one that a script loads later.
+// embed adds the source of an element's content, and the source that a script loads later.
 func (h *Reader) embed(kind schema.LinkKind) {
 	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
 	h.links.add(kind, src, h.top.part)
@@ -308,10 +307,10 @@ func (h *Reader) voidTag(a atom.Atom, e element) {
 	}
 }
 
-// outermost reports whether the tag is in the head, or right in the body, where the rest of
-// a head goes that an image or text of a plugin ended early (3 % of pages). HTML has
-// canonical links in heads only (4.6.7); users may have written those within elements of
-// the body.
+// outermost reports whether the tag is in the head or directly in the body. In 3 % of pages, an
+// image or a plugin's text ends the head early, and the rest of the head lands in the body. HTML
+// allows canonical links only in heads (4.6.7). Users may have written those inside elements of the
+// body.
 func (h *Reader) outermost() bool {
 	for i := range h.stack {
 		switch h.stack[i].atom {

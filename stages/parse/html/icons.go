@@ -9,9 +9,9 @@ import (
 // maxIcons bounds the icons of each rank that are read.
 const maxIcons = 8
 
-// icons are the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
-// apple-touch-icon-precomposed. A mask-icon, which has no colours, is not taken, nor is
-// /favicon.ico, which browsers guess.
+// icons holds the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
+// apple-touch-icon-precomposed. It leaves out mask-icon, which has no colours, and /favicon.ico,
+// which browsers guess.
 type icons [3][]span
 
 func (c *icons) reset() {
@@ -20,7 +20,7 @@ func (c *icons) reset() {
 	}
 }
 
-// iconRank returns the rank of a rel keyword; false if it does not name an icon.
+// iconRank returns the rank of a rel keyword, or false if the keyword does not name an icon.
 func iconRank(keyword []byte) (rank int, ok bool) {
 	switch string(keyword) {
 	case "icon":

@@ -3,11 +3,11 @@ package html
 import "crawlbatch.io/crawlbatch/formats/schema"
 
 // class is the priority of a link. If a page has more links than are kept, the least important are
-// dropped, so that ten thousand images do not displace the canonical URL.
+// dropped. Thus ten thousand images do not displace the canonical URL.
 type class uint8
 
-// The classes, the most important first. A page has one canonical and one refresh link; the
-// first maxOwn of each are read, however many links are kept.
+// The classes, the most important first. A page has one canonical and one refresh link. The reader
+// collects the first maxOwn of each, however many links are kept.
 const (
 	classCanonical class = iota
 	classRefresh
@@ -17,7 +17,7 @@ const (
 	classes
 )
 
-// maxOwn bounds the canonical and the refresh links that are read.
+// maxOwn bounds the canonical links and the refresh links that are read.
 const maxOwn = 16
 
 func classOf(k schema.LinkKind) class {
@@ -43,9 +43,9 @@ func (c class) most(max int) int {
 	return max
 }
 
-// allowed returns how many links of each class are kept: all, if they are at most max. Else
-// canonical and refresh links come first, then declared ones in a tenth of max, then
-// hyperlinks, then the other declared ones, then embedded ones.
+// allowed returns how many links of each class are kept. It keeps all links if there are at most
+// max. Otherwise it fills max in this order: canonical and refresh links, declared links up to a
+// tenth of max, hyperlinks, the other declared links, embedded links.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

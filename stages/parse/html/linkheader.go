@@ -78,7 +78,7 @@ func (p *linkParams) text() string {
 }
 
 // read reads the parameters of a link up to the comma that ends it, and returns the rest.
-// The first of each name counts (RFC 8288, 3.3 and 3.4.1).
+// The first parameter of each name counts (RFC 8288, 3.3 and 3.4.1).
 func (p *linkParams) read(s string) (rest string) {
 	for {
 		s = strings.TrimLeft(s, " \t;")
@@ -102,7 +102,7 @@ func (p *linkParams) read(s string) (rest string) {
 	}
 }
 
-// byName returns the field of a parameter, nil for others.
+// byName returns the field for a parameter, or nil if the parameter is not read.
 func (p *linkParams) byName(name string) *string {
 	for _, f := range [...]struct {
 		name string
@@ -140,13 +140,13 @@ func paramValue(s string) (value, rest string) {
 }
 
 // extValue decodes a value with its charset, as UTF-8”%e2%82%ac (RFC 8187, 3.2.1).
-// ISO-8859-1 is that of an older version.
+// ISO-8859-1 comes from an older version of that RFC.
 func extValue(s string) (text string, ok bool) {
 	charset, s, ok := strings.Cut(s, "'")
 	if !ok {
 		return "", false
 	}
-	_, s, ok = strings.Cut(s, "'") // past the language
+	_, s, ok = strings.Cut(s, "'") // skip the language
 	if !ok {
 		return "", false
 	}

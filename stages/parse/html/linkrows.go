@@ -17,12 +17,12 @@ type resolver struct {
 	seen      map[string]spelt
 }
 
-// spelt is a resolved reference: the canonical URL, "" if there is none, and the reference's
-// spelling of it, "" if that is the same.
+// spelt is a resolved reference. url is the canonical URL, or "" if there is none. spelling is the
+// URL as the reference spells it, or "" if that is the same.
 type spelt struct{ url, spelling string }
 
-// baseURL returns the base of references: that of the base element if it is an http URL,
-// else the document's URL.
+// baseURL returns the base URL of references. It is the URL of the base element if that is an http
+// URL, else the URL of the document.
 func (l *linkList) baseURL(docURL string) string {
 	if l.base == (span{}) {
 		return docURL
@@ -34,8 +34,8 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// target resolves a reference, to the zero value if it has another scheme or is malformed.
-// A reference in the header is relative to the document itself.
+// target resolves a reference. It returns the zero value if the reference is malformed or has
+// another scheme. A reference in the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) spelt {
 	if header && r.doc != r.base {
 		return spell(r.canon, string(ref), r.doc)
@@ -57,8 +57,8 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
 	return t
 }
 
-// rows returns the links as rows, at most l.max; it counts the others in l.over. all is
-// the outline's text. bad is how many links have no canonical target.
+// rows returns the links as rows, at most l.max. It counts the others in l.over. all is the text of
+// the outline. bad is the number of links without a canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad
@@ -66,7 +66,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	bad = l.bad
 	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
 	left := allowed(l.met, l.max)
-	inHeader := "" // the Link field's canonical gives way to the page's own
+	inHeader := "" // the canonical URL of the Link field; the page's own wins over it
 	for i := range l.raw {
 		raw := &l.raw[i]
 		if left[raw.class] == 0 && raw.class > classRefresh {
@@ -102,7 +102,8 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	return rows, bad
 }
 
-// anchor returns the text of a link, else its title or alternative text.
+// anchor returns the text of a link. If there is none, it returns the title or the alternative
+// text.
 func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
 	if raw.to > raw.from {
 		anchor = fold.String(all[raw.from:min(int(raw.to), len(all))], fold.MaxAnchor)
@@ -120,7 +121,7 @@ func (l *linkList) noteAuthor(row *schema.Link) {
 	}
 }
 
-// hasWord reports whether a list of words, with single spaces between them, has one.
+// hasWord reports whether words, which are separated by single spaces, include word.
 func hasWord(words, word string) bool {
 	if len(words) < len(word) {
 		return false

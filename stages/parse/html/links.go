@@ -9,14 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxHref bounds a reference that is read, bytes. Canonical URLs are shorter; a data: URL
+// maxHref bounds a reference that is read, in bytes. Canonical URLs are shorter, but a data: URL
 // may have megabytes.
 const maxHref = 16 << 10
 
 // span is a range of a linkList's bytes.
 type span struct{ start, end uint32 }
 
-// rawLink is a link as the page has it. It is resolved after the page is read: a base
+// rawLink is a link as the page writes it. It is resolved after the page is read, because a base
 // element also applies to the links before it.
 type rawLink struct {
 	kind      schema.LinkKind
@@ -102,7 +102,7 @@ func hasOtherScheme(href []byte) bool {
 			s := string(scheme[:min(n, len(scheme))])
 			return s != "http" && s != "https"
 		case c == '\t' || c == '\n' || c == '\r':
-			continue // no part of a URL
+			continue // ignored in URLs
 		case lexer.IsLetter(c):
 			c |= 0x20
 		case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
@@ -126,7 +126,7 @@ func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
 	return l.put(kind, href, in)
 }
 
-// addTag adds a hyperlink: an empty reference names the page itself.
+// addTag adds a hyperlink. An empty reference links to the page itself.
 func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in part) *rawLink {
 	if !t.Has(a) {
 		return nil
@@ -147,9 +147,9 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 	return r
 }
 
-// keepRel keeps a rel attribute, lower case and folded: its first words within MaxRel
-// bytes, or the beginning of a longer first word. nofollow: one of all its words asks not
-// to follow the link.
+// keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
+// MaxRel bytes, or the beginning of a longer first word. nofollow reports whether any of the words,
+// kept or not, asks robots not to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
@@ -175,7 +175,7 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// open starts an a element; its anchor text is the outline's text until close.
+// open starts an a element. The anchor text is the outline's text from here until close.
 func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
 	if !t.Has(a) {
@@ -197,8 +197,8 @@ func (l *linkList) close(out *text.Outline) {
 	}
 }
 
-// addImage adds an image, the one that a script loads later, and their variants. Its
-// alternative text is the anchor of a link around it that has no text.
+// addImage adds an image, the image that a script loads later, and the variants of both. A link
+// around the image that has no text takes the alternative text as its anchor.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
 	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
@@ -225,8 +225,8 @@ func (l *linkList) addVariants(t *lexer.Attrs, in part) {
 	}
 }
 
-// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs hold no
-// white space and do not end in a comma.
+// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs contain no white
+// space and do not end in a comma.
 func (l *linkList) addSrcset(set []byte, in part) {
 	for len(set) > 0 {
 		set = bytes.TrimLeft(set, " \t\n\f\r,")
@@ -241,7 +241,7 @@ func (l *linkList) addSrcset(set []byte, in part) {
 			continue
 		}
 		l.add(schema.KindImg, ref, in)
-		// Descriptors go on to the next comma that no parenthesis holds.
+		// Descriptors end at the next comma outside parentheses.
 		depth := 0
 		for i = 0; i < len(set) && (set[i] != ',' || depth > 0); i++ {
 			switch set[i] {
@@ -255,7 +255,7 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element, of the kind that its rel implies. own: it may declare the
+// addLink adds a link element. Its rel decides its kind. own says that the element may declare the
 // page's canonical URL; see Reader.outermost.
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
@@ -271,7 +271,7 @@ func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 			}
 		case "alternate":
 			alternate = true
-		case "feed": // hAtom's, before there were types
+		case "feed": // hAtom's keyword, from before feeds had types
 			if kind == schema.KindLink {
 				kind = schema.KindFeed
 			}
@@ -308,7 +308,7 @@ func isFeedType(t []byte) bool {
 	return false
 }
 
-// addForm adds a form that is sent by GET, which leads to a page like a link.
+// addForm adds a form that is sent by GET, because it leads to a page as a link does.
 func (l *linkList) addForm(t *lexer.Attrs, in part) {
 	if m := t.Get(lexer.AttrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
 		l.add(schema.KindForm, t.Get(lexer.AttrAction), in)
@@ -317,7 +317,7 @@ func (l *linkList) addForm(t *lexer.Attrs, in part) {
 
 var methodGet = []byte("get")
 
-// setBase takes the first base element that has a reference.
+// setBase keeps the first base element that has a reference.
 func (l *linkList) setBase(href []byte) {
 	if l.base == (span{}) && len(href) > 0 && len(href) <= maxHref {
 		l.base = l.keep(bytes.TrimFunc(href, fold.IsSpace))

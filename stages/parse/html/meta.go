@@ -15,8 +15,8 @@ type meta struct {
 	agent string // see Config
 
 	title, description, keywords, newsKeywords, generator string
-	author                                                string // meta author, several with nameBreak between them
-	otherAuthor, otherAuthorBy                            string // of the first of the other meta elements that name authors, likewise, and its name
+	author                                                string // from meta author; nameBreak separates several
+	otherAuthor, otherAuthorBy                            string // from the first of the other meta elements that name authors, and that element's name
 	itempropAuthor                                        string // of a meta element
 	og                                                    card   // Open Graph
 	twitter                                               card   // Twitter
@@ -31,7 +31,7 @@ type meta struct {
 	tdm                                                   directives.TDM
 }
 
-// card is a card that other sites show of the page. Some fields are of one sort only.
+// card is a summary of the page that other sites show. Some fields belong to only one kind of card.
 type card struct {
 	kind, title, description, image, secureImage string
 	url, siteName, locale                        string // Open Graph
@@ -157,13 +157,14 @@ func init() {
 	}
 }
 
-// metaText takes the first text of an element into a field, at most max bytes.
+// metaText returns a function that sets a field to the first text it gets, cut to max bytes.
 func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
 	return func(m *meta, content []byte) { first(field(m), content, max) }
 }
 
-// otherAuthor takes an element other than author that names one. Several elements of one
-// name give several authors; only the first name that gives any counts.
+// otherAuthor returns a function that reads an author from a meta element other than author.
+// Several elements of one name give several authors. Only the first name that gives an author
+// counts.
 func otherAuthor(name string) func(*meta, []byte) {
 	return func(m *meta, content []byte) {
 		if m.otherAuthor == "" || m.otherAuthorBy == name {
@@ -191,7 +192,7 @@ func setAccount(s *string, content []byte) {
 		if host != "twitter.com" && host != "x.com" {
 			return
 		}
-		name, _, _ = strings.Cut(strings.TrimPrefix(path, "#!/"), "/") // a former prefix
+		name, _, _ = strings.Cut(strings.TrimPrefix(path, "#!/"), "/") // an old form of the URL
 		switch strings.ToLower(name) {
 		case "hashtag", "home", "i", "intent", "search", "share":
 			return // not an account
@@ -233,7 +234,7 @@ func hasName(list, name string) bool {
 	return false
 }
 
-// itemprop reads a property of microdata with its value in an attribute.
+// itemprop reads a microdata property that has its value in an attribute.
 func (m *meta) itemprop(prop, value []byte) {
 	switch string(prop) {
 	case "datePublished":
@@ -243,8 +244,8 @@ func (m *meta) itemprop(prop, value []byte) {
 	}
 }
 
-// timeTag reads a time element. It dates the page if microdata, the attribute pubdate or a
-// class of microformats or publishing systems says so.
+// timeTag reads a time element. The element dates the page if one of these says so: microdata, the
+// attribute pubdate, or a class of microformats or publishing systems.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {
@@ -275,8 +276,8 @@ func (m *meta) timeTag(t *lexer.Attrs) {
 	}
 }
 
-// parseRefresh returns the URL of a Refresh field or a meta refresh (HTML, 4.2.5.3):
-// "5; url=next.html"; false for one without a URL, which reloads the page itself.
+// parseRefresh returns the URL of a Refresh field or a meta refresh, such as "5; url=next.html"
+// (HTML, 4.2.5.3). It returns false if there is no URL, which reloads the page itself.
 func parseRefresh(s string) (target string, ok bool) {
 	s = strings.TrimLeft(s, " \t\n\f\r")
 	digits := strings.TrimLeft(s, "0123456789")

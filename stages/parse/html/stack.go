@@ -7,7 +7,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// implyEnds ends the elements that a start tag ends (HTML, 13.2.6.4.7 and the table modes).
+// implyEnds ends the open elements that a start tag implicitly ends (HTML, 13.2.6.4.7 and the table
+// modes).
 func (h *Reader) implyEnds(a atom.Atom, e element) {
 	if e.flags&closesP != 0 && h.count[idP] > 0 {
 		h.endWithin(atom.P, boundary)
@@ -43,7 +44,7 @@ func (h *Reader) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// push opens an element and puts it on the stack; false if the stack is full.
+// push opens an element and puts it on the stack. It returns false if the stack is full.
 func (h *Reader) push(a atom.Atom, e element) bool {
 	switch a {
 	case atom.Form:
@@ -99,8 +100,8 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	return true
 }
 
-// endWithin ends the innermost open element a and all within it, unless an element with
-// the flag edge is in between.
+// endWithin ends the innermost open element a and all elements within it. It does nothing if an
+// element with the flag edge is in between.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return

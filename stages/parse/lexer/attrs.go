@@ -5,8 +5,8 @@ import "bytes"
 // Attr is an attribute that is kept.
 type Attr uint8
 
-// The attributes that are kept. AttrDataSrc and AttrDataSrcset stand for all names that
-// scripts use for an image that they load later (see attrNames).
+// The attributes that are kept. AttrDataSrc and AttrDataSrcset stand for all attribute names that
+// scripts use for images that load later (see attrNames).
 const (
 	AttrHref Attr = iota
 	AttrSrc
@@ -42,7 +42,7 @@ const (
 	attrCount
 )
 
-// maxAttrs is how many attributes of a tag are read; more are noise or an attack.
+// maxAttrs bounds the attributes of a tag that are read. More are noise or an attack.
 const maxAttrs = 256
 
 // attrNames are the names of the attributes, lower case.
@@ -84,14 +84,14 @@ var attrNames = map[string]Attr{
 	"background":       AttrBackground,
 }
 
-// Attrs are the attributes of a tag. Of several with the same name the first counts
-// (HTML, 13.2.5.33).
+// Attrs holds the attributes of a tag. Of several with the same name, the first counts (HTML,
+// 13.2.5.33).
 type Attrs struct {
 	seen uint64
 	val  [attrCount][]byte
 }
 
-// put keeps an attribute with a known name; its references are resolved.
+// put keeps an attribute with a known name and resolves the references in its value.
 func (t *Attrs) put(key, value []byte) {
 	var low [16]byte
 	if len(key) < 2 || len(key) > len(low) {
@@ -117,7 +117,7 @@ func (t *Attrs) put(key, value []byte) {
 	t.val[a] = value
 }
 
-// Get returns an attribute's value, nil if the tag does not have it.
+// Get returns an attribute's value, or nil if the tag does not have the attribute.
 func (t *Attrs) Get(a Attr) []byte {
 	if t.seen&(1<<a) == 0 {
 		return nil

@@ -140,8 +140,8 @@ func (z *Lexer) declaration() bool {
 	return false
 }
 
-// comment skips a comment's data and its end: "-->", "--!>", or a ">" right at its
-// beginning, after dashes alone.
+// comment skips the data and the end of a comment. The end is "-->" or "--!>". A ">" also ends a
+// comment if nothing or only dashes precede it.
 func (z *Lexer) comment() {
 	from := z.pos
 	for {
@@ -159,7 +159,7 @@ func (z *Lexer) comment() {
 	}
 }
 
-// tag reads a tag from its name on. A tag that the end of the file cuts does not count.
+// tag reads a tag from its name on. It drops a tag that the end of the file cuts.
 func (z *Lexer) tag(kind Kind) Kind {
 	var low [32]byte
 	n, i := 0, z.pos
@@ -179,7 +179,7 @@ func (z *Lexer) tag(kind Kind) Kind {
 	}
 	z.pos = i
 	z.Attrs.seen = 0
-	unquoted := false // the last byte read is of a value
+	unquoted := false // the last byte read belongs to an unquoted value
 	for left := maxAttrs; ; left-- {
 		z.skipGaps()
 		if z.pos >= len(z.Src) {
@@ -296,8 +296,8 @@ var (
 	commentOpen = []byte("!--")
 )
 
-// scriptEnd returns the end of a script's text (13.2.5.15 to 31): within "<!--", a
-// <script> hides the next </script>.
+// scriptEnd returns the end of a script's text (13.2.5.15 to 31). Inside "<!--", a <script> hides
+// the next </script>.
 func (z *Lexer) scriptEnd() int {
 	hidden, dashes := false, 0
 	inside := false // within "<!--"
@@ -334,7 +334,7 @@ func (z *Lexer) scriptEnd() int {
 				i += len("</script")
 			case hidden || i+1 >= len(z.Src) || z.Src[i+1] == '/':
 			case !IsLetter(z.Src[i+1]):
-				inside = false // as x/net/html has it
+				inside = false // as in x/net/html
 			case i+7 < len(z.Src) && EndsName(z.Src[i+7]) && foldEqual(z.Src[i+1:i+7], "script"):
 				hidden = true
 				i += len("<script")

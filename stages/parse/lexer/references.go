@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Unescape appends p to dst with its character references resolved (HTML, 13.2.5.72). In
-// an attribute a reference needs its semicolon before "=" and within a name.
+// Unescape appends p to dst with its character references resolved (HTML, 13.2.5.72). In an
+// attribute, a reference without a semicolon stays as it is before "=" and inside a longer name.
 func Unescape(dst, p []byte, attribute bool) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -54,11 +54,11 @@ func reference(p []byte) (ref []byte, ended bool) {
 
 func isAlphanumeric(c byte) bool { return IsLetter(c) || c >= '0' && c <= '9' }
 
-// commonNames are the named references that nearly all are.
+// commonNames holds the named references that make up nearly all in practice.
 var commonNames = map[string]rune{"&amp;": '&', "&lt;": '<', "&gt;": '>', "&quot;": '"', "&apos;": '\'', "&nbsp;": '\u00A0'}
 
-// commonReference resolves the references that nearly all are, without allocation;
-// 0 if it is another.
+// commonReference resolves the most common references without allocation. It returns 0 for any
+// other.
 func commonReference(ref []byte, ended bool) rune {
 	switch {
 	case !ended:
@@ -80,8 +80,8 @@ func commonReference(ref []byte, ended bool) rune {
 	return 0
 }
 
-// partial reports whether only the beginning of a name was resolved: then its end
-// is still there.
+// partial reports whether only the beginning of a name was resolved. Then s still has the end of
+// the name.
 func partial(s string, ended bool) bool {
 	last := s[len(s)-1]
 	if ended {

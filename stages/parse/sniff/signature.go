@@ -15,9 +15,10 @@ type signature struct {
 	mediaType string
 }
 
-// signatures are those of WHATWG MIME Sniffing, 6.1 (images), 6.2 (audio and video),
-// 6.3 (fonts), 6.4 (archives) and 7.1 (documents), in the order of 7.1; then others that
-// are found on the web. RAR's is the one its makers document: no file has the one in the standard.
+// signatures lists the signatures of WHATWG MIME Sniffing in the order of 7.1: 6.1 (images), 6.2
+// (audio and video), 6.3 (fonts), 6.4 (archives) and 7.1 (documents). Other signatures from the web
+// follow. The signature of RAR is the one that its makers document, because no file has the one in
+// the standard.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},
@@ -66,8 +67,8 @@ var signatures = []signature{
 	{"SQLite format 3\x00", 0, "", "application/vnd.sqlite3"},
 }
 
-// signed returns the type whose signature a document has, "" for none. A text may begin
-// like a signature in ASCII ("BMW …"), so the document must have a byte that is never in
+// signed returns the type whose signature a document has, or "" if it has none. A text may begin
+// like an ASCII signature ("BMW …"). So the document must also have a byte that never occurs in
 // text, unless the format itself is text.
 func signed(p []byte) string {
 	for i := range signatures {
@@ -102,7 +103,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// baseMedia tells the brands of ISO base media files apart (6.2.1, signature for MP4).
+// baseMedia distinguishes the brands of ISO base media files (6.2.1, signature for MP4).
 func baseMedia(p []byte) string {
 	size := binary.BigEndian.Uint32(p)
 	if uint64(size) > uint64(len(p)) || size%4 != 0 {
@@ -128,7 +129,7 @@ func baseMedia(p []byte) string {
 	return ""
 }
 
-// matroska tells WebM from other Matroska files by the document type in the header
+// matroska distinguishes WebM from other Matroska files. It reads the document type in the header
 // (6.2.2, signature for WebM).
 func matroska(p []byte) string {
 	for i := 4; i+1 < len(p) && i < 38; i++ {
@@ -150,7 +151,7 @@ func matroska(p []byte) string {
 	return "video/x-matroska"
 }
 
-// Bit rates of MPEG audio layer III, kbit/s, of version 1 and of versions 2 and 2.5.
+// Bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and 2.5.
 var (
 	mp3Rates  = [...]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}
 	mp25Rates = [...]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}
@@ -164,7 +165,7 @@ func isMP3(p []byte) bool {
 	return n >= 4 && n < len(p) && mp3Frame(p[n:]) > 0
 }
 
-// mp3Frame is the length of the frame that begins p, 0 if none does.
+// mp3Frame returns the length of the frame at the start of p, or 0 if there is none.
 func mp3Frame(p []byte) int {
 	if len(p) < 4 || p[0] != 0xFF || p[1]&0xE0 != 0xE0 || p[1]&0x06 != 0x02 || p[2]>>4 == 15 || p[2]&0x0C == 0x0C {
 		return 0

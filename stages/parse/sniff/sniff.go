@@ -12,15 +12,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// Type returns the media type of a document, without parameters, from its Content-Type
-// field ("" if it has none) and its first bytes, as WHATWG MIME Sniffing does (section 7):
-// the declared type counts unless it is missing, unknown, or a default of servers.
+// Type returns the media type of a document, without parameters. It reads the Content-Type field
+// ("" if it is missing) and the first bytes, as WHATWG MIME Sniffing does (section 7). The declared
+// type counts unless it is missing, unknown, or a server default.
 //
-// Beyond the standard, it tells feeds, sitemaps and XHTML apart by their root element,
-// recognizes binary formats declared as text and pages declared as pictures, knows more
-// formats, and treats application/octet-stream as unknown. It ignores
-// X-Content-Type-Options: nosniff, which protects browsers from running scripts: nothing
-// runs here, the declared type is stored as well, and servers send the field with every
+// Beyond the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. It
+// recognizes binary formats declared as text and pages declared as pictures. It knows more formats,
+// and it treats application/octet-stream as unknown.
+//
+// Type ignores X-Content-Type-Options: nosniff. That field protects browsers from running scripts,
+// but nothing runs here. The declared type is stored as well, and servers send the field with every
 // response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
@@ -60,13 +61,13 @@ func Type(contentType string, prefix []byte) string {
 			return t
 		}
 		if looksLikeHTML(prefix) {
-			return "text/html" // an error page under a picture's name
+			return "text/html" // an error page that is declared as a picture
 		}
 	}
 	return essence
 }
 
-// unknownTypes are declared types that say nothing.
+// unknownTypes holds the declared types that say nothing.
 var unknownTypes = map[string]bool{"": true, "unknown/unknown": true, "application/unknown": true, "*/*": true,
 	"application/octet-stream": true, "binary/octet-stream": true, "application/x-unknown": true}
 
@@ -90,7 +91,7 @@ func isJSONFeed(prefix []byte) bool {
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// plainOrNot tells text from binary where a server declares text/plain (7.2): older
+// plainOrNot distinguishes text from binary data if a server declares text/plain (7.2). Older
 // servers declare it for unknown files.
 func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
@@ -107,7 +108,7 @@ func plainOrNot(contentType string, prefix []byte) string {
 
 var pdfMark = []byte("%PDF-")
 
-// unknown returns the type of a document without a declared one (7.1).
+// unknown returns the type of a document that declares none (7.1).
 func unknown(prefix []byte) string {
 	if t := rootType(prefix); t != "" {
 		return t
@@ -127,7 +128,7 @@ func unknown(prefix []byte) string {
 	return "text/plain"
 }
 
-// magic returns the type of the format whose signature the document has, "" for none.
+// magic returns the type of the format whose signature the document has, or "" if it has none.
 func magic(prefix []byte) string {
 	if hasBOM(prefix) {
 		return ""
@@ -139,7 +140,7 @@ func hasBOM(p []byte) bool {
 	return bytes.HasPrefix(p, fold.BOM) || bytes.HasPrefix(p, []byte{0xFE, 0xFF}) || bytes.HasPrefix(p, []byte{0xFF, 0xFE})
 }
 
-// binaryData reports whether p has a byte that is never in text (3, "binary data byte").
+// binaryData reports whether p has a byte that never occurs in text (3, "binary data byte").
 func binaryData(p []byte) bool {
 	for _, c := range p {
 		if c <= 8 || c == 0x0B || c >= 0x0E && c <= 0x1A || c >= 0x1C && c <= 0x1F {
@@ -149,8 +150,8 @@ func binaryData(p []byte) bool {
 	return false
 }
 
-// scriptable are the tags that HTML without a declared type may begin with (7.1), in lower
-// case. A comment may as well.
+// scriptable lists the tags, in lower case, that may begin HTML without a declared type (7.1). A
+// comment may also begin it.
 var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
 
 // looksLikeHTML reports whether a document begins as HTML does (7.1).
@@ -171,8 +172,8 @@ func looksLikeHTML(p []byte) bool {
 	return false
 }
 
-// rootType returns the type that a document's root element implies, "" for none. The root
-// of a sitemap may follow a warning of the program that makes it.
+// rootType returns the type that a document's root element implies, or "" if it implies none. In a
+// sitemap, a warning of the program that makes it may precede the root.
 func rootType(p []byte) string {
 	if t := firstRoot(p); t != "" {
 		return t
@@ -183,10 +184,10 @@ func rootType(p []byte) string {
 	return ""
 }
 
-// lateSitemap reports whether a sitemap begins after a warning: text, and the few elements
-// that programs format warnings with. Pages about sitemaps have examples of them; so a
-// sitemap needs a declaration, a namespace or an entry, and no other element or Markdown
-// fence before it.
+// lateSitemap reports whether a sitemap begins after a warning. A warning consists of text and the
+// few elements that programs format warnings with. Pages about sitemaps have examples of sitemaps,
+// so the sitemap must have a declaration, a namespace or an entry. No other element or Markdown
+// fence may precede it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {
@@ -223,7 +224,7 @@ func lateSitemap(p []byte) bool {
 		bytes.Contains(rest, []byte("<loc"))
 }
 
-// rootAt returns the index of a tag with the name of open, -1 if absent.
+// rootAt returns the index of a tag with the name of open, or -1 if there is none.
 func rootAt(p []byte, open string) int {
 	for from := 0; ; {
 		i := bytes.Index(p[from:], []byte(open))
@@ -313,8 +314,8 @@ func byRoot(tag []byte, xml bool) string {
 	return ""
 }
 
-// IsSitemap reports whether a document of a media type that Type gave for these first
-// bytes is a sitemap or an index of them, not compressed.
+// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. mediaType is
+// the type that Type returned for prefix.
 func IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":
