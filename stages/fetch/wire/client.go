@@ -24,9 +24,9 @@ type Timeouts struct {
 const (
 	// defaultMaxBody is the default of Config.MaxBody and Limits.MaxBody in bytes.
 	defaultMaxBody = 5 << 20
-	// maxHeader bounds a response head in bytes, interim ones before it included.
+	// maxHeader bounds a response head in bytes, including interim heads before it.
 	maxHeader = 256 << 10
-	// idleTimeout is how long an idle connection is kept at most.
+	// idleTimeout is the longest time for which an idle connection is kept.
 	idleTimeout = 30 * time.Second
 )
 
@@ -40,27 +40,27 @@ type Config struct {
 
 	Guard     *guard.Guard     // guard.New(false)
 	ConnectTo []dial.ConnectTo // the first match wins; its targets are exempt from the guard
-	// Proxy is "http://[user:password@]host:port", or "" for none. For https the
-	// client looks up and checks the address and sends it in CONNECT; for http it
-	// sends the absolute URL, and the proxy looks the host up again. The proxy's
-	// own address is exempt from the guard. If private networks are allowed, only
-	// the proxy looks hosts up.
+	// Proxy is "http://[user:password@]host:port", or "" for no proxy. For https the
+	// client looks up and checks the address and sends it in CONNECT. For http it sends
+	// the absolute URL, and the proxy looks up the host again. The guard does not check
+	// the proxy's own address. If private networks are allowed, only the proxy looks up
+	// hosts.
 	Proxy string
 
 	TLS      *tls.Config  // a copy is used; TLS 1.2 or later and the system's roots if nil
-	Resolver dns.Resolver // dns.SystemResolver(); its answers are cached in any case
-	// Dial opens a TCP connection to an address that passed the guard or is exempt.
-	// Default: a net.Dialer whose Control is the guard again.
+	Resolver dns.Resolver // dns.SystemResolver(); the client caches the answers of any resolver
+	// Dial opens a TCP connection to an address that passed the guard or is exempt. The
+	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
 	MaxIdle        int // idle connections kept in total: 256
-	MaxIdlePerHost int // and for one scheme, host and port: 1
+	MaxIdlePerHost int // idle connections kept for one scheme, host and port: 1
 
-	// Memory is how many bytes the payloads and bodies of all unreleased exchanges
-	// may hold together, besides 256 KiB of each and all of one: 64 MiB. An
-	// exchange without memory stops reading and waits; at its time limit it ends
-	// with ErrAborted. While others wait, a body slower than 32 KiB/s is cut
-	// (TruncTime).
+	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges
+	// hold together: 64 MiB. The first 256 KiB of each exchange do not count, and one
+	// exchange at a time may exceed the bound. An exchange without memory stops reading
+	// and waits; at its time limit it ends with ErrAborted. While others wait, a body
+	// slower than 32 KiB/s is cut (TruncTime).
 	Memory int64
 	Now    func() time.Time // time.Now
 }
@@ -91,12 +91,12 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	}
 }
 
-// Client makes requests. Any number of goroutines may use it; Close it once.
+// Client makes requests. Any number of goroutines may use it. Close it once.
 type Client struct {
 	cfg    Config
 	dialer *dial.Dialer
 	idle   *dial.Pool
-	decode chan struct{} // holds a token for every decoding that runs
+	decode chan struct{} // holds one token for each decoding in progress
 	memory *memory       // for bodies
 }
 
@@ -123,10 +123,10 @@ func New(cfg Config) (*Client, error) {
 // connections are then closed too.
 func (c *Client) Close() { c.idle.Close() }
 
-// Locate returns where a request for rawURL would be sent, without sending
-// anything: the addresses of its host in the order to try, and the route. It returns
-// only addresses that the guard permits, and none if a proxy resolves the name. dns
-// is Timing.DNS.
+// Locate returns where a request for rawURL would go, without sending anything: the
+// addresses of its host in the order to try, and the route. It returns only addresses that
+// the guard permits, and none if a proxy resolves the name. dns is the time that
+// Timing.DNS would report.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Do makes one request and reads its response to the end or to a limit. The
-// Exchange is never nil; Release it. The error is nil or an *Error. A body that
-// breaks off is not an error but Truncated. Any number of goroutines may call Do.
+// Do makes one request and reads its response to the end or to a limit. The Exchange is
+// never nil; the caller releases it. The error is nil or an *Error. A body that breaks off
+// is not an error: it sets Truncated. Any number of goroutines may call Do.
 func (c *Client) Do(ctx context.Context, req *Request) (*Exchange, error) {
 	begin := c.cfg.Now()
 	x := &Exchange{}
@@ -42,8 +42,8 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 		if !errors.Is(err, errStale) {
 			return err
 		}
-		// The server closed the connection while the request was on its way, which
-		// it may do at any time (RFC 9112, 9.3.1). It sent no response.
+		// The server closed the connection while the request was on its way. It may do so
+		// at any time (RFC 9112, 9.3.1). It sent no response.
 		e.retry = true
 	}
 	k, err := e.connect(ctx)
@@ -64,7 +64,7 @@ type exchanger struct {
 	x        *Exchange
 	deadline time.Time // of the exchange, on the system's clock
 	maxBody  int64     // bytes; Request.Allow may raise it
-	retry    bool      // a kept connection was stale
+	retry    bool      // the kept connection was stale
 }
 
 // connect makes a new connection within the time that remains.
@@ -100,8 +100,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange writes the request and reads the response on k. keep reports whether k
-// may serve another exchange.
+// exchange writes the request on k and reads the response. keep reports whether k may
+// serve another exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
@@ -115,8 +115,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 		e.x.BytesIn += r.BytesRead()
 		r.Release()
 	}()
-	// A server may respond and close before it has read a request that it does not
-	// want. Read its response even if writing failed.
+	// A server may respond and close before it has read a request that it does not want.
+	// So the client reads the response even if writing failed.
 	rerr := r.Await()
 	if rerr != nil {
 		if k.Reused && ctx.Err() == nil && !http1.IsTimeout(rerr) {
@@ -132,8 +132,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. err ends the exchange; with a failed write alone there
-// may still be a response.
+// send writes the request. err ends the exchange. If only failed is set, the write failed
+// but there may still be a response.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -159,7 +159,7 @@ func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) 
 	return failed, nil
 }
 
-// receive reads the response, whose first byte has arrived, into the exchange.
+// receive reads the response into the exchange. Its first byte has arrived.
 func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) (keep bool, err error) {
 	x := e.x
 	x.share = &share{memory: e.client.memory}
@@ -219,8 +219,8 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody decides whether the reason for which reading ended with err makes the
-// exchange fail. It marks bodies that were cut to free memory.
+// checkBody gets the error that ended the reading of the body. It decides whether the
+// exchange fails, and marks bodies that were cut to free memory.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
 	x := e.x
 	if ctx.Err() != nil {
@@ -231,15 +231,15 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 	}
 	switch wasCut, waited := x.share.state(); {
 	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
-		x.Truncated = http1.TruncTime // the client itself caused the apparent end
+		x.Truncated = http1.TruncTime // the client itself caused the apparent end of the connection
 	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
-		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the peer did not have all the time
+		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the peer did not have all of the time
 	}
 	return nil
 }
 
-// decode undoes the codings of the body. It first waits for the memory that the
-// body probably needs; the error means that there was none.
+// decode undoes the codings of the body. It first waits for the memory that the body
+// probably needs. The error means that there was not enough memory.
 func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	x := e.x
 	held := x.BodyMemory()
@@ -249,7 +249,7 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
-		e.client.decode <- struct{}{} // bounds the decoders in memory; its owner waits for nothing
+		e.client.decode <- struct{}{} // bounds the decoders in memory; an exchange that holds a token never waits
 		cut := x.Decode(&x.Response, tried)
 		<-e.client.decode
 		if !cut || tried == maxBody {
@@ -263,8 +263,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits, as long as the exchange has time, until the response may take that
-// many bytes in total.
+// grow waits until the response may take that many bytes in total. It waits no longer than
+// the exchange has time.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil
@@ -272,7 +272,7 @@ func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
-// within is d from now, or the exchange's deadline if that is sooner.
+// within returns the time d from now, or the exchange's deadline if that is sooner.
 func (e *exchanger) within(d time.Duration) time.Time {
 	if t := time.Now().Add(d); t.Before(e.deadline) {
 		return t
@@ -280,7 +280,7 @@ func (e *exchanger) within(d time.Duration) time.Time {
 	return e.deadline
 }
 
-// ioError classifies a failure after connecting and before the end of the head.
+// ioError classifies a failure between connecting and the end of the head.
 func (e *exchanger) ioError(ctx context.Context, phase Phase, err error) error {
 	if ctx.Err() != nil {
 		return e.fail(ErrAborted, phase, context.Cause(ctx))
@@ -301,7 +301,7 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 	return &Error{Kind: kind, Phase: phase, Host: e.target.Origin(), Addr: e.x.Addr, Err: err}
 }
 
-// idleTime is how long the connection may be kept: a second less than the server
+// idleTime returns how long the connection may be kept: one second less than the server
 // says, but not longer than configured.
 func (e *exchanger) idleTime() time.Duration {
 	d := idleTimeout
@@ -314,7 +314,7 @@ func (e *exchanger) idleTime() time.Duration {
 	return d
 }
 
-// digest is the SHA-1 of b as WARC writes it.
+// digest returns the SHA-1 of b in the form that WARC uses.
 func digest(b []byte) string {
 	sum := sha1.Sum(b)
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])

@@ -10,26 +10,26 @@
 //
 // # Promises
 //
-//   - Every byte count is bounded: the head by 256 KiB, payload and decoded
-//     body by MaxBody each, decoding by its ratio too, the memory of all
-//     exchanges together by Memory. Every wait is bounded by Timeouts.
-//   - Do always returns an Exchange that is not nil. Even with an error it has
-//     everything known (address, timings, bytes). Release it once.
+//   - Every byte count is bounded: the head by 256 KiB, payload and decoded body by
+//     MaxBody each, decoding also by its ratio, and the memory of all exchanges together
+//     by Memory. Every wait is bounded by Timeouts.
+//   - Do always returns an Exchange that is not nil. Even after an error it holds
+//     everything known (address, timings, bytes). The caller releases it once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
 //     the web never cause a panic.
-//   - It accepts whatever browsers accept. It salvages responses that net/http
-//     drops (two Content-Lengths, "ICY 200 OK", no status line, header lines
-//     without a colon, NUL in the head, chunk lines ending in a bare LF, …) and
-//     reports the fault in Warnings. ErrProtocol says why a response is unusable.
+//   - It accepts whatever browsers accept. It salvages responses that net/http drops (two
+//     Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL in
+//     the head, chunk lines ending in a bare LF, …) and reports the fault in Warnings.
+//     ErrProtocol says why a response is unusable.
 //   - Every dialled address has passed the guard after DNS, except targets named
 //     by ConnectTo and the configured proxy.
-//   - Request.OnWrite is called right before the first byte of a request is
-//     written: pace is measured there, and an error from it stops the request.
+//   - The client calls Request.OnWrite right before it writes the first byte of a request.
+//     The caller measures its pace there. An error from OnWrite stops the request.
 //
 // # Packages
 //
-// wire is the exchange itself. Below it, arrows pointing down: dial (connections),
-// coding (content codings), http1 (the syntax of requests and responses), dns
-// (look-ups) and buffers (pooled memory). wire imports these, package guard and the
-// standard library. It must not import other stages.
+// wire is the exchange itself. The packages below it are dial (connections), coding
+// (content codings), http1 (the syntax of requests and responses), dns (look-ups) and
+// buffers (pooled memory). wire imports these, package guard and the standard library. It
+// must not import other stages.
 package wire

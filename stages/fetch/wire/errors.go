@@ -13,22 +13,22 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The kinds of failure. errors.Is(err, ErrX) tells them apart; *Error holds the
-// details and the cause.
+// The kinds of failure. errors.Is(err, ErrX) tells them apart. *Error holds the details
+// and the cause.
 var (
 	// ErrDNS: the name has no address, or no name server answered.
 	ErrDNS = errors.New("dns error")
-	// ErrNXDomain is the ErrDNS of a name that certainly does not exist or has
-	// no address; without it an ErrDNS may be temporary.
+	// ErrNXDomain is the ErrDNS of a name that certainly does not exist or has no address.
+	// Any other ErrDNS may be temporary.
 	ErrNXDomain = fmt.Errorf("%w: no such name", ErrDNS)
-	// ErrConnect: no TCP connection (refused, reset, unreachable), or the proxy
-	// would not make one.
+	// ErrConnect: there is no TCP connection (refused, reset, unreachable), or the proxy
+	// refused to make one.
 	ErrConnect = errors.New("connect error")
-	// ErrTLS: the handshake failed, the certificate is expired, for another
-	// name, or not trusted.
+	// ErrTLS: the handshake failed, or the certificate has expired, is for another name or
+	// is not trusted.
 	ErrTLS = errors.New("tls error")
-	// ErrTimeout: a limit of Timeouts passed before a complete response head
-	// arrived; Error.Phase says in which phase.
+	// ErrTimeout: a limit of Timeouts passed before the response head was complete.
+	// Error.Phase names the phase.
 	ErrTimeout = errors.New("timeout")
 	// ErrProtocol: the bytes that arrived are not an HTTP response.
 	ErrProtocol = errors.New("protocol error")
@@ -36,8 +36,8 @@ var (
 	ErrDisconnect = errors.New("disconnected before a response")
 	// ErrAddressBlocked: the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
-	// ErrAborted: the context ended, OnWrite returned an error, which it wraps, or
-	// there was no memory for the body. The server is not to blame.
+	// ErrAborted: the context ended, OnWrite returned an error (which ErrAborted then
+	// wraps), or there was no memory for the body. The server is not to blame.
 	ErrAborted = errors.New("request aborted")
 	// ErrInvalid: the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")
@@ -63,12 +63,12 @@ const (
 type Error struct {
 	Kind  error          // one of the sentinels above
 	Phase Phase          // where it happened
-	Host  string         // scheme://host:port of the URL; never with credentials
-	Addr  netip.AddrPort // the address concerned, if there is one
+	Host  string         // scheme://host:port of the URL, without credentials
+	Addr  netip.AddrPort // the address concerned, if any
 	Err   error          // the cause; may be nil
 }
 
-// Error returns a path down to the cause.
+// Error returns the path from the phase down to the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", e.Phase, e.Host)
@@ -78,7 +78,7 @@ func (e *Error) Error() string {
 	switch {
 	case e.Err == nil:
 		fmt.Fprintf(&b, ": %v", e.Kind)
-	case errors.Is(e.Err, e.Kind): // the cause says it already
+	case errors.Is(e.Err, e.Kind): // the cause already names the kind
 		fmt.Fprintf(&b, ": %v", e.Err)
 	default:
 		fmt.Fprintf(&b, ": %v: %v", e.Kind, e.Err)
@@ -86,7 +86,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap makes errors.Is and errors.As see both the kind and the cause.
+// Unwrap lets errors.Is and errors.As see both the kind and the cause.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Kind}
@@ -94,7 +94,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// errTimedOut is the cause of contexts that end because of Timeouts.
+// errTimedOut is the cause of a context that a limit of Timeouts ended.
 var errTimedOut = errors.New("time limit passed")
 
 // connectError classifies an error of package dial. ctx is the context of the call.

@@ -9,25 +9,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Timing holds how long each phase took: at least 1 ns, or 0 for a phase that did
-// not happen, as on a kept connection or for a host that is an address.
+// Timing holds how long each phase took, at least 1 ns. It is 0 for a phase that did not
+// happen, for example on a kept connection or for a host that is an address.
 type Timing struct {
-	DNS       time.Duration // waiting for answers, the cache's included
-	Connect   time.Duration // TCP, all attempts until one succeeded, and CONNECT
+	DNS       time.Duration // waiting for answers, including the cache's
+	Connect   time.Duration // TCP (all attempts until one succeeded) and CONNECT
 	TLS       time.Duration
 	FirstByte time.Duration // from the request's first byte written to the response's first byte read
 	Total     time.Duration // from the call of Do to its return
 }
 
-// Exchange is one request and its response. Several goroutines must not use it at
-// the same time. The byte slices are valid until Release; strings, the Header and
-// the Warnings stay.
+// Exchange is one request and its response. Several goroutines must not use it at the same
+// time. The byte slices are valid until Release. Strings, the Header and the Warnings stay
+// valid.
 type Exchange struct {
 	// RawRequest is the request as written, without credentials for a proxy.
 	RawRequest []byte
 
 	http1.Response // at most MaxBody bytes of Payload
-	// PayloadDigest is the SHA-1 of Payload as WARC writes it: "sha1:" and 32
+	// PayloadDigest is the SHA-1 of Payload in the form that WARC uses: "sha1:" and 32
 	// characters of base32. It is empty if there was no response.
 	PayloadDigest  string
 	coding.Decoded // at most MaxBody bytes of Body
@@ -35,17 +35,17 @@ type Exchange struct {
 	dial.Peer
 	KeptAlive bool // the connection was kept for a later exchange
 
-	Start    time.Time // when the first byte of the request was about to be written; zero if none was
+	Start    time.Time // when the client was about to write the request's first byte; zero if it never was
 	Timing   Timing
-	BytesIn  int64 // read from the peer inside TLS, interim responses included
-	BytesOut int64 // written to the peer inside TLS
+	BytesIn  int64 // bytes read from the peer inside TLS, including interim responses
+	BytesOut int64 // bytes written to the peer inside TLS
 
-	share *share // of Config.Memory; nil before the response
+	share *share // part of Config.Memory; nil before the response
 }
 
-// Release returns the buffers to their pool and clears every byte slice. A second
-// call does nothing. Release an exchange before the next Do of the same goroutine:
-// that call may wait for the memory.
+// Release returns the buffers to their pool and clears every byte slice. A second call
+// does nothing. A goroutine must release an exchange before its next Do, because that call
+// may wait for the memory.
 func (x *Exchange) Release() {
 	buffers.Put(x.RawRequest)
 	x.RawRequest = nil

@@ -9,45 +9,45 @@ import (
 )
 
 const (
-	// A body slower than slowest, in bytes a second since it first took memory, that
-	// has held memory for slowAfter is cut when others wait.
+	// When others wait, a body is cut if it has held memory for slowAfter and is slower
+	// than slowest. slowest is in bytes per second since the body first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before it looks for a slow body to cut.
 	hurryAfter = 2 * time.Second
-	// maxUnblamedWait is how long an exchange may have waited for memory while a
-	// time limit that passes still counts as the peer's slowness.
+	// maxUnblamedWait is the longest wait for memory after which a passed time limit still
+	// counts as the peer's slowness.
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is an ErrAborted: other exchanges held the memory for as long as this
-// one had time.
+// ErrNoRoom is an ErrAborted: other exchanges held the memory until this one ran out of
+// time.
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
-// memory is shared by all exchanges of a client for the part of their responses
-// beyond http1.OwnMemory. Each exchange takes it as its body grows. One that finds
-// none waits in a queue and stops reading; TCP then slows the peer down. To prevent
-// deadlock when all hold some and want more, the first in the queue may overdraw:
-// one exchange at a time gets all it wants, in addition to the total.
+// memory is shared by all exchanges of a client. It covers the part of their responses
+// beyond http1.OwnMemory. Each exchange takes memory as its body grows. An exchange that
+// finds none waits in a queue and stops reading; TCP then slows the peer down. When all
+// exchanges hold some and want more, the first in the queue may overdraw to prevent
+// deadlock: one exchange at a time gets all it wants, in addition to the total.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // bytes
-	overdrawn *share // the one that may overdraw, or nil
-	cutting   *share // the one that was cut and has not released its memory yet, or nil
+	overdrawn *share // the share that may overdraw, or nil
+	cutting   *share // the share that was cut and has not released its memory yet, or nil
 	queue     []*claim
-	shares    map[*share]struct{} // that hold memory
+	shares    map[*share]struct{} // the shares that hold memory
 }
 
-// share is one exchange's part of a memory. Only its exchange's goroutine changes
-// it, holding the memory's mutex.
+// share is one exchange's part of a memory. Only that exchange's goroutine changes it,
+// while it holds the memory's mutex.
 type share struct {
 	memory    *memory
 	bytes     int64
 	overdrawn bool
-	reached   int64         // the most it was granted, overdrawn bytes included
+	reached   int64         // the most it was granted, including overdrawn bytes
 	since     time.Time     // when it took its first byte
-	waiting   time.Time     // when it joined the queue; zero: it is not in the queue
-	waited    time.Duration // in the queue before that
+	waiting   time.Time     // when it joined the queue; zero if it is not in the queue
+	waited    time.Duration // earlier time in the queue
 	cut       func()        // ends its reading; nil while it does not read
 	wasCut    bool
 }
@@ -56,7 +56,7 @@ type share struct {
 type claim struct {
 	share   *share
 	bytes   int64         // in total
-	granted chan struct{} // closed when it is
+	granted chan struct{} // closed when the claim is granted
 }
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
@@ -98,7 +98,7 @@ func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.
 	}
 }
 
-// serve grants the first claims in the queue as far as the memory suffices. The
+// serve grants claims from the head of the queue as long as the memory suffices. The
 // caller holds the mutex.
 func (m *memory) serve() {
 	for len(m.queue) > 0 {
@@ -136,8 +136,9 @@ func (m *memory) leave(w *claim, err error) error {
 	return err
 }
 
-// cutSlow cuts the slow body that holds the most memory. Only the first in the queue
-// does so, one body at a time, because one may release more than w needs.
+// cutSlow cuts the slow body that holds the most memory. Only the first claim in the queue
+// does so, and only for one body at a time, because one body may release more than w
+// needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +162,7 @@ func (m *memory) cutSlow(w *claim) {
 	}
 }
 
-// endWait ends s's time in the queue, which does not count as slowness of its peer.
+// endWait ends s's time in the queue. That time does not count as slowness of the peer.
 func (s *share) endWait() {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -176,7 +177,8 @@ func (s *share) state() (wasCut bool, waited time.Duration) {
 	return s.wasCut, s.waited
 }
 
-// reads sets the function that ends the reading of s; nil when it has ended.
+// reads sets the function that ends the reading of s. It is nil after the reading has
+// ended.
 func (s *share) reads(cut func()) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

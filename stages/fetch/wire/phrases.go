@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure for people who group failures: a phrase from a small
-// set, without host, port, address or number, and the detail that distinguishes
-// failures with the same phrase ("" if there is none).
+// Words describes the failure for people who group failures. phrase is one of a small set,
+// without host, port, address or number. detail distinguishes failures with the same
+// phrase; it may be "".
 func (e *Error) Words() (phrase, detail string) {
 	phrase = e.phrase()
 	parts := []string{e.Host}
@@ -28,10 +28,10 @@ func (e *Error) Words() (phrase, detail string) {
 	return phrase, strings.Join(parts, ": ")
 }
 
-// cause is the text of the cause, without the words of the kind.
+// cause returns the text of the cause without the words of the kind.
 func (e *Error) cause() string {
 	if e.Err == nil || e.Err == errTimedOut {
-		return "" // the phrase says it
+		return "" // the phrase already says it
 	}
 	if p, ok := errors.AsType[http1.ProtocolError](e.Err); ok {
 		return p.Detail
@@ -131,7 +131,8 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 	return "certificate is not valid"
 }
 
-// socketPhrase is the phrase for a system error of a connection, or other.
+// socketPhrase returns the phrase for a system error of a connection, or other if there is
+// none.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {

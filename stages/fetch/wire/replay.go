@@ -10,29 +10,29 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits bound a replayed response as they did when it was fetched.
+// Limits bound a replayed response in the same way as when it was fetched.
 type Limits struct {
-	MaxBody int64     // bytes of payload and of decoded body; 0: 5 MiB
-	Allow   Allowance // nil: MaxBody bounds all
+	MaxBody int64     // bytes of payload and of decoded body; 0 means 5 MiB
+	Allow   Allowance // if nil, MaxBody bounds every body
 }
 
-// Replay reads the response to a GET again from its archived bytes, as RawParts
-// returns them and a WARC record holds them, and as leniently as from the wire. With
-// the same limits, Status, Header, Payload, PayloadDigest and Body equal those of the
-// archived exchange. Truncated may differ: the bytes do not show how the connection
-// ended. Release the exchange, which is never nil. The error says why the bytes are
-// not a response.
+// Replay reads the response to a GET again from its archived bytes, as RawParts returns
+// them and a WARC record holds them. It is as lenient as on the wire. With the same
+// limits, Status, Header, Payload, PayloadDigest and Body equal those of the archived
+// exchange. Truncated may differ, because the bytes do not show how the connection ended.
+// The exchange is never nil; the caller releases it. The error says why the bytes are not
+// a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // it can only be cut, as it was on the wire
+		_ = p.ReadBody() // the body can only be cut, as it was on the wire
 	}
 	return p.finish(err)
 }
 
-// ReplayPayload replays a response whose head and payload were archived apart, as
-// in a revisit record and the record to which it refers. It copies the payload.
+// ReplayPayload replays a response whose head and payload were archived separately, as in
+// a revisit record and the record that it refers to. It copies the payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
 	// If the head has no end, the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)

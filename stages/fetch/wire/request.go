@@ -12,59 +12,59 @@ import (
 
 // Request is one request without a body.
 type Request struct {
-	Method string // "GET" if empty; GET and HEAD only, since these may be sent twice
+	Method string // "GET" if empty; only GET and HEAD, because these may be sent twice
 	// URL is absolute, http or https, in WHATWG serialisation. Its credentials
 	// and fragment are neither sent nor stored. Bytes that a request line cannot
 	// have are percent-encoded.
 	URL string
-	// Header fields are sent in this order after Host, User-Agent, Accept and
-	// Accept-Encoding, each of which is omitted if given here. Control characters
-	// in values become spaces.
+	// Header fields follow Host, User-Agent, Accept and Accept-Encoding, in this order. If
+	// Header has one of these four, the default is omitted. Control characters in values
+	// become spaces.
 	Header http1.Header
-	// Timeout bounds the whole exchange if it is shorter than Config.Timeouts.Total.
-	// 0: no such bound.
+	// Timeout bounds the whole exchange if it is shorter than Config.Timeouts.Total. 0
+	// means no such bound.
 	Timeout time.Duration
 	// MaxBody bounds payload and decoded body, in bytes, if it is less than
-	// Config.MaxBody. 0: no such bound.
+	// Config.MaxBody. 0 means no such bound.
 	MaxBody int64
 
-	// OnWrite, if not nil, is called right before the first byte of the request
-	// is written. It is called again only if a kept connection died without a
-	// response and the request is sent on a new one (Write.Retry). It should not
-	// wait: Write.At is Exchange.Start, and the connected server may time out. If
-	// it returns an error nothing is written, and Do returns ErrAborted wrapping it.
+	// OnWrite, if not nil, is called right before the first byte of the request is
+	// written. It is called again only if a kept connection died without a response and
+	// the request goes out on a new one (Write.Retry). It should not wait: Write.At
+	// becomes Exchange.Start, and the connected server may time out. If it returns an
+	// error, nothing is written, and Do returns an ErrAborted that wraps it.
 	OnWrite func(Write) error
 
-	// OnWritten, if not nil, is called with the time at which the operating system
-	// had taken the request's last byte. On a busy machine it may be well after
-	// OnWrite's.
+	// OnWritten, if not nil, is called with the time at which the operating system had
+	// taken the request's last byte. On a busy machine this may be well after OnWrite's
+	// time.
 	OnWritten func(time.Time)
-	// OnHead, if not nil, is called after the final head and before the body is
-	// read. If it returns false the body is not read: Filtered.
+	// OnHead, if not nil, is called after the final head and before the body. If it
+	// returns false, the body is not read and Filtered is set.
 	OnHead func(x *Exchange) bool
-	// OnPrefix, if not nil, is called once with up to http1.PrefixLen bytes of the
-	// body's beginning, decoded as far as possible. If it returns false the rest is
-	// not read: Filtered. The slice is valid during the call.
+	// OnPrefix, if not nil, is called once with up to http1.PrefixLen bytes of the body's
+	// beginning, decoded as far as possible. If it returns false, the rest is not read and
+	// Filtered is set. The slice is valid during the call.
 	OnPrefix func(x *Exchange, prefix []byte) bool
-	// Allow, if not nil, is called after OnPrefix returned true, with the same bytes.
-	// It may raise MaxBody for this response.
+	// Allow, if not nil, is called with the same bytes after OnPrefix returned true. It
+	// may raise MaxBody for this response.
 	Allow Allowance
 }
 
-// Allowance returns how many bytes payload and decoded body of a response may have,
-// given the beginning of its decoded body. It cannot lower MaxBody.
+// Allowance returns how many bytes payload and decoded body of a response may have. prefix
+// is the beginning of the decoded body. Allowance cannot lower MaxBody.
 type Allowance func(x *Exchange, prefix []byte) int64
 
 // Write describes a request that is about to be written.
 type Write struct {
-	At     time.Time      // by Config.Now
+	At     time.Time      // on the clock Config.Now
 	Addr   netip.AddrPort // the peer
 	Route  dial.Route
 	Reused bool // on a kept connection
-	Retry  bool // the kept connection before it died without a response
+	Retry  bool // the previous, kept connection died without a response
 }
 
-// method is the request's method, by default GET.
+// method returns the request's method, by default GET.
 func (r *Request) method() string {
 	if r.Method == "" {
 		return http.MethodGet
@@ -72,7 +72,7 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// within returns the request's limits under those of a client.
+// within returns the limits that apply: the request's, if lower than the client's.
 func (r *Request) within(c *Config) (timeout time.Duration, maxBody int64) {
 	timeout, maxBody = c.Timeouts.Total, c.MaxBody
 	if r.Timeout > 0 {

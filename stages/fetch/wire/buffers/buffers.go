@@ -22,8 +22,8 @@ func Size(n int) int {
 	return size
 }
 
-// class returns the smallest buffer size for n bytes and the index of its pool,
-// -1 beyond 8 MiB.
+// class returns the smallest buffer size for n bytes and the index of its pool. The index
+// is -1 if n exceeds 8 MiB.
 func class(n int) (size, pool int) {
 	b := max(bits.Len(uint(max(n, 1)-1)), minBits)
 	switch {
@@ -47,8 +47,8 @@ func Get(n int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Put returns b to its pool. The caller must not use b afterwards. Slices of a
-// size that is not pooled, nil included, are ignored.
+// Put returns b to its pool. The caller must not use b afterwards. Put ignores nil and
+// slices of a size that is not pooled.
 func Put(b []byte) {
 	if cap(b) == 0 {
 		return

@@ -1,9 +1,9 @@
 // Package coding undoes the content codings of a response within limits.
 //
-// In: a Response as package http1 read it. Out: Decoded, the body with gzip,
-// deflate, br and zstd undone, and warnings on the Response. Codings are undone
-// one after the other, each output bounded, so that nested decompression bombs gain
-// nothing. Bytes from the web never cause a panic.
+// In: a Response as package http1 read it. Out: Decoded, the body with gzip, deflate, br
+// and zstd undone, and warnings on the Response. Decode undoes one coding after the other
+// and bounds each output, so nested decompression bombs gain nothing. Bytes from the web
+// never cause a panic.
 //
 // It imports the decoders of github.com/klauspost/compress and
 // github.com/andybalholm/brotli, and packages http1 and buffers.
@@ -24,9 +24,9 @@ import (
 // a detail.
 const (
 	WarnUnknown   = "coding-unknown"     // the body was left encoded
-	WarnFalse     = "coding-false"       // the body does not have this coding: left unchanged
+	WarnFalse     = "coding-false"       // the body does not have this coding and was left unchanged
 	WarnTruncated = "coding-truncated"   // the part that could be decoded was kept
-	WarnCorrupt   = "coding-corrupt"     // likewise
+	WarnCorrupt   = "coding-corrupt"     // as WarnTruncated, for an error in the encoding
 	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
 	WarnTooMany   = "coding-too-many"    // more than five: the body was left encoded
 	WarnBomb      = "decompression-bomb" // the body was cut at 256 times its encoded size
@@ -35,8 +35,8 @@ const (
 const (
 	// maxCodings bounds how many codings of one body are undone.
 	maxCodings = 5
-	// maxRatio bounds decoded ÷ encoded bytes of bodies that decode to more than
-	// freeRatio bytes.
+	// maxRatio bounds the ratio of decoded to encoded bytes. It applies to bodies that
+	// decode to more than freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
 	// minBody is the least memory in bytes that Likely estimates.
@@ -48,11 +48,11 @@ type Decoded struct {
 	// Body shares memory with the payload if there were no codings. It is valid
 	// until Release.
 	Body []byte
-	// Codings lists those that were undone, outermost first: "gzip", "br", …
+	// Codings lists the undone codings, outermost first: "gzip", "br", …
 	Codings []string
-	// BodyTruncated tells why bytes of Body are missing: the payload's reason, or
-	// disconnect if the payload is complete and its encoding is cut or corrupt, or
-	// length if it decodes to more than the limits.
+	// BodyTruncated tells why bytes of Body are missing. It is the payload's reason if
+	// there is one, disconnect if the payload is complete but its encoding is cut or
+	// corrupt, and length if the body decodes to more than the limits allow.
 	BodyTruncated http1.Truncation
 }
 
@@ -64,12 +64,12 @@ func (d *Decoded) Release() {
 	d.Body = nil
 }
 
-// unknown stands for a coding that cannot be undone. Like browsers, this package
-// then undoes none of the others either.
+// unknown stands for a coding that cannot be undone. Like browsers, this package then
+// undoes no coding at all.
 const unknown = ""
 
-// list returns the codings of a body in the order in which they were applied,
-// without chunked and identity, and the first unknown one as the server wrote it.
+// list returns the codings of a body in the order in which they were applied, without
+// chunked and identity. odd is the first unknown coding as the server wrote it.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -90,9 +90,9 @@ func list(h http1.Header) (codings []string, odd string) {
 	return codings, odd
 }
 
-// Decode undoes the codings of r's payload into d, whose previous content it
-// releases. It reports whether it cut the body, which may have maxBody bytes; the caller
-// may then call it again with a larger limit.
+// Decode undoes the codings of r's payload into d and releases d's previous content. The
+// body may have maxBody bytes. Decode reports whether it cut the body; the caller may then
+// call it again with a larger limit.
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
@@ -111,7 +111,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
-			// The coding was named and not applied, or applied once and named twice.
+			// The server named the coding without applying it, or applied it once and
+			// named it twice.
 			r.Warn(WarnFalse + ": " + coding)
 			continue
 		}
@@ -136,8 +137,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	return cut
 }
 
-// Likely estimates the size in bytes of r's body once decoded, at most maxBody. It
-// is 0 if there are no codings.
+// Likely estimates the decoded size of r's body in bytes, at most maxBody. It is 0 if
+// there are no codings.
 func Likely(r *http1.Response, maxBody int64) int64 {
 	codings, _ := list(r.Header)
 	if len(codings) == 0 || len(r.Payload) == 0 {
@@ -150,9 +151,9 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 	return min(max(n, minBody), maxBody)
 }
 
-// Prefix returns the beginning of r's body, decoded as far as possible: at least
-// http1.PrefixLen bytes if the payload has them. If pooled, the caller returns the
-// slice to package buffers; otherwise it is part of the payload.
+// Prefix returns the beginning of r's body, decoded as far as possible. It has at least
+// http1.PrefixLen bytes if the payload has them. If pooled is true, the caller returns the
+// slice to package buffers; otherwise the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := list(r.Header)
 	b = r.Payload
@@ -181,10 +182,10 @@ const (
 	stateFalse         // the input does not have this coding; there is no output
 	stateCut           // the limit was reached
 	stateShort         // the input ended early; the output holds what came before
-	stateCorrupt       // the input has an error; likewise
+	stateCorrupt       // the input has an error; the output holds what came before
 )
 
-// warning is the warning code of a layer that is damaged, or empty.
+// warning returns the warning code for a damaged layer, or "".
 func (s state) warning() string {
 	switch s {
 	case stateShort:
@@ -200,13 +201,13 @@ type layerVerdict struct {
 	trailing bool // bytes after the encoded data were skipped
 }
 
-// decodeLayer undoes one coding. It returns at most limit bytes in a pooled buffer
-// of their own, and nil with stateFalse.
+// decodeLayer undoes one coding. It returns at most limit bytes in a pooled buffer of
+// their own. It returns nil with stateFalse.
 func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
 	defer func() {
-		// A body that makes a decoder panic must not end the task. That decoder
-		// does not return to its pool.
+		// A body that makes a decoder panic must not end the task. The decoder does not go
+		// back to its pool.
 		if recover() != nil {
 			b, v = out.b, layerVerdict{state: stateCorrupt}
 		}
@@ -241,7 +242,7 @@ var errLimit = errors.New("limit reached")
 // expect reserves memory for about n bytes.
 func (o *output) expect(n int64) { o.b = buffers.Grow(o.b, int(min(max(n, 1), o.limit))) }
 
-// readFrom reads r to its end. It returns errLimit if that is beyond the limit.
+// readFrom reads r to its end. It returns errLimit if r has more bytes than the limit.
 func (o *output) readFrom(r io.Reader) error {
 	for idle := 0; idle < 1000; idle++ {
 		full := int64(len(o.b)) == o.limit
@@ -269,8 +270,8 @@ func (o *output) readFrom(r io.Reader) error {
 	return io.ErrNoProgress
 }
 
-// verdict classifies the error that ended a layer. Unless a magic number has
-// identified the coding (marked), input that looks like text was never encoded.
+// verdict classifies the error that ended a layer. If the input looks like text, it was
+// never encoded, unless a magic number has identified the coding (marked).
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:
@@ -286,19 +287,19 @@ func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	}
 }
 
-// looksPlain reports whether b begins like text rather than compressed data.
-// Codings without a magic number cannot be recognised in another way.
+// looksPlain reports whether b begins like text rather than compressed data. There is no
+// other way to recognise codings without a magic number.
 func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
 
-// gzipLength is the decoded length in bytes that the end of a gzip stream claims,
-// if it is plausible, otherwise an estimate.
+// gzipLength returns the decoded length in bytes that the end of a gzip stream claims. If
+// the claim is not plausible, it returns an estimate.
 func gzipLength(in []byte) int64 {
 	guess := 4 * int64(len(in))
 	if len(in) < 18 {
 		return guess
 	}
 	if n := int64(binary.LittleEndian.Uint32(in[len(in)-4:])); n >= int64(len(in))/2 && n <= 4*guess {
-		return n + 1 // memory to see the end without growing
+		return n + 1 // one byte more, so that the end is seen without growing
 	}
 	return guess
 }

@@ -27,8 +27,8 @@ const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// gzip undoes RFC 1952. Consecutive members are one body. Like browsers, it skips
-// bytes after them.
+// gzip undoes RFC 1952. Consecutive members form one body. Like browsers, it skips bytes
+// after the last member.
 func (o *output) gzip(in []byte) layerVerdict {
 	if !bytes.HasPrefix(in, gzipMagic) {
 		return layerVerdict{state: stateFalse}
@@ -44,7 +44,7 @@ func (o *output) gzip(in []byte) layerVerdict {
 	return v
 }
 
-// gunzip decodes all members of in, which src reads.
+// gunzip decodes all members of in. src reads in.
 func (o *output) gunzip(z *gzip.Reader, src *bytes.Reader, in []byte) layerVerdict {
 	for {
 		err := z.Reset(src)
@@ -68,8 +68,8 @@ func (o *output) gunzip(z *gzip.Reader, src *bytes.Reader, in []byte) layerVerdi
 	}
 }
 
-// deflate undoes the formats that servers call deflate: RFC 1950, as the standard
-// says, the bare RFC 1951 that many send, or gzip. It ignores checksums.
+// deflate undoes the formats that servers call deflate: RFC 1950 as the standard says,
+// bare RFC 1951 as many servers send, or gzip. It ignores checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {
 		return o.gzip(in)
@@ -96,7 +96,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 	return v
 }
 
-// inflate undoes RFC 1951 and returns how many bytes of input it left.
+// inflate undoes RFC 1951 and returns how many bytes of input remain.
 func (o *output) inflate(in []byte) (rest int, err error) {
 	o.expect(4 * int64(len(in)))
 	src := bytes.NewReader(in)
@@ -124,7 +124,7 @@ func (o *output) brotli(in []byte) layerVerdict {
 	err := o.readFrom(b)
 	brotliReaders.Put(b)
 	if err != nil && strings.HasSuffix(err.Error(), "excessive input") {
-		// The package does not export this error; the stream was complete.
+		// The package does not export this error. It means that the stream was complete.
 		if looksPlain(in) {
 			return layerVerdict{state: stateFalse}
 		}
@@ -133,7 +133,7 @@ func (o *output) brotli(in []byte) layerVerdict {
 	return o.verdict(err, in, false)
 }
 
-// zstd undoes RFC 8878, all frames.
+// zstd undoes all frames of RFC 8878.
 func (o *output) zstd(in []byte) layerVerdict {
 	if len(in) < 4 || !bytes.Equal(in[1:4], []byte{0xb5, 0x2f, 0xfd}) && !bytes.Equal(in[1:4], []byte{0x2a, 0x4d, 0x18}) {
 		return layerVerdict{state: stateFalse}
@@ -142,7 +142,7 @@ func (o *output) zstd(in []byte) layerVerdict {
 	z, ok := zstdReaders.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
-		// It runs in the caller's goroutine, so the pool may drop it unclosed.
+		// The decoder runs in the caller's goroutine, so the pool may drop it unclosed.
 		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true)); err != nil {
 			return layerVerdict{state: stateCorrupt}
 		}

@@ -13,10 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// Route is the way that a connection takes.
+// Route tells how a connection reaches its target.
 type Route string
 
-// The routes.
 const (
 	RouteDirect    Route = "direct"
 	RouteConnectTo Route = "connect_to" // a rule of Config.ConnectTo named the target
@@ -47,7 +46,7 @@ type Conn struct {
 	idleUntil time.Time
 }
 
-// past is a deadline that has passed on any clock.
+// past is a time before any deadline, on any clock.
 var past = time.Unix(1, 0)
 
 // Abort makes every read and write on c fail from now on.
@@ -58,8 +57,8 @@ func (c *Conn) Abort() {
 	c.Conn.SetDeadline(past)
 }
 
-// Limit sets the deadline of reads and writes, unless c was aborted. The zero time
-// means none.
+// Limit sets the deadline of reads and writes, unless c was aborted. The zero time removes
+// the deadline.
 func (c *Conn) Limit(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,11 +67,11 @@ func (c *Conn) Limit(t time.Time) {
 	}
 }
 
-// Interrupt makes present reads and writes on c fail, until the next Limit.
+// Interrupt makes the current reads and writes on c fail, until the next Limit.
 func (c *Conn) Interrupt() { c.Limit(past) }
 
-// Absolute reports whether request lines need the whole URL: the peer is a proxy
-// that forwards the requests.
+// Absolute reports whether request lines need the whole URL. They do if the peer is a
+// proxy that forwards the requests.
 func (c *Conn) Absolute() bool { return c.forward != nil }
 
 // WriteRequest writes a request head. It adds the proxy's credentials, which
@@ -88,16 +87,16 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 	return c.Write(b)
 }
 
-// alive reports whether an idle connection can serve a request: the peer has
-// neither closed it nor sent anything, which would count as the response to the
-// next request. It does not wait.
+// alive reports whether an idle connection can serve a request. It cannot if the peer has
+// closed it or has sent anything, because those bytes would count as the response to the
+// next request. alive does not wait.
 func (c *Conn) alive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return quiet(c.Conn)
 	}
-	// TLS may have read more from the socket than it has returned. It returns
-	// whole records even after the deadline, and there must be none.
+	// TLS may have read more from the socket than it has returned. It returns buffered
+	// records even after the deadline, and there must be none.
 	t.SetReadDeadline(past)
 	var b [1]byte
 	n, err := t.Read(b[:])

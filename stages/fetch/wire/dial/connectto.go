@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ConnectTo is one rule of --connect-to, as in curl: a request for Host:Port is
-// sent to Addr:ToPort instead, its Host field and TLS name unchanged.
+// ConnectTo is one rule of --connect-to, as in curl: a request for Host:Port goes to
+// Addr:ToPort instead. Its Host field and TLS name stay the same.
 type ConnectTo struct {
 	Host   string // lower case, IPv6 without brackets; "" matches any host
 	Port   uint16 // 0 matches any port
@@ -18,7 +18,7 @@ type ConnectTo struct {
 	ToPort uint16 // 0 keeps the port
 }
 
-// connectToForm has brackets around IPv6 addresses only.
+// connectToForm matches a rule. Only IPv6 addresses have brackets.
 var connectToForm = regexp.MustCompile(`^(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*):(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*)$`)
 
 // ParseConnectTo parses "HOST:PORT:ADDR:PORT". Parts may be empty; IPv6 addresses
@@ -58,8 +58,8 @@ func connectPort(s string) (uint16, error) {
 	return uint16(p), nil
 }
 
-// Match returns the destination of a request for host:port by this rule, and whether
-// the rule applies. host is lower case, IPv6 without brackets.
+// Match returns the destination of a request for host:port by this rule. ok reports
+// whether the rule applies. host is in lower case, IPv6 without brackets.
 func (r ConnectTo) Match(host string, port uint16) (toHost string, toPort uint16, ok bool) {
 	if r.Host != "" && r.Host != host || r.Port != 0 && r.Port != port {
 		return host, port, false

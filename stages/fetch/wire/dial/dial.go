@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// attemptDelay is the head start of an address before the next one is dialled
-	// too (RFC 8305, 5 "Connection Attempt Delay").
+	// attemptDelay is the head start of one address before the next is dialled too (RFC
+	// 8305, 5 "Connection Attempt Delay").
 	attemptDelay = 250 * time.Millisecond
 	// maxAttempts bounds the addresses dialled for one connection.
 	maxAttempts = 6
@@ -28,11 +28,11 @@ const (
 type Config struct {
 	Guard     *guard.Guard
 	ConnectTo []ConnectTo // the first match wins; its address is exempt from the guard
-	Proxy     string      // "http://[user:password@]host:port", or "" for none; exempt from the guard
+	Proxy     string      // "http://[user:password@]host:port", or "" for no proxy; exempt from the guard
 	TLS       *tls.Config // a copy is used; TLS 1.2 or later and the system's roots if nil
 	Names     *dns.Cache
-	// Dial opens a TCP connection to an address that passed the guard or is exempt.
-	// Default: a net.Dialer whose Control is the guard again.
+	// Dial opens a TCP connection to an address that passed the guard or is exempt. The
+	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	Now  func() time.Time
 }
@@ -40,11 +40,11 @@ type Config struct {
 // Dialer makes connections. Many goroutines may use it.
 type Dialer struct {
 	Config
-	proxy *proxy // nil: none
+	proxy *proxy // nil for no proxy
 	tls   *tls.Config
 }
 
-// New returns a Dialer. The error is about cfg.Proxy.
+// New returns a Dialer. It returns an error if cfg.Proxy is invalid.
 func New(cfg Config) (*Dialer, error) {
 	d := &Dialer{Config: cfg, tls: clientTLS(cfg.TLS)}
 	if cfg.Proxy != "" {
@@ -57,7 +57,7 @@ func New(cfg Config) (*Dialer, error) {
 	return d, nil
 }
 
-// clientTLS completes a TLS configuration: HTTP/1.1 by ALPN, sessions resumed.
+// clientTLS completes a TLS configuration. It sets HTTP/1.1 in ALPN and resumes sessions.
 func clientTLS(base *tls.Config) *tls.Config {
 	cfg := &tls.Config{}
 	if base != nil {
@@ -87,14 +87,14 @@ const (
 // Error is a failure to connect.
 type Error struct {
 	Step Step
-	Addr netip.AddrPort // the address concerned, if there is one
+	Addr netip.AddrPort // the address concerned, if any
 	Err  error          // the cause; wraps guard.ErrAddressBlocked if the guard refused
 }
 
-// Error is the step and the cause.
+// Error returns the step and the cause.
 func (e *Error) Error() string { return string(e.Step) + ": " + e.Err.Error() }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Location is where connections to a target go.
@@ -104,12 +104,12 @@ type Location struct {
 	DNS   time.Duration // spent on look-ups; 0 if there were none
 
 	dial   []netip.AddrPort // Addrs, or the proxy's
-	exempt bool             // dial is not guarded
+	exempt bool             // the guard does not check dial
 	tunnel string           // the authority to CONNECT to, or ""
 }
 
-// Locate applies connect-to rules, DNS, guard and proxy, in this order. With an
-// error the Location has the Route and the time for DNS.
+// Locate applies connect-to rules, DNS, guard and proxy, in this order. If it fails, the
+// Location still has the Route and the time for DNS.
 func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	l := Location{Route: RouteDirect}
 	host, port, named := t.Host, t.Port, false
@@ -124,7 +124,7 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, &Error{Step: StepConnect, Err: err}
 	}
-	// A proxy looks up what is exempt.
+	// A proxy looks up exempt names.
 	exempt := named || d.proxy != nil && d.Guard.AllowsPrivate()
 	var err error
 	if d.proxy == nil || !exempt {
@@ -165,7 +165,7 @@ func (d *Dialer) permitted(all []netip.AddrPort) ([]netip.AddrPort, error) {
 	return open, nil
 }
 
-// resolve returns the addresses of host. They alternate between families and begin
+// resolve returns the addresses of host. They alternate between IPv4 and IPv6 and begin
 // with the resolver's first (RFC 8305, 4).
 func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uint16) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -197,8 +197,8 @@ func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uin
 	return out, nil
 }
 
-// since is the duration of a step that happened: never 0, which means that it did
-// not.
+// since returns the duration of a step that happened. It is never 0, because 0 means that
+// the step did not happen.
 func (d *Dialer) since(begin time.Time) time.Duration { return max(d.Now().Sub(begin), 1) }
 
 // Attempt tells how a call of Connect went, successful or not.
@@ -244,7 +244,7 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 	return c, a, nil
 }
 
-// handshake puts c behind TLS.
+// handshake starts TLS on c.
 func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) error {
 	cfg = cfg.Clone()
 	cfg.ServerName = strings.TrimSuffix(host, ".")
@@ -257,9 +257,9 @@ func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) erro
 	return nil
 }
 
-// race dials l's addresses, each attemptDelay after the one before or as soon as
-// that has failed, and returns the first connection (RFC 8305, 5). On failure it
-// returns the first address that failed and its error.
+// race dials l's addresses and returns the first connection (RFC 8305, 5). It dials an
+// address attemptDelay after the previous one, or as soon as that one has failed. On
+// failure it returns the first address that failed and its error.
 func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort, error) {
 	addrs := l.dial[:min(len(l.dial), maxAttempts)]
 	if len(addrs) == 1 {
@@ -315,20 +315,20 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	return nil, firstErr.addr, firstErr.err
 }
 
-// dialOne opens one TCP connection. The guard has checked addr; it checks again as
-// the system connects, so that nothing can change in between.
+// dialOne opens one TCP connection. The guard has already checked addr. It checks again
+// while the system connects, so that the address cannot change in between.
 func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, addr)
 	}
-	dialer := net.Dialer{KeepAlive: -1} // idle connections are checked before use
+	dialer := net.Dialer{KeepAlive: -1} // the pool checks idle connections before use
 	if !exempt {
 		dialer.Control = d.Guard.Control
 	}
 	nc, err := dialer.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
-			err = op.Err // Error names the address already
+			err = op.Err // Error already names the address
 		}
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Pool keeps idle connections. Take returns the newest one of an origin; Put closes
-// the oldest of all when there are too many. Many goroutines may use it.
+// Pool keeps idle connections. Take returns the newest connection of an origin. Put closes
+// the oldest connection of all when there are too many. Many goroutines may use it.
 type Pool struct {
 	max, perHost int
 	now          func() time.Time
@@ -20,12 +20,14 @@ type Pool struct {
 	order  *list.List         // *Conn, the front is the oldest
 }
 
-// NewPool returns a pool of at most max connections, perHost of them to one origin.
+// NewPool returns a pool that keeps at most max connections, and at most perHost of them
+// to one origin.
 func NewPool(max, perHost int, now func() time.Time) *Pool {
 	return &Pool{max: max, perHost: perHost, now: now, hosts: make(map[string][]*Conn), order: list.New()}
 }
 
-// Take removes and returns a live connection to origin, marked as reused, or nil.
+// Take removes and returns a live connection to origin and marks it as reused. It returns
+// nil if there is none.
 func (p *Pool) Take(origin string) *Conn {
 	for {
 		p.mu.Lock()
@@ -48,7 +50,7 @@ func (p *Pool) Take(origin string) *Conn {
 	}
 }
 
-// Put keeps c, without a deadline, for at most d. If the pool is closed it returns
+// Put removes c's deadline and keeps c for at most d. If the pool is closed, it returns
 // false and the caller closes c.
 func (p *Pool) Put(c *Conn, d time.Duration) bool {
 	c.Limit(time.Time{})
@@ -75,7 +77,7 @@ func (p *Pool) Put(c *Conn, d time.Duration) bool {
 	return true
 }
 
-// Close closes all idle connections; later ones are not kept.
+// Close closes all idle connections. The pool keeps no connections after that.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -86,9 +88,9 @@ func (p *Pool) Close() {
 	closeAll(all)
 }
 
-// expire removes expired connections, beginning with the oldest. One with a shorter
-// idle time may stay behind an older one until that expires; Take checks it again.
-// The caller holds mu, and closes the returned connections after unlocking it.
+// expire removes expired connections, beginning with the oldest. A connection with a
+// shorter idle time may stay behind an older one until that one expires, so Take checks it
+// again. The caller holds mu, and closes the returned connections after unlocking mu.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// proxy is the peer of all connections.
+// proxy is an HTTP proxy, the peer of all connections.
 type proxy struct {
 	host          string
 	port          uint16
@@ -52,8 +52,8 @@ func parseProxy(s string) (*proxy, error) {
 // maxConnectHead bounds a proxy's response to CONNECT in bytes.
 const maxConnectHead = 64 << 10
 
-// tunnel asks the proxy behind nc for a connection to authority (RFC 9110,
-// 9.3.6). It ends with ctx.
+// tunnel asks the proxy behind nc for a connection to authority (RFC 9110, 9.3.6). It
+// stops when ctx ends.
 func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error {
 	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(past) })
 	defer stop()

@@ -4,6 +4,6 @@ package dial
 
 import "net"
 
-// quiet cannot tell on this system. A dead connection fails at its next use, and the
-// request is then sent on a new one.
+// quiet always returns true: this system offers no way to check. A dead connection fails
+// at its next use, and the request then goes out on a new one.
 func quiet(net.Conn) bool { return true }

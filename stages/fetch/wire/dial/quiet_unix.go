@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// quiet reports whether c has neither ended nor received unread bytes. Connections
-// that are not sockets count as quiet.
+// quiet reports whether c is still open and has no unread bytes. Connections that are not
+// sockets count as quiet.
 func quiet(c net.Conn) bool {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

@@ -1,9 +1,9 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
-// In: a fully qualified host name. Out: an Answer, from the system's name servers
-// or given ones, or an error. IsNotFound distinguishes a name that does not
-// exist from a failure. The Cache honours TTLs within bounds and asks once for concurrent
-// callers.
+// In: a fully qualified host name. Out: an Answer or an error. The name servers are the
+// system's or given ones. IsNotFound distinguishes a name that does not exist from a
+// failure. The Cache keeps answers for their TTL, within bounds, and makes one look-up for
+// concurrent callers.
 //
 // It imports the standard library and golang.org/x/net/dns/dnsmessage.
 package dns
@@ -21,13 +21,12 @@ import (
 // Answer is the result of a look-up.
 type Answer struct {
 	Addrs []netip.Addr  // in the order to try, IPv4 ones not mapped
-	TTL   time.Duration // how long the answer holds, a negative one too; 0 if unknown
+	TTL   time.Duration // how long the answer holds, even if it is negative; 0 if unknown
 }
 
-// Resolver looks up the addresses of a fully qualified host name given without
-// its final dot. IsNotFound recognises the error for a name that certainly has no
-// address; any other error counts as temporary. Many goroutines may call it at a
-// time.
+// Resolver looks up the addresses of a fully qualified host name, which it gets without
+// the final dot. IsNotFound recognises the error for a name that certainly has no address.
+// Any other error counts as temporary. Many goroutines may call it concurrently.
 type Resolver interface {
 	Lookup(ctx context.Context, host string) (Answer, error)
 }
@@ -41,7 +40,7 @@ func IsNotFound(err error) bool {
 // How long the Cache keeps answers, and how many.
 const (
 	minTTL      = 30 * time.Second // bounds an answer's own TTL
-	maxTTL      = time.Hour        // likewise
+	maxTTL      = time.Hour        // bounds an answer's own TTL
 	unknownTTL  = 5 * time.Minute  // for answers without a TTL
 	negativeTTL = 5 * time.Minute  // bounds the TTL of names that do not exist
 	failureTTL  = 5 * time.Second  // for look-ups that failed otherwise
@@ -51,8 +50,8 @@ const (
 // lookupTimeout bounds one look-up, even if callers would wait longer.
 const lookupTimeout = 20 * time.Second
 
-// Cache asks a Resolver once for all concurrent callers with the same name, and
-// remembers the answers, negative ones too. Many goroutines may use it.
+// Cache asks a Resolver once for all concurrent callers with the same name. It remembers
+// the answers, including negative ones. Many goroutines may use it.
 type Cache struct {
 	resolver Resolver
 	now      func() time.Time
@@ -63,19 +62,19 @@ type Cache struct {
 }
 
 type entry struct {
-	done    chan struct{} // closed when the rest is set
+	done    chan struct{} // closed when the fields below are set
 	answer  Answer
 	err     error
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. now is the clock for their TTLs.
+// NewCache returns an empty cache of r's answers. TTLs count on the clock now.
 func NewCache(r Resolver, now func() time.Time) *Cache {
 	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
 }
 
-// Lookup returns the addresses of host, a lower-case name. The caller must not
-// change them. The error is the Resolver's or the cause of ctx's end.
+// Lookup returns the addresses of host, a lower-case name. The caller must not change
+// them. The error is the Resolver's, or the cause of ctx's end.
 func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host = strings.TrimSuffix(host, ".")
 	e := c.entry(ctx, host)
@@ -102,8 +101,8 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 		c.evict(now)
 	}
 	e := &entry{done: make(chan struct{})}
-	c.entries[strings.Clone(host)] = e // not a part of its URL's row
-	// The look-up outlives the caller that started it: others may wait for it too.
+	c.entries[strings.Clone(host)] = e // a copy: host shares the memory of its URL's row
+	// The look-up outlives the caller that started it, because others may wait for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
 		defer cancel()
@@ -126,7 +125,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long to keep an answer with the TTL own, 0 if unknown.
+// ttl returns how long to keep an answer. own is the answer's own TTL, or 0 if unknown.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:
@@ -142,8 +141,8 @@ func ttl(own time.Duration, err error) time.Duration {
 	}
 }
 
-// evict makes room for an entry: it removes expired entries, and finished ones if
-// that was not enough. The caller holds mu.
+// evict makes room for an entry. It removes expired entries. If that is not enough, it
+// removes finished ones too. The caller holds mu.
 func (c *Cache) evict(now time.Time) {
 	for host, e := range c.entries {
 		if e.finished() && !now.Before(e.expires) {

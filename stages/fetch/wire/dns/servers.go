@@ -12,9 +12,9 @@ import (
 // next one.
 const serverPatience = 3 * time.Second
 
-// NameServers returns a Resolver that asks the given servers, "ADDRESS" or
-// "ADDRESS:PORT", instead of the system's. It asks each one only when those before
-// it gave no answer. The reply that a name does not exist is an answer.
+// NameServers returns a Resolver that asks the given servers, "ADDRESS" or "ADDRESS:PORT",
+// instead of the system's. It asks a server only if the servers before it gave no answer.
+// The reply that a name does not exist is an answer.
 func NameServers(servers ...string) (Resolver, error) {
 	var all sequence
 	for _, s := range servers {

@@ -11,13 +11,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// SystemResolver asks the system's configured name servers and its hosts file. It
-// does not try search domains: a crawler's names are absolute, and must not find a
-// cluster's services. The TTL is that of the answer's records, or of the zone's SOA
-// if there are none (RFC 2308, 5).
+// SystemResolver asks the system's configured name servers and its hosts file. It does not
+// try search domains: a crawler's names are absolute and must not resolve to a cluster's
+// services. The TTL comes from the answer's records, or from the zone's SOA if there are
+// none (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
-// newSystemResolver sends every query to server unless it is empty.
+// newSystemResolver sends every query to server. If server is empty, the system's servers
+// answer.
 func newSystemResolver(server string) *systemResolver {
 	r := &systemResolver{server: server}
 	r.net = net.Resolver{PreferGo: true, Dial: r.dial}
@@ -36,7 +37,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
-			// Go reports the last of two questions; the other got no answer.
+			// Go reports only the last of its two questions. The other one got no answer.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
 		return Answer{TTL: negative}, err
@@ -47,7 +48,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	return Answer{Addrs: addrs, TTL: positive}, nil
 }
 
-// dial opens the connections of Go's resolver. It records the TTLs that pass,
+// dial opens the connections of Go's resolver. It records the TTLs of the messages,
 // because Go's resolver does not return them.
 func (r *systemResolver) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if r.server != "" {
@@ -82,7 +83,7 @@ func (t *udpTap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tcpTap records messages from a stream, each after its length in two bytes.
+// tcpTap records messages from a stream. A length of two bytes precedes each message.
 type tcpTap struct {
 	net.Conn
 	ttl  *ttlRecorder
@@ -113,18 +114,18 @@ type ttlRecorder struct {
 
 	heard       bool // any message
 	noName      bool // the name does not exist
-	noA, noAAAA bool // it exists, and has no such records
+	noA, noAAAA bool // it exists but has no such records
 }
 
-// certain reports whether the messages say that a name has no address at all.
-// Without messages, as for names of the hosts file, Go's error counts.
+// certain reports whether the messages say that a name has no address at all. If there are
+// no messages, as for names in the hosts file, Go's error decides.
 func (r *ttlRecorder) certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.heard || r.noName || r.noA && r.noAAAA
 }
 
-// ttls returns the lowest TTLs of the answers and of their absence; 0 if unknown.
+// ttls returns the lowest TTLs of positive and of negative answers, or 0 if unknown.
 func (r *ttlRecorder) ttls() (positive, negative time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *ttlRecorder) note(msg []byte) {
 	}
 }
 
-// least lowers *v to ttl. A TTL of 0 counts as one second, because 0 means unknown.
+// least lowers *v to ttl. It counts a TTL of 0 as one second, because 0 means unknown.
 func least(v *uint32, ttl uint32) {
 	ttl = max(ttl, 1)
 	if *v == 0 || ttl < *v {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// settle is how long a body that may have ended can be silent before it counts
-	// as ended: after the shorter of two Content-Lengths, and after a last chunk
-	// whose trailer section does not arrive.
+	// settle is how long a body that may have ended can be silent before it counts as
+	// ended. A body may have ended after the shorter of two Content-Lengths, or after a
+	// last chunk whose trailer section does not arrive.
 	settle = time.Second
-	// quietBody is the same for a body that only the connection's end can end, if
-	// its Content-Length is invalid: such servers may keep the connection open.
+	// quietBody is the same limit for a body with an invalid Content-Length. Only the
+	// connection's end can end such a body, but the server may keep the connection open.
 	quietBody = 5 * time.Second
-	// firstBody is the first capacity in bytes of a payload of unknown length.
+	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10
 	// maxAnnounced is the most memory that a Content-Length alone reserves, in bytes.
 	maxAnnounced = 256 << 10
@@ -30,16 +30,16 @@ const (
 type bodyEnd int
 
 const (
-	endFramed   bodyEnd = iota // its framing: the connection may be used again
-	endClosed                  // the connection's end, as allowed or required
+	endFramed   bodyEnd = iota // its framing; the connection may be used again
+	endClosed                  // the end of the connection, allowed or required here
 	endLimit                   // MaxBody
 	endFiltered                // OnPrefix
-	endBroken                  // a failure: see the error
+	endBroken                  // a failure, which the error describes
 	endSettled                 // silence after a possible end
 )
 
-// ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the
-// connection's or Grow's error; Payload holds what came before it.
+// ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the error of
+// the connection or of Grow. Payload then holds what came before the error.
 func (m *Reader) ReadBody() error {
 	r := m.r
 	if !m.headEnded || m.bodyless() {
@@ -56,7 +56,7 @@ func (m *Reader) ReadBody() error {
 		}
 		end, err = m.readChunks(length)
 		if length >= 0 && end == endFramed {
-			// Two framings allow response smuggling, so the connection is not
+			// A response with two framings allows smuggling, so the connection is not
 			// reused.
 			end = endClosed
 		}
@@ -83,14 +83,14 @@ func (m *Reader) ReadBody() error {
 	return err
 }
 
-// bodyless reports whether this response has no body, whatever its fields say.
+// bodyless reports whether this response has no body, regardless of its header fields.
 func (m *Reader) bodyless() bool {
 	s := m.r.Status
 	return m.Method == http.MethodHead || s < 200 || s == http.StatusNoContent || s == http.StatusNotModified
 }
 
-// chunked reports whether the body is chunked. It leaves other transfer codings
-// to package coding.
+// chunked reports whether the body is chunked. It leaves all other transfer codings to
+// package coding.
 func (m *Reader) chunked() bool {
 	chunked, others := false, false
 	for t := range m.r.Header.Tokens("Transfer-Encoding") {
@@ -106,9 +106,9 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest length given, or -1, and
-// whether an invalid one was ignored. A length that ends within documentMark counts
-// as invalid: such a body could not be told from a head that breaks off.
+// contentLength returns the largest and the smallest length given, or -1 if there is none.
+// It also reports whether it ignored an invalid one. A length that ends within
+// documentMark counts as invalid, because such a body looks like a head that breaks off.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -153,8 +153,8 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	return end, err
 }
 
-// readAll reads to the connection's end or, if silence may end the body, until
-// nothing arrives for quietBody.
+// readAll reads to the connection's end. If silence is true, it also stops when nothing
+// arrives for quietBody.
 func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
 	if silence {
@@ -170,8 +170,8 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	return end, err
 }
 
-// readData appends n bytes to the payload, or all if n is -1. It returns endFramed
-// when it has read them and endLimit when the payload is full before.
+// readData appends n bytes to the payload, or all if n is -1. It returns endFramed when it
+// has read them, and endLimit if the payload is full first.
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {
@@ -214,7 +214,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 	return endFramed, nil
 }
 
-// reserve asks Grow for the memory of that many payload bytes and of the framing.
+// reserve asks Grow for memory for that many payload bytes and for the framing.
 func (m *Reader) reserve(payload int64) error {
 	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
 	if total > OwnMemory && m.Grow != nil {
@@ -223,7 +223,7 @@ func (m *Reader) reserve(payload int64) error {
 	return nil
 }
 
-// TestPrefix calls OnPrefix the first time it is called. It reports whether to go on.
+// TestPrefix calls OnPrefix when it is first called. It reports whether to read on.
 func (m *Reader) TestPrefix() bool {
 	if m.prefixTested || m.OnPrefix == nil {
 		return true

@@ -12,10 +12,10 @@ import (
 // maxChunkLine bounds a chunk-size line with its extensions, in bytes.
 const maxChunkLine = 4 << 10
 
-// readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a
-// bare LF, spaces around sizes and data without a line break after it. A body that
-// does not begin with a chunk size is not chunked: readChunks reads it as plain data
-// of length bytes, or up to the connection's end if length is -1.
+// readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF,
+// spaces around sizes, and data without a line break after it. If the body does not begin
+// with a chunk size, readChunks reads it as plain data: length bytes, or up to the
+// connection's end if length is -1.
 func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 	r := m.r
 	r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
@@ -84,7 +84,8 @@ func (m *Reader) readChunkSize() (int64, error) {
 	return size, nil
 }
 
-// parseChunkSize parses "1f;ext=1\r\n". odd marks spaces or a missing CR.
+// parseChunkSize parses "1f;ext=1\r\n". odd reports spaces around the size or a missing
+// CR.
 func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	odd = !bytes.HasSuffix(line, []byte("\r"))
@@ -98,12 +99,12 @@ func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	if len(trimmed) == 0 {
 		return 0, odd, bytes.IndexByte(line, '0') >= 0
 	}
-	n, err := strconv.ParseUint(string(trimmed), 16, 60) // no body is longer
+	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits: no body is longer
 	return int64(n), odd, err == nil
 }
 
-// readChunkEnd moves the line break after a chunk's data, if there is one, into
-// the framing.
+// readChunkEnd moves the line break after a chunk's data into the framing, if there is
+// one.
 func (m *Reader) readChunkEnd() error {
 	f := &m.r.framing
 	b, err := m.peek(1)
@@ -130,8 +131,8 @@ func (m *Reader) readChunkEnd() error {
 	return nil
 }
 
-// readTrailer reads the lines after the last chunk up to an empty one. The body is
-// complete by then, even if the trailer section breaks off.
+// readTrailer reads the lines after the last chunk up to an empty one. The body is already
+// complete, even if the trailer section breaks off.
 func (m *Reader) readTrailer() (bodyEnd, error) {
 	f := &m.r.framing
 	if m.buffered() == 0 {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// maxFields bounds the header fields that are kept.
+	// maxFields bounds how many header fields are kept.
 	maxFields = 1024
-	// maxFolded is the length in bytes beyond which a value's continuation lines
-	// are dropped; joining them takes quadratic time.
+	// maxFolded bounds a value that has continuation lines, in bytes. Further lines are
+	// dropped, because joining them takes quadratic time.
 	maxFolded = 8 << 10
 )
 
@@ -32,7 +32,7 @@ func (m *Reader) parseHead(head string, kind headKind) error {
 		r.checkLocation()
 	}
 	if kind == headerLine {
-		// A server passed on the head of its CGI script unchanged.
+		// The server passed on the head of its CGI script unchanged.
 		if v, ok := r.Header.Lookup("Status"); ok && len(v) >= 3 {
 			if code, ok := statusCode(v[:3]); ok {
 				r.Status, r.StatusText = code, strings.TrimSpace(v[3:])
@@ -86,14 +86,14 @@ func (m *Reader) parseStatusLine(line string, complete bool) error {
 	return nil
 }
 
-// statusCode parses three digits of at least 100.
+// statusCode parses three digits; the number must be at least 100.
 func statusCode(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return int(n), err == nil && len(s) == 3 && n >= 100
 }
 
-// parseFields parses header lines up to an empty one or the end. It drops a last
-// line without a line feed: it may have been cut.
+// parseFields parses header lines up to an empty one or the end. It drops a last line
+// without a line feed, because that line may have been cut.
 func (m *Reader) parseFields(head string) {
 	r := m.r
 	if n := strings.Count(head, "\n"); n > 0 {
@@ -111,7 +111,7 @@ func (m *Reader) parseFields(head string) {
 		}
 		line = r.cleanLine(line)
 		if line != "" && (line[0] == ' ' || line[0] == '\t') && len(r.Header) > 0 {
-			r.Warn(WarnHeaderFolded) // RFC 9112, 5.2: replace with spaces
+			r.Warn(WarnHeaderFolded) // RFC 9112, 5.2: replace the fold with spaces
 			last := &r.Header[len(r.Header)-1]
 			if len(last.Value) < maxFolded {
 				last.Value = strings.TrimSpace(last.Value + " " + strings.Trim(line, " \t"))
@@ -139,8 +139,7 @@ func (m *Reader) parseFields(head string) {
 	}
 }
 
-// cleanLine removes control characters that could change the meaning of a value
-// in later software.
+// cleanLine removes control characters that later software could misread in a value.
 func (r *Response) cleanLine(line string) string {
 	if strings.IndexByte(line, 0) >= 0 {
 		r.Warn(WarnHeaderNUL)
@@ -171,6 +170,6 @@ func (r *Response) checkLocation() {
 	}
 }
 
-// reference matches the characters of a URI reference (RFC 3986, appendix A),
-// ignoring the rules for brackets.
+// reference matches the characters of a URI reference (RFC 3986, appendix A). It ignores
+// the rules for brackets.
 var reference = regexp.MustCompile(`^(?:[!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*$`)

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// maxSlop is how many stray bytes before a status line are skipped. Browsers do
-	// so for servers that sent a longer body than they announced.
+	// maxSlop bounds the stray bytes that are skipped before a status line. Like browsers,
+	// the reader skips them because some servers send a longer body than they announced.
 	maxSlop = 4
-	// maxInterim bounds the 1xx responses before a final one.
+	// maxInterim bounds the 1xx responses before the final one.
 	maxInterim = 8
 	// maxEmptyLines bounds the line breaks before a response, in bytes.
 	maxEmptyLines = 64
@@ -20,8 +20,8 @@ const (
 
 // ProtocolError says why bytes cannot be read as a response.
 type ProtocolError struct {
-	Phrase string // from a small set, for grouping
-	Detail string // of this response; may be empty
+	Phrase string // one of a small set, for grouping
+	Detail string // specific to this response; may be empty
 }
 
 func (e ProtocolError) Error() string {
@@ -38,8 +38,8 @@ func errHeadTooLong(n int) error {
 	return ProtocolError{"response head too long", fmt.Sprintf("longer than %d bytes", n)}
 }
 
-// ReadHead reads up to the end of the final response's head. It returns the
-// connection's error, a ProtocolError or ErrStatusCut.
+// ReadHead reads up to the end of the final response's head. It returns the connection's
+// error, a ProtocolError or ErrStatusCut.
 func (m *Reader) ReadHead() error {
 	budget := m.MaxHeader
 	for range maxInterim {
@@ -93,8 +93,8 @@ func (m *Reader) readOneHead(budget int) error {
 	return m.parseHead(string(r.RawHead), kind)
 }
 
-// readHeadLine appends one line to the raw head. It reports whether the line is
-// the last one: empty, or cut by the connection's end.
+// readHeadLine appends one line to the raw head. It reports whether the line is the last
+// one: it is empty, or the connection's end cut it.
 func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	r := m.r
 	start := len(r.RawHead)
@@ -103,8 +103,8 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	case err == errLong:
 		return false, errHeadTooLong(m.MaxHeader)
 	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
-		// Browsers accept a cut head over http; over TLS it may be an attack. An
-		// archived head ends after a whole line if a document began there.
+		// Browsers accept a cut head over http; over TLS it may be an attack. An archived
+		// head may end after a whole line, if a document began there.
 		r.Warn(WarnHeadTruncated)
 		m.headEnded = false
 		r.Truncated = TruncDisconnect
@@ -127,23 +127,23 @@ func (m *Reader) assumeHTTP09() {
 	m.r.Protocol, m.r.Status, m.minor = "HTTP/0.9", 200, 0
 }
 
-// headKind is how a response begins.
+// headKind tells how a response begins.
 type headKind int
 
 const (
 	statusLine headKind = iota
 	headerLine          // header fields without a status line before them
-	noHead              // a body at once: HTTP/0.9
+	noHead              // a body right away, as in HTTP/0.9
 )
 
-// recogniseHead skips stray bytes before a response and classifies its
-// beginning. The error says that it is not HTTP.
+// recogniseHead skips stray bytes before a response and classifies its beginning. It
+// returns an error if this is not HTTP.
 func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A refused TLS record or a banner may be shorter than this. Its end or the
-	// time limit ends the peek then.
+	// A TLS alert or a banner may be shorter than this. Then the connection's end or the
+	// time limit ends the peek.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -192,7 +192,7 @@ func (m *Reader) skipEmptyLines() error {
 	return ProtocolError{"nothing but empty lines", ""}
 }
 
-// otherProtocol names the protocol that b begins if it is not HTTP/1.
+// otherProtocol names the protocol that b begins, if that is not HTTP/1.
 func otherProtocol(b []byte) string {
 	if len(b) >= 3 && b[0] >= 0x14 && b[0] <= 0x17 && b[1] == 3 {
 		return "a TLS record where a plain response was expected"
@@ -224,8 +224,8 @@ func knownField(name string) bool {
 	return strings.HasPrefix(name, "x-") && !strings.ContainsAny(name, " \t")
 }
 
-// IsText reports whether b may be the beginning of a text document: it is not
-// empty and has no control characters but those of text.
+// IsText reports whether b may be the beginning of a text document: b is not empty and has
+// only those control characters that text may contain.
 func IsText(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != 0x1b || c == 0x7f {
@@ -235,8 +235,8 @@ func IsText(b []byte) bool {
 	return len(b) > 0
 }
 
-// documentBegins returns the length of the tag by which it recognises an HTML
-// document in place of the next header line, or 0.
+// documentBegins reports whether an HTML document begins instead of the next header line.
+// It returns the length of the tag that shows this, or 0.
 func (m *Reader) documentBegins() int {
 	b, err := m.peek(1)
 	if err != nil || b[0] != '<' {
@@ -251,8 +251,8 @@ func (m *Reader) documentBegins() int {
 	return 0
 }
 
-// hasPrefixFold ignores ASCII case. It does not convert b: upper-casing bytes that
-// are not UTF-8 would move them.
+// hasPrefixFold ignores ASCII case. It does not convert b to upper case: that changes the
+// length of bytes that are not UTF-8.
 func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }

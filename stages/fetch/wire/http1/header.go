@@ -9,11 +9,11 @@ import (
 // Field is one header line.
 type Field struct {
 	Name  string // as the peer wrote it, without surrounding white space
-	Value string // likewise; not always valid UTF-8 (see Text)
+	Value string // as the peer wrote it, trimmed; not always valid UTF-8 (see Text)
 }
 
-// Header lists header fields in their order on the wire. It keeps repeated names
-// and the peer's spelling.
+// Header lists header fields in wire order. It keeps repeated names and the peer's
+// spelling.
 type Header []Field
 
 // Get returns the first value of name, ignoring case, or "".
@@ -22,7 +22,7 @@ func (h Header) Get(name string) string {
 	return v
 }
 
-// Lookup is Get, and reports whether there is such a field.
+// Lookup is like Get, but also reports whether the field exists.
 func (h Header) Lookup(name string) (string, bool) {
 	for v := range h.Values(name) {
 		return v, true
@@ -30,7 +30,7 @@ func (h Header) Lookup(name string) (string, bool) {
 	return "", false
 }
 
-// Values iterates over the values of name in their order.
+// Values iterates over the values of name in wire order.
 func (h Header) Values(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range h {
@@ -41,8 +41,8 @@ func (h Header) Values(name string) iter.Seq[string] {
 	}
 }
 
-// Tokens iterates over the elements, trimmed, of the comma-separated lists in
-// all fields called name (RFC 9110, 5.6.1). It skips empty elements.
+// Tokens iterates over the trimmed elements of the comma-separated lists in all fields
+// called name (RFC 9110, 5.6.1). It skips empty elements.
 func (h Header) Tokens(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for v := range h.Values(name) {
@@ -55,8 +55,8 @@ func (h Header) Tokens(name string) iter.Seq[string] {
 	}
 }
 
-// Text makes a header value valid UTF-8. It decodes invalid values as Latin-1,
-// which RFC 9110, 5.5 names as the historical encoding.
+// Text makes a header value valid UTF-8. It decodes invalid values as Latin-1, the
+// historical encoding according to RFC 9110, 5.5.
 func Text(v string) string {
 	if utf8.ValidString(v) {
 		return v

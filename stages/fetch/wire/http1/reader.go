@@ -19,34 +19,34 @@ const (
 // Reader reads one response. Set its fields before the first read.
 type Reader struct {
 	Method    string    // of the request; a response to HEAD has no body
-	HTTPS     bool      // a head that breaks off is an error then: it may be an attack
+	HTTPS     bool      // a head that breaks off is then an error, because it may be an attack
 	Replayed  bool      // the bytes come from an archive
-	MaxHeader int       // bytes of a head, interim ones before it included
+	MaxHeader int       // bytes of a head, including interim heads before it
 	MaxBody   int64     // bytes of a payload; OnPrefix may raise it
 	Deadline  time.Time // of the exchange
 
-	// OnPrefix, if not nil, is called once, when PrefixLen bytes of the payload or
-	// all of it have been read. It reports whether to read the rest.
+	// OnPrefix, if not nil, is called once, after PrefixLen bytes of the payload or all of
+	// it have been read. It reports whether to read the rest.
 	OnPrefix func() bool
-	// Grow, if not nil, is called before payload and framing take that many bytes
-	// in total, if these are more than OwnMemory. An error ends the body.
+	// Grow, if not nil, is called before payload and framing together take that many
+	// bytes, if that is more than OwnMemory. An error ends the body.
 	Grow func(bytes int64) error
-	// Wait, if not nil, limits how long the next reads may wait: d, or the rest of
-	// the exchange if that is shorter or d is 0.
+	// Wait, if not nil, limits how long the next reads may wait. The limit is d, or the
+	// rest of the exchange if that is shorter or d is 0.
 	Wait func(d time.Duration)
 
 	source
 	r              *Response
 	minor          int           // of the version HTTP/1.minor
 	headEnded      bool          // the head was complete; otherwise there is no body
-	documentMark   int           // length of the tag that begins a document inside the head; 0: there is none
-	quiet          time.Duration // the longest silence in the body; 0: no such limit
-	grantedFraming int           // capacity of the framing that Grow was last asked for
+	documentMark   int           // length of the tag that begins a document inside the head, or 0
+	quiet          time.Duration // the longest silence allowed in the body; 0 for no limit
+	grantedFraming int           // capacity of the framing in the last call of Grow
 	prefixTested   bool
 	definite       bool // the framing determined the end of the body
 }
 
-// NewReader returns a reader of the response to a GET, from in into r.
+// NewReader returns a reader that reads the response to a GET from in into r.
 func NewReader(in io.Reader, r *Response) *Reader {
 	return &Reader{Method: http.MethodGet, source: source{in: in}, r: r}
 }
@@ -57,21 +57,21 @@ func (m *Reader) Await() error {
 	return err
 }
 
-// BytesRead is the number of bytes read from the connection.
+// BytesRead returns the number of bytes read from the connection.
 func (m *Reader) BytesRead() int64 { return m.n }
 
 // Unread reports whether bytes after the end of the response have been read.
 func (m *Reader) Unread() bool { return m.buffered() > 0 }
 
-// Definite reports whether the framing determined the end of the body; otherwise
-// the connection's end, a limit or silence did.
+// Definite reports whether the framing determined the end of the body. Otherwise the
+// connection's end, a limit or silence did.
 func (m *Reader) Definite() bool { return m.definite }
 
 // Release returns the read buffer to its pool. The Response keeps its buffers.
 func (m *Reader) Release() { m.release() }
 
-// Persistent reports whether the connection may serve another exchange (RFC
-// 9112, 9.3): both ends know where this one ended, and neither said close.
+// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). It
+// may if both ends know where this exchange ended and neither said close.
 func (m *Reader) Persistent() bool {
 	if !m.definite || m.Unread() || m.err != nil {
 		return false

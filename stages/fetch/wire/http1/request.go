@@ -4,21 +4,21 @@ package http1
 type Request struct {
 	Method    string
 	Target    Target
-	UserAgent string // no such field if empty
-	// Header fields follow Host, User-Agent, Accept and Accept-Encoding, each of
-	// which is omitted if Header has it. Control characters in values become
+	UserAgent string // the field is omitted if this is empty
+	// The Header fields follow Host, User-Agent, Accept and Accept-Encoding. If Header has
+	// one of these four, the default is omitted. Control characters in values become
 	// spaces.
 	Header   Header
 	Absolute bool // the request line has the whole URL, as proxies require
 }
 
-// defaultFields follow Host and User-Agent unless the request has them.
+// defaultFields follow Host and User-Agent, except those that the request sets.
 var defaultFields = Header{
 	{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
 	{"Accept-Encoding", "gzip, deflate, br, zstd"},
 }
 
-// AppendTo appends the request to b as it is written to a connection.
+// AppendTo appends to b the bytes of the request as they go on the connection.
 func (r *Request) AppendTo(b []byte) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')

@@ -7,11 +7,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// Truncation is the reason why bytes are missing, in the words of WARC-Truncated
-// (WARC 1.1, 5.13). It is empty if none are.
+// Truncation is the reason why bytes are missing, in the words of WARC-Truncated (WARC
+// 1.1, 5.13). It is empty if no bytes are missing.
 type Truncation string
 
-// The reasons.
 const (
 	Complete        Truncation = ""
 	TruncLength     Truncation = "length"      // longer than the limit
@@ -20,12 +19,12 @@ const (
 	TruncFiltered   Truncation = "unspecified" // the caller did not want the rest
 )
 
-// Response is one response as received. The byte slices are valid until Release;
-// strings, Header and Warnings stay.
+// Response is one response as received. The byte slices are valid until Release. Strings,
+// Header and Warnings stay valid.
 type Response struct {
-	// RawHead is the final response's head as received, its empty line
-	// included. Interim (1xx) responses are not kept. It is empty if the response
-	// had no head at all (HTTP/0.9).
+	// RawHead is the final response's head as received, including its empty line. It is
+	// empty if the response had no head at all (HTTP/0.9). Interim (1xx) responses are not
+	// kept.
 	RawHead []byte
 
 	Protocol   string // "HTTP/1.1" in the server's spelling; "HTTP/0.9" if there was no status line
@@ -39,17 +38,17 @@ type Response struct {
 	Truncated Truncation
 	// Filtered marks that the caller rejected the body by its head or beginning.
 	Filtered bool
-	// Warnings tell what was malformed and how it was read, each as "code" or
-	// "code: detail", in the order found; see the Warn constants.
+	// Warnings tell what was malformed and how it was read. Each is "code" or "code:
+	// detail" (see the Warn constants), in the order found.
 	Warnings []string
 
 	framing framing
 }
 
-// framing is the chunk framing of a raw body. It is kept apart from the payload
-// so that both are in memory once: the raw body is, span after span, the framing
-// up to span.framing and then the payload up to span.payload; then the rest of
-// the framing and the rest of the payload.
+// framing is the chunk framing of a raw body. It is stored apart from the payload, so that
+// memory holds both only once. For each span in turn, the raw body continues with the
+// framing up to span.framing and the payload up to span.payload. The rest of the framing
+// and the rest of the payload follow.
 type framing struct {
 	bytes []byte
 	spans []span
@@ -59,17 +58,17 @@ type framing struct {
 // 32 bits suffice for both bounds.
 type span struct{ framing, payload uint32 }
 
-// maxFraming bounds chunk-size lines, extensions and trailers of a body, in
-// bytes. Single-byte chunks have five bytes of framing each.
+// maxFraming bounds the chunk-size lines, extensions and trailers of a body, in bytes. A
+// chunk of a single byte has five bytes of framing.
 const maxFraming = 1 << 20
 
-// mark ends a span at the present lengths.
+// mark ends a span at the current lengths.
 func (r *Response) mark() {
 	r.framing.spans = append(r.framing.spans, span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))})
 }
 
-// RawParts iterates over the response as received: consecutive parts of head and
-// body, chunk framing included, none of them empty. Parts are valid until Release.
+// RawParts iterates over the response as received: consecutive parts of head and body,
+// including chunk framing. No part is empty. Parts are valid until Release.
 func (r *Response) RawParts(yield func([]byte) bool) {
 	if len(r.RawHead) > 0 && !yield(r.RawHead) {
 		return
@@ -109,8 +108,8 @@ func (r *Response) Warn(code string) {
 	}
 }
 
-// Warnf records a warning with a detail; the format must quote its arguments and
-// bound their length.
+// Warnf records a warning with a detail. The format must quote its arguments and bound
+// their length.
 func (r *Response) Warnf(code, format string, args ...any) {
 	r.Warn(code + ": " + fmt.Sprintf(format, args...))
 }

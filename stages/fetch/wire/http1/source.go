@@ -15,14 +15,14 @@ const sourceSize = 16 << 10
 // errLong means that a line did not end within the bytes allowed for it.
 var errLong = errors.New("line too long")
 
-// source is a buffered reader that exposes its buffer, counts the bytes it read
-// and remembers the error that ended the stream.
+// source is a buffered reader that exposes its buffer. It counts the bytes it has read and
+// remembers the error that ended the stream.
 type source struct {
 	in         io.Reader
 	buf        []byte
 	start, end int   // buf[start:end] is unread
 	n          int64 // bytes read from in
-	err        error // that ended the stream
+	err        error // the error that ended the stream
 }
 
 func (s *source) buffered() int { return s.end - s.start }
@@ -54,8 +54,8 @@ func (s *source) fill() error {
 	return err
 }
 
-// read reads at least one byte from the stream or returns an error. It keeps an
-// error that comes together with bytes for the next call.
+// read reads at least one byte from the stream or returns an error. If an error comes
+// together with bytes, read keeps it for the next call.
 func (s *source) read(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
@@ -86,8 +86,8 @@ func (s *source) peek(n int) ([]byte, error) {
 	return s.buf[s.start : s.start+n], nil
 }
 
-// peekLine returns the bytes before the next line feed without consuming them,
-// but at most n, and fewer at the end of the stream.
+// peekLine returns at most n bytes before the next line feed without consuming them. It
+// returns fewer at the end of the stream.
 func (s *source) peekLine(n int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
@@ -106,9 +106,9 @@ func (s *source) peekLine(n int) ([]byte, error) {
 
 func (s *source) discard(n int) { s.start += n }
 
-// appendLine appends bytes to dst up to and including a line feed, at most limit
-// of them. With errLong dst has grown by limit bytes, with another error by the
-// bytes before that error.
+// appendLine appends bytes to dst up to and including a line feed, but at most limit
+// bytes. With errLong, dst has grown by limit bytes. With another error, it has grown by
+// the bytes before that error.
 func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]

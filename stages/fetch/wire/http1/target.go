@@ -27,7 +27,7 @@ func (t Target) scheme() string {
 	return "http"
 }
 
-// authority is host[:port] as the Host field has it: no default port.
+// authority returns host[:port] as in the Host field, without a default port.
 func (t Target) authority() string {
 	if t.Port == 80 && !t.HTTPS || t.Port == 443 && t.HTTPS {
 		if strings.Contains(t.Host, ":") {
@@ -38,8 +38,8 @@ func (t Target) authority() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// Origin is scheme://host:port. It names the target in errors and is the key of
-// kept connections.
+// Origin returns scheme://host:port. It names the target in errors and is the key of kept
+// connections.
 func (t Target) Origin() string {
 	return t.scheme() + "://" + net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
@@ -84,10 +84,9 @@ func ParseTarget(raw string) (t Target, err error) {
 	return t, nil
 }
 
-// normalHost returns the one spelling of a host that is looked up, compared and
-// guarded. Numbers that a system's resolver might read as an IPv4 address
-// ("0x7f.1", "2130706433") become that address or an error (WHATWG URL, 3.5 "host
-// parser").
+// normalHost returns the normal spelling of a host, used for look-ups, comparisons and the
+// guard. Numbers that a system's resolver might read as an IPv4 address ("0x7f.1",
+// "2130706433") become that address or an error (WHATWG URL, 3.5 "host parser").
 func normalHost(h string) (string, error) {
 	if inner, ok := strings.CutPrefix(h, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
@@ -120,7 +119,7 @@ func normalHost(h string) (string, error) {
 	return h, nil
 }
 
-// endsInNumber is the WHATWG "ends in a number checker".
+// endsInNumber implements the WHATWG "ends in a number checker".
 func endsInNumber(h string) bool {
 	h = strings.TrimSuffix(h, ".")
 	last := h[strings.LastIndexByte(h, '.')+1:]
@@ -181,14 +180,14 @@ func parseIPv4Number(s string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(s, base, 64)
 	if errors.Is(err, strconv.ErrRange) {
-		return 1 << 63, true // a number, and too large for any place
+		return 1 << 63, true // a number that is too large for any place
 	}
 	return n, err == nil
 }
 
-// requestPath turns path, query and fragment of a URL into a request target: it
-// drops the fragment and percent-encodes bytes that a request line cannot have.
-// Everything else is sent unchanged.
+// requestPath turns path, query and fragment of a URL into a request target. It drops the
+// fragment and percent-encodes bytes that a request line cannot have. It leaves everything
+// else unchanged.
 func requestPath(p string) string {
 	if i := strings.IndexByte(p, '#'); i >= 0 {
 		p = p[:i]

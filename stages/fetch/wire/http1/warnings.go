@@ -1,9 +1,9 @@
 package http1
 
-// The codes of Response.Warnings: what was malformed, and how it was read.
+// The codes of Response.Warnings tell what was malformed and how it was read.
 const (
 	WarnLocation         = "location"                // not a valid URL: read as browsers do
-	WarnLocationConflict = "location-conflict"       // several different ones: the first that is not empty counts
+	WarnLocationConflict = "location-conflict"       // several different ones: the first one that is not empty counts
 	WarnLeadingBytes     = "leading-bytes"           // up to four bytes or empty lines before the status line: skipped
 	WarnNoStatusLine     = "no-status-line"          // HTTP/0.9, or header lines without a status line: read as 200
 	WarnICY              = "icy-status-line"         // "ICY 200 OK": read as HTTP/1.0
@@ -21,7 +21,7 @@ const (
 	WarnHeaderCount      = "header-count"            // fields after the first 1,024 were dropped
 	WarnBareLF           = "bare-lf"                 // lines of the head ended without a CR
 	WarnLengthInvalid    = "content-length-invalid"  // ignored
-	WarnLengthConflict   = "content-length-conflict" // the largest counts, unless the connection ends before
+	WarnLengthConflict   = "content-length-conflict" // the largest counts, unless the connection ends sooner
 	WarnLengthIgnored    = "content-length-ignored"  // there is a Transfer-Encoding too (RFC 9112, 6.3)
 	WarnTransferEncoding = "transfer-encoding"       // codings other than chunked
 	WarnNotChunked       = "not-chunked"             // the body was read as plain data

@@ -1,5 +1,5 @@
-// Package wiretest makes bodies for tests: pages, noise, and their codings and
-// framings. Only tests import it.
+// Package wiretest makes bodies for tests: pages, noise, and their codings and framings.
+// Only tests import it.
 package wiretest
 
 import (
@@ -22,7 +22,7 @@ const Page = "<html><title>a</title><p>hello</html>"
 // LongPage is an HTML document of some 23 KB.
 var LongPage = "<html>" + strings.Repeat("<p>all work and no play makes jack a dull boy ", 500) + "</html>"
 
-// Noise returns text of n bytes that hardly compresses, the same every time.
+// Noise returns n bytes of text that hardly compresses. It is the same every time.
 func Noise(n int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -32,7 +32,7 @@ func Noise(n int) string {
 	return string(b)
 }
 
-// Encode returns s in a content coding, "raw deflate" (RFC 1951) included. It panics
+// Encode returns s in a content coding; it also knows "raw deflate" (RFC 1951). It panics
 // if it does not know the coding.
 func Encode(coding, s string) string {
 	var b bytes.Buffer
