@@ -33,7 +33,7 @@ func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed
 	return cp, false
 }
 
-// describeCapture fills the columns of a capture but for where it lies.
+// describeCapture fills the columns of a capture, except its location.
 func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, error) {
 	columns, err := document.URLColumns(key)
 	if err != nil {
@@ -54,9 +54,9 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 	return cp, nil
 }
 
-// withheld reports whether a response asks that no copy of it be kept (noarchive):
-// of a document its elements count too. A robots.txt is kept whatever it asks, as
-// the evidence of what was allowed.
+// withheld reports whether a response asks crawlbatch to keep no copy (noarchive). In a
+// document, meta elements can ask this too. A robots.txt is always kept, as evidence of
+// what was allowed.
 func (f *fetcher) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {
 	case subset == schema.SubsetRobots || len(x.Payload) == 0:

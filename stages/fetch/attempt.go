@@ -30,14 +30,14 @@ type attempt struct {
 	fetcher *fetcher
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil: nothing
+	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if nothing
 
 	began    time.Time
 	elapsed  time.Duration // of the window before this attempt
 	revision atomic.Int64  // of politeness
 
 	cutting sync.Mutex          // held by the one checkpoint under way
-	waiting []*segments.Segment // cut and not yet listed
+	waiting []*segments.Segment // cut, but not yet listed in a checkpoint
 	queued  int64               // planned URLs whose outcome the checkpoint does not list
 }
 
@@ -54,7 +54,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		wg.Go(func() {
 			if err := f(beside); err != nil && beside.Err() == nil {
 				stop(err)
-				flights.End() // without the right to fetch no request may go on
+				flights.End() // no request may continue without the right to fetch
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
 		}
 	})
-	// It is watched until the end, as the last checkpoint may wait for the store.
+	// The watcher runs until the end, because the last checkpoint may wait for the store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
 	err := a.fetcher.loop(work, flights)
 	ended()
@@ -91,11 +91,11 @@ func (a *attempt) fetch(ctx context.Context) error {
 	wg.Wait()
 
 	if cause := context.Cause(work); ctx.Err() == nil && cause != nil {
-		err = cause // of the background work
+		err = cause // the error of the background work
 	}
 	switch {
 	case err == nil:
-		// Told to stop now, it finishes: only this last step is left.
+		// If it is told to stop now, it still finishes: only this last step is left.
 		last, cancel := a.graceful(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
@@ -104,7 +104,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupted(ctx, true)
 	}
-	// A fault of this machine: the next attempt gets all whole records.
+	// This machine has a fault. The next attempt gets all complete records.
 	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
@@ -146,7 +146,7 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 }
 
 // unfinished gives the requests of URL and robots tasks that are between two hops of a
-// redirect, with the state from which the next attempt goes on.
+// redirect, and the state from which the next attempt continues.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,7 +169,7 @@ func (f *fetcher) unfinished() []*segments.Record {
 	return out
 }
 
-// complete ends the task, if every planned URL has its outcome.
+// complete ends the task if every planned URL has its outcome.
 func (a *attempt) complete(d *manifest.Checkpoint) error {
 	rows, err := d.RecordedRows()
 	if err != nil {
@@ -180,14 +180,14 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round waits for the configured delay of every host anyway. It has to be told
-	// only of longer waits: by Crawl-delay or by the host's responses.
+	// The next round keeps the configured delay of every host anyway. It needs to know only
+	// longer waits, which come from Crawl-delay or from the host's responses.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// Rounds are hours apart: most hosts are up again, and one that is not costs five
-		// requests.
+		// Rounds are hours apart. By then most hosts are up again, and a host that is still down
+		// costs five requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
@@ -204,7 +204,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 	return err
 }
 
-// checkpoint uploads the records since the last one and has the checkpoint list them.
+// checkpoint uploads the records since the last checkpoint and lists them in a new one.
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()
@@ -212,8 +212,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
-	// In order: rows of a segment may point into WARC files of the segments before it. An
-	// upload that was broken off goes on.
+	// Segments are uploaded in order, because rows of a segment may point into WARC files of
+	// earlier segments. An interrupted upload continues.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
 		if err := patiently(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
@@ -234,7 +234,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps a checkpoint that lists a segment, or has another change.
+// commit swaps in a checkpoint that lists a segment or has another change.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return patiently(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
@@ -257,13 +257,13 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is the number of failures in a row after which a wait for the store is logged.
+	// telling is the number of consecutive failures after which a wait for the store is logged.
 	telling = 2
 )
 
-// patiently repeats op while the store does not answer or is full, and tells of the wait
-// in paused. Meanwhile admit begins nothing new once the right has run out or too much
-// waits to be uploaded.
+// patiently repeats op while the store does not answer or is full, and describes the wait
+// in paused. Meanwhile admit lets nothing new begin once the right has run out or too many
+// bytes wait for upload.
 func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer paused.Store(nil)
@@ -290,7 +290,7 @@ func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stag
 	}
 }
 
-// activity tells what the attempt is doing.
+// activity describes what the attempt is doing.
 func (a *attempt) activity() stages.Activity {
 	out := status.Activity(a.fetcher.sched, &a.fetcher.failures)
 	if w := a.paused.Load(); w != nil {
@@ -299,7 +299,7 @@ func (a *attempt) activity() stages.Activity {
 	return out
 }
 
-// tell writes into a checkpoint what the attempt is doing, for `status`.
+// tell describes in a checkpoint what the attempt is doing, for `status`.
 func (a *attempt) tell(d *manifest.Checkpoint) {
 	d.Activity = nil
 	if !d.Complete {

@@ -12,16 +12,16 @@ import (
 // The background work of an attempt. It runs until its context ends; an error ends the
 // attempt.
 
-// A checkpoint of fewer URLs than worthwhile, for each minute of the interval, is put off,
-// for at most stretch intervals: it makes about ten objects, which cost a slow crawl more
-// than its data. Intervals below patientFrom are kept.
+// A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for
+// at most stretch intervals: it makes about ten objects, which cost a slow crawl more than
+// its data. Intervals shorter than patientFrom are never stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
 	patientFrom = 10 * time.Second
 )
 
-// putOff reports whether a checkpoint of so many URLs may wait although its interval is
+// putOff reports whether a checkpoint with this many URLs may wait although its interval is
 // over.
 func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
@@ -32,7 +32,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
-		// The attempt before left nothing: this one makes its first checkpoint sooner.
+		// The previous attempt recorded nothing, so this one makes its first checkpoint sooner.
 		last = last.Add(-every * 3 / 4)
 	}
 	for {
@@ -52,7 +52,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 	}
 }
 
-// closeWindow ends fetching when the window closes; what is left is deferred.
+// closeWindow ends fetching when the window closes; the URLs that are left are deferred.
 func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.cfg.Window <= 0 {
 		return nil
@@ -67,7 +67,7 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 	return nil
 }
 
-// reloads takes new politeness as it comes.
+// reloads applies new politeness as it arrives.
 func (a *attempt) reloads(ctx context.Context) error {
 	for {
 		select {
@@ -93,8 +93,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 // mayWrite implements gate.
 func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
 
-// admit implements gate. It waits while the right is about to run out, records come faster
-// than the store takes them, or scratch space is nearly full.
+// admit implements gate. It waits while the right is about to run out, records arrive
+// faster than the store accepts them, or scratch space is nearly full.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {

@@ -17,18 +17,18 @@ type Config struct {
 	Slots    int           // concurrent fetches; default 200
 	Timeouts wire.Timeouts // default 10s, 15s, 30s
 	// RobotsTimeout bounds a request for robots.txt, since all URLs of the host wait for it.
-	// Default 15s; 0, or more than Timeouts.Total, stands for Timeouts.Total.
+	// Default 15s; 0 or a value above Timeouts.Total means Timeouts.Total.
 	RobotsTimeout time.Duration
 	response.Limits
 	MaxRedirects int // default 5
 	Retries      Retries
 	Pauses       Pauses
-	Window       time.Duration // of the fetch stage; 0: endless; default 20h
+	Window       time.Duration // of the fetch stage; 0 means endless; default 20h
 	Checkpoint   Checkpoint
-	StripParams  []string // query parameters that canonical URLs lack
+	StripParams  []string // query parameters that are removed from canonical URLs
 
 	Proxy     string
-	Resolvers []string // name servers instead of the system's, ADDRESS[:PORT]; each serves if those before it fail
+	Resolvers []string // name servers instead of the system's, ADDRESS[:PORT]; asked in order until one answers
 	ConnectTo []string // HOST:PORT:ADDR:PORT
 	// PaceConnectTo paces targets of ConnectTo by their address, like others.
 	PaceConnectTo bool
@@ -39,19 +39,19 @@ type Config struct {
 // Retries are how often a URL is tried again, by class of failure.
 type Retries struct {
 	Timeout     int // no answer in time; default 1
-	ServerError int // 5xx but 503; default 2
+	ServerError int // 5xx except 503; default 2
 	RateLimited int // 429 and 503; default 3
 	DNS         int // a name that could not be looked up; default 1
-	Robots      int // a robots.txt that the other retries did not get, minutes later; default 2
+	Robots      int // robots.txt again, minutes later, after the other retries failed; default 2
 }
 
 // Pauses are the times before retries, before jitter.
 type Pauses struct {
-	RateLimited time.Duration // the whole host is left alone, doubled for each in a row; default 30s
+	RateLimited time.Duration // for the whole host, doubled for each in a row; default 30s
 	Timeout     time.Duration // default 15s
 	ServerError time.Duration // default 10s
-	DNS         time.Duration // the whole host is put off; default 1m
-	Breaker     time.Duration // of a suspended host until it is probed; default 2m
+	DNS         time.Duration // for the whole host; default 1m
+	Breaker     time.Duration // until a suspended host is probed; default 2m
 	Grace       time.Duration // for an interrupted task to end; default 20s
 }
 
@@ -62,7 +62,7 @@ type Checkpoint struct {
 	Lease time.Duration // default 180s
 }
 
-// Default is the config without settings.
+// Default is the config with all default values.
 func Default() Config {
 	return Config{
 		Politeness:    polite.Default(),
@@ -111,8 +111,8 @@ const (
 	mostReserve  = 256 << 20
 )
 
-// reserve is how many bytes the requests in flight may yet record: each a compressed body
-// and its rows.
+// reserve is how many bytes the requests in flight may still record: for each request a
+// compressed body and its rows.
 func (c *Config) reserve() int64 {
 	return min(max(int64(c.Slots)*c.MaxBody/4, leastReserve), mostReserve)
 }

@@ -23,24 +23,25 @@
 //	   └─ window closed, host given up, domain stopped ─► deferred, host_suspended, stopped
 //
 // A wait (for a host's delay, a retry, robots.txt) holds no slot and no goroutine: the URL
-// goes back to its host queue (package polite). The hops of a redirect carry the cookies
-// that this chain was given (RFC 6265); no other request carries cookies. A chain may
-// request a URL twice if it was given a cookie in between.
+// goes back to its host queue (package polite). The hops of a redirect chain send the
+// cookies that the chain received (RFC 6265); no other request sends cookies. A chain may
+// request a URL twice if it received a cookie in between.
 //
 // # What counts
 //
-// A checkpoint uploads the records since the one before, then swaps the checkpoint object.
-// Only what it lists counts: after a crash, listed URLs are not fetched again, and all
-// others are. A checkpoint cuts between requests: rows of a redirect chain that has no
+// A checkpoint uploads the records since the previous one, then swaps the checkpoint
+// object. Only what it lists counts: after a crash, listed URLs are not fetched again, and
+// all others are. A checkpoint cuts between requests: rows of a redirect chain that has no
 // outcome yet stay in memory.
 //
-// The task may send requests while its lease runs. One gate is asked as each request is
-// written; no request starts that could outlast the lease.
+// The task may send requests while it holds its lease. It asks one gate as it writes each
+// request; no request starts that could outlast the lease.
 //
-// # Rooms
+// # Packages
 //
 // lease holds the partition, partition indexes its URLs, polite paces hosts, robotscache
 // and robots decide what is allowed, request sends requests (with wire and guard), response
-// tells what their end means, segments records it, status tells people. This package leads
-// a URL through them. reparse does the same work from stored responses (records).
+// interprets their end, segments records the outcome, status describes it to people. This
+// package leads a URL through them. reparse does the same work from stored responses
+// (records).
 package fetch

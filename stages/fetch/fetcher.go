@@ -47,7 +47,7 @@ type fetcher struct {
 	token    string // product token
 
 	sched *polite.Scheduler
-	cpu   chan struct{} // one element for each goroutine that compresses or parses
+	cpu   chan struct{} // a slot for each goroutine that compresses or parses
 
 	failures status.Failures
 
@@ -57,7 +57,7 @@ type fetcher struct {
 	lastRobotsTask int64 // ID of the newest
 	claims         map[uint64]struct{}
 
-	fatal atomic.Pointer[error] // the first; nil: none
+	fatal atomic.Pointer[error] // the first error; nil if there is none
 	ended chan struct{}         // closed once fatal is set
 }
 
@@ -70,16 +70,16 @@ type options struct {
 	reading  robots.Reading
 	epoch    int
 	segment  string // warc_segment: the partition, as part-00017
-	deferAll bool   // nothing is fetched any more: URLs without an outcome are deferred
+	deferAll bool   // fetch nothing more and defer all URLs without an outcome
 
-	// patience is the longest Retry-After that a retry waits for; 0: no limit.
+	// patience is the longest Retry-After that a retry waits for; 0 means no limit.
 	patience time.Duration
-	onRetry  func(stages.Wait) // is called with each retry; may be nil
+	onRetry  func(stages.Wait) // called for each retry; may be nil
 
 	hooks
 }
 
-// hooks replace parts of the outer world in tests. The zero value replaces nothing.
+// hooks replace parts of the environment in tests. The zero value replaces nothing.
 type hooks struct {
 	tune  func(*wire.Config)              // changes where connections go
 	free  func(dir string) (int64, error) // the room in scratch space, in bytes
@@ -148,11 +148,11 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 	return wire.New(connections)
 }
 
-// maxRules bounds the memory that the rules of robots.txt files take, in bytes. A
-// partition may have a million hosts, and a robots.txt 500 KiB of rules.
+// maxRules bounds the memory for the rules of robots.txt files, in bytes. A partition may
+// have a million hosts, and one robots.txt may hold 500 KiB of rules.
 const maxRules = 64 << 20
 
-// close gives connections and scratch space back.
+// close releases connections and scratch space.
 func (f *fetcher) close() {
 	f.client.Close()
 	f.robots.Close()
@@ -166,7 +166,7 @@ func (f *fetcher) fail(err error) {
 }
 
 // loop serves grants until no URL is left or ctx ends, then waits for the requests in
-// flight, whose contexts flights gives. It returns nil once every URL has its outcome.
+// flight. Their contexts come from flights. It returns nil once every URL has its outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -215,8 +215,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve spends a grant: on one request, which has the context flight, or on URLs that
-// need none.
+// serve spends a grant on one request, which runs with the context flight, or on URLs that
+// need no request.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -233,7 +233,7 @@ func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	}
 }
 
-// step takes the grant's item one step on. It reports whether the grant is spent.
+// step advances the grant's item by one step. It reports whether the grant is spent.
 func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	if g.Item.ID < 0 {
 		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
@@ -280,7 +280,7 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge gives the verdict of robots.txt on the URL to ask for next, and why it is denied.
+// judge gives the verdict of robots.txt on the URL to request next, and why it is denied.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
@@ -291,7 +291,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	} else {
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
-	// Of a URL with too many spellings not all are known, so it is not planned either.
+	// If a URL has too many spellings, not all of them are known; so it is not planned either.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
@@ -299,8 +299,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	return verdict, why
 }
 
-// begin tells the gate what the grant is about to be spent on. It returns false after an
-// error, which ends the fetcher and the grant.
+// begin tells the gate what the grant will be spent on. It returns false after an error,
+// which ends the fetcher and the grant.
 func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Trying) bool {
 	err := f.gate.begin(ctx, what)
 	if err != nil {
@@ -310,7 +310,7 @@ func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Tryi
 	return err == nil
 }
 
-// drain ends the URLs of a grant that may send nothing.
+// drain ends the URLs of a grant that may send no request.
 func (f *fetcher) drain(g *polite.Grant) {
 	outcome, why := schema.Deferred, response.Failure{}
 	switch g.Kind {
@@ -326,7 +326,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 		if it.ID < 0 {
 			rt := f.robotsTaskOf(it.ID)
 			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
-			f.recordRobots(rt, nil) // another attempt is another try
+			f.recordRobots(rt, nil) // another attempt may try again
 			continue
 		}
 		u, err := f.urlTask(it.ID)
@@ -349,16 +349,16 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// A robots.txt that none of the retries of its failure got is asked for again later,
-// after 2 minutes by default, then after three times as long each.
+// If all retries for a robots.txt fail, it is requested again later: after 2 minutes by
+// default, then each time after three times as long.
 const (
-	laterPauses = 12 // of Pauses.ServerError
+	laterPauses = 12 // times Pauses.ServerError
 	laterGrowth = 3
 	maxLater    = 5
 )
 
-// retryRule gives the counter of a class of failures, how many retries it has, and the
-// pause before the next.
+// retryRule gives the counter of a class of failures, the number of allowed retries, and
+// the pause before the next one.
 func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryClass) (used *int, limit int, pause time.Duration) {
 	r, p := &f.cfg.Retries, &f.cfg.Pauses
 	switch class {
@@ -380,8 +380,8 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	return new(int), 0, 0
 }
 
-// retry decides whether a failure of a class is tried again, and completes the
-// grant's result with the item. why is what failed, for people.
+// retry decides whether to try again after a failure of a class, and completes the grant's
+// result with the item. why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

@@ -7,16 +7,16 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// gate tells a fetcher when it may begin and write requests. Several goroutines may use
-// it at a time. An error ends the fetcher.
+// gate tells a fetcher when it may begin and write requests. It is safe for concurrent
+// use. An error ends the fetcher.
 type gate interface {
 	// admit waits until a request may be begun.
 	admit(ctx context.Context) error
 	// mayWrite reports whether a request may be written now.
 	mayWrite(now time.Time) bool
-	// serial reports whether only one grant at a time may be out.
+	// serial reports whether only one grant may be in use at a time.
 	serial() bool
-	// begin is called before a grant sends a request for what, done after each grant.
+	// begin is called before a grant sends a request for what; done is called after each grant.
 	begin(ctx context.Context, what manifest.Trying) error
 	done(ctx context.Context) error
 }

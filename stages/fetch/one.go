@@ -25,12 +25,12 @@ const (
 	oneRetries   = 2                // of a class
 	onePatience  = 15 * time.Second // longest Retry-After
 	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // longest wait for a delay that is not told
+	oneBrief     = 2 * time.Second // longest wait for a delay that is not reported
 	oneSilent    = 4               // ticks without a response after which it says so
 )
 
-// hasty shortens pauses and retries to what a person waits for. Delays and Crawl-delays
-// stay as they are.
+// hasty makes pauses and retries short enough for a waiting person. Delays and
+// Crawl-delays stay as they are.
 func hasty(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
@@ -41,8 +41,8 @@ func hasty(cfg Config) Config {
 
 // One fetches one URL as a map task would, with robots.txt, redirects and short retries,
 // but without a store: captures point into no file, and env.Bucket is not used. It makes
-// rawURL canonical; robots.txt must allow both spellings. tell is called with each wait.
-// The error tells why rawURL is no URL, or wraps stages.ErrInterrupted.
+// rawURL canonical; robots.txt must allow both spellings. It calls tell for each wait.
+// The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }
@@ -101,15 +101,15 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits tells of each wait once.
+// waits reports each wait once.
 type waits struct {
 	tell func(stages.Wait)
 
 	mu   sync.Mutex
-	told map[string]bool // by the words
+	told map[string]bool // keyed by the message
 }
 
-// retry tells of a retry, even if it was told before.
+// retry reports a retry, even if it was reported before.
 func (w *waits) retry(wait stages.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *waits) retry(wait stages.Wait) {
 	w.tell(wait)
 }
 
-// note reports whether a wait was told before, and notes it.
+// note says whether a wait was reported before, and marks it as reported.
 func (w *waits) note(wait stages.Wait) bool {
 	if w.told == nil {
 		w.told = map[string]bool{}
@@ -127,7 +127,7 @@ func (w *waits) note(wait stages.Wait) bool {
 	return before
 }
 
-// watch tells of other waits, such as a Crawl-delay or a slow response, until end is called.
+// watch reports other waits, such as a Crawl-delay or a slow response, until end is called.
 func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -53,7 +53,7 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	was := u.fetch
 	u.note(s)
 	if s.Aborted() {
-		u.tries-- // the same try, once more
+		u.tries-- // this try did not count
 		was.Attempts, was.WireBytes = u.fetch.Attempts, u.fetch.WireBytes
 		u.fetch = was
 		due := f.afterAbort(s)
@@ -84,8 +84,9 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// afterAbort is when an aborted request is made again; zero: as soon as its host is due.
-// A response without memory waits longer, or the host would send it again in vain.
+// afterAbort is when to repeat an aborted request; zero means as soon as its host is due.
+// If there was no memory for the response, it waits longer, so that the host does not send
+// the response again in vain.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -93,8 +94,8 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is the shortest wait of a document for which there was no memory; the
-// longest is twice as long.
+// noRoomPause is the shortest wait after there was no memory for a document; the longest
+// is twice as long.
 const noRoomPause = 30 * time.Second
 
 // conditions are the header fields that ask for a document only if it has changed.
@@ -109,7 +110,7 @@ func conditions(p *schema.PlannedURL) http1.Header {
 	return h
 }
 
-// failed ends a task whose request gave no document, or has it tried again.
+// failed ends or retries a task whose request gave no document.
 func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, RetryAfter: s.RetryAfter}
 	if f.retry(&u.retries, verdict.Retry, s.How(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
@@ -232,8 +233,8 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot is capture for a caller that holds a slot of f.cpu: if each slot waited for a second
-// one, none would ever be free.
+// captureInSlot is capture for a caller that already holds a slot of f.cpu. It takes no
+// second slot: if every holder waited for one, none would ever be free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)
@@ -241,7 +242,7 @@ func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	}
 }
 
-// point has the task's row point to the capture of the last response.
+// point makes the task's row point to the capture of the last response.
 func (u *urlTask) point(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit

@@ -21,13 +21,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// resume restores what earlier attempts left: recorded rows, URLs that wait for another
-// try or that redirects led to, and what is known of hosts. It asks no host anything.
+// resume restores the state that earlier attempts left: recorded rows, URLs that wait for
+// another try or that redirects led to, and the state of hosts. It sends no requests.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
 	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
-	ended := before.Recorded.Clone() // rows that have, or will get, an outcome without a request
+	ended := before.Recorded.Clone() // rows that have an outcome or will get one without a request
 	for _, t := range quarantine(&doc) {
 		if t.Origin == "" && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
@@ -57,7 +57,7 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 }
 
 // addHosts adds the hosts with planned rows to the scheduler, suspects first. The queues
-// leave out skip, retries and suspects, which are pushed on their own.
+// omit skip, retries and suspects; the latter two are pushed separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -89,10 +89,10 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 }
 
 // takeState restores the clocks of hosts, robots.txt files and retries, from the round
-// before or from the attempts before. ended are rows that are not tried again.
+// before or from earlier attempts. Rows in ended are not tried again.
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
-	// Attempts that ended before they fetched have left the hosts as they were.
+	// Attempts that ended before they fetched did not change the state of hosts.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	if first && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
@@ -112,8 +112,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	}
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
-		// The attempt before may have sent requests after its last checkpoint, the
-		// round before may have asked these hosts a moment ago.
+		// The previous attempt may have sent requests after its last checkpoint, and the
+		// previous round may have sent requests to these hosts a moment ago.
 		f.sched.HoldAll()
 	case before.Exists:
 		f.sched.HoldAddresses()
@@ -121,8 +121,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	return nil
 }
 
-// takeCheckpoint restores what lies in the checkpoint and in the files that it lists. The
-// waits in it count from when the checkpoint was first seen.
+// takeCheckpoint restores the state in the checkpoint and in the files that it lists. Waits
+// count from the time at which this attempt first saw the checkpoint.
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -144,15 +144,15 @@ func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, 
 	return a.claims(ctx, doc)
 }
 
-// hop has the columns that tell where a response redirected to.
+// hop holds the columns that say where a response redirected to.
 type hop struct {
 	URL    string `parquet:"url"`
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
 // claims claims the URLs that recorded redirects led to within their domain. Some were
-// never sent: robots.txt denied them, or they were one redirect too many; the frontier
-// gets those from the next chain that leads to them.
+// never requested: robots.txt denied them, or they exceeded the redirect limit. The
+// frontier gets those from the next chain that leads to them.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
@@ -182,8 +182,8 @@ func sameDomain(a, b string) bool {
 	return err == nil && k.Domain == l.Domain
 }
 
-// handBack releases the lease of an attempt that has asked no host anything, so that the
-// next can begin at once. It returns the reason for which the attempt ends.
+// handBack releases the lease of an attempt that has sent no requests, so that the next one
+// can begin at once. It returns the reason why the attempt ends.
 func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
@@ -197,11 +197,11 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
-	var paused atomic.Pointer[stages.Wait] // nobody looks any more
+	var paused atomic.Pointer[stages.Wait] // nobody reads it any more
 	err := patiently(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
-			// If the attempt before did not release the partition, what it sent last is
-			// unknown: the next has to wait for that as well.
+			// If the previous attempt did not release the partition, its last requests
+			// are unknown: the next attempt has to wait for those as well.
 			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--
