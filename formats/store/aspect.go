@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// Locker is an optional interface of a store on one machine: a lock that becomes free when its
-// holder dies, so that a successor need not wait for a lease.
+// Locker is an optional interface of a store on one machine. Its lock becomes free when
+// the holder dies, so a successor does not have to wait for a lease.
 type Locker interface {
-	// Lock takes the lock of that name if it is free; ok reports whether it did. release frees it
-	// and may be called twice.
+	// Lock takes the named lock if it is free; ok reports whether it did. release frees
+	// the lock and may be called twice.
 	Lock(name string) (release func(), ok bool, err error)
 }
 
-// Dater is an optional interface of a store with its own clock.
+// Dater is an optional interface of a store that has its own clock.
 type Dater interface {
-	// Skew is the store's time minus this machine's. Its error is at most the round trip plus the
-	// second to which an HTTP Date is rounded.
+	// Skew returns the store's time minus this machine's. Its error is at most the round
+	// trip plus one second, because an HTTP Date has whole seconds.
 	Skew(ctx context.Context) (time.Duration, error)
 }
 
-// As returns the first T, such as a Locker, among b and the buckets that it wraps.
+// As returns the first value of type T, such as a Locker, among b and the buckets that b
+// wraps.
 func As[T any](b Bucket) (T, bool) {
 	for b != nil {
 		if t, ok := b.(T); ok {

@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// Counts are the calls and bytes of a bucket since it was wrapped. Calls are those of Bucket: a
-// multipart upload is one PUT, and reading back after a lost response is not counted.
+// Counts are the calls and bytes of a bucket since it was wrapped. They count calls of
+// Bucket: a multipart upload is one PUT, and reads that settle a lost response do not
+// count.
 type Counts struct {
 	Puts, Gets, Lists, Deletes int64 // Create and Swap; Get, Open and ReadAt; List; Delete
-	Failed                     int64 // calls that returned an error other than a lost race, absence or end of object
+	Failed                     int64 // calls that returned an error, except a lost race, absence or end of object
 	BytesIn, BytesOut          int64 // bytes read from the store; bytes of accepted writes to it
 }
 
@@ -28,7 +29,7 @@ func Count(b Bucket) *Counter { return &Counter{Bucket: b} }
 // Unwrap returns the counted bucket.
 func (c *Counter) Unwrap() Bucket { return c.Bucket }
 
-// Counts reads the counters. Each is exact; together they are not a snapshot.
+// Counts reads the counters. Each one is exact; together they are not a snapshot.
 func (c *Counter) Counts() Counts {
 	return Counts{
 		Puts: c.puts.Load(), Gets: c.gets.Load(), Lists: c.lists.Load(), Deletes: c.deletes.Load(),
@@ -79,7 +80,7 @@ func (c *Counter) read(n int, err error) {
 	c.note(err)
 }
 
-// Open implements Bucket; reads of the object are counted too.
+// Open implements Bucket. The Counter also counts reads of the object.
 func (c *Counter) Open(ctx context.Context, key string) (Object, error) {
 	object, err := c.Bucket.Open(ctx, key)
 	c.read(0, err)

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Hedge configures WithHedge. The zero value is good.
+// Hedge configures WithHedge. The zero value selects the defaults.
 type Hedge struct {
 	MaxBytes int64         // largest read that is hedged; zero means 4 MiB
 	Floor    time.Duration // least wait before the second request; zero means 50 ms
-	Samples  int           // reads of a size class that are measured before any is hedged; zero means 32
-	Share    float64       // at most this share of reads is hedged; zero means 0.05
+	Samples  int           // reads of a size class to measure before any is hedged; zero means 32
+	Share    float64       // largest share of reads that is hedged; zero means 0.05
 }
 
 // Hedged is a Bucket whose small reads are hedged.
@@ -24,14 +24,14 @@ type Hedged struct {
 	hedge Hedge
 
 	mu      sync.Mutex
-	tokens  float64 // each read brings Share, a second request takes one
+	tokens  float64 // each read adds Share; a second request takes one
 	classes [hedgeClasses]latencies
 
 	sent, won atomic.Int64
 }
 
-// Size classes of reads, because larger reads take longer: up to 64 KiB, 512 KiB and above. Get has
-// its own class, because its size is unknown before.
+// The size classes of reads: larger reads take longer. The classes are up to 64 KiB, up to
+// 512 KiB and above. Get has its own class, because its size is not known in advance.
 const (
 	hedgeGet = iota
 	hedgeSmall
@@ -40,14 +40,15 @@ const (
 	hedgeClasses
 )
 
-// hedgeTokens bounds the saved budget, so that a store that turns slow does not get many second
-// requests at once.
+// hedgeTokens bounds the saved budget, so that a store that becomes slow does not get many
+// second requests at once.
 const hedgeTokens = 10
 
-// WithHedge sends a second request for Get and for short reads of an open object if the first has
-// no response within the 95th percentile of recent times, and takes the first response. This
-// shortens the tail latency of an object store, where one overloaded machine of many is slow.
-// Writes are never hedged. The other request of a Get is cancelled, that of a read runs to its end.
+// WithHedge sends a second request if the first one has no response within the 95th
+// percentile of recent times. It takes the first response. It does so for Get and for
+// short reads of an open object, never for writes. This shortens the tail latency of an
+// object store where one of many machines is overloaded. The losing request of a Get is
+// cancelled; that of a read runs to its end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	if h.MaxBytes <= 0 {
 		h.MaxBytes = 4 << 20
@@ -67,14 +68,14 @@ func WithHedge(b Bucket, h Hedge) *Hedged {
 // Unwrap returns the wrapped bucket.
 func (h *Hedged) Unwrap() Bucket { return h.Bucket }
 
-// Hedges returns how many second requests were sent, and how many of them answered first.
+// Hedges returns how many second requests were sent and how many of them answered first.
 func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load() }
 
 // latencies are the times of the last reads of one size class.
 type latencies struct {
 	ring  [128]time.Duration
-	n     int           // in all
-	p95   time.Duration // of the ring, when it was last computed
+	n     int           // number of reads so far
+	p95   time.Duration // 95th percentile of the ring when last computed
 	known bool
 }
 
@@ -88,7 +89,8 @@ func (l *latencies) add(d time.Duration, samples int) {
 	}
 }
 
-// begin counts a read and returns after how long to hedge it; false: do not.
+// begin counts a read. It returns the wait before a second request, and whether there may
+// be one.
 func (h *Hedged) begin(class int) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +99,7 @@ func (h *Hedged) begin(class int) (time.Duration, bool) {
 	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more, because the usual time is not slow
 }
 
-// take pays for a second request.
+// take takes the budget for a second request, if there is enough.
 func (h *Hedged) take() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,15 +123,15 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls ask once, and again if that takes long. ask must not touch data of the caller. drop
-// receives the value of the request that was not taken.
+// hedged calls ask once, and a second time if the first call takes long. ask must not
+// touch data of the caller. drop receives the value of the request that lost.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
 	send := func(second bool) {
 		began := time.Now()
 		value, err := ask()
-		// A cancelled loser counts too; otherwise slow requests would never be measured.
+		// A cancelled request counts too. Otherwise slow requests would never be measured.
 		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
 			h.took(class, time.Since(began))
 		}
@@ -171,7 +173,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T
 // Get implements Bucket.
 func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the losing request
+	defer cancel() // cancels the losing request
 	type object struct {
 		body []byte
 		at   Version
@@ -183,7 +185,7 @@ func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Vers
 	return o.body, o.at, err
 }
 
-// Open implements Bucket; short reads of the object are hedged.
+// Open implements Bucket. Short reads of the object are hedged.
 func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	o, err := h.Bucket.Open(ctx, key)
 	if err != nil {
@@ -192,7 +194,8 @@ func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	return &hedgedObject{Object: o, hedged: h}, nil
 }
 
-// hedgedObject closes its object when it is closed and its last read has ended.
+// hedgedObject closes the wrapped object once it is closed itself and its last read has
+// ended.
 type hedgedObject struct {
 	Object
 	hedged *Hedged
@@ -202,7 +205,8 @@ type hedgedObject struct {
 	closed bool
 }
 
-// buffers hold the bytes of hedged reads: the losing read writes on after its caller has returned.
+// buffers hold the bytes of hedged reads: the losing read still writes after its caller
+// has returned.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // part is the result of one read.
@@ -263,7 +267,7 @@ func (o *hedgedObject) leave() {
 	defer o.mu.Unlock()
 	o.reads--
 	if o.closed && o.reads == 0 {
-		_ = o.Object.Close() // Close has returned already
+		_ = o.Object.Close() // Close has already returned
 	}
 }
 

@@ -6,20 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Reserved must not be the first element of a key: a directory store keeps its temporary files and
-// locks there.
+// Reserved must not be the first element of a key. A directory store keeps its temporary
+// files and locks there.
 const Reserved = ".tmp"
 
-// Limits of keys: the whole key leaves room for a bucket's prefix within the 1,024 bytes of S3, and
-// an element fits a file name.
+// Limits of keys. The whole key leaves room for a bucket's prefix within the 1,024 bytes
+// of S3. An element fits a file name.
 const (
 	maxKey     = 900
 	maxElement = 255
 )
 
-// CheckKey checks that key may name an object in every kind of store: UTF-8 without control
-// characters, slash-separated, no empty, "." or ".." element, not below Reserved, at most 900 bytes
-// and 255 in an element. The error is ErrKey.
+// CheckKey checks that key may name an object in every kind of store. A key is UTF-8
+// without control characters. Slashes separate its elements, and no element is empty, "."
+// or "..". It is not below Reserved. It has at most 900 bytes, and 255 in an element. The
+// error is ErrKey.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -46,8 +47,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckPrefix checks that prefix may be listed: its folders obey CheckKey, and the rest after the
-// last slash may be the beginning of any name, or empty.
+// CheckPrefix checks that prefix may be listed. Its folders obey CheckKey. The rest after
+// the last slash is empty or may be the beginning of any name.
 func CheckPrefix(prefix string) error {
 	folder, name := "", prefix
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxSkew is the most that this machine's clock may differ from the store's: one table holds times
-// of several machines.
+// MaxSkew is the largest accepted difference between this machine's clock and the store's.
+// It matters because one table holds times of several machines.
 const MaxSkew = time.Minute
 
 const (
@@ -20,16 +20,17 @@ const (
 	probeRounds  = 3
 )
 
-// ProbeResult is what a Probe learned about a fit store.
+// ProbeResult holds what Probe learned about a usable store.
 type ProbeResult struct {
 	Skew  time.Duration // the store's time minus this machine's
 	Dated bool          // the store has its own clock, so Skew is valid
 }
 
-// Probe checks that b keeps the promises on which the protocol rests: it races writers on scratch
-// keys under probe/ and deletes these. Two winners, an accepted stale version, or a read that
-// misses the last write is ErrUnsupported; clocks too far apart are ErrClock. It writes, so a dry
-// run must not call it. A store that fails rarely may pass.
+// Probe checks that b keeps the promises that the protocol needs. It races writers on
+// scratch keys under probe/ and deletes these keys. It returns ErrUnsupported if there are
+// two winners, if the store accepts a stale version, or if a read misses the last write.
+// It returns ErrClock if the clocks are too far apart. Probe writes, so a dry run must not
+// call it. A store that fails rarely may pass.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {
@@ -37,8 +38,8 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		}
 	}()
 	key := "probe/" + rand.Text()
-	// Read first: a read gives up if the store cannot be reached, a conditional write goes on until
-	// ctx ends.
+	// Read first: a read gives up if the store cannot be reached, but a conditional write
+	// goes on until ctx ends.
 	if _, _, err := b.Get(ctx, key, 1); !errors.Is(err, ErrNotFound) {
 		if err == nil {
 			err = fmt.Errorf("%w: an object exists that was never written", ErrUnsupported)
@@ -48,7 +49,7 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	if d, ok := As[Dater](b); ok {
 		result.Skew, err = d.Skew(ctx)
 		switch {
-		case errors.Is(err, ErrUnsupported): // it has no clock to differ from
+		case errors.Is(err, ErrUnsupported): // the store has no clock
 		case err != nil:
 			return result, err
 		default:
@@ -73,7 +74,7 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 		defer cancel()
 		deleted := b.Delete(ctx, key)
 		if err == nil && !errors.Is(deleted, ErrUnavailable) && !errors.Is(deleted, context.DeadlineExceeded) {
-			err = deleted // a leftover key does no harm
+			err = deleted // a remaining key does no harm
 		}
 	}()
 	created, first, err := race(ctx, b, key, "create-only writes", ErrExists, func(body []byte) (Version, error) {
@@ -100,8 +101,8 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	return nil
 }
 
-// race lets writers write different bodies at once and returns the winner's body and version. All
-// others must lose, and a read must see the winner's.
+// race lets writers write different bodies at the same time. It returns the winner's body
+// and version. All others must lose, and a read must see the winner's body.
 func race(ctx context.Context, b Bucket, key, what string, lost error, write func([]byte) (Version, error)) ([]byte, Version, error) {
 	bodies := make([][]byte, probeWriters)
 	versions := make([]Version, probeWriters)

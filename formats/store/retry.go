@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Backoff spaces repeated tries: each waits twice as long as the one before, up to Max, less a
-// random part of at most half, so that clients that failed together do not return together. The
-// zero Backoff is 200 ms to 20 s.
+// Backoff spaces repeated tries. Each pause is twice as long as the one before, up to Max.
+// A random part of at most half is subtracted, so that clients that failed together do not
+// return together. The zero Backoff goes from 200 ms to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
 	Rand      func() float64 // in [0,1); nil means math/rand/v2
 }
 
-// Delay is the pause after try number try, counted from 0.
+// Delay returns the pause after try number try, counted from 0.
 func (b Backoff) Delay(try int) time.Duration {
 	base, limit, random := b.Base, b.Max, b.Rand
 	if base <= 0 {
@@ -37,7 +37,7 @@ func (b Backoff) Delay(try int) time.Duration {
 	return d - time.Duration(random()*float64(d)/2)
 }
 
-// Sleep waits for d, or until ctx ends and returns its error.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -51,11 +51,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Retry says how often WithRetry repeats a read.
 type Retry struct {
-	Tries   int // in all; zero means 8, about a minute with the zero Backoff
+	Tries   int // in total; zero means 8, about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share are the budget of retries after a short pause: Burst at once, beyond them
-	// Share of the calls. Retries above the budget wait for the longest Backoff, so that a failing
-	// store is not flooded and no call gives up sooner. Zero means 64 and 0.2.
+	// Burst and Share are the budget of retries after a short pause: Burst at once, then
+	// Share of the calls. Retries beyond the budget wait for the longest pause of Backoff.
+	// So a failing store is not flooded, and no call gives up sooner. Zero means 64 and
+	// 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // nil means Sleep
@@ -63,10 +64,10 @@ type Retry struct {
 	OnRetry func(tried int, wait time.Duration, err error)
 }
 
-// WithRetry repeats calls that are safe to repeat while the store is unavailable: Get, Open and its
-// reads, List (which continues after the last key it yielded) and Delete. It passes Create and Swap
-// through: only the stores can tell a lost response from a lost race, so they repeat those
-// themselves.
+// WithRetry repeats calls that are safe to repeat while the store is unavailable: Get,
+// Open and its reads, List (which continues after the last key it yielded) and Delete. It
+// does not repeat Create and Swap. Only the stores can tell a lost response from a lost
+// race, so they repeat those themselves.
 func WithRetry(b Bucket, r Retry) Bucket {
 	if r.Tries <= 0 {
 		r.Tries = 8
@@ -88,19 +89,19 @@ type retrying struct {
 	retry Retry
 
 	mu     sync.Mutex
-	tokens float64 // of the budget
+	tokens float64 // number of retries in the budget
 }
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
-// called counts a call, which adds a share of a retry to the budget.
+// called counts a call, which adds Share of a retry to the budget.
 func (b *retrying) called() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+b.retry.Share, float64(b.retry.Burst))
 }
 
-// delay is the pause after a failed try: short while the budget lasts.
+// delay returns the pause after a failed try. The pause is short while the budget lasts.
 func (b *retrying) delay(try int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +115,8 @@ func (b *retrying) delay(try int) time.Duration {
 // longest is a try number after which Backoff waits its Max.
 const longest = 1 << 10
 
-// wait sleeps after the failed try and returns nil to try again, or the error to give up with.
+// wait sleeps after a failed try. It returns nil to try again, or the error to give up
+// with.
 func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed
@@ -169,7 +171,7 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A closure, because io.ReaderAt has no context.
+	// This is a closure because io.ReaderAt has no context.
 	return &retryingObject{Object: object, readAt: func(p []byte, off int64) (n int, err error) {
 		err = b.do(ctx, func() error {
 			var m int
@@ -186,13 +188,13 @@ type retryingObject struct {
 	readAt func([]byte, int64) (int, error)
 }
 
-// ReadAt continues after the bytes that the failed try read.
+// ReadAt continues after the bytes that a failed try has read.
 func (o *retryingObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
 func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		b.called()
-		last, try := "", 0 // no key is empty, so "" sorts before all
+		last, try := "", 0 // no key is empty, so "" sorts before all keys
 		for {
 			var failed error
 			for info, err := range b.Bucket.List(ctx, prefix) {

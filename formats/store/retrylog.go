@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// retryLogEvery is the least time between two lines: a store in trouble causes hundreds of
-// retries a second.
+// retryLogEvery is the shortest time between two lines. A failing store causes hundreds of
+// retries per second.
 const retryLogEvery = 10 * time.Second
 
-// RetryLog logs that calls to a store are repeated, and why. It writes one warning in ten
-// seconds, which counts those left out; the others are logged at the debug level.
+// RetryLog logs that calls to a store are repeated, and why. It writes at most one warning
+// every ten seconds, with the number of omitted ones. The others go to the debug level.
 type RetryLog struct {
 	Log *slog.Logger
 	Now func() time.Time
 
 	mu      sync.Mutex
 	last    time.Time
-	omitted int // since then
+	omitted int // retries omitted since then
 }
 
 // Read logs the repetition of a read; it fits Retry.OnRetry.

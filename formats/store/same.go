@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// SameBytes reports whether stored, which has size bytes, has the bytes of body. It reads both up
-// to the first difference. An early end is io.ErrUnexpectedEOF, never a difference: a connection
-// may have broken.
+// SameBytes reports whether stored, which has size bytes, has the bytes of body. It reads
+// both up to the first difference. An early end is io.ErrUnexpectedEOF, never a
+// difference, because a connection may have broken.
 func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	const chunk = 128 << 10
 	half := max(1, min(size, chunk))

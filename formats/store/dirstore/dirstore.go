@@ -1,13 +1,14 @@
-// Package dirstore keeps a store in a local directory, with the promises of package store and one
-// file for each object, so that any tool can read the tables.
+// Package dirstore keeps a store in a local directory, with the promises of package store
+// and one file for each object, so that any tool can read the tables.
 //
-// In: keys and bodies. Out: files under the root, named as their keys. An object is visible whole or
-// not at all, and survives a power cut once its write returned: bodies go to temporary files in
-// ROOT/.tmp, are synced, then linked (Create) or renamed under a lock (Swap), and the folders are
-// synced. Locks are flocks, which end with their process; they hold between processes of one machine,
-// so network and FUSE file systems are refused. A version is the SHA-256 of the content. Reading
-// never writes: the first write creates the root. The package imports store, store/localfile and the standard
-// library.
+// In: keys and bodies. Out: files under the root, named after their keys. An object is
+// visible whole or not at all, and survives a power cut once its write has returned. Each
+// body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to its
+// name; Swap renames it under a lock. Then the folders are synced. Locks are flocks, which
+// end with their process. They hold only between processes of one machine, so Open refuses
+// network and FUSE file systems. A version is the SHA-256 of the content. Reading never
+// writes: the first write creates the root. The package imports store, store/localfile and
+// the standard library.
 package dirstore
 
 import (
@@ -27,8 +28,8 @@ import (
 
 // Options change what Open accepts.
 type Options struct {
-	// OneMachine declares that only processes of one machine use the directory. It lifts the
-	// refusal of network and FUSE file systems.
+	// OneMachine declares that only processes of one machine use the directory. Open then
+	// accepts network and FUSE file systems.
 	OneMachine bool
 }
 
@@ -43,7 +44,7 @@ type Store struct {
 	fileSystem func(dir string) (name string, err error) // sharedFileSystem
 
 	mu       sync.Mutex
-	prepared bool                // .tmp exists and was swept
+	prepared bool                // .tmp exists and has been swept
 	known    map[string]struct{} // folders whose entry in their parent is durable
 	epoch    int                 // how often known was cleared
 }
@@ -78,8 +79,8 @@ func Open(root string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// nearest returns the lowest existing folder on the way to path, or an error if something other
-// than a folder is in the way.
+// nearest returns the lowest existing folder on the way to path. It returns an error if
+// something other than a folder is in the way.
 func nearest(path string) (string, error) {
 	for {
 		info, err := os.Stat(path)
@@ -95,7 +96,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// pseudo are file systems of the kernel, which keep no files.
+// pseudo lists the kernel's file systems that keep no files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {
@@ -110,10 +111,10 @@ func (s *Store) checkFileSystem(dir string) error {
 		"use a local disk or s3://, or declare that only one machine uses it", store.ErrUnsupported, dir, name)
 }
 
-// String is the directory as the user named it.
+// String returns the directory as the user named it.
 func (s *Store) String() string { return s.given }
 
-// path is the file of a key.
+// path returns the file of a key.
 func (s *Store) path(key string) (string, error) {
 	if err := store.CheckKey(key); err != nil {
 		return "", err
@@ -138,8 +139,8 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Get implements store.Bucket. A file never changes in place, so the bytes are one state of the
-// object.
+// Get implements store.Bucket. A file never changes in place, so the bytes are one state
+// of the object.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
 	body, err := s.get(ctx, key, limit)
 	if err != nil {

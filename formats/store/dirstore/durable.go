@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	tmpPrefix  = "w-"    // of temporary files in .tmp
-	lockFolder = "locks" // of lock files in .tmp
+	tmpPrefix  = "w-"    // of the temporary files in .tmp
+	lockFolder = "locks" // holds the lock files in .tmp
 )
 
 func (s *Store) tmp() string { return filepath.Join(s.root, store.Reserved) }
 
-// prepare creates the root and its .tmp before the first write and sweeps the leftovers of dead
-// writers.
+// prepare creates the root and its .tmp before the first write. It also removes what dead
+// writers left behind.
 func (s *Store) prepare() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +40,8 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// emptied distinguishes a removed temporary folder from a missing object; the next write recreates
-// the folder.
+// emptied distinguishes a removed temporary folder from a missing object. The next write
+// recreates the folder.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -66,7 +66,7 @@ func (s *Store) sweep() error {
 		name := filepath.Join(s.tmp(), e.Name())
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			continue // its writer ended meanwhile, or it belongs to another user
+			continue // its writer has just ended, or it belongs to another user
 		}
 		if ok, err := tryLock(f); ok && err == nil {
 			_ = os.Remove(name)
@@ -76,8 +76,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// syncFolder makes the entries of a folder durable. A missing folder was deleted with its content,
-// so nothing is left to sync.
+// syncFolder makes the entries of a folder durable. If the folder is missing, it was
+// deleted with its content and there is nothing to sync.
 func (s *Store) syncFolder(folder string) (there bool, err error) {
 	f, err := os.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,15 +90,15 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 	return true, s.fsync(f)
 }
 
-// syncFolders makes the entries of folder durable and, unless this process has done so before, its
-// own entry and those of the folders above it: another process may have created them and not synced
-// them yet.
+// syncFolders makes the entries of folder durable. It also syncs the entry of folder
+// itself and those of the folders above it, unless this process has done so before.
+// Another process may have created these folders and not yet synced them.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)
 	for err == nil && there && folder != s.anchor && folder != filepath.Dir(folder) {
 		if ok, _ := s.isKnown(folder); ok {
-			return nil // those above are durable too
+			return nil // the folders above it are durable too
 		}
 		if there, err = s.syncFolder(filepath.Dir(folder)); err == nil && there {
 			s.know(folder, epoch)
@@ -108,8 +108,8 @@ func (s *Store) syncFolders(folder string) error {
 	return err
 }
 
-// isKnown reports whether the folder's entry in its parent is durable, and returns the epoch of
-// that knowledge.
+// isKnown reports whether the folder's entry in its parent is durable. epoch identifies
+// the state of this knowledge.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// know records that the folder's entry is durable, unless folders were removed since epoch: then it
-// may be a new folder's entry.
+// know records that the folder's entry is durable. It does not if folders were removed
+// since epoch, because the entry may then belong to a new folder.
 func (s *Store) know(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Store) know(folder string, epoch int) {
 	}
 }
 
-// forget clears the known folders, because some were removed or are missing.
+// forget clears the known folders, because some of them were removed or are missing.
 func (s *Store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

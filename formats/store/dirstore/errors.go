@@ -48,5 +48,5 @@ func sentinel(err error) error {
 	return fmt.Errorf("%w: %s: %w", meaning, advice, err)
 }
 
-// errNoLinks: the file system refuses link(2) for all files, which Linux reports as EPERM.
+// errNoLinks: the file system refuses link(2) for all files. Linux reports this as EPERM.
 var errNoLinks = errors.New("link: operation not permitted")

@@ -8,8 +8,8 @@ import (
 
 const mountLocal = 0x1000 // MNT_LOCAL of sys/mount.h
 
-// sharedFileSystem returns the name of the file system of dir if it is not on this machine's own
-// disks; "" means a local one.
+// sharedFileSystem returns the name of dir's file system if it is not on this machine's
+// own disks. It returns "" for a local one.
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

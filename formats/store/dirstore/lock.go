@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock under which key is compared and renamed. There are only 256 such locks, so
-// lock files need no removal. It polls, because a blocking flock does not end with ctx, and the
-// holder may be a stopped process.
+// lockKey takes the lock that Swap holds while it compares and renames key. There are only
+// 256 such locks, so lock files need no removal. lockKey polls: a blocking flock ignores
+// ctx, and the holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
@@ -30,7 +30,7 @@ func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err err
 	for try := 0; ; try++ {
 		ok, err := tryLock(f)
 		if ok {
-			return func() { _ = f.Close() }, nil // closing releases it
+			return func() { _ = f.Close() }, nil // closing releases the lock
 		}
 		if err == nil {
 			err = store.Sleep(ctx, poll.Delay(try))
@@ -42,8 +42,8 @@ func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err err
 	}
 }
 
-// Lock implements store.Locker by a flock on a file in ROOT/.tmp/locks: it becomes free when the
-// holding process dies, whatever kills it.
+// Lock implements store.Locker with a flock on a file in ROOT/.tmp/locks. The lock becomes
+// free when the holding process dies for any reason.
 func (s *Store) Lock(name string) (release func(), ok bool, err error) {
 	f, err := s.lock(name)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Store) Lock(name string) (release func(), ok bool, err error) {
 	var once sync.Once
 	return func() {
 		once.Do(func() {
-			// Remove it while holding it, so that lock files do not pile up. A process that opened
-			// it before finds out in stands.
+			// Remove the file while holding the lock, so that lock files do not pile up.
+			// stands tells a process that has already opened the file.
 			_ = os.Remove(f.Name())
 			_ = f.Close()
 		})
@@ -88,7 +88,7 @@ func (s *Store) lock(name string) (*os.File, error) {
 	}
 }
 
-// tryLock takes the exclusive flock of f unless another open file has it.
+// tryLock takes the exclusive flock of f, unless another open file has it.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
@@ -102,7 +102,7 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// stands reports whether the open file still has its name.
+// stands reports whether the file's name still refers to this open file.
 func stands(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {

@@ -18,14 +18,16 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// copyBuffer is how much of a body is in memory at a time, in bytes.
+// copyBuffer is how many bytes of a body are in memory at a time.
 const copyBuffer = 256 << 10
 
-// linkTries bounds how often a name is tried while others create and remove the object or its
-// folders. More tries mean that something else is in the way, such as a broken symbolic link.
+// linkTries bounds how often link tries a name while others create and remove the object
+// or its folders. After that many tries, something else must be in the way, such as a
+// broken symbolic link.
 const linkTries = 1000
 
-// Create implements store.Bucket: link(2) creates a name only if it is free.
+// Create implements store.Bucket. It uses link(2), which creates a name only if it is
+// free.
 func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -44,7 +46,7 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	for range linkTries {
 		switch v, err := compare(ctx, path, body, size); {
 		case err == nil:
-			// The process that linked it may not have synced the folder yet.
+			// The process that linked the object may not have synced the folder yet.
 			return v, s.syncFolders(filepath.Dir(path))
 		case !errors.Is(err, fs.ErrNotExist):
 			return "", err
@@ -65,8 +67,8 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	return "", fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
 }
 
-// link gives the staged file the name of the object. done is false if the caller must try again,
-// because another writer came first or a folder is missing.
+// link gives the staged file the name of the object. done is false if the caller must try
+// again, because another writer came first or a folder is missing.
 func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	switch err := os.Link(tmp.f.Name(), path); {
 	case err == nil:
@@ -80,11 +82,11 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 		if _, err := os.Lstat(tmp.f.Name()); err != nil {
 			return false, s.emptied(err)
 		}
-		// Forget before creating: the known folders may have been removed.
+		// Forget before creating, because the known folders may have been removed.
 		s.forget()
 		err := os.MkdirAll(filepath.Dir(path), 0o777)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-			err = nil // another process removes them meanwhile; try again
+			err = nil // another process is removing them; try again
 		}
 		return false, inTheWay(err)
 	case errors.Is(err, syscall.EPERM):
@@ -94,7 +96,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	}
 }
 
-// inTheWay distinguishes an object in the place of a folder from a missing object.
+// inTheWay distinguishes an object that takes the place of a folder from a missing object.
 func inTheWay(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("an object has the name of a folder of this key (%s)", err.Error())
@@ -102,7 +104,7 @@ func inTheWay(err error) error {
 	return err
 }
 
-// Swap implements store.Bucket: compare and rename under a lock of the key.
+// Swap implements store.Bucket. It compares and renames under a lock of the key.
 func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -130,7 +132,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 		switch now, err := current(ctx, path); {
 		case err != nil:
 			return err
-		case now == v: // this caller swapped it before and the response was lost
+		case now == v: // this caller already swapped it, and the response was lost
 			return s.syncFolders(filepath.Dir(path))
 		case now != old:
 			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
@@ -146,7 +148,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			}
 			return s.syncFolders(filepath.Dir(path))
 		}
-		// Create takes no lock, so the first state is linked as in Create.
+		// Create takes no lock, so the first state must be linked, as in Create.
 		switch done, err := s.link(tmp, path); {
 		case err != nil:
 			return err
@@ -164,7 +166,7 @@ func short(v store.Version) string {
 	return fmt.Sprintf("at version %.12s", string(v))
 }
 
-// current returns the version of the object at path, or zero if there is none.
+// current returns the version of the object at path, or the zero Version if there is none.
 func current(ctx context.Context, path string) (store.Version, error) {
 	f, _, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -181,8 +183,8 @@ func current(ctx context.Context, path string) (store.Version, error) {
 	return localfile.Version(h), nil
 }
 
-// compare returns the version of the object at path if it has the bytes of body, store.ErrExists if
-// it does not, fs.ErrNotExist if there is none.
+// compare returns the version of the object at path if the object has the bytes of body.
+// It returns store.ErrExists if it has others, and fs.ErrNotExist if there is no object.
 func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
 	f, length, err := openFile(path)
 	if err != nil {
@@ -206,7 +208,7 @@ func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (st
 	return localfile.Version(h), nil
 }
 
-// bounded ends a copy when its context ends.
+// bounded is a reader that fails once its context has ended.
 type bounded struct {
 	r    io.Reader
 	done func() error
@@ -219,8 +221,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return b.r.Read(p)
 }
 
-// staged is a synced temporary file without its final name. The flock on it shows that its writer
-// lives; sweep removes those of dead writers.
+// staged is a synced temporary file that does not have its final name yet. The flock on it
+// shows that its writer lives; sweep removes the files of dead writers.
 type staged struct {
 	f       *os.File
 	version store.Version
@@ -230,12 +232,12 @@ func (t *staged) discard() {
 	if t == nil {
 		return
 	}
-	_ = os.Remove(t.f.Name()) // fails after a rename
+	_ = os.Remove(t.f.Name()) // fails after a rename, which is fine
 	_ = t.f.Close()
 }
 
-// stage writes size bytes of body to a new temporary file and syncs it. Every call writes a new
-// file: after a failed fsync the pages of the old one cannot be trusted.
+// stage writes size bytes of body to a new temporary file and syncs it. Every call uses a
+// new file, because after a failed fsync the pages of the old one cannot be trusted.
 func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*staged, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -267,7 +269,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, h hash.Hash, body io.Reade
 	return s.fsync(f)
 }
 
-// temporary creates an empty file in .tmp with this process's flock on it.
+// temporary creates an empty file in .tmp and takes its flock.
 func (s *Store) temporary() (*os.File, error) {
 	for {
 		name := filepath.Join(s.tmp(), tmpPrefix+rand.Text())
@@ -275,7 +277,7 @@ func (s *Store) temporary() (*os.File, error) {
 		if err != nil {
 			return nil, s.emptied(err)
 		}
-		// A sweeper may have seen the file before it had the flock.
+		// A sweeper may have seen the file before this process had its flock.
 		ok, err := tryLock(f)
 		if ok && stands(f) {
 			return f, nil
@@ -288,7 +290,7 @@ func (s *Store) temporary() (*os.File, error) {
 	}
 }
 
-// Delete implements store.Bucket, and removes the folders that it leaves empty.
+// Delete implements store.Bucket. It also removes the folders that become empty.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	path, err := s.path(key)
 	if err != nil {
@@ -297,7 +299,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && info.IsDir():
-		return nil // without creating a lock file
+		return nil // return without creating a lock file
 	case err == nil:
 		err = s.remove(ctx, path, key)
 	}

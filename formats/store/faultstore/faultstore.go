@@ -1,9 +1,9 @@
 // Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests.
 //
-// In: a bucket, a seed and rates. Out: the same bucket, whose calls fail before or after their
-// effect, take long, break off half-way, or find the store unavailable. All failures are
-// store.ErrUnavailable, as those of a real store are. One goroutine gets the same faults for the same
-// seed. It imports store and the standard library.
+// In: a bucket, a seed and rates. Out: the same bucket with faults: its calls fail before
+// or after their effect, take long, break off half-way, or find the store unavailable. All
+// failures are store.ErrUnavailable, as with a real store. If only one goroutine calls,
+// the same seed gives the same faults. The package imports store and the standard library.
 package faultstore
 
 import (
@@ -23,7 +23,6 @@ import (
 // Op is a call to a bucket.
 type Op string
 
-// The calls.
 const (
 	Create Op = "create"
 	Swap   Op = "swap"
@@ -37,24 +36,23 @@ const (
 // Fault is the fault of one call.
 type Fault int
 
-// The faults.
 const (
 	None   Fault = iota
 	Before       // fails without effect
 	After        // takes effect, but its response is lost
-	Short        // a read or a list breaks off half-way; for other calls: None
+	Short        // a read or a list breaks off half-way; other calls have no fault
 )
 
-// Faults says how a store fails. The zero value never does.
+// Faults says how a store fails. The zero value never fails.
 type Faults struct {
 	Seed                 uint64
-	Before, After, Short float64       // chance of each a call, 0 to 1
-	Latency              time.Duration // each call takes up to this long, uniformly
-	Ops                  []Op          // calls that fail; empty means all
+	Before, After, Short float64       // probability of each fault per call, 0 to 1
+	Latency              time.Duration // each call takes up to this long, uniformly distributed
+	Ops                  []Op          // the calls that fail; all if empty
 
-	// Choose, if set, decides instead of chance; it may be called concurrently.
+	// Choose, if set, decides instead of chance. It may be called concurrently.
 	Choose func(op Op, key string) Fault
-	// Sleep and Now are the clock; nil means the real one.
+	// Sleep and Now are the clock. nil means the real one.
 	Sleep func(context.Context, time.Duration) error
 	Now   func() time.Time
 }
@@ -84,18 +82,18 @@ func New(b store.Bucket, f Faults) *Store {
 // Unwrap returns the bucket that does not fail.
 func (s *Store) Unwrap() store.Bucket { return s.Bucket }
 
-// Injected is the number of failed calls so far.
+// Injected returns the number of failed calls so far.
 func (s *Store) Injected() int64 { return s.injected.Load() }
 
-// AwayFor makes all calls fail for d from now, whatever Ops says.
+// AwayFor makes all calls fail for d from now, regardless of Ops.
 func (s *Store) AwayFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet waits for the latency of a call and decides its fault. part is the share of a short call
-// that is done, 0 to 1.
+// meet waits for the latency of a call and decides its fault. part is how much of a short
+// call is done, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
@@ -130,7 +128,7 @@ func (s *Store) fail(op Op, key, how string) error {
 	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
 }
 
-// answer loses the response of a successful call if that is its fault.
+// answer returns an error for a successful call if f is a lost response.
 func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	if f == After && err == nil {
 		return s.fail(op, key, "response lost")
@@ -177,7 +175,7 @@ func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store
 	return body, v, nil
 }
 
-// Open implements store.Bucket; reads of the object fail too.
+// Open implements store.Bucket. Reads of the object fail too.
 func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	f, _, err := s.meet(ctx, Open, key)
 	if err != nil {
@@ -219,8 +217,8 @@ type object struct {
 // ReadAt implements io.ReaderAt.
 func (o *object) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
-// List implements store.Bucket. A short one breaks off within its first keys, and one with a lost
-// response fails at its end.
+// List implements store.Bucket. A short list breaks off within its first keys. A list with
+// a lost response fails at its end.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		f, part, err := s.meet(ctx, List, prefix)

@@ -1,5 +1,5 @@
-// Package localfile holds what stores with local files share: objects that are open files, and
-// versions that are digests.
+// Package localfile holds what stores with local files share: objects that are open files,
+// and versions that are digests.
 //
 // In: files and bodies. Out: store.Object and store.Version values. It imports store and the standard
 // library.
@@ -20,12 +20,12 @@ import (
 type object struct {
 	f    *os.File
 	size int64
-	done func() error // the error of the context that bounds the reads
+	done func() error // returns the error of the context that bounds the reads
 	wrap func(error) error
 }
 
-// NewObject returns the object in an open file of so many bytes. ctx bounds its reads, and wrap
-// completes their errors.
+// NewObject returns an object that reads the open file f of size bytes. ctx bounds its
+// reads, and wrap completes their errors.
 func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
 	return &object{f, size, ctx.Err, wrap}
 }
@@ -48,7 +48,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Version returns the version of the content that h has hashed, by SHA-256.
+// Version returns the version of the content that h has hashed with SHA-256.
 func Version(h hash.Hash) store.Version { return store.Version(hex.EncodeToString(h.Sum(nil))) }
 
 // VersionOf returns the version of body.

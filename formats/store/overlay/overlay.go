@@ -2,10 +2,11 @@
 // everything else go to the bucket below, which never changes. A task is recomputed on an overlay
 // without a trace, to compare its result with the committed one or to rebuild lost parts.
 //
-// In: a bucket and an empty local directory, which the caller removes. Out: a bucket that keeps the
-// contract of package store with two exceptions. Create checks only what was written here, so it
-// succeeds if the bucket below has an object of that name, and hides that object, as Delete does.
-// And only one process may use it: its names are in memory, and nothing is durable.
+// In: a bucket and an empty local directory, which the caller removes. Out: a bucket that
+// keeps the contract of package store with two exceptions. First, Create checks only what
+// was written here: if the bucket below has an object with that key, Create succeeds and
+// hides that object, as Delete does. Second, only one process may use the overlay, because
+// its names are in memory and nothing is durable.
 //
 // It imports store, store/localfile and the standard library.
 package overlay
@@ -31,19 +32,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// Bucket is a bucket under a layer of local writes.
+// Bucket is a bucket with a layer of local writes above it.
 type Bucket struct {
 	base store.Bucket
 	dir  string
 
 	mu      sync.Mutex
 	written map[string]written
-	files   int // created so far: file names are never reused
+	files   int // number created so far; file names are never reused
 }
 
 // written is the state of a key in the layer.
 type written struct {
-	file    string // "": the object was deleted
+	file    string // "" if the object was deleted
 	size    int64
 	version store.Version
 }
@@ -58,8 +59,8 @@ func New(base store.Bucket, dir string) *Bucket {
 // String implements store.Bucket.
 func (b *Bucket) String() string { return b.base.String() }
 
-// OpenWritten opens an object of the layer; store.ErrNotFound if the key was not written here, even
-// if the bucket below has it.
+// OpenWritten opens an object of the layer. It returns store.ErrNotFound if the key was
+// not written here, even if the bucket below has it.
 func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, error) {
 	w, ok := b.look(key)
 	if !ok || w.file == "" {
@@ -68,7 +69,7 @@ func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, err
 	return openFile(ctx, key, w)
 }
 
-// Create implements store.Bucket, except that it ignores objects of the bucket below.
+// Create implements store.Bucket, but ignores objects of the bucket below.
 func (b *Bucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	if err := check(ctx, key); err != nil {
 		return "", wrap("create", key, err)
@@ -178,7 +179,7 @@ func (b *Bucket) Open(ctx context.Context, key string) (store.Object, error) {
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		b.mu.Lock()
-		var above []store.Info // size < 0: deleted
+		var above []store.Info // size < 0 if deleted
 		for key, w := range b.written {
 			if strings.HasPrefix(key, prefix) {
 				i := store.Info{Key: key, Size: w.size}
@@ -210,7 +211,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return
 			}
 			if len(above) > 0 && above[0].Key == i.Key {
-				continue // hidden by an object of the layer, which comes with the next key
+				continue // an object of the layer hides it and comes with the next key
 			}
 			if !yield(i, nil) {
 				return
@@ -224,7 +225,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// Delete implements store.Bucket; it hides the object below, if there is one.
+// Delete implements store.Bucket. It hides the object below, if there is one.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, key); err != nil {
 		return wrap("delete", key, err)
@@ -295,7 +296,7 @@ func full(err error) error {
 	return err
 }
 
-// check returns why a call for key must not go on; nil: it may.
+// check returns the reason why a call for key must not go on, or nil.
 func check(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
@@ -307,7 +308,7 @@ func wrap(what, key string, err error) error { return fmt.Errorf("%s %q: %w", wh
 
 func openFile(ctx context.Context, key string, w written) (store.Object, error) {
 	f, err := os.Open(w.file)
-	if errors.Is(err, os.ErrNotExist) { // deleted since the lookup
+	if errors.Is(err, os.ErrNotExist) { // deleted since the look-up
 		err = store.ErrNotFound
 	}
 	if err != nil {

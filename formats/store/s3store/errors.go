@@ -19,18 +19,18 @@ import (
 
 // fault classifies an error of the SDK.
 type fault struct {
-	kind error // a sentinel of package store; nil: none fits
-	// unsettled: a conditional write may or may not have taken effect, or lost to a writer that
-	// must be read back.
+	kind error // a sentinel of package store, or nil if none fits
+	// unsettled marks a conditional write whose outcome is open: it may or may not have
+	// taken effect, or it lost to a writer whose bytes must be read back.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// faults are the error codes that mean more than their status. The texts of servers are not quoted
-// for them, because they contain signatures and key names.
+// faults maps the error codes that mean more than their status. Their messages do not
+// quote the server's text, which contains signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
-	"NotFound":     {kind: store.ErrNotFound}, // from a HEAD, which has no body
+	"NotFound":     {kind: store.ErrNotFound}, // from a HEAD, whose response has no body
 	"NoSuchBucket": {kind: store.ErrDenied, says: "there is no such bucket; create it or correct the store's address"},
 
 	"AccessDenied":                 {kind: store.ErrDenied, says: "access denied; the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket here"},
@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. Without a response of the server in it, it is a network
-// error, so the store is unavailable and a write unsettled.
+// judge classifies an error of the SDK. If the error holds no response of the server, it
+// is a network error: the store is unavailable and a write is unsettled.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0
@@ -93,7 +93,7 @@ func judge(err error) fault {
 		return fault{says: "the store refused the request: " + answer(api, status)}
 	case isCertificate(err):
 		return fault{kind: store.ErrDenied, says: "the server's certificate is not trusted; check the endpoint or set AWS_CA_BUNDLE"}
-	default: // also a 200 whose body broke off
+	default: // also for a 200 whose body broke off
 		return fault{kind: store.ErrUnavailable, unsettled: true, says: plain(err)}
 	}
 }
@@ -131,7 +131,7 @@ func plain(err error) string {
 	}
 }
 
-// line cuts an external text to one short line.
+// line shortens an external text to one short line.
 func line(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {
@@ -140,8 +140,8 @@ func line(text string) string {
 	return text
 }
 
-// fail makes the error of a call. It does not wrap the error of the SDK, so that nothing of a
-// request or of a server's text can show.
+// fail makes the error of a call. It does not wrap the error of the SDK, so it shows
+// nothing of a request or of a server's text.
 func fail(ctx context.Context, call, key string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", call, key, ctx.Err())

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	partSize   = 16 << 20 // least size; S3 requires 5 MiB
+	partSize   = 16 << 20 // smallest size; S3 requires 5 MiB
 	maxParts   = 10_000   // S3's limit
-	partsAloft = 4        // uploaded at a time; they are read from the body on the way, not held in memory
+	partsAloft = 4        // parts uploaded at a time; they are read from the body as they are sent, not held in memory
 )
 
-// upload is a create-only write in parts. Parts are unconditional and invisible,
-// so the SDK may repeat them; the condition is on their completion.
+// upload is a create-only write in parts. Parts are unconditional and invisible, so the
+// SDK may repeat them. The condition is on the request that completes them.
 type upload struct {
 	s    *Store
 	name *string
 	src  *source
 
-	id    string // zero: not begun, or ended by the server
+	id    string // zero if not begun, or if the server ended the upload
 	parts []types.CompletedPart
 }
 
-// send uploads the parts and tries the completion once. Called again it continues, and it begins
-// again if the server ended the upload.
+// send uploads the parts and tries once to complete them. If it is called again, it
+// continues. If the server has ended the upload, it begins again.
 func (u *upload) send(ctx context.Context) (store.Version, error) {
 	if u.id == "" {
 		if err := u.begin(ctx); err != nil {
@@ -74,7 +74,8 @@ func (u *upload) begin(ctx context.Context) error {
 	return nil
 }
 
-// checksum is the checksum that the SDK adds to each part and an upload must announce.
+// checksum returns the checksum algorithm that the SDK uses for each part. An upload must
+// announce it.
 func (u *upload) checksum() types.ChecksumAlgorithm {
 	if u.s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
 		return types.ChecksumAlgorithmCrc32
@@ -89,7 +90,7 @@ func (u *upload) sendParts(ctx context.Context) error {
 	group.SetLimit(partsAloft)
 	for i := range u.parts {
 		if u.parts[i].ETag != nil {
-			continue // uploaded in an earlier try
+			continue // an earlier try uploaded it
 		}
 		if ctx.Err() != nil {
 			break
@@ -111,15 +112,16 @@ func (u *upload) sendParts(ctx context.Context) error {
 	return group.Wait()
 }
 
-// abort frees the parts of an incomplete upload, even if ctx has ended. The lifecycle rule of the
-// bucket must free those of a killed process.
+// abort frees the parts of an incomplete upload, even if ctx has ended. If the process is
+// killed, the bucket's lifecycle rule must free them.
 func (u *upload) abort(ctx context.Context) {
 	if u.id == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	// The error does not matter: the upload may be gone, and nothing depends on it.
+	// The error does not matter: the upload may already be gone, and nothing depends on
+	// it.
 	_, _ = u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id})
 	u.id = ""
 }

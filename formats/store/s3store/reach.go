@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Time limits of Reach: in all, for a try, the longest pause between tries, and the time before it
-// calls OnSilence.
+// Time limits of Reach: in total, for one try, the longest pause between tries, and the
+// time before it calls OnSilence.
 const (
 	reachWithin = 12 * time.Second
 	reachTry    = 4 * time.Second
@@ -21,9 +21,9 @@ const (
 	reachSilent = 3 * time.Second
 )
 
-// Reach sends one small request, so that a wrong address, refused credentials or a missing bucket
-// are reported within seconds at the start of a command; tasks wait much longer. It gives up with
-// store.ErrUnavailable after 12 seconds without a response.
+// Reach sends one small request. At the start of a command it reports a wrong address,
+// refused credentials or a missing bucket within seconds; tasks wait much longer. After 12
+// seconds without a response it gives up with store.ErrUnavailable.
 func (s *Store) Reach(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
@@ -64,7 +64,7 @@ func (s *Store) ask(ctx context.Context) error {
 	return fail(ctx, "reach", s.String(), err)
 }
 
-// host is the host of requests, with the port if the address has one.
+// host returns the host of requests, with the port if the address has one.
 func (s *Store) host(ctx context.Context) string {
 	o := s.client.Options()
 	at, err := o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{

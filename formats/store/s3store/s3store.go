@@ -1,11 +1,12 @@
 // Package s3store keeps a store in a bucket of S3, or of a server that speaks its protocol with
 // conditional writes (R2, MinIO, versitygw), below a prefix.
 //
-// In: keys and bodies. Out: objects named prefix/key. Create is a PUT with If-None-Match: *; a large
-// body goes in parts, with the condition on their completion. Swap is a PUT with If-Match. The SDK
-// neither retries nor hedges these: if the response is missing or leaves the winner open, reading
-// back decides, see settle. A version is an ETag. The SDK repeats reads a few times. Each try of any
-// request has its own time limit, in proportion to its size. No error contains credentials. The
+// In: keys and bodies. Out: objects named prefix/key. Create is a PUT with If-None-Match:
+// *. A large body goes in parts, and the condition is on their completion. Swap is a PUT
+// with If-Match. The SDK neither retries nor hedges these writes: if the response is
+// missing or leaves the winner open, the store reads back the object to decide (see
+// settle). A version is an ETag. The SDK repeats reads a few times. Each try of a request
+// has its own time limit, in proportion to its size. No error contains credentials. The
 // package imports store, the AWS SDK and the standard library.
 package s3store
 
@@ -32,17 +33,19 @@ import (
 // Scheme begins the address of a store in S3.
 const Scheme = "s3://"
 
-// Options of a store; the zero value is good.
+// Options are the options of a store. The zero value selects the defaults.
 type Options struct {
-	// SSEKMSKey is the KMS key that encrypts new objects; empty: the bucket's default.
+	// SSEKMSKey is the KMS key that encrypts new objects. If empty, the bucket's default
+	// applies.
 	SSEKMSKey string
-	// StorageClass of new objects, such as STANDARD_IA; empty means the bucket's.
+	// StorageClass is the class of new objects, such as STANDARD_IA. If empty, the
+	// bucket's default applies.
 	StorageClass string
-	// OnRetry, if set, is called before a conditional write is sent again, with the key, the number
-	// of tries, and why the last one settled nothing.
+	// OnRetry, if set, is called before a conditional write is sent again. It gets the
+	// key, the number of tries, and the reason why the last try settled nothing.
 	OnRetry func(key string, sent int, err error)
-	// OnSilence, if set, is called once by Reach when the store has not answered for three seconds,
-	// with the endpoint's host and the time until which Reach tries.
+	// OnSilence, if set, is called once by Reach when the store has not answered for three
+	// seconds. It gets the endpoint's host and the time until which Reach tries.
 	OnSilence func(host string, until time.Time)
 }
 
@@ -62,9 +65,10 @@ var (
 	_ store.Dater  = (*Store)(nil)
 )
 
-// Open returns the store at address, s3://bucket or s3://bucket/prefix, with credentials, region
-// and endpoint of the AWS default chain. A custom endpoint (AWS_ENDPOINT_URL_S3) gets requests in
-// path style. Open sends no request; Reach and store.Probe do.
+// Open returns the store at address, which is s3://bucket or s3://bucket/prefix.
+// Credentials, region and endpoint come from the AWS default chain. Requests to a custom
+// endpoint (AWS_ENDPOINT_URL_S3) use path style. Open sends no request; Reach and
+// store.Probe do.
 func Open(ctx context.Context, address string, options Options) (*Store, error) {
 	bucket, prefix, err := parse(address)
 	if err != nil {
@@ -87,7 +91,7 @@ func parse(address string) (bucket, prefix string, err error) {
 	}
 	bucket, prefix, _ = strings.Cut(rest, "/")
 	if !bucketName.MatchString(bucket) {
-		// Not quoted: the address may contain credentials.
+		// The error does not quote the address, which may contain credentials.
 		return "", "", errors.New("open store: what follows s3:// is not a bucket name; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, an endpoint into AWS_ENDPOINT_URL_S3")
 	}
 	if prefix = strings.TrimSuffix(prefix, "/"); prefix == "" {
@@ -121,10 +125,10 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		}
 		o.UsePathStyle = true
 		if o.Region == "" {
-			o.Region = "us-east-1" // servers other than AWS ignore it or use this
+			o.Region = "us-east-1" // servers other than AWS ignore the region or use this one
 		}
-		// Some servers do not support the trailing checksums that the SDK adds by default; over
-		// plain HTTP the signature covers the body anyway.
+		// Some servers do not support the trailing checksums that the SDK adds by default.
+		// Over plain HTTP the signature covers the body anyway.
 		if os.Getenv("AWS_REQUEST_CHECKSUM_CALCULATION") == "" {
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -136,12 +140,12 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 	return client, nil
 }
 
-// String is the address as a user writes it.
+// String returns the address as a user writes it.
 func (s *Store) String() string {
 	return strings.TrimSuffix(Scheme+s.bucket+"/"+s.prefix, "/")
 }
 
-// object is the name of a key in the bucket.
+// object returns the name of a key in the bucket.
 func (s *Store) object(key string) (*string, error) {
 	if err := store.CheckKey(key); err != nil {
 		return nil, err
@@ -149,7 +153,7 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// once bounds one try at a conditional write of so many bytes, with all its requests.
+// once bounds one try at a conditional write of size bytes, including all its requests.
 func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, silence+transfer(size))
 }

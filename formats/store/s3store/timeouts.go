@@ -11,15 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Time limits of one try of a request: to connect, until a response begins, and until its body is
-// complete. Completing an upload in parts has a longer limit, because a server may join the parts
-// before it answers. The last two limits grow by the time for the bytes at the slowest accepted
-// rate.
+// Time limits of one try of a request: to connect, until a response begins, and until its
+// body is complete. The last two limits grow by the time for the bytes at the slowest
+// accepted rate. Completing an upload in parts has a longer limit, because a server may
+// join the parts before it answers.
 const (
 	connecting = 10 * time.Second
-	prompt     = 30 * time.Second // until a response begins, and its body ends
+	prompt     = 30 * time.Second // until a response begins, and until its body ends
 	silence    = 2 * time.Minute  // the same if the server may have much work; also until a connection delivers a byte
-	slowest    = 256 << 10        // bytes a second
+	slowest    = 256 << 10        // bytes per second
 )
 
 // timedClient applies the limits to every try.
@@ -56,12 +56,12 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// transfer is the longest accepted time for so many bytes.
+// transfer returns the longest accepted time for size bytes.
 func transfer(size int64) time.Duration {
 	return time.Duration(max(size, 0)/slowest) * time.Second
 }
 
-// timedBody is a body that must be complete within its limit.
+// timedBody is a body that must be complete within a time limit.
 type timedBody struct {
 	io.ReadCloser
 	because func(error) error
@@ -81,7 +81,7 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// because replaces the error of a request that its limit ended.
+// because replaces the error of a request that a time limit ended.
 func because(ctx context.Context, err error) error {
 	var slow tooSlow
 	if errors.As(context.Cause(ctx), &slow) {
@@ -90,10 +90,10 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// tooSlow is the limit that a try exceeded.
+// tooSlow is the time limit that a try exceeded.
 type tooSlow time.Duration
 
 func (t tooSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(t)) }
 
-// Timeout makes the SDK repeat the request where it may.
+// Timeout makes the SDK repeat the request where it may do so.
 func (tooSlow) Timeout() bool { return true }

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// lookFirst is the size from which Create looks for an object before it uploads: a large body
-	// that loses costs its bytes, and the loss may show as a reset connection.
+	// lookFirst is the size from which Create looks for an object before it uploads. A
+	// large body that loses the race costs its bytes, and the loss may show as a reset
+	// connection.
 	lookFirst = 1 << 20
 	// inParts is the size above which a body is uploaded in parts.
 	inParts = 64 << 20
@@ -78,7 +79,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 			v, at, err := s.compare(ctx, name, src)
 			switch {
 			case v == anothers && at == old:
-				v = absent // the old object is still there: not done yet
+				v = absent // the old object is still there, so the swap has not happened yet
 			case err == nil && v == absent && old != "":
 				v = anothers // deleted, so old never returns
 			}
@@ -87,7 +88,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 	})
 }
 
-// errGone is a 404 response to an If-Match: unsettled, like a 412.
+// errGone is a 404 response to an If-Match. It is unsettled, like a 412.
 var errGone = errors.New("there is no object to be replaced")
 
 func kind(err error) error {
@@ -97,7 +98,7 @@ func kind(err error) error {
 	return judge(err).kind
 }
 
-// verdict says whose bytes an object has.
+// verdict tells whose bytes an object has.
 type verdict int
 
 const (
@@ -115,11 +116,12 @@ type conditional struct {
 	lost      error // the error for another writer's bytes
 }
 
-// settle sends a conditional write until its outcome is definite or ctx ends. After no response,
-// 409, 412 or 5xx it reads back. Its own bytes mean that it won (a lost response, or another sender
-// of the same). Another writer's bytes mean that it lost, even if its request should arrive late,
-// because its condition cannot become true again. With neither, it sends the same bytes again,
-// never others.
+// settle sends a conditional write until its outcome is definite or ctx ends. After no
+// response, 409, 412 or 5xx it reads back the object. If it finds its own bytes, it has
+// won: a response was lost, or another sender sent the same bytes. If it finds another
+// writer's bytes, it has lost, even if its request arrives late, because its condition
+// cannot become true again. If it finds neither, it sends the same bytes again, never
+// others.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
 	for sent := 1; ; sent++ {
 		at, err := func() (store.Version, error) {
@@ -167,7 +169,7 @@ func unknown(ctx context.Context, w conditional, sent int) error {
 	return fmt.Errorf("%s %q: %w: ended before the outcome was known (sent %d times): %w", w.call, w.key, store.ErrUnavailable, sent, ctx.Err())
 }
 
-// put is one PUT, sent once.
+// put sends one PUT, once.
 func (s *Store) put(ctx context.Context, in *s3.PutObjectInput, src *source) (store.Version, error) {
 	in.Bucket = &s.bucket
 	in.Body, in.ContentLength = src.section(0, src.size), aws.Int64(src.size)
@@ -190,7 +192,7 @@ func (s *Store) encryption() (types.ServerSideEncryption, *string) {
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// tag is the version in a response; without one the outcome must be read back.
+// tag returns the version in a response. If there is none, the outcome must be read back.
 func tag(etag *string) (store.Version, error) {
 	if etag == nil || *etag == "" {
 		return "", errors.New("the answer has no ETag")
@@ -198,7 +200,7 @@ func tag(etag *string) (store.Version, error) {
 	return store.Version(*etag), nil
 }
 
-// compare reads an object back and reports whether its bytes are those of src.
+// compare reads back an object and reports whether its bytes are those of src.
 func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict, store.Version, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: name})
 	if errors.Is(kind(err), store.ErrNotFound) {
@@ -229,8 +231,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict
 	}
 }
 
-// source is a body that remembers its own read error: inside the SDK's errors it looks like a
-// network error, which would be retried for ever.
+// source is a body that remembers its own read error. Inside the SDK's errors that error
+// looks like a network error, which would be retried for ever.
 type source struct {
 	r    io.ReaderAt
 	size int64

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run runs the contract against the buckets that open returns, which must be empty. Subtests run
-// one after the other.
+// Run checks the contract on the buckets that open returns, which must be empty. Subtests
+// run one after the other.
 func Run(t *testing.T, open func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {
 		name string

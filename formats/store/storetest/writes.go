@@ -46,8 +46,8 @@ func createAgain(t *testing.T, b store.Bucket) {
 	want(t, b, "k", "same", v)
 }
 
-// pattern is an endless body: a repeated block of random bytes. The block's length divides no size
-// of parts or buffers, so a misplaced piece shows.
+// pattern is an endless body: a repeated block of random bytes. The block's length divides
+// no size of parts or buffers, so the tests detect a misplaced piece.
 type pattern [1<<20 - 3]byte
 
 func newPattern(seed byte) *pattern {
@@ -71,7 +71,7 @@ func createLarge(t *testing.T, b store.Bucket) {
 		t.Skip("70 MiB, not with -short")
 	}
 	body := newPattern(0)
-	for range 2 { // the second finds the same bytes
+	for range 2 { // the second call finds the same bytes
 		if _, err := b.Create(t.Context(), "big", body, largeSize); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
@@ -105,7 +105,7 @@ func createRace(t *testing.T, b store.Bucket) {
 	}
 }
 
-// together runs n calls at once and returns their errors.
+// together runs n calls concurrently and returns their errors.
 func together(n int, call func(i int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -223,8 +223,9 @@ func swapAppend(t *testing.T, b store.Bucket) {
 	CheckMarks(t, b, "marks", writers*each)
 }
 
-// Append adds n marks of who to the list of marks under key by swaps. A conflict may follow a swap
-// that took effect (see store.Bucket), so each loop looks for its mark before it adds it.
+// Append adds the given number of marks of who to the list of marks under key, by swaps. A
+// conflict may follow a swap that took effect (see store.Bucket), so each loop looks for
+// its mark before it adds it.
 func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
 	for i := range times {
 		mark := fmt.Sprintf("%s.%d", who, i)
@@ -248,7 +249,7 @@ func Append(ctx context.Context, b store.Bucket, key, who string, times int) err
 	return nil
 }
 
-// CheckMarks checks that n different marks of Append are under key, each once.
+// CheckMarks checks that key holds n different marks of Append, each once.
 func CheckMarks(t *testing.T, b store.Bucket, key string, n int) {
 	t.Helper()
 	body, _, err := b.Get(t.Context(), key, 1<<20)
@@ -281,8 +282,8 @@ func deleteObject(t *testing.T, b store.Bucket) {
 	want(t, b, "d/e/f", "again", create(t, b, "d/e/f", "again"))
 }
 
-// comeAndGo creates and removes the objects of one folder at once: a directory store creates and
-// removes the folder with them.
+// comeAndGo creates and removes the objects of one folder concurrently. A directory store
+// then creates and removes the folder too.
 func comeAndGo(t *testing.T, b store.Bucket) {
 	for _, err := range together(8, func(i int) error {
 		for n := range 15 {

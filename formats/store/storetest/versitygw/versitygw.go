@@ -1,8 +1,8 @@
 // Package versitygw starts a real S3 server on loopback for tests.
 //
-// In: the path of a versitygw binary, v1.8.0 or newer, in the environment. Out:
-// a server whose objects are plain files in a temporary directory, stopped when
-// the test ends. Below v1.8.0 conditional writes are not atomic. It imports only the standard
+// In: the path of a versitygw binary, v1.8.0 or newer, in the environment. Out: a server
+// whose objects are plain files in a temporary directory. It stops when the test ends.
+// Before v1.8.0 conditional writes are not atomic. The package imports only the standard
 // library.
 package versitygw
 
@@ -32,18 +32,18 @@ const (
 // Server is a running server.
 type Server struct {
 	Endpoint string // http://127.0.0.1:PORT
-	Dir      string // holds a folder a bucket, in it the objects as files
+	Dir      string // holds one folder per bucket, with the objects as files
 }
 
-// Start starts a server for the test, or skips the test without a binary. It returns once the
-// server answers.
+// Start starts a server for the test. Without a binary it skips the test. It returns once
+// the server answers.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	return StartOn(t, "127.0.0.1")
 }
 
-// StartOn is Start for a server that listens on another address of this machine,
-// such as the one at which the pods of a test cluster reach it.
+// StartOn is like Start for a server that listens on another address of this machine, for
+// example the one at which the pods of a test cluster reach it.
 func StartOn(t testing.TB, ip string) *Server {
 	t.Helper()
 	binary := os.Getenv(Binary)
@@ -82,7 +82,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // its output matters, not its exit status
+		_ = cmd.Wait() // the test needs its output, not its exit status
 	}()
 	stop := func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -106,7 +106,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	return s, nil
 }
 
-// answers waits until url does, the server has ended, or 30 seconds are over.
+// answers waits until url answers, the server has ended, or 30 seconds have passed.
 func answers(url string, ended <-chan struct{}) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -139,8 +139,8 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return filepath.Base(dir)
 }
 
-// Env is the environment in which the AWS default chain finds endpoint (that of s or of a proxy
-// before it) and nothing of the user of this machine.
+// Env returns the environment of a test process. In it the AWS default chain finds
+// endpoint (of s or of a proxy before it) and nothing that belongs to this machine's user.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
