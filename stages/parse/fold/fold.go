@@ -22,7 +22,7 @@ const (
 // max bytes. Control characters count as white space; malformed UTF-8 becomes U+FFFD.
 func Bytes(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:runeStart(p, 4*max)] // more white space than that is not worth reading
+		p = p[:runeStart(p, 4*max)] // p has more white space than is worth reading
 	}
 	s := string(bytes.Join(bytes.FieldsFunc(p, IsSpace), space))
 	if !utf8.ValidString(s) {
@@ -85,7 +85,7 @@ func Cut(s string, max int) string {
 	return strings.TrimRightFunc(s[:max], IsSpace)
 }
 
-// Lower returns p with its ASCII letters in lower case; p itself if they already are.
+// Lower returns p with its ASCII letters in lower case. It returns p itself if they already are.
 func Lower(p []byte) []byte {
 	for i, c := range p {
 		if c >= 'A' && c <= 'Z' {

@@ -30,8 +30,8 @@ type step struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// Column writes the nodes as a JSON list of objects, "" if they say nothing. Equal objects
-// are written once. target makes references absolute, "" if it cannot.
+// Column writes the nodes as a JSON list of objects, or "" if they say nothing. It writes equal
+// objects once. target makes a reference absolute, or returns "" if it cannot.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -66,8 +66,8 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// says reports whether a node says something of the page. The questions and answers that a
-// page lists do not, nor do pictures without a name and references to other nodes.
+// says reports whether a node says something about the page. These nodes do not: the questions and
+// answers that a page lists, pictures without a name, and references to other nodes.
 func (n *node) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -80,7 +80,7 @@ func (n *node) is(types ...string) bool {
 	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(types, t) })
 }
 
-// authorsOf returns the names of a node's authors, each once.
+// authorsOf returns the names of a node's authors, without duplicates.
 func (l *Data) authorsOf(n *node) (names []string) {
 	for _, a := range n.authors {
 		if a.name == "" && a.id != "" {
@@ -95,7 +95,7 @@ func (l *Data) authorsOf(n *node) (names []string) {
 	return names
 }
 
-// aboutness ranks how likely the dates and authors of a node are the page's.
+// aboutness ranks how likely it is that the dates and authors of a node are the page's.
 type aboutness uint8
 
 const (
@@ -117,14 +117,14 @@ func (n *node) aboutness() aboutness {
 			return ofArticle
 		case strings.HasSuffix(t, "Page"):
 			best = ofWebPage
-		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // written where they are published
+		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // authors write these where they publish them
 			best = min(best, ofUntyped)
 		}
 	}
 	return best
 }
 
-// ofPage yields the nodes whose dates and authors are the page's: articles, then pages,
+// ofPage yields the nodes whose dates and authors are also the page's: first articles, then pages,
 // then nodes without a type.
 func (l *Data) ofPage(yield func(*node) bool) {
 	for about := ofArticle; about < ofOther; about++ {
@@ -136,11 +136,11 @@ func (l *Data) ofPage(yield func(*node) bool) {
 	}
 }
 
-// Dates are the dates of a node as given; "" for none.
+// Dates holds the dates of a node as given. A missing date is "".
 type Dates struct{ Published, Modified, Created string }
 
-// Dates yields the dates of the page's nodes, best first. The creation dates of its videos
-// and sounds come last: pages publish those when they are uploaded, or soon after.
+// Dates yields the dates of the page's nodes, best first. Creation dates of videos and sounds come
+// last: a page is published when they are uploaded, or soon after.
 func (l *Data) Dates(yield func(Dates) bool) {
 	for n := range l.ofPage {
 		if !yield(Dates{n.published, n.changed, n.created}) {

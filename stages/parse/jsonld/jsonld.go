@@ -24,18 +24,18 @@ const (
 	maxDate   = 64
 )
 
-// Data is what the scripts say of the page: the objects that stand on their own, in a list
-// or a @graph, or as what the page is about (mainEntity, mainEntityOfPage) or where it is
-// (breadcrumb), in page order. Objects within those (publishers, images, comments, items
-// of lists) do not describe the page and are skipped.
+// Data is what the scripts say about the page, in page order. It keeps objects that stand alone, in
+// a list or in a @graph. It also keeps the subject of the page (mainEntity, mainEntityOfPage) and
+// its place (breadcrumb). Objects within those (publishers, images, comments, items of lists) do
+// not describe the page and are skipped.
 type Data struct {
 	nodes []node
 	kept  int // bytes of their texts
 }
 
-// node is an object of JSON-LD, as far as it is kept.
+// node holds the parts of a JSON-LD object that are kept.
 type node struct {
-	nested             bool // within another: its type alone says nothing
+	nested             bool // within another node: its type alone says nothing
 	id                 string
 	types              []string
 	headline, name     string
@@ -61,7 +61,7 @@ func (l *Data) Reset() {
 	l.nodes, l.kept = l.nodes[:0], 0
 }
 
-// Read takes a script, JSON or not.
+// Read reads a script, whether or not it is valid JSON.
 func (l *Data) Read(script []byte) {
 	script = script[:min(len(script), maxScript)]
 	if trimmed := bytes.TrimLeft(script, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{&quot;")) || bytes.HasPrefix(trimmed, []byte("[{&quot;")) {
@@ -93,7 +93,7 @@ func (l *Data) value(z *scanner, depth int, nested bool) {
 	}
 }
 
-// node reads the object at the scanner's position. The nodes within it follow it.
+// node reads the object at the scanner's position. Nested nodes come after it.
 func (l *Data) node(z *scanner, depth int, nested bool) {
 	at := len(l.nodes)
 	l.nodes = append(l.nodes, node{})
@@ -149,7 +149,7 @@ func localName(term []byte) []byte {
 	return term
 }
 
-// keep counts the bytes of a text; it returns "" if they would be too many.
+// keep counts the bytes of a text. It returns "" if the text exceeds the bound.
 func (l *Data) keep(s string) string {
 	if l.kept+len(s) > maxKept {
 		return ""
@@ -158,7 +158,7 @@ func (l *Data) keep(s string) string {
 	return s
 }
 
-// first reads a text into s, unless s has one.
+// first reads a text into s, unless s already has one.
 func (l *Data) first(s *string, z *scanner, max int) {
 	if *s != "" {
 		z.skip()
@@ -167,7 +167,7 @@ func (l *Data) first(s *string, z *scanner, max int) {
 	*s = l.keep(z.text(max))
 }
 
-// date reads a date into s, unless s has one. A text that is not a date is dropped.
+// date reads a date into s, unless s already has one. It drops a text that is not a date.
 func (l *Data) date(s *string, z *scanner) {
 	if *s != "" {
 		z.skip()
@@ -225,8 +225,8 @@ func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	}
 }
 
-// addCrumb reads an item of a breadcrumb: a name, or a ListItem with a name and url of
-// its own or of its item.
+// addCrumb reads an item of a breadcrumb. The item is a name or a ListItem. A ListItem has its own
+// name and url, or its item has them.
 func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	var c crumb
 	switch b := z.peek(); {

@@ -10,11 +10,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// scanner reads JSON (RFC 8259) and what pages write instead: it skips comments and CDATA
-// marks; commas and colons may be missing or too many; strings may hold line feeds and
-// quotes; keys may have no quotes; the end may be missing.
+// scanner reads JSON (RFC 8259) and the errors that pages make. It skips comments and CDATA marks.
+// Commas and colons may be missing or repeated. Strings may contain line feeds and quotes. Keys may
+// lack quotes, and the end may be missing.
 //
-// Each method leaves pos behind what it read. Time is linear in src; nothing is allocated.
+// Each method leaves pos behind what it read. Time is linear in src, and nothing is allocated.
 type scanner struct {
 	src []byte
 	pos int
@@ -44,7 +44,7 @@ func (z *scanner) blank(i int) (end int, lines bool) {
 	return i, lines
 }
 
-// gap skips what stands between tokens.
+// gap skips everything between tokens.
 func (z *scanner) gap() {
 	for {
 		z.pos, _ = z.blank(z.pos)
@@ -86,7 +86,7 @@ func (z *scanner) mark(i int) bool {
 	return false
 }
 
-// peek skips a gap and returns the byte after it, 0 at the end.
+// peek skips a gap and returns the next byte, or 0 at the end.
 func (z *scanner) peek() byte {
 	if z.gap(); z.pos < len(z.src) {
 		return z.src[z.pos]
@@ -94,8 +94,8 @@ func (z *scanner) peek() byte {
 	return 0
 }
 
-// member moves to the value of the object's next member and returns its key; it skips
-// the object's end and returns false.
+// member moves to the value of the object's next member and returns its key. At the object's end it
+// skips the end and returns false.
 func (z *scanner) member() (key []byte, ok bool) {
 	for {
 		c := z.peek()
@@ -136,7 +136,7 @@ func isWordByte(c byte) bool {
 	return lexer.IsLetter(c) || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// element moves to the next element of the list; false at its end.
+// element moves to the next element of the list. It returns false at the end of the list.
 func (z *scanner) element() bool {
 	for {
 		switch z.peek() {
@@ -148,7 +148,7 @@ func (z *scanner) element() bool {
 		case ']':
 			z.pos++
 			return false
-		case '}': // of the object around: the array was not ended
+		case '}': // ends the object around the list: the list has no end
 			return false
 		case ',', ';', ':':
 			z.pos++
@@ -158,8 +158,8 @@ func (z *scanner) element() bool {
 	}
 }
 
-// members gives the key of each member of the object at pos, without the prefix of
-// schema.org. read reads its value or skips it.
+// members calls read with the key of each member of the object at pos, without the prefix of
+// schema.org. read must read or skip the value.
 func (z *scanner) members(read func(key []byte)) {
 	z.pos++
 	for {
@@ -211,8 +211,8 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// ends reports whether the token at i can follow a string. It tells the quote at the end
-// of a string from unescaped quotes within it. colon: the string may be a key.
+// ends reports whether the token at i can follow a string. It distinguishes the closing quote from
+// unescaped quotes within the string. colon says that the string may be a key.
 func (z *scanner) ends(i int, colon bool) bool {
 	i, lines := z.blank(i)
 	if i >= len(z.src) {
@@ -251,7 +251,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	return false
 }
 
-// skip skips a value of any kind. If there is none, it does not move.
+// skip skips a value of any kind. It does not move if there is no value.
 func (z *scanner) skip() {
 	depth := 0
 	for {
@@ -285,8 +285,8 @@ func (z *scanner) skip() {
 	}
 }
 
-// text reads a text of at most max bytes, white space folded: a string, the first string
-// of a list, or the @value or name of an object. It returns "" for anything else.
+// text reads a text of at most max bytes and folds its white space. The text is a string, the first
+// string of a list, or the @value or name of an object. It returns "" for anything else.
 func (z *scanner) text(max int) (s string) {
 	switch z.peek() {
 	case '"', '\'':
@@ -314,8 +314,8 @@ func (z *scanner) text(max int) (s string) {
 	return s
 }
 
-// foldJSON folds the raw content of a string. It resolves escapes, and character
-// references, too: most authors who write them there mean the character.
+// foldJSON folds the raw content of a string and resolves its escapes. It also resolves character
+// references, because most authors who write them in JSON mean the character.
 func foldJSON(raw []byte, max int) string {
 	raw = fold.Prefix(raw, 8*max)
 	if bytes.IndexByte(raw, '\\') >= 0 {

@@ -11,25 +11,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Bounds of a page that may have a hint, in words of the main text and bytes of all
-// visible text. Longer pages have content.
+// Bounds of a page that may have a hint: words of the main text, and bytes of all visible text.
+// Longer pages have content.
 const (
 	fewWords   = 120
 	veryFew    = 40
 	shortBytes = 6 << 10
 )
 
-// Of returns the first hint that fits a parsed page, "" for none. heading is the page's
+// Of returns the first hint that fits a parsed page, or "" if none fits. heading is the page's
 // headline.
 //
 //   - default_page: the title or headline is that of a server's default page.
 //   - blocked: the title or headline is that of an access wall.
-//   - soft_404: the title or headline, or a part of the title between dashes and bars,
-//     says only that there is no such page, in a known language; or a text of very few
-//     words says so.
+//   - soft_404: the title or headline says only, in a known language, that there is no such
+//     page. A part of the title between dashes and bars, or a text of very few words, may
+//     say so too.
 //   - parked: the text offers the domain for sale, or a service that sells domains fills
 //     the page (see filledByParking).
-//   - under_construction: the title or headline says nothing else.
+//   - under_construction: the title or headline says that and nothing else.
 func Of(r *document.Parsed, heading string) schema.PageHint {
 	hint := ofText(r, heading)
 	if hint == "" && filledByParking(r) {
@@ -38,7 +38,7 @@ func Of(r *document.Parsed, heading string) schema.PageHint {
 	return hint
 }
 
-// ofText returns the hint that the words of a page give.
+// ofText returns the hint that the words of a page imply.
 func ofText(r *document.Parsed, heading string) schema.PageHint {
 	words := r.Page.WordCount
 	if words > fewWords || len(r.Text.Full) > shortBytes {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// phrases has a file for each list, one phrase a line, in the normal form of package
-// text. A title or headline must equal a phrase of *_titles, begin with one of
-// *_prefixes; a short text must contain one of the others.
+// phrases has one file per list, with one phrase per line, in the normal form of package text. A
+// title or headline must equal a phrase of *_titles or begin with a phrase of *_prefixes. A short
+// text must contain a phrase of another list.
 //
 //go:embed phrases
 var phrases embed.FS
@@ -25,8 +25,8 @@ var (
 	defaultPrefixes    = listOf("default_prefixes")
 	wallTitles         = setOf("wall_titles")
 	constructionTitles = setOf("construction_titles")
-	// parkingServices are registered domains whose scripts and frames show offers and
-	// advertisements on domains that are not in use, and do nothing else.
+	// parkingServices lists registered domains that exist only for parking. Their scripts and
+	// frames show offers and advertisements on unused domains.
 	parkingServices = setOf("parking_services")
 )
 
@@ -46,11 +46,11 @@ func setOf(name string) map[string]bool {
 	return set
 }
 
-// separators part a title into its page's and its site's name.
+// separators split a title into the name of the page and the name of the site.
 var separators = strings.NewReplacer(" - ", "\n", " – ", "\n", " — ", "\n", " | ", "\n", "|", "\n", " :: ", "\n", " · ", "\n",
 	" • ", "\n", " » ", "\n", " « ", "\n", " / ", "\n", ": ", "\n", "：", "\n", "｜", "\n", " ‹ ", "\n", " › ", "\n", " ~ ", "\n", "_", "\n")
 
-// exclamations stand before or after the words of a title; dashes part them.
+// exclamations may precede or follow the words of a title, separated by dashes.
 const (
 	exclamations = " .!?…()[]\"'«»“”‚„。！？:,;1"
 	dashes       = "-–—|"
@@ -72,8 +72,8 @@ func anyPart(title string, set map[string]bool) bool {
 	return false
 }
 
-// isNotFound also knows titles with prefixes: "404 page not found", "error 404 (not
-// found)", "oops! page not found".
+// isNotFound also recognizes titles with prefixes: "404 page not found", "error 404 (not found)",
+// "oops! page not found".
 func isNotFound(title string) bool {
 	if anyPart(title, notFoundTitles) {
 		return true
@@ -99,11 +99,11 @@ func contains(text string, phrases []string) bool {
 	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// offersDomain reports whether a sentence of the lines offers the domain. A word right
-// before the phrase ("I was told …") makes it a report of an offer; words that usually
-// introduce an offer are part of the phrases.
+// offersDomain reports whether a sentence of the lines offers the domain for sale. If a word
+// directly precedes the phrase ("I was told …"), the sentence only reports an offer. The phrases
+// include the words that usually introduce an offer.
 func offersDomain(lines []string) bool {
-	full := strings.Join(lines, " ") // sentences may be broken
+	full := strings.Join(lines, " ") // a sentence may span lines
 	for _, p := range domainOffers {
 		for from := 0; ; from += len(p) {
 			i := strings.Index(full[from:], p)
@@ -130,8 +130,8 @@ func beginsLine(lines []string, i int) bool {
 	return false
 }
 
-// mayBegin reports whether a sentence may begin after a text: at its beginning, after
-// anything but a letter, number or comma, or after the name of a domain.
+// mayBegin reports whether a sentence may begin after a text. It may if the text is empty, if it
+// ends in anything but a letter, number or comma, or if it ends in a domain name.
 func mayBegin(before string) bool {
 	before = strings.TrimRight(before, " ")
 	r, _ := utf8.DecodeLastRuneInString(before)
@@ -146,8 +146,8 @@ func isDomainOffer(title string) bool {
 	return ok && isDomainName(name) || anyPart(title, domainOfferTitles)
 }
 
-// isDomainName reports whether s, in lower case, looks like a domain name: labels
-// between dots, the last one without digits unless it is in Punycode.
+// isDomainName reports whether s, in lower case, looks like a domain name: labels between dots. The
+// last label has no digits unless it is in Punycode.
 func isDomainName(s string) bool {
 	i := strings.LastIndexByte(s, '.')
 	if i <= 0 || utf8.RuneCountInString(s[i+1:]) < 2 {
@@ -168,7 +168,7 @@ func isDomainName(s string) bool {
 	return true
 }
 
-// errorReport ends the titles of Tomcat's error pages, which begin as its default page does.
+// errorReport ends the titles of Tomcat's error pages. Those begin as Tomcat's default page does.
 const errorReport = "error report"
 
 func isDefaultPage(title string) bool {
@@ -178,7 +178,8 @@ func isDefaultPage(title string) bool {
 
 func isWall(title string) bool { return wallTitles[strings.TrimRight(title, " .…")] }
 
-// isConstruction refuses a title with a colon: what follows it is what is being built.
+// isConstruction refuses a title with a colon, because the text after the colon names what is being
+// built.
 func isConstruction(title string) bool {
 	return !strings.ContainsAny(title, ":：") && anyPart(title, constructionTitles)
 }

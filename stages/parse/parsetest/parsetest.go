@@ -20,12 +20,12 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// Page is a page and what is true of it, whatever it says itself.
+// Page is a page with its true properties, whatever the page says itself.
 type Page struct {
 	Name, URL string
-	Language  string // ISO-639-3; "" where only Main is known
-	Charset   string // as IANA registers it; likewise
-	Main      string // main text; "" where it is not known
+	Language  string // ISO-639-3; "" if only Main is known
+	Charset   string // as IANA registers it; "" if only Main is known
+	Main      string // main text; "" if unknown
 	Body      []byte
 }
 
@@ -34,7 +34,7 @@ func (p *Page) Document(contentType string) *document.Document {
 	return &document.Document{URL: p.URL, ContentType: contentType, Body: p.Body}
 }
 
-// Text is the page in UTF-8, decoded by what is true of it.
+// Text returns the page in UTF-8, decoded from its true charset.
 func (p *Page) Text(tb testing.TB) []byte {
 	tb.Helper()
 	e, _ := Encoding(tb, p.Charset)
@@ -45,7 +45,7 @@ func (p *Page) Text(tb testing.TB) []byte {
 	return bytes.TrimPrefix(out, []byte("\xEF\xBB\xBF"))
 }
 
-// Repository is a path below the root of the repository.
+// Repository returns a path below the root of the repository.
 func Repository(tb testing.TB, path ...string) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -62,8 +62,8 @@ func Repository(tb testing.TB, path ...string) string {
 	return ""
 }
 
-// Shared is a path of the test data beside the repository. Where it is absent, ok is
-// false and the log says so: the repository's own data has to do.
+// Shared returns a path of the test data beside the repository. If it is absent, ok is false and
+// the log says so. The test then uses the repository's own data.
 func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	tb.Helper()
 	dir = Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
@@ -74,8 +74,8 @@ func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	return dir, true
 }
 
-// CorpusDir is the folder of the repository's own pages of many languages and charsets;
-// see its README.
+// CorpusDir returns the folder of the repository's own pages in many languages and charsets. See
+// its README.
 func CorpusDir(tb testing.TB) string { return Repository(tb, "testdata", "pages") }
 
 // Corpus loads the repository's own pages, in the order of the manifest.
@@ -120,7 +120,8 @@ func Articles(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Real loads the real pages with their main text, sorted by name; nil where they are absent.
+// Real loads the real pages with their main text, sorted by name. It returns nil if they are
+// absent.
 func Real(tb testing.TB) (pages []Page) {
 	tb.Helper()
 	dir, ok := Shared(tb, "pages")
@@ -145,21 +146,22 @@ func Real(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Own are the corpus and the articles.
+// Own returns the corpus and the articles.
 func Own(tb testing.TB) []Page {
 	tb.Helper()
 	return append(Corpus(tb), Articles(tb)...)
 }
 
-// Pages are the repository's own pages and the real ones, where real tells of any.
+// Pages returns the repository's own pages and the real ones. real reports whether there are real
+// ones.
 func Pages(tb testing.TB) (pages []Page, real bool) {
 	tb.Helper()
 	pages = Real(tb)
 	return append(Own(tb), pages...), pages != nil
 }
 
-// Documents are the pages that are measured, as they were fetched: the real ones or,
-// where those are absent, the articles among what surrounds one on a real page.
+// Documents returns the documents to measure, as they were fetched. These are the real pages. If
+// those are absent, they are the articles, surrounded by typical parts of a real page.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
@@ -193,8 +195,7 @@ func unzip(tb testing.TB, path string) []byte {
 	return body
 }
 
-// Encoding returns the encoding of the Encoding Standard that a charset's label stands
-// for, and its name.
+// Encoding returns the encoding of the Encoding Standard for the label of a charset, with its name.
 func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 	tb.Helper()
 	e, name := charset.Lookup(label)
@@ -206,8 +207,8 @@ func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 
 var declarations = regexp.MustCompile(`(?i)((?:charset|encoding)\s*=\s*["']?)[A-Za-z0-9_-]+|(\blang\s*=\s*["'])[A-Za-z-]+`)
 
-// Mute returns a page that does not say its charset or its language, of the same
-// length; of one in UTF-16 only the mark is taken.
+// Mute returns a page of the same length that declares neither charset nor language. From a page in
+// UTF-16 it removes only the mark.
 func Mute(body []byte) []byte {
 	if bytes.HasPrefix(body, []byte{0xFF, 0xFE}) || bytes.HasPrefix(body, []byte{0xFE, 0xFF}) {
 		return body[2:]
@@ -223,7 +224,7 @@ func Mute(body []byte) []byte {
 	})
 }
 
-// Attr is the value of a node's attribute, "" if it has none.
+// Attr returns the value of a node's attribute, or "" if the node has none.
 func Attr(n *html.Node, key string) string {
 	for _, a := range n.Attr {
 		if a.Key == key {
@@ -247,7 +248,7 @@ type Object struct {
 	} `json:"breadcrumb"`
 }
 
-// JSONLD reads the column json_ld with another reader and holds its bounds.
+// JSONLD reads the column json_ld with another reader and checks its bounds.
 func JSONLD(t *testing.T, column string) []Object {
 	t.Helper()
 	var objects []Object
@@ -272,7 +273,7 @@ func JSONLD(t *testing.T, column string) []Object {
 	return objects
 }
 
-// Accuracy is how many guesses are right.
+// Accuracy counts guesses and how many of them are right.
 type Accuracy struct{ Right, All int }
 
 // Count counts a guess.
@@ -283,12 +284,11 @@ func (a *Accuracy) Count(right bool) {
 	}
 }
 
-// Share is how many guesses are right, 0 to 1.
+// Share returns the share of right guesses, 0 to 1.
 func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.All) }
 
-// GuessCharsets decodes every page of the corpus as though it declared nothing, and
-// counts those that become what they should. Those in UTF-8, which is its own proof,
-// are left out.
+// GuessCharsets decodes every page of the corpus as if it declared nothing. It counts the pages
+// that decode correctly. It leaves out pages in UTF-8, which prove their own encoding.
 func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses Accuracy) {
 	for _, c := range Corpus(tb) {
 		if c.Charset == "UTF-8" {
@@ -304,7 +304,7 @@ func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) (
 	return guesses
 }
 
-// Markup are beginnings and ends of tags, comments and references that are easy to misread.
+// Markup lists beginnings and ends of tags, comments and references that are easy to misread.
 var Markup = []string{
 	"a<b>c</b >d</>e< f<3 </3>g<", "a</", "<a", "<a href", "<a href=", "<a href='x", "<p/><br / >", "<A HREF=X hReF=y>", "<a =b href = c>", "<a href=/x/>",
 	"<a href=\"a&amp;b&copy=1&copy;&copyx&notit;&#65;&#x42&lt&fjlig;&semi;&nbsp\">", "&amp;&copy=1&copyx&notit;&#65;&#x42z&#0;&#x80;&unknown;&", "<!-->a<!--->b<!-- c --!>d<!-- e -- > f -->g<!--!>h-->i",

@@ -2,18 +2,18 @@
 // chooses the main content, and computes the normal form and its digest, words, terms,
 // language and signals of quality.
 //
-// In: text and element names in document order. Out: lines of text, counts, a language.
-// It is pure: equal input gives equal output, in time and memory linear in the text. It
-// imports no other package of this project.
+// The input is text and element names in document order. The output is lines of text, counts and a
+// language. The package is pure: equal input gives equal output, in time and memory linear in the
+// text. It imports no other package of this project.
 //
-// Another program can recompute the stored values from the column main of a row of text by
-// the definitions below. Categories, scripts and case are those of the Unicode version of
-// Go's package unicode; changed definitions are a new parse.Version.
+// Another program can use the definitions below to recompute the stored values from the column main
+// of a row of text. Categories, scripts and case follow the Unicode version of Go's package
+// unicode. A changed definition needs a new parse.Version.
 //
 // # The normal form
 //
-// Equal contents that are typed, composed or broken into lines differently have the same
-// normal form. These steps make it, in this order:
+// The normal form is the same for equal contents that are typed, composed or broken into lines
+// differently. These steps make it, in this order:
 //
 //  1. Decode as UTF-8; a byte that is not UTF-8 is U+FFFD. Compose: Normalization Form
 //     C (UAX #15), in the Stream-Safe Text Format where more than 30 non-starters follow
@@ -24,13 +24,13 @@
 //  4. Make every run of white space (White_Space, U+200B, and the control characters
 //     below U+0020) one U+0020, none at the ends.
 //
-// text_digest is the SHA-1 of its UTF-8 in base 32 (RFC 4648), null if it is empty. simhash
-// is its fingerprint as package formats/simhash defines it.
+// text_digest is the SHA-1 of the normal form's UTF-8 in base 32 (RFC 4648), or null if the normal
+// form is empty. simhash is the fingerprint of the normal form, as package formats/simhash defines
+// it.
 //
 // # Words
 //
-// Words follow the default rules of UAX #29, tailored to texts of the web, in the normal
-// form:
+// Words follow the default rules of UAX #29, applied to the normal form and adapted to web texts:
 //
 //   - In scripts with spaces between words, a run of letters (L) and numbers (N), with the
 //     marks (M), U+200C and U+200D after them, is a word. Han, Hiragana, Katakana and the
@@ -44,9 +44,10 @@
 //     without spaces: a run counts as one word for every four letters and marks or part
 //     thereof, about the mean length of a word.
 //
-// word_count is their number. scripts and script_words count them by script (UAX #24, named
-// as in ISO 15924). The script of a word is that of its first code point with a script of
-// its own: Zyyy if there is none (numbers), Zzzz if the table in properties.go lacks it.
+// word_count is the number of words. scripts and script_words count the words by script (UAX #24,
+// with names from ISO 15924). The script of a word is that of its first code point with a script of
+// its own. It is Zyyy if no code point has one (numbers), and Zzzz if the table in properties.go
+// lacks the script.
 //
 // # Terms
 //
@@ -63,6 +64,6 @@
 //   - runs of 3 to 16 letters and marks in scripts without spaces that occur at least
 //     twice; longer runs are clauses.
 //
-// The most frequent come first, the earliest among equals. The first 100,000 words of a
-// text count.
+// The most frequent terms come first. Of equally frequent terms, the earliest comes first. Only the
+// first 100,000 words of a text count.
 package text

@@ -2,7 +2,7 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// Hint is what an element's name, class, id, role and style tell of its content.
+// Hint is what an element's name, class, id, role and style say about its content.
 type Hint uint16
 
 // The hints.

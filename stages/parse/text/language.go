@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/language"
 )
 
-// sample bounds the part of a text that its language is detected from, bytes.
+// sample bounds the part of a text that Detect reads, in bytes.
 const sample = 1 << 10
 
-// leastText is the least text that a guess needs, bytes.
+// leastText is the smallest text that allows a guess, in bytes.
 const leastText = 24
 
-// Declared returns the ISO-639-3 code of the first BCP 47 tag of a list, as documents declare
-// languages, often misspelt ("en_US"); "" if it is not a language.
+// Declared returns the ISO-639-3 code of the first BCP 47 tag of a list. Documents often misspell
+// tags ("en_US"). It returns "" if the tag is not a language.
 func Declared(tag string) string {
 	tag = strings.TrimSpace(tag)
 	if i := strings.IndexAny(tag, "-_,; "); i >= 0 {
@@ -40,12 +40,13 @@ func Declared(tag string) string {
 	}
 }
 
-// Detect guesses the language of a text, "" if it is too short or unclear. Equal texts give
-// equal guesses.
+// Detect guesses the language of a text. It returns "" if the text is too short or unclear. Equal
+// texts give equal guesses.
 //
-// A script that only one language has decides. Else the words that nearly every sentence
-// has decide (scorer). Where they are too few, or the language is not listed, the
-// frequencies of three letters do (package whatlanggo), which confuse near languages.
+// A script that only one language uses decides. Otherwise, the words that occur in nearly every
+// sentence decide (scorer). If there are too few of them, or the language is not listed, the
+// frequencies of three-letter sequences decide (package whatlanggo). Those confuse similar
+// languages.
 func Detect(s string) string {
 	s = middle(s)
 	if len(s) < leastText {
@@ -73,13 +74,13 @@ func Detect(s string) string {
 	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
 	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
-		return guess // nearly as good by its words, and both methods know the languages
+		return guess // its words fit nearly as well, and both methods know the languages
 	}
 	return best
 }
 
-// Points at which words and letters decide on a language alone, and at which they do if
-// nothing speaks against it.
+// The first bound is the points at which words and letters alone decide on a language. With the
+// second, they decide only if nothing contradicts them.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints
@@ -105,8 +106,8 @@ func middle(s string) string {
 	return s[:end]
 }
 
-// macrolanguages are, by the codes of tags and detectors, the codes that content_languages
-// has: macrolanguages for their parts, and ISO-639-3 codes for the ISO-639-2/B codes.
+// macrolanguages maps the codes of tags and detectors to the codes in content_languages. It maps
+// parts to their macrolanguages, and ISO-639-2/B codes to ISO-639-3 codes.
 var macrolanguages = map[string]string{
 	"cmn": "zho", "yue": "zho", "arb": "ara", "azj": "aze", "pes": "fas", "prs": "fas", "nob": "nor", "ydd": "yid", "ekk": "est",
 	"lvs": "lav", "uzn": "uzb", "zlm": "msa", "khk": "mon",
@@ -118,9 +119,9 @@ var macrolanguages = map[string]string{
 // macro returns the code of a language in content_languages.
 func macro(code string) string { return cmp.Or(macrolanguages[code], code) }
 
-// Language decides between the declared language (ISO-639-3, "" for none) and that of the
-// text s. The declaration counts, unless its language is written in another script than the
-// text: templates declare the language of their authors.
+// Language chooses between the declared language (ISO-639-3, or "" if none) and the language of the
+// text s. The declared language wins unless it uses another script than the text. Templates declare
+// the language of their authors.
 func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)

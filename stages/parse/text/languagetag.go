@@ -2,12 +2,12 @@ package text
 
 import "strings"
 
-// MaxLanguageTag is how long a language tag may be, bytes: RFC 5646, 4.4.1, asks for 35.
+// MaxLanguageTag bounds the length of a language tag, in bytes. RFC 5646, 4.4.1, asks for 35.
 const MaxLanguageTag = 35
 
 // LanguageTag writes a BCP 47 tag in its usual letter case (RFC 5646, 2.1.1): de, pt-BR,
-// zh-Hant-TW. It also takes x-default, and underscores for hyphens. It returns "" for
-// what is not a tag.
+// zh-Hant-TW. It also accepts x-default, and underscores in place of hyphens. It returns "" if p is
+// not a tag.
 func LanguageTag(p []byte) string {
 	if len(p) == 0 {
 		return ""
@@ -17,7 +17,7 @@ func LanguageTag(p []byte) string {
 		return ""
 	}
 	subtags := strings.Split(strings.ReplaceAll(s, "_", "-"), "-")
-	extended := false // what follows a single character is private, or of an extension
+	extended := false // what follows a single character is private or belongs to an extension
 	for i, sub := range subtags {
 		if !isSubtag(sub) || i == 0 && sub[0] <= '9' {
 			return ""

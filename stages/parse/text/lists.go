@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// wordLists are the tables of words by language. In a file each language is its
-// ISO-639-3 code and its words; lines that begin with a tab go on with it.
+// wordLists holds the tables of words by language. In each file, a language is a line with its
+// ISO-639-3 code and its words. Lines that begin with a tab continue it.
 //
 //go:embed words
 var wordLists embed.FS
 
-// readLists returns the words of a file by language, single spaces between them.
+// readLists returns the words of a file by language, separated by single spaces.
 func readLists(file string) map[string]string {
 	data, err := wordLists.ReadFile("words/" + file)
 	if err != nil {
@@ -36,13 +36,13 @@ var stopLists = sync.OnceValue(func() map[string]*stopList {
 	return lists
 })
 
-// elisions are what an apostrophe leaves of articles and the like: l'eau.
+// elisions are the parts of articles and similar words that remain before an apostrophe: l'eau.
 var elisions = map[string]string{
 	"cat": "l d m t s n",
 	"fra": "l d j m t s n c qu jusqu lorsqu puisqu quoiqu",
 	"ita": "l un d c s dell nell all dall sull quell quest dov com",
 }
 
-// unspacedLanguages are written without spaces. Their words are only found where
-// zero width spaces part them. (Han and Hiragana are words by code point.)
+// unspacedLanguages are written without spaces. Their words are found only where zero width spaces
+// separate them. (Each code point of Han and Hiragana is a word.)
 var unspacedLanguages = map[string]bool{"khm": true, "tha": true, "lao": true, "mya": true}

@@ -15,7 +15,7 @@ const (
 // notContent marks elements that are never main content.
 const notContent = Hidden | Control | Caption
 
-// Main returns the main content of the page, a block a line. It chooses in this order:
+// Main returns the main content of the page, one block per line. It chooses in this order:
 //
 //  1. The only main element (or article, if there is no main), if everything outside is in
 //     nav, header, footer and aside elements and nothing in it is named as clutter: all
@@ -50,12 +50,11 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of the blocks within root that keep accepts, without headings at
-// the end.
+// join returns the text of the blocks within root that keep accepts. It drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out up to the last block that is not a heading
-	kept := false // the visible block before is in out
+	kept := false // out has the visible block before this one
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		if !o.within(b.Elem, root) || !keep(b) {
@@ -79,8 +78,8 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	return string(out[:body])
 }
 
-// prose returns the bytes of running text in a block: 0 for a short one, one with a third
-// of links and little else, a heading or a caption.
+// prose returns the bytes of running text in a block. It returns 0 for a heading, a caption, a
+// short block, and a block with a third of links and little else.
 func (b *Block) prose() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {
@@ -99,8 +98,8 @@ func (b *Block) prose() int32 {
 	return int32(n - b.Link)
 }
 
-// measure computes the prose of elements (bottom up), which are dropped (top down), and the
-// values of the others (bottom up). Parents come before their children.
+// measure computes the prose of the elements (bottom up), decides which elements to drop (top
+// down), and computes the values of the others (bottom up). Parents come before their children.
 func (o *Outline) measure() {
 	for i := range o.blocks {
 		b := &o.blocks[i]
@@ -233,7 +232,8 @@ func (o *Outline) root() int32 {
 	return top
 }
 
-// top returns the element with the greatest value within root, the innermost among equals.
+// top returns the element with the greatest value within root. Of equal elements, it returns the
+// innermost.
 func (o *Outline) top(root int32) int32 {
 	best := root
 	for i := root; i <= o.elems[root].last; i++ {
@@ -244,8 +244,8 @@ func (o *Outline) top(root int32) int32 {
 	return best
 }
 
-// region returns the outermost element with the hint and the greatest value, if that is at
-// least the given one; else -1.
+// region returns the outermost element with the hint and the greatest value. It returns -1 if that
+// value is less than least.
 func (o *Outline) region(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

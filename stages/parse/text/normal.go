@@ -10,17 +10,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Normal is a text in its normal form, as the package comment defines it. It reuses its
-// memory for the next text; the zero value is ready.
+// Normal is a text in its normal form, as the package comment defines it. It reuses its memory for
+// the next text. The zero value is ready for use.
 type Normal struct {
 	Bytes []byte
-	lines []int32 // where lines begin in Bytes, without the first
+	lines []int32 // where each line begins in Bytes, except the first
 }
 
 // Of computes the normal form of a text whose lines are blocks.
 func (n *Normal) Of(s string) {
 	if !composed(s) {
-		s = norm.NFC.String(s) // s itself where it is composed
+		s = norm.NFC.String(s) // returns s itself if it is already composed
 	}
 	dst := slices.Grow(n.Bytes[:0], len(s))
 	n.lines = n.lines[:0]
@@ -59,8 +59,8 @@ func (n *Normal) Of(s string) {
 	n.Bytes = dst
 }
 
-// composed reports whether NFC keeps every code point of a text, whatever is beside it: a
-// quick answer for most texts.
+// composed reports whether NFC keeps every code point of a text, whatever its neighbours are. It
+// answers quickly for most texts.
 func composed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -76,7 +76,8 @@ func composed(s string) bool {
 	return true
 }
 
-// alone reports code points of large blocks that NFC keeps and does not combine.
+// alone reports whether NFC keeps r and never combines it. It knows only large blocks of code
+// points.
 func alone(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:
@@ -126,7 +127,8 @@ func invisible(r rune) bool {
 	return r <= 0x200F || r >= 0x202A && r <= 0x202E || r == 0x2060 || r >= 0x2066 && r <= 0x2069 || r == 0xFEFF
 }
 
-// Digest returns the text digest of a normal form, its SHA-1 in base 32; "" for an empty one.
+// Digest returns the text digest of a normal form: its SHA-1 in base 32. It returns "" for an empty
+// one.
 func Digest(normal []byte) string {
 	if len(normal) == 0 {
 		return ""

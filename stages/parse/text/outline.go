@@ -9,7 +9,7 @@ import (
 // Block is a line of text between two breaks.
 type Block struct {
 	Start, End uint32 // range of the outline's text
-	Link       uint32 // bytes of it within links
+	Link       uint32 // bytes of the block within links
 	Elem       int32  // innermost element
 	Tag        Tag    // of the p, li, heading … around it; else 0
 	Join       Join   // whether it continues the line of the visible block before it
@@ -25,7 +25,7 @@ const (
 	JoinSpace             // a space between
 )
 
-// Tag is the kind of the element around a block, as far as the choice of the main content
+// Tag is the kind of the element around a block, as precisely as the choice of the main content
 // needs it.
 type Tag uint8
 
@@ -51,17 +51,17 @@ type Elem struct {
 	// Computed by Main:
 	last    int32 // last element below it
 	good    int32 // bytes of prose within it
-	value   int32 // the same without dropped elements, less the cost of clutter
+	value   int32 // prose without dropped elements, less the cost of clutter
 	dropped bool
 }
 
-// maxElems bounds the elements of an outline; the content of more elements counts for the
+// maxElems bounds the elements of an outline. The content of further elements counts for the
 // element around them.
 const maxElems = 1 << 18
 
-// Outline is the text of a document as blocks in a small tree of elements, built in document
-// order by Open, Close, Text and Break. The zero value is ready; Reset empties it and keeps
-// its memory. It is for one goroutine.
+// Outline is the text of a document as blocks in a small tree of elements. Open, Close, Text and
+// Break build it in document order. The zero value is ready for use. Reset empties it and keeps its
+// memory. It is not safe for concurrent use.
 type Outline struct {
 	buf     []byte // the text, white space folded, a line feed after each block
 	blocks  []Block
@@ -130,8 +130,8 @@ func (o *Outline) Break(tag Tag) {
 	o.link, o.space, o.tag, o.joint = 0, false, tag, Joinless
 }
 
-// Suspend ends the open block for hidden text within its line. Resume begins the block that
-// continues the line after that text. They do not nest.
+// Suspend ends the open block because hidden text interrupts its line. Resume begins the block that
+// continues the line after that text. The calls do not nest.
 func (o *Outline) Suspend() {
 	held := o.joint
 	if len(o.buf) > o.start {
@@ -184,7 +184,7 @@ var maySpace = func() (t [256]bool) {
 	return t
 }()
 
-// Text appends text to the open block, every run of white space as one space.
+// Text appends text to the open block. It writes every run of white space as one space.
 func (o *Outline) Text(p []byte) {
 	for len(p) > 0 && !o.cut {
 		if n := spaceAt(p); n > 0 {
@@ -204,7 +204,7 @@ func (o *Outline) Text(p []byte) {
 // word appends bytes without white space.
 func (o *Outline) word(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // shorter words that follow are dropped, too: the text stays a prefix
+		o.cut = true // also drops shorter words that follow: the text stays a prefix
 		return
 	}
 	n := len(p)
@@ -237,8 +237,8 @@ func (o *Outline) Lines(p []byte) {
 	}
 }
 
-// LinkDensity returns the share of the visible text that is within links; false if there is
-// no text.
+// LinkDensity returns the share of the visible text that is within links, or false if there is no
+// text.
 func (o *Outline) LinkDensity() (float64, bool) {
 	var all, links int64
 	for i := range o.blocks {
@@ -256,7 +256,7 @@ func (o *Outline) LinkDensity() (float64, bool) {
 // maxHeading bounds the result of Heading, bytes.
 const maxHeading = 200
 
-// Heading returns the first visible headline, "" if there is none or it is too long.
+// Heading returns the first visible headline, or "" if there is none or it is too long.
 func (o *Outline) Heading() string {
 	for i := range o.blocks {
 		if b := &o.blocks[i]; b.Tag == TagHeading1 && o.elems[b.Elem].Hint&Hidden == 0 {
@@ -272,10 +272,10 @@ func (o *Outline) Heading() string {
 // Cut reports whether text was dropped because there was too much.
 func (o *Outline) Cut() bool { return o.cut }
 
-// All returns all text, with hidden text; positions given by Len are positions in it.
+// All returns all text, including hidden text. Positions that Len gives are positions in it.
 func (o *Outline) All() string { return string(o.buf) }
 
-// joined prepares out, lines with line feeds, for the block.
+// joined prepares out, which holds lines that end in line feeds, for the block.
 func (b *Block) joined(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
@@ -287,7 +287,7 @@ func (b *Block) joined(out []byte) []byte {
 	return out
 }
 
-// Full returns the visible text, a block a line. all is the result of All: they share memory
+// Full returns the visible text, one block per line. all is the result of All. The two share memory
 // if nothing is hidden.
 func (o *Outline) Full(all string) string {
 	whole := true

@@ -9,7 +9,7 @@ import (
 // scriptID is an index of scripts.
 type scriptID uint8
 
-// scripts are the scripts that words are counted by, named as in ISO 15924.
+// scripts lists the scripts that words are counted by, with names from ISO 15924.
 var scripts = [...]struct {
 	name  string
 	table *unicode.RangeTable
@@ -43,7 +43,7 @@ type class uint8
 const (
 	separator class = iota
 	letter          // begins and continues words
-	digit           // the same, but not enough for a term
+	digit           // like letter, but not enough for a term
 	extend          // marks and joiners: continue words, never begin them
 	joiner          // an apostrophe, a middle dot: between letters
 	point           // a full stop, a comma: between ASCII digits
@@ -105,8 +105,8 @@ func scriptOfRune(r rune) scriptID {
 	return zzzz
 }
 
-// runes are the properties of the runes of the Basic Multilingual Plane, by page of
-// 256; each page is computed when a text first needs it.
+// runes holds the properties of the runes of the Basic Multilingual Plane, in pages of 256. Each
+// page is computed when a text first needs it.
 type runes [256]struct {
 	once sync.Once
 	page *[256]property

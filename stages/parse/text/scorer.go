@@ -15,22 +15,22 @@ type scorer struct {
 	letters   map[rune][]vote
 }
 
-// maxLanguages is more than the languages there are.
+// maxLanguages is more than the number of languages.
 const maxLanguages = 64
 
-// vote is what a word or letter counts for a language.
+// vote is the points that a word or letter gives a language.
 type vote struct {
 	language int
 	points   int
 }
 
-// A word that only one language has counts wordPoints, such a letter letterPoints.
+// A word that occurs in only one language counts wordPoints. Such a letter counts letterPoints.
 const (
 	wordPoints   = 60
 	letterPoints = 24
 )
 
-// newScorer makes the tables, of some 1,500 words.
+// newScorer makes the tables, with about 1,500 words.
 func newScorer() *scorer {
 	words, letters := readLists("languages.txt"), readLists("letters.txt")
 	t := &scorer{languages: slices.Sorted(maps.Keys(words)), words: make(map[string][]vote, 2048), letters: make(map[rune][]vote, 256)}
@@ -61,7 +61,7 @@ func newScorer() *scorer {
 	return t
 }
 
-// score returns the points of each language for the words and letters of s, and the
+// score returns the points of each language for the words and letters of s. It also returns the
 // languages with the most and the second most points.
 func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 	var word [64]byte

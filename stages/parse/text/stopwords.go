@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// stopList has the words of a language that do not tell what a text is about. The set is
-// made when a text first needs it.
+// stopList holds the words of a language that do not tell what a text is about. The set is made
+// when a text first needs it.
 type stopList struct {
 	words  string
 	byRun  bool   // of a script without spaces: not every occurrence is found
@@ -18,12 +18,12 @@ type stopList struct {
 	set    map[string]struct{}
 }
 
-// everywhere are English words that are frequent in pages of other languages, in commands,
-// notices and quotations, and that are not words of those languages.
+// everywhere holds English words that are frequent in pages of other languages (in commands,
+// notices and quotations) but are not words of those languages.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 
-// stopWordsOf returns the list of a language by its ISO-639-3 code, nil if there is none.
+// stopWordsOf returns the list of a language by its ISO-639-3 code, or nil if there is none.
 func stopWordsOf(language string) *stopList {
 	if near, ok := nearLanguages[language]; ok {
 		language = near
@@ -60,8 +60,8 @@ func (l *stopList) has(word []byte) bool {
 
 var curly = []byte("’")
 
-// elision returns the length of an elided article or the like at a word's beginning, with its
-// apostrophe.
+// elision returns the length of an elided article or similar word at the beginning of a word,
+// including its apostrophe.
 func (l *stopList) elision(word []byte) int {
 	if l == nil || l.elided == "" {
 		return 0
@@ -86,9 +86,9 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
 
-// emptyHan reports whether a Han code point stands in every sentence of Chinese or
-// Japanese, whatever it is about.
+// emptyHan reports whether a Han code point occurs in every Chinese or Japanese text, whatever its
+// subject.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
-// emptyHanAll has spaces between the code points, so that none is found across two.
+// emptyHanAll separates the code points with spaces, so that no search matches across two of them.
 var emptyHanAll = sync.OnceValue(func() []byte { return []byte(stopLists()["zho"].words + " 様 等 方 々 ") })

@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Term is a word or a pair of neighbouring words, and how often a text has it.
+// Term is a word or a pair of neighbouring words, with the number of its occurrences in a text.
 type Term struct {
 	Text  string
 	Count int32
@@ -23,11 +23,11 @@ type ScriptCount struct {
 // maxWords bounds the words of a text that are counted as terms.
 const maxWords = 100_000
 
-// maxTerm bounds a word that may be a term, bytes.
+// maxTerm bounds a word that may be a term, in bytes.
 const maxTerm = 64
 
-// Terms counts the words and terms of texts, one after the other, and reuses its memory. The
-// zero value is ready; it is for one goroutine.
+// Terms counts the words and terms of one text after another and reuses its memory. The zero value
+// is ready for use. It is not safe for concurrent use.
 type Terms struct {
 	text  []byte
 	lines []int32
@@ -35,14 +35,14 @@ type Terms struct {
 	ids   []entry
 	pairs []pair
 	slots []int32 // open addressing over ids, by hash; index + 1
-	twos  []int32 // the same over pairs
+	twos  []int32 // the same for pairs
 	best  []candidate
-	last  int32 // id of the word before, -1 if it cannot be in a pair
-	end   int   // of the word before
+	last  int32 // id of the preceding word, or -1 if that cannot be in a pair
+	end   int   // end of the preceding word
 
 	words    int32
 	looked   int32 // words of letters and ideographs among the first maxWords
-	stopped  int32 // those of them that are stop words
+	stopped  int32 // how many of the looked words are stop words
 	byScript [len(scripts)]int32
 }
 
@@ -53,7 +53,7 @@ type entry struct {
 	class      class
 	stop       bool // a stop word
 	pairs      bool // may be one of a pair
-	alone      int8 // occurrences that make it a term by itself, 0: never
+	alone      int8 // occurrences that make it a term by itself; 0 means never
 }
 
 type pair struct {
@@ -67,7 +67,7 @@ type candidate struct {
 	id        int32 // of a pair: len(ids) more
 }
 
-// Count reads a text in a language (ISO-639-3, "" if unknown) and returns its number of words.
+// Count reads a text in a language (ISO-639-3, or "" if unknown) and returns its number of words.
 // The text must not change until the next call of Count.
 func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
@@ -112,8 +112,8 @@ func (t *Terms) add(w *word) {
 	t.last, t.end = id, w.end
 }
 
-// follows reports whether the word of class c at start may be in a pair with the word before
-// it, of class b.
+// follows reports whether the word of class c at start may form a pair with the preceding word,
+// which has class b.
 func (t *Terms) follows(start int, c, b class) bool {
 	if c == ideograph || b == ideograph {
 		return c == b && start == t.end
@@ -127,7 +127,7 @@ func (t *Terms) follows(start int, c, b class) bool {
 	return len(t.lines) == 0 || int(t.lines[0]) != start
 }
 
-// table returns an empty table for n words, of a size that is a power of two.
+// table returns an empty table for n words. Its size is a power of two.
 func table(old []int32, n int) []int32 {
 	size := 64
 	for size < n {
@@ -165,7 +165,7 @@ func (t *Terms) id(w *word) int32 {
 	}
 }
 
-// judge decides on a new word whether it is a stop word, a term, part of pairs.
+// judge decides whether a new word is a stop word, a term, or may be part of pairs.
 func (t *Terms) judge(e *entry, w *word, p []byte) {
 	if e.stop = t.stop.has(p); !e.stop {
 		if _, english := everywhere[string(p)]; english {
@@ -237,7 +237,7 @@ func (t *Terms) pair(a, b int32) {
 	}
 }
 
-// Top returns the n most frequent terms, the earliest among equals.
+// Top returns the n most frequent terms. Of equally frequent terms, the earliest comes first.
 func (t *Terms) Top(n int) []Term {
 	t.best = t.best[:0]
 	for i := range t.ids {
@@ -278,7 +278,7 @@ func before(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-// named returns the best candidates as terms. Their texts share one string.
+// named returns the best candidates as terms. Their strings share one string's memory.
 func (t *Terms) named() []Term {
 	var buf []byte
 	ends := make([]int, 0, 64)
@@ -313,8 +313,9 @@ func (t *Terms) appendName(dst []byte, id int32) []byte {
 // Words returns the number of words of the text.
 func (t *Terms) Words() int32 { return t.words }
 
-// StopRatio returns the share of stop words among the words of letters and ideographs (of the
-// first maxWords); false if the language has no list or the text no such words.
+// StopRatio returns the share of stop words among the words of letters and ideographs. Only the
+// first maxWords words count. It returns false if the language has no list or the text has no such
+// words.
 func (t *Terms) StopRatio() (float64, bool) {
 	if t.stop == nil || t.stop.byRun || t.looked == 0 {
 		return 0, false
@@ -322,8 +323,8 @@ func (t *Terms) StopRatio() (float64, bool) {
 	return float64(t.stopped) / float64(t.looked), true
 }
 
-// Scripts returns the number of words by script, the most frequent first, equals in the order
-// of the table of scripts.
+// Scripts returns the number of words by script, the most frequent first. Equally frequent scripts
+// keep the order of the table of scripts.
 func (t *Terms) Scripts() []ScriptCount {
 	var room [len(scripts)]ScriptCount
 	out := room[:0]

@@ -6,17 +6,17 @@ import "unicode/utf8"
 type word struct {
 	start, end int
 	runes      int32 // letters, and marks in scripts without spaces
-	class      class // letter, digit (of digits alone), ideograph, katakana or unspaced
+	class      class // letter, digit (only digits), ideograph, katakana or unspaced
 	last       class // of its last rune that is not a mark
 	script     scriptID
 	joined     bool // contains an apostrophe or a middle dot
 }
 
-// unspacedWord is the mean length of a word in the scripts without spaces, letters and marks.
+// unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// count returns how many words it counts as: for a run without spaces, the likely number of
-// words in it.
+// count returns the number of words that w counts as. For a run without spaces, it is the likely
+// number of words in the run.
 func (w *word) count() int32 {
 	if w.class != unspaced {
 		return 1
@@ -24,8 +24,8 @@ func (w *word) count() int32 {
 	return (w.runes + unspacedWord - 1) / unspacedWord
 }
 
-// words calls yield for each word of a normal form, in order; see the package comment.
-// The word is valid during the call.
+// words calls yield for each word of a normal form, in order. See the package comment. The word is
+// valid only during the call.
 func words(s []byte, yield func(*word)) {
 	w := word{start: -1}
 	for i := 0; i < len(s); {

@@ -11,8 +11,8 @@ import (
 // writing is a script that text is written in.
 type writing uint8
 
-// The scripts. Latin, Cyrillic, Arabic and Devanagari have several languages; in each of
-// the others nearly all is written in one.
+// The scripts. Latin, Cyrillic, Arabic and Devanagari serve several languages. Each other script
+// serves mainly one.
 const (
 	inLatin writing = iota
 	inCyrillic
@@ -54,7 +54,7 @@ type writingRange struct {
 	writing  writing
 }
 
-// writingRanges are in the order of their characters; other characters have no script here.
+// writingRanges are sorted by character. Characters outside them have no script here.
 var writingRanges = [...]writingRange{
 	{0xAA, 0x24F, inLatin}, {0x370, 0x3FF, inGreek}, {0x400, 0x52F, inCyrillic}, {0x531, 0x58F, inArmenian}, {0x5D0, 0x5F4, inHebrew},
 	{0x620, 0x6FF, inArabic}, {0x904, 0x97F, inDevanagari}, {0x985, 0x9FB, inBengali}, {0xA05, 0xA75, inGurmukhi}, {0xA85, 0xAF9, inGujarati},
@@ -64,13 +64,12 @@ var writingRanges = [...]writingRange{
 	{0x1F00, 0x1FFF, inGreek}, {0x3041, 0x30FF, inKana}, {0x3400, 0x9FFF, inHan}, {0xAC00, 0xD7A3, inHangul}, {0xFB50, 0xFEFC, inArabic},
 }
 
-// writtenIn returns the script of a text, and the language that the script implies, "" if
-// several are written in it. What is foreign in a text is mostly Latin (names, commands,
-// addresses), so letters of other scripts count twice, and ideographs, each about half a
-// word, four times.
+// writtenIn returns the script of a text and the language that the script implies, or "" if it
+// implies none. Foreign parts of a text are mostly Latin (names, commands, addresses). So letters
+// of other scripts count twice. Ideographs, each about half a word, count four times.
 func writtenIn(s string) (best writing, language string) {
 	count := countLetters(s)
-	// Ideographs are Japanese where its syllables are among them.
+	// Text in ideographs is Japanese if it also has kana.
 	if count[inKana]*20 > count[inKana]+count[inHan] {
 		count[inKana], count[inHan] = count[inKana]+count[inHan], 0
 	}

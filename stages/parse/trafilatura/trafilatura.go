@@ -2,12 +2,11 @@
 // github.com/markusmobius/go-trafilatura, which builds a tree, copies it several times and
 // takes about twenty times as long as package text.
 //
-// In: an HTML document in UTF-8. Out: the blocks of its main content as lines, or an error;
-// the caller then uses package text. It returns for any document: it refuses documents
-// whose tree would be large or deep, or whose formatting elements would be cloned often,
-// before building a tree, and turns panics into errors. The bounds depend on the document
-// alone, not on time, so that equal documents give equal texts. It imports package text
-// only.
+// The input is an HTML document in UTF-8. The output is the blocks of its main content as lines, or
+// an error; after an error the caller uses package text. The package returns for any document.
+// Before it builds a tree, it refuses documents whose tree would be large or deep, or whose
+// formatting elements would be cloned often. It turns panics into errors. The bounds depend only on
+// the document, not on time, so equal documents give equal texts. It imports only package text.
 package trafilatura
 
 import (
@@ -66,7 +65,7 @@ func Main(doc []byte) (lines string, err error) {
 	return lines, nil
 }
 
-// check reads a document's tokens and refuses a document that would take long to read as a
+// check reads the tokens of a document. It refuses a document that would take long to read as a
 // tree. Missing end tags make it overestimate the depth.
 func check(doc []byte) error {
 	if len(doc) > maxBytes {
@@ -108,7 +107,7 @@ func check(doc []byte) error {
 	}
 }
 
-// leftOpen reports elements that have no end tag, or may omit it.
+// leftOpen reports whether an element has no end tag or may omit it.
 func leftOpen(a atom.Atom) bool {
 	switch a {
 	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Source,
@@ -119,8 +118,8 @@ func leftOpen(a atom.Atom) bool {
 	return false
 }
 
-// isFormatting reports elements that the tree builder opens again in each block
-// (HTML, 13.2.4.3).
+// isFormatting reports whether the tree builder opens an element again in each block (HTML,
+// 13.2.4.3).
 func isFormatting(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike,
@@ -130,7 +129,7 @@ func isFormatting(a atom.Atom) bool {
 	return false
 }
 
-// linesOf returns the text of a tree, its blocks as lines.
+// linesOf returns the text of a tree, one block per line.
 func linesOf(root *html.Node) string {
 	if root == nil {
 		return ""
@@ -163,7 +162,7 @@ func linesOf(root *html.Node) string {
 	return out.Full(out.All())
 }
 
-// inline reports elements of the result that do not end a line.
+// inline reports whether an element of the result does not end a line.
 func inline(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.Abbr, atom.B, atom.Cite, atom.Code, atom.Del, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Mark, atom.Q,
