@@ -19,12 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// robotsTask asks for the robots.txt of one origin. The grant that has its item has the
-// task, but for the fields that the fetcher's mutex guards.
+// robotsTask requests the robots.txt of one origin. Whoever has the grant for its item owns
+// the task, except for the fields that the fetcher's mutex guards.
 type robotsTask struct {
-	id      int64 // of its items, negative
+	id      int64 // ID of its items, negative
 	entry   *robotscache.Entry
-	next    string // URL to ask for: the origin's, or where that redirects
+	next    string // URL to request: the origin's robots.txt or a redirect's target
 	nextAt  string // host of next
 	hops    int
 	tries   int32
@@ -33,13 +33,13 @@ type robotsTask struct {
 	answer  robotscache.Record // the last response
 
 	// Guarded by the fetcher's mutex:
-	kept *manifest.OriginRetry // its state in a checkpoint; nil: none
+	kept *manifest.OriginRetry // its state in a checkpoint; nil if none
 	due  time.Time             // of its next try
 }
 
 var errCutOff = errors.New("the answer broke off")
 
-// newRobotsTask makes the task for an entry that the cache had unknown.
+// newRobotsTask makes the task for an entry that was unknown to the cache.
 func (f *fetcher) newRobotsTask(e *robotscache.Entry) *robotsTask {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +65,7 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 	}
 	item := &polite.Item{ID: rt.id, Urgent: true}
 	if s.Aborted() {
-		rt.tries-- // the same try, once more
+		rt.tries-- // this try did not count
 		item.NotBefore = f.afterAbort(s)
 		g.Done(polite.Result{Requeue: item})
 		return
@@ -98,7 +98,7 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	}
 }
 
-// passOn ends a grant whose redirect goes on with a request to a host.
+// passOn ends a grant whose redirect continues with a request to a host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {
@@ -109,7 +109,7 @@ func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	g.Done(r)
 }
 
-// robotsAnswered takes the last response to a robots.txt request.
+// robotsAnswered handles the last response to a robots.txt request.
 func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sent, item *polite.Item) {
 	err, why := s.Err, s.Failure()
 	if err == nil && (s.Exchange.BodyTruncated == http1.TruncTime || s.Exchange.BodyTruncated == http1.TruncDisconnect) {
@@ -142,8 +142,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 	}
 }
 
-// robotsLearned puts the rules of a robots.txt in force and records them with the file's
-// text.
+// robotsLearned applies the rules of a robots.txt and records them with the file's text.
 func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text []byte) {
 	row, err := f.robots.Learn(rt.entry, rules)
 	if err != nil {
@@ -153,8 +152,8 @@ func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text [
 	f.recordRobots(rt, row)
 }
 
-// robotsUnreachable has a robots.txt that could not be had asked for again, or ends the
-// origin's URLs.
+// robotsUnreachable schedules another request for a robots.txt that could not be fetched,
+// or ends the origin's URLs.
 func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
@@ -177,8 +176,8 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 	g.Done(r)
 }
 
-// recordRobots ends a robots task and records its requests with what is known of the
-// robots.txt now; nil if other attempts must not know it.
+// recordRobots ends a robots task and records its requests with the current state of the
+// robots.txt. The state is nil if other attempts must not know it.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
@@ -190,8 +189,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be had. It uses the same
-// grant: they need no request.
+// finishFailed ends the URLs of a host whose robots.txt could not be fetched. It uses the
+// same grant for all of them, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {
@@ -212,8 +211,8 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable is the outcome of URLs whose robots.txt could not be had: if not even a
-// connection to their own host could be made, they would have failed the same way.
+// unreachable is the outcome of URLs whose robots.txt could not be fetched. If the task
+// could not even connect to their own host, the URLs get that failure as their outcome.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable
@@ -229,8 +228,7 @@ func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	return schema.RobotsUnreachable
 }
 
-// keepRobotsTask notes for the next checkpoint that a robots.txt waits to be asked for
-// again.
+// keepRobotsTask notes for the next checkpoint that a robots.txt waits for another request.
 func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: rt.entry.Root, Next: rt.next, Host: host, Hops: rt.hops, Tries: rt.tries, Why: why, RetryCounts: rt.retries,

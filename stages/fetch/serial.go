@@ -15,21 +15,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// A URL can kill the process that works on it, by a fault of the program or by the memory
-// that it takes, and so end every attempt. So after several attempts that recorded
-// nothing, the next ones run in serial mode: the checkpoint names each URL before it is
-// tried. A URL at which several attempts died is quarantined: it ends as internal_error.
-// A single death may have been the machine's.
+// A URL can kill the process that works on it, through a bug or its use of memory, and so
+// end every attempt. After several attempts that recorded nothing, the next ones therefore
+// run in serial mode: the checkpoint names each URL before it is tried. A URL at which
+// several attempts died is quarantined: it ends as internal_error. One death is not enough,
+// because the machine may have caused it.
 
 const (
 	// maxStalled is how many attempts in a row may record nothing before the serial mode.
 	maxStalled = 3
-	// maxSerial is how many grants the serial mode lasts without a suspect: then the
-	// first URLs are taken to be harmless.
+	// maxSerial is how many grants the serial mode lasts without a suspect. After that
+	// the first URLs are assumed to be harmless.
 	maxSerial = 1000
 )
 
-// quarantine lists what is not tried again.
+// quarantine lists the URLs and robots.txt files that are not tried again.
 func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
 		if lease.Quarantined(s) {
@@ -39,7 +39,7 @@ func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	return found
 }
 
-// suspicious reports whether a suspect is neither quarantined nor has an outcome.
+// suspicious reports whether a suspect has no outcome and is not quarantined.
 func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
@@ -49,11 +49,11 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 	})
 }
 
-// serialMode is one grant at a time. The checkpoint names what the grant sends a request
-// for, so that an attempt that dies at it leaves a suspect.
+// serialMode allows one grant at a time. The checkpoint names the URL or robots.txt that
+// the grant requests, so that an attempt that dies there leaves a suspect.
 type serialMode struct {
 	on        atomic.Bool
-	suspected bool // it ends once no suspect is left, else after maxSerial grants
+	suspected bool // if set, it ends once no suspect is left; else after maxSerial grants
 	grants    int
 }
 

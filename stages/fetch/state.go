@@ -19,12 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// What an attempt hands on to the next beside rows: the clocks of hosts and the URLs that
-// wait for another try lie in the checkpoint, which never has many; what is known of
-// robots.txt lies in a file of each segment.
+// An attempt passes state to the next one, in addition to rows. The checkpoint holds the
+// clocks of hosts and the URLs that wait for another try; there are never many. A file of
+// each segment holds the state of robots.txt files.
 
 // waiting lists the URLs and the robots.txt files that wait for another try or whose
-// redirects are being followed, as far as that is recorded.
+// redirects are being followed. It includes only recorded requests.
 func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -51,8 +51,8 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains bounds the chains of redirects in a checkpoint, in bytes. Many hosts of a site may wait
-// at once, and a checkpoint must stay readable (JSON may escape each byte as six).
+// maxChains bounds the redirect chains in a checkpoint, in bytes. Many hosts of a site may
+// wait at once, and a checkpoint must stay readable (JSON may escape one byte as six).
 const maxChains = 4 << 20
 
 // forget drops the chains beyond maxChains: the next attempt begins them again.
@@ -76,8 +76,8 @@ func forget(waiting []manifest.URLRetry) {
 	}
 }
 
-// takeHosts restores the clocks of planned hosts from the round before. The two machines'
-// clocks may differ, so the hosts wait that much longer.
+// takeHosts restores the clocks of planned hosts from the previous round. Unless the store
+// serves one machine only, clocks may differ, so the hosts wait longer by twice maxSkew.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))
@@ -113,8 +113,8 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 	return nil
 }
 
-// restoreOriginRetries restores the robots tasks that waited for another try, but for
-// quarantined ones. Their hosts are blocked again.
+// restoreOriginRetries restores the robots tasks that waited for another try, except
+// quarantined ones. It blocks their hosts again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
 	quarantined := quarantine(d)
@@ -142,20 +142,20 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 	return nil
 }
 
-// takeRobots takes over what the round before knows of the robots.txt files of planned
-// hosts, while it is in force. It records the rows again, so that this round's evidence
-// is whole and no later round looks further back.
+// takeRobots takes over the previous round's state of the robots.txt files of planned
+// hosts, unless it has expired. It records the rows again, so that this round has complete
+// evidence and no later round needs to read older rounds.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()
 	taken := 0
 	for _, r := range a.in.Before {
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
-			continue // all of it is older
+			continue // all its rows are older
 		}
 		err := robotscache.Each(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
-				return nil // another round is another try
+				return nil // a new round tries again
 			}
 			known, err := f.robots.Restore(row)
 			if err != nil || !known {

@@ -24,17 +24,17 @@ import (
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// Politeness is the revision that the config's politeness is of; 0: none was ever stored.
+	// Politeness is the revision of the config's politeness; 0 if none was ever stored.
 	Politeness int
-	// Reload gives politeness that replaces the config's while the task runs; nil: none will.
+	// Reload gives politeness that replaces the config's while the task runs. It may be nil.
 	Reload <-chan Revision
-	// Before are the results of the round before that may know hosts of the
-	// partition: how long these are still to be left alone, and what their robots.txt
-	// says. Of their files only the working files robots are looked at.
+	// Before holds the results of the previous round that may know hosts of the
+	// partition: how long these hosts must still wait, and what their robots.txt
+	// says. Of their files, the task reads only the working files robots.
 	Before []*manifest.Result
-	// Reading is that with which the round began.
+	// Reading is the reading of robots.txt with which the round began.
 	Reading robots.Reading
-	// GiveUp has nothing fetched any more: URLs without an outcome are deferred.
+	// GiveUp stops all fetching: URLs without an outcome are deferred.
 	GiveUp bool
 }
 
@@ -44,9 +44,9 @@ type Revision struct {
 	Config polite.Config
 }
 
-// Run fetches a partition, from wherever its checkpoint stands, and returns the
-// result, a function of the last checkpoint alone. When ctx ends it starts
-// nothing more, makes what it has durable, releases the partition and returns
+// Run fetches a partition, continuing from its checkpoint, and returns the result,
+// which depends only on the last checkpoint. When ctx ends, it starts nothing new,
+// makes its records durable, releases the partition and returns
 // stages.ErrInterrupted. The error may also wrap stages.ErrTaken or
 // stages.ErrPermanent.
 func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
@@ -99,7 +99,7 @@ func leaseOptions(in *Input, cfg *Config) lease.Options {
 	return lease.Options{Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total}
 }
 
-// newAttempt makes an attempt of a lease. Close it.
+// newAttempt makes an attempt that holds a lease. Close it.
 func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *partition.Index, parser document.Parser, h hooks) (*attempt, error) {
 	doc := l.Checkpoint()
 	a := &attempt{
@@ -118,19 +118,19 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	return a, err
 }
 
-// close gives connections and scratch space back, and takes the URLs without an outcome
-// out of the progress.
+// close releases connections and scratch space, and removes the URLs without an outcome
+// from the progress.
 func (a *attempt) close() {
 	a.queue(-a.queued)
 	a.fetcher.close()
 	a.log.Abort()
 }
 
-// maxSkew is how far this machine's clock may be off the store's.
+// maxSkew is how much this machine's clock may differ from the store's.
 const maxSkew = time.Minute
 
-// checkClock refuses a clock that is off the store's, where the store has one: the
-// times in the tables would be wrong.
+// checkClock refuses to run if this machine's clock differs from the store's, because the
+// times in the tables would be wrong. Some stores have no clock.
 func checkClock(ctx context.Context, b store.Bucket) error {
 	d, ok := store.As[store.Dater](b)
 	if !ok {
@@ -146,7 +146,7 @@ func checkClock(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// result is the task's result: what its last checkpoint lists.
+// result is the task's result: everything that its last checkpoint lists.
 func result(l *lease.Lease, in *Input) (*manifest.Result, error) {
 	doc := l.Checkpoint()
 	rows, err := doc.RecordedRows()

@@ -24,22 +24,22 @@ import (
 type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
-	key     urlkey.Key       // of the URL to request next: the planned one, or a redirect's target
-	spelled string           // key as the redirect spells it; "": as key does
-	known   schema.Spellings // of a key that is not planned
+	key     urlkey.Key       // URL to request next: the planned one or a redirect's target
+	spelled string           // key as the redirect spells it; empty if that is the same
+	known   schema.Spellings // spellings of a key that is not planned
 	met     []manifest.Hop   // requests of the redirect chain so far
 	cookies response.Cookies // that the chain set
 	retries manifest.RetryCounts
 	tries   int32         // requests sent for the URL in key
 	why     string        // what failed, for people
-	rules   *robots.Group // that allowed the request under way
-	// detected is the media type of the response under way, "" before its first bytes came.
-	// The exchange's goroutine sets it; send returns after that.
+	rules   *robots.Group // rules that allowed the current request
+	// detected is the media type of the current response; empty before its first bytes arrive.
+	// The exchange's goroutine sets it before send returns.
 	detected string
 
 	// Guarded by the fetcher's mutex:
-	due  time.Time          // of its next try; zero: as soon as its host is due
-	kept *manifest.URLRetry // its state in a checkpoint; nil: none
+	due  time.Time          // time of its next try; zero means as soon as its host is due
+	kept *manifest.URLRetry // its state in a checkpoint; nil if none
 
 	fetch    schema.Fetch // so far
 	requests []schema.Request
@@ -47,8 +47,8 @@ type urlTask struct {
 	links    []schema.Link // of redirects
 }
 
-// spellings are the known spellings of the URL to request next, beside its canonical
-// form: those of the plan, and that of the redirect to it.
+// spellings are the known spellings of the URL to request next, except its canonical form:
+// those from the plan, and the one of the redirect that led to it.
 func (u *urlTask) spellings() []string {
 	all := []string(u.known)
 	if u.key.URL == u.planned.URL {
@@ -60,8 +60,8 @@ func (u *urlTask) spellings() []string {
 	return all
 }
 
-// asked reports whether the chain has requested a URL before, and whether the next
-// request would have the same cookies.
+// asked reports whether the chain has requested a URL before, and whether the next request
+// would send the same cookies.
 func (u *urlTask) asked(url string) (before, alike bool) {
 	for _, h := range u.met {
 		if h.URL == url {
@@ -72,8 +72,8 @@ func (u *urlTask) asked(url string) (before, alike bool) {
 	return before, alike
 }
 
-// urlTask gives the task of a planned row, begun or new. The caller has the row's grant, so
-// nobody else asks for it.
+// urlTask gives the existing or a new task of a planned row. The caller has the row's
+// grant, so nobody else requests the URL.
 func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	f.mu.Lock()
 	u := f.urlTasks[row]
@@ -93,8 +93,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep remembers a task that goes on with a later grant, at the given time; zero: as soon
-// as its host is due.
+// keep remembers a task that continues with a later grant, at the given time. Zero means as
+// soon as its host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,8 +102,8 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded is keep for a task whose requests are all recorded: checkpoints have its
-// state, and the next attempt goes on from there.
+// keepRecorded is keep for a task whose requests are all recorded. Checkpoints hold its
+// state, and the next attempt continues from there.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
@@ -141,8 +141,7 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes the rows since they were last recorded, to be recorded before the task
-// ends.
+// evidence takes the rows that are not recorded yet, to record them before the task ends.
 func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
@@ -189,7 +188,7 @@ func (u *urlTask) note(s *request.Sent) {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
-		u.fetch.Attempts++ // a hop counts only when it is repeated
+		u.fetch.Attempts++ // a hop counts only if it is repeated
 	}
 	u.fetch.FetchedAt = s.At.UnixMilli()
 	total := s.Row.TotalMS
@@ -206,8 +205,8 @@ func (u *urlTask) note(s *request.Sent) {
 	u.fetch.RetryAfterMS = s.RetryMS
 }
 
-// claim takes a redirect's target for one task; false if another task has it, so that it
-// is not fetched twice.
+// claim reserves a redirect's target for one task, so that it is not fetched twice. It
+// returns false if another task has the target.
 func (f *fetcher) claim(url string) bool {
 	h := xxh3.HashString(url)
 	f.mu.Lock()

@@ -24,12 +24,12 @@ type Predecessor struct {
 	Recorded *roaring.Bitmap // planned rows that have an outcome; empty without a checkpoint
 }
 
-// ErrComplete: the checkpoint says that the task is complete.
+// ErrComplete means that the checkpoint says that the task is complete.
 var ErrComplete = errors.New("the fetch task is complete")
 
-// Acquire waits until the partition is free and takes it with the next epoch. It returns
-// ErrComplete, with a lease that has the checkpoint, if nothing is left to do. Close the
-// lease if there is no error.
+// Acquire waits until the partition is free and takes it with the next epoch. If nothing is
+// left to do, it returns ErrComplete and a lease that has the checkpoint. Close the lease
+// if there is no error.
 func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predecessor, error) {
 	l := &Lease{
 		Options: opt, bucket: env.Bucket, key: layout.Checkpoint(opt.Task.Crawl, opt.Task.Round, opt.Task.Partition),
@@ -55,8 +55,8 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 	}
 }
 
-// refuseGap refuses a partition whose checkpoint is gone: an attempt has a checkpoint
-// before it writes anything else.
+// refuseGap refuses a partition whose checkpoint is lost. Other files prove the loss,
+// because an attempt writes a checkpoint before anything else.
 func (l *Lease) refuseGap(ctx context.Context) error {
 	t := l.Task
 	for o, err := range l.bucket.List(ctx, layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+l.Plan+"-") {
@@ -136,8 +136,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. seen is when the version that l has was first seen; zero:
-// l has none.
+// look loads the checkpoint. seen is when this attempt first saw the version that l has;
+// zero means that l has none.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -178,5 +178,5 @@ func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Susp
 	return append(suspects, manifest.Suspect{Trying: at, Deaths: 1})
 }
 
-// Quarantined tells whether so many attempts died at a suspect that it is not tried again.
+// Quarantined reports whether so many attempts died at a suspect that it is not tried again.
 func Quarantined(s manifest.Suspect) bool { return s.Deaths >= deadly }

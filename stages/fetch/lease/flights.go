@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// Flights has the context of the requests in flight. Its methods may be called by several
-// goroutines at a time.
+// Flights holds the context of the requests in flight. It is safe for concurrent use.
 type Flights struct {
 	base context.Context // ends with End
 	stop context.CancelFunc

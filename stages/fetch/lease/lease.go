@@ -3,9 +3,9 @@
 // the checkpoint, and tells whether a request may still be written.
 //
 // Whoever swapped the checkpoint last holds the partition, and what that checkpoint
-// lists counts. The right runs from the sending of the last acknowledged swap, by the
-// holder's own clock: no clocks of two machines are compared. It imports packages stages
-// and formats.
+// lists counts. The right starts when the last acknowledged swap is sent. The holder
+// measures it by its own clock, so clocks of different machines are never compared. It
+// imports packages stages and formats.
 package lease
 
 import (
@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Options say what a lease is of.
+// Options describe the partition, the attempt and the terms of a lease.
 type Options struct {
 	Task     stages.Task
 	Plan     string
@@ -30,8 +30,7 @@ type Options struct {
 	Request  time.Duration // the longest time that a request may take
 }
 
-// Lease is an attempt's lease on a partition. Its methods may be called by several
-// goroutines at a time.
+// Lease is an attempt's lease on a partition. It is safe for concurrent use.
 type Lease struct {
 	Options
 	bucket  store.Bucket
@@ -42,10 +41,10 @@ type Lease struct {
 	version string         // of crawlbatch
 	unlock  func()         // of the store's lock, if the store has locks
 
-	swapping  sync.Mutex // held while a swap is under way
+	swapping  sync.Mutex // held during a swap
 	doc       manifest.Checkpoint
 	stored    store.Version
-	unsettled *manifest.Checkpoint // sent, and not known to have been swapped in
+	unsettled *manifest.Checkpoint // sent, but maybe not swapped in
 	first     time.Time            // when unsettled was sent first
 
 	mu    sync.Mutex
@@ -57,19 +56,19 @@ type Lease struct {
 // Key is the key of the checkpoint.
 func (l *Lease) Key() string { return l.key }
 
-// Close frees the store's lock. The lease itself ends by a swap that says released, or
-// by its time.
+// Close frees the store's lock. The lease itself ends with a swap that releases it, or when
+// its time is over.
 func (l *Lease) Close() { l.unlock() }
 
-// Checkpoint is the checkpoint as last acknowledged. It must not be changed.
+// Checkpoint is the last acknowledged checkpoint. It must not be changed.
 func (l *Lease) Checkpoint() manifest.Checkpoint {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
 	return l.doc
 }
 
-// Swap changes the checkpoint. After an error that says that the store did not answer,
-// the change may have been made or not; the next swap sends the same bytes again first.
+// Swap changes the checkpoint. If the error says that the store did not answer, the change
+// may or may not have been made; the next swap first sends the same bytes again.
 // An error that wraps stages.ErrTaken says that another attempt has taken the partition:
 // this one stops for good.
 func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
@@ -90,8 +89,8 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 }
 
 // send swaps the unsettled checkpoint in; without an answer it stays unsettled. The right
-// runs from its first sending, since that may be the one that took effect. The caller
-// holds swapping.
+// starts when it was first sent, since that request may have taken effect. The caller holds
+// swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
 	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
@@ -109,7 +108,7 @@ func (l *Lease) send(ctx context.Context) error {
 			l.lose()
 			return fmt.Errorf("%q was taken over by %q with epoch %d: %w", l.key, found.Holder, found.Epoch, stages.ErrTaken)
 		}
-		version, err = v, nil // this swap took effect, only its answer was lost
+		version, err = v, nil // this swap took effect, but its answer was lost
 	}
 	if err != nil {
 		return err
@@ -136,8 +135,8 @@ func (l *Lease) MayWrite(now time.Time) bool {
 	return !l.lost && left(l.until, now) >= l.Request
 }
 
-// left is how long it is from now until a time, by whichever of the monotonic and the
-// wall clock has gone further: the monotonic clock stops while the machine is suspended,
+// left is the time from now until a given time. It uses the monotonic or the wall clock,
+// whichever advanced further: the monotonic clock stops while the machine is suspended, and
 // the wall clock may be set back. A wall clock that is set forward only ends the right
 // early, and renewal repairs that.
 func left(until, now time.Time) time.Duration {

@@ -18,11 +18,11 @@ const Patience = 30 * time.Minute
 // machine is suspended, so a longer sleep could overshoot it.
 const maxSleep = time.Second
 
-// toldAfter is after how many failures in a row a failing renewal is logged.
+// toldAfter is the number of consecutive failures after which a failing renewal is logged.
 const toldAfter = 3
 
-// RenewIfDue renews the lease if a third of it is over. It serves an attempt that reads
-// for longer than its lease before KeepRenewed runs. A store that does not answer is no
+// RenewIfDue renews the lease if a third of it is over. An attempt that reads for longer
+// than its lease calls it before KeepRenewed runs. If the store does not answer, that is no
 // error: the next call tries again.
 func (l *Lease) RenewIfDue(ctx context.Context) error {
 	if left(l.renewed().Add(l.Duration/3), l.clock.Now()) > 0 {
@@ -35,7 +35,7 @@ func (l *Lease) RenewIfDue(ctx context.Context) error {
 	return err
 }
 
-// KeepRenewed renews the lease until ctx ends, while no checkpoint is made or an upload
+// KeepRenewed renews the lease until ctx ends, even if no checkpoint is made or an upload
 // takes long. update adds to each swapped checkpoint. An error ends the attempt.
 func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
 	every := l.Duration / 3
@@ -72,8 +72,8 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 }
 
 // WatchExpiry aborts all flights whenever the right ends without renewal, until ctx ends.
-// Only a process that was suspended has such flights when it wakes up: no request is
-// begun that could outlast the right.
+// Normally there are none then, since no request begins that could outlast the right; a
+// process that was suspended may have some when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		until := l.expires()

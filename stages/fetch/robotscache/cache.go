@@ -2,11 +2,11 @@
 // each origin (scheme, name and port), with its rules, or why they could not be had.
 //
 // In: parsed files and failures, and the rows that earlier attempts recorded. Out: the
-// rules in force for a URL, and rows for the next attempt. While an origin's file is
-// asked for, its host is blocked in the scheduler; the delay of a file is in force before
-// the host is asked anything else. Rules beyond a memory limit wait in a scratch file.
-// It has a lock of its own. It imports packages stages, formats, polite, robots, response
-// and segments.
+// rules that apply to a URL, and rows for the next attempt. While an origin's file is being
+// requested, its host is blocked in the scheduler. The file's delay applies before the host
+// gets any other request. Rules beyond a memory limit are kept in a scratch file. The cache
+// has its own lock. It imports packages stages, formats, polite, robots, response and
+// segments.
 package robotscache
 
 import (
@@ -27,23 +27,22 @@ import (
 // Options are what a Cache is made from.
 type Options struct {
 	Clock     stages.Clock
-	Scheduler *polite.Scheduler // blocks hosts and keeps to Crawl-delay
+	Scheduler *polite.Scheduler // blocks hosts and applies Crawl-delay
 	Canon     *urlkey.Canonicalizer
 	Token     string        // product token that rules are chosen for
-	TTL       time.Duration // how long a robots.txt is in force
+	TTL       time.Duration // how long a robots.txt applies
 	Scratch   string        // local directory
 	Memory    int           // bytes of rules in memory
 }
 
-// Cache has an entry for each origin. Its methods may be called by several goroutines at
-// a time.
+// Cache has an entry for each origin. It is safe for concurrent use.
 type Cache struct {
 	opt Options
 
 	mu      sync.Mutex
 	ttl     time.Duration
 	entries map[string]*Entry // by root
-	pending map[string]int    // entries that are being asked for, by host
+	pending map[string]int    // number of entries being requested, by host
 	rules   lru
 }
 
@@ -53,10 +52,10 @@ type Entry struct {
 	Host string // what is paced
 
 	state  State
-	rules  *Rules // of Known; its group may be in the scratch file only
+	rules  *Rules // if Known; its group may be only in the scratch file
 	page   page
 	until  time.Time // rules are in force
-	failed Failure   // of Failed
+	failed Failure   // if Failed
 }
 
 // Path is the path of robots.txt.
@@ -65,32 +64,32 @@ const Path = "/robots.txt"
 // URL is the URL of the origin's robots.txt.
 func (e *Entry) URL() string { return e.Root + Path }
 
-// State is what is known of a robots.txt.
+// State says what is known about a robots.txt.
 type State uint8
 
 // The states.
 const (
 	Unknown State = iota // nothing is known
-	Pending              // another goroutine asks for it; the host is blocked
+	Pending              // another goroutine requests it; the host is blocked
 	Known
-	Failed // it could not be had
+	Failed // it could not be fetched
 )
 
-// Rules are the rules in force for an origin, with their evidence. They do not change.
+// Rules are the rules that apply to an origin, with their evidence. They are immutable.
 type Rules struct {
 	*robots.Group
-	Digest string // of the file; "" if there is none
+	Digest string // of the file; empty if there is none
 	Record Record
 }
 
-// Record is where the response to a request lies.
+// Record says where the response to a request is stored.
 type Record struct {
-	File           string // "": it was not archived
+	File           string // empty if it was not archived
 	Offset, Length int32
 	At             time.Time // when the request was written
 }
 
-// Failure is the outcome of an origin's URLs if its robots.txt could not be had.
+// Failure is the outcome of an origin's URLs if its robots.txt could not be fetched.
 type Failure struct {
 	Outcome schema.Outcome
 	Why     response.Failure
@@ -104,14 +103,14 @@ func New(opt Options) *Cache {
 	}
 }
 
-// Close gives the scratch file back.
+// Close removes the scratch file.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rules.close()
 }
 
-// SetTTL changes how long a robots.txt is in force from now on.
+// SetTTL changes how long robots.txt files apply that are learned from now on.
 func (c *Cache) SetTTL(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,9 +144,9 @@ func (c *Cache) EntryOf(root string) (*Entry, error) {
 	return c.Entry(key), nil
 }
 
-// Lookup gives what is known of an entry: its rules if Known, its failure if Failed. A
-// caller that gets Unknown has to ask for the robots.txt and then call Learn or Fail; the
-// host is blocked until then. An error means that the scratch file cannot be read.
+// Lookup gives the state of an entry: its rules if Known, its failure if Failed. A caller
+// that gets Unknown must request the robots.txt and then call Learn or Fail; the host is
+// blocked until then. An error means that the scratch file cannot be read.
 func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +166,7 @@ func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	return e.state, nil, e.failed, nil
 }
 
-// Undecided reports whether nothing is known of an origin.
+// Undecided reports whether nothing is known about an origin.
 func (c *Cache) Undecided(root string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +181,8 @@ func (c *Cache) Failed(e *Entry) (Failure, bool) {
 	return e.failed, e.state == Failed
 }
 
-// Learn ends the asking for a robots.txt with its rules. It returns the row for the next
-// attempt, but for the text of the file.
+// Learn ends the request for a robots.txt with its rules. It returns the row for the next
+// attempt, without the text of the file.
 func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +191,8 @@ func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	return e.row(), err
 }
 
-// Fail ends the asking for a robots.txt that could not be had. It returns the row for the
-// next attempt.
+// Fail ends the request for a robots.txt that could not be fetched. It returns the row for
+// the next attempt.
 func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +203,7 @@ func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	return e.row()
 }
 
-// settle unblocks the host once none of its entries is being asked for. The caller holds
-// mu.
+// settle unblocks the host once none of its entries is being requested. The caller holds mu.
 func (c *Cache) settle(e *Entry) {
 	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
 		delete(c.pending, e.Host)
@@ -213,7 +211,7 @@ func (c *Cache) settle(e *Entry) {
 	}
 }
 
-// know puts rules in force. The caller holds mu.
+// know applies rules. The caller holds mu.
 func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
 	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
 	if d, ok := rules.Delay(); ok {
@@ -222,14 +220,14 @@ func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
 	return c.rules.put(e)
 }
 
-// forget drops what is known of an entry. The caller holds mu.
+// forget drops an entry's rules and failure. The caller holds mu.
 func (c *Cache) forget(e *Entry) {
 	c.rules.drop(e)
 	e.state, e.rules, e.failed = Unknown, nil, Failure{}
 }
 
-// row is what the next attempt has to know of the entry, but for the text of the file.
-// The caller holds the cache's mu.
+// row is the entry's state for the next attempt, without the text of the file. The caller
+// holds the cache's mu.
 func (e *Entry) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
 	if e.state == Failed {
@@ -243,7 +241,7 @@ func (e *Entry) row() *schema.RobotsFile {
 }
 
 // Restore takes over a row that an earlier attempt recorded. It reports whether the row's
-// rules are in force. A row whose time is over leaves the entry unknown.
+// rules still apply. An expired row leaves the entry unknown.
 func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	e, err := c.EntryOf(row.Origin)
 	if err != nil {
@@ -253,7 +251,7 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opt.Clock.Now()
-	// No longer than if it had come now, whatever the clock of the machine before.
+	// At most as long as if it had arrived now, whatever the earlier machine's clock said.
 	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
 	if row.FetchedAt > 0 {
 		until = earlier(until, rules.Record.At.Add(c.ttl))

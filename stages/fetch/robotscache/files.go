@@ -14,8 +14,8 @@ import (
 )
 
 // Each calls yield for the rows of the robots files among a task's files, in the order
-// in which they were written: the last row of an origin counts. It calls before ahead of
-// each file. Rows pass one by one, so that only what yield keeps takes memory.
+// in which they were written: the last row of an origin counts. It calls before at the
+// start of each file. It reads rows one by one, so only what yield keeps takes memory.
 func Each(ctx context.Context, b store.Bucket, files []manifest.File, before func() error, yield func(*schema.RobotsFile) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {

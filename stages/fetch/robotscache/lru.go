@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// lru bounds the memory of the rules of entries: those looked up least recently wait in a
-// scratch file. The cache's lock guards it.
+// lru bounds the memory for the rules of entries. The least recently used rules are kept in
+// a scratch file. The cache's lock guards it.
 type lru struct {
 	dir    string
 	max    int // bytes
@@ -23,10 +23,10 @@ type lru struct {
 
 // page is where the rules of an entry are.
 type page struct {
-	elem   *list.Element // of lru.recent; nil: the rules are not in memory, or take none
+	elem   *list.Element // in lru.recent; nil if the rules are not in memory or take none
 	size   int           // bytes in memory
 	offset int64         // in the scratch file
-	length int           // in the scratch file; 0: not written yet
+	length int           // in the scratch file; 0 if not written yet
 }
 
 var errDamaged = errors.New("a scratch file is damaged")
@@ -50,7 +50,7 @@ func (l *lru) drop(e *Entry) {
 	e.page = page{}
 }
 
-// get gives the rules of an entry and has them in memory.
+// get gives the rules of an entry and keeps them in memory.
 func (l *lru) get(e *Entry) (*Rules, error) {
 	if e.page.elem != nil {
 		l.recent.MoveToFront(e.page.elem)
@@ -85,7 +85,7 @@ func (l *lru) keep(e *Entry) error {
 	return nil
 }
 
-// evict leaves the rules of an entry to the scratch file.
+// evict moves the rules of an entry to the scratch file.
 func (l *lru) evict(e *Entry) (err error) {
 	if e.page.length == 0 {
 		if l.buf, err = e.rules.Group.AppendBinary(l.buf[:0]); err != nil {
@@ -114,7 +114,7 @@ func (l *lru) write() error {
 			return err
 		}
 		l.file = f
-		if err := os.Remove(f.Name()); err != nil { // the open file ends with the process
+		if err := os.Remove(f.Name()); err != nil { // the file disappears when the process ends
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (l *lru) write() error {
 	return err
 }
 
-// close gives the file back.
+// close closes the file.
 func (l *lru) close() {
 	if l.file != nil {
 		_ = l.file.Close() // nothing is read from it any more
