@@ -27,7 +27,7 @@ type RoundStatus struct {
 	URLs       int64            `json:"urls"`
 	Partitions int              `json:"partitions"`
 	Stages     []StageStatus    `json:"stages"`
-	Counts     []manifest.Count `json:"counts,omitempty"` // of a sealed round
+	Counts     []manifest.Count `json:"counts,omitempty"` // only for a sealed round
 	Advice     string           `json:"advice,omitempty"` // what to do before the round begins
 }
 
@@ -36,12 +36,12 @@ type StageStatus struct {
 	Stage    stages.Stage     `json:"stage"`
 	Tasks    int              `json:"tasks"`
 	Done     int              `json:"done"`
-	Running  int              `json:"running"`          // fetch tasks with a lease, whether its attempt lives or not; unknown for other stages
+	Running  int              `json:"running"`          // fetch tasks with a lease, even if the attempt is dead; unknown for other stages
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
 	Attempts int              `json:"attempts"`         // ended attempts
-	Usage    manifest.Usage   `json:"usage"`            // of these attempts
+	Usage    manifest.Usage   `json:"usage"`            // by the ended attempts
 	Counts   []manifest.Count `json:"counts,omitempty"` // summed over the results
-	Recorded int64            `json:"recorded_urls"`    // for fetch: planned URLs whose outcome is recorded
+	Recorded int64            `json:"recorded_urls"`    // for fetch: the number of planned URLs with a recorded outcome
 	Fetching []FetchStatus    `json:"fetching,omitempty"`
 }
 
@@ -50,14 +50,14 @@ type FetchStatus struct {
 	Partition int   `json:"partition"`
 	Planned   int64 `json:"planned_urls"`
 	Recorded  int64 `json:"recorded_urls"`
-	Epoch     int   `json:"epoch"` // how many attempts have had its lease
+	Epoch     int   `json:"epoch"` // the number of attempts that have held its lease
 	Released  bool  `json:"released"`
 	Complete  bool  `json:"complete"` // only the result is missing
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// Activity is what the attempt was doing at its last checkpoint; nil: unknown.
+	// Activity is what the attempt did at its last checkpoint, or nil if unknown.
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // of the recorded URLs
-	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity once no attempt has the lease
+	GiveUp   string             `json:"give_up,omitempty"`  // the command that ends the waits of Activity; it works once no attempt holds the lease
 }
 
 // TaskStatus is a task that failed and has no result.
@@ -67,14 +67,14 @@ type TaskStatus struct {
 	Attempts  int    `json:"attempts"` // failed attempts
 	Class     string `json:"class"`
 	Error     string `json:"error"`
-	Rerun     string `json:"rerun"` // command
+	Rerun     string `json:"rerun"` // the command that runs it again
 }
 
 // StatusReader reads statuses of crawls. Results and attempts never change, so it keeps them, and a
-// later Read only reads new ones. Only one goroutine may use it.
+// later Read reads only new ones. Only one goroutine may use it.
 type StatusReader struct {
 	Bucket store.Bucket
-	Flags  string // flags besides --month that commands for this store need, with a leading space
+	Flags  string // flags that commands for this store need, except --month, with a leading space
 
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // by key
@@ -138,8 +138,8 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 	return rs, nil
 }
 
-// stage reads a stage: its results, the attempts at it and, for fetch, the checkpoints of tasks
-// without a result.
+// stage reads a stage: its results and attempts, and for fetch the checkpoints of tasks without a
+// result.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (*StageStatus, error) {
 	st := &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)
@@ -196,7 +196,7 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 	return st, nil
 }
 
-// lastFailure returns the last failure of a task; nil if its newest attempt is not a failure.
+// lastFailure returns the last failure of a task, or nil if its newest attempt is not a failure.
 func lastFailure(t stages.Task, attempts []*manifest.Attempt, flags string) *TaskStatus {
 	failed := 0
 	var last *manifest.Attempt

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// readers bounds how many small objects are read at a time.
+// readers is the largest number of small objects that are read at the same time.
 const readers = 32
 
 // each calls read for 0 to n-1, several at a time, and returns the first error.
@@ -31,7 +31,7 @@ func each(ctx context.Context, n int, read func(ctx context.Context, i int) erro
 	return group.Wait()
 }
 
-// readResults returns the counts of each task's result; nil for a task without one.
+// readResults returns the counts of each task's result, or nil for a task without one.
 func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage stages.Stage) ([][]manifest.Count, error) {
 	tasks := roundstate.Tasks(p, stage)
 	found := make([][]manifest.Count, len(tasks))
@@ -60,9 +60,9 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	return found, err
 }
 
-// present returns which partitions of a stage have a result, with one LIST for 1,000 of them.
-// For fetch, whose results lie beside many more segments, it returns nil: read each. A listing
-// proves nothing, but this one only decides what status shows.
+// present returns the partitions of a stage that have a result. It needs one LIST for 1,000
+// results. For fetch it returns nil, which means that each result must be read: many segments lie
+// beside the results. A listing proves nothing, but this one only decides what status shows.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil

@@ -33,11 +33,11 @@ func FetchRows(rows *segments.Record) ([]byte, error) {
 	return json.Marshal(found)
 }
 
-// ErrLater: the URL could not be fetched now, and may be later.
+// ErrLater means that the URL could not be fetched now, but a later try may succeed.
 var ErrLater = errors.New("trying again later may help")
 
-// Answered returns nil if the host answered for the URL, else the outcome: with
-// stages.ErrPermanent if trying again cannot help, otherwise with ErrLater.
+// Answered returns nil if the host answered for the URL, otherwise an error with the outcome. The
+// error wraps stages.ErrPermanent if another try cannot help, otherwise ErrLater.
 func Answered(f schema.Fetch) error {
 	kind := ErrLater
 	switch f.Outcome {

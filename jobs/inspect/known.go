@@ -9,7 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 )
 
-// KnownURL is what a crawl's store knows of a URL; nil for what it does not hold.
+// KnownURL is what a crawl's store knows about a URL. Fields are nil if the store does not know
+// them.
 type KnownURL struct {
 	State   *knownState   `json:"state"`
 	Skip    *knownSkip    `json:"skip"`
@@ -17,7 +18,7 @@ type KnownURL struct {
 }
 
 type knownState struct {
-	Round     string          `json:"round"` // as 2026-11.0
+	Round     string          `json:"round"` // such as 2026-11.0
 	State     schema.URLState `json:"state"`
 	Outcome   schema.Outcome  `json:"outcome"` // "" if it was never planned
 	FirstSeen string          `json:"first_seen"`
@@ -49,7 +50,7 @@ func newKnownURL(f lookup.Found) *KnownURL {
 	return &k
 }
 
-// nextDue is the time at which a URL is due again, or what its state says about it.
+// nextDue returns the time at which a URL is due again, or a word such as "never".
 func nextDue(r *schema.URLRecord) string {
 	switch {
 	case schema.Spellings(r.Spellings).Overflow():

@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// MaxInput bounds a file or a line of JSON to inspect, in bytes.
+// MaxInput limits the size of an inspected file or line of JSON, in bytes.
 const MaxInput = 64 << 20
 
-// Lines reads one JSON question a line from in and writes one JSON answer a line to out, in
-// order. A line that is not the JSON object that Q describes gets {"ok":false,"error":…} as
-// its answer, and the next line is read.
+// Lines reads JSON questions from in, one on each line. It writes the JSON answers to out in the
+// same order, one on each line. If a line is not the JSON object that Q describes, its answer is
+// {"ok":false,"error":…}, and Lines continues with the next line.
 func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
 	r := bufio.NewReaderSize(in, 1<<20)
 	w := bufio.NewWriterSize(out, 1<<20)

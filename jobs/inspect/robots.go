@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// RobotsQuestion asks for the verdict of a robots.txt on a URL.
+// RobotsQuestion asks whether a robots.txt allows a URL.
 type RobotsQuestion struct {
 	Robots string `json:"robots_base64"`
 	Agent  string `json:"agent"`
@@ -25,11 +25,11 @@ type RobotsAnswer struct {
 	CrawlDelay *float64 `json:"crawl_delay_seconds"`
 	Sitemaps   []string `json:"sitemaps"`
 	Canonical  string   `json:"canonical,omitempty"` // set if it differs from the URL asked for
-	Spelling   string   `json:"spelling,omitempty"`  // set if the rule denies this spelling, not the canonical URL
+	Spelling   string   `json:"spelling,omitempty"`  // set if the rule denies this spelling but not the canonical URL
 	Warning    string   `json:"warning,omitempty"`
 }
 
-// Robots gives verdicts on URLs as a fetch task would request them.
+// Robots gives the verdicts that a fetch task would give on URLs.
 type Robots struct{ canonical *urlkey.Canonicalizer }
 
 // NewRobots takes plan.strip_params from cfg.
@@ -64,7 +64,7 @@ func (r *Robots) Answer(q RobotsQuestion) (any, error) {
 	return a, nil
 }
 
-// Print writes the verdicts on URLs, then the delays and sitemaps of the file. Warnings go
+// Print writes the verdicts on URLs, then the delays and sitemaps of the file. It writes warnings
 // to errw.
 func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []string) {
 	file := robots.Parse(body)
@@ -111,16 +111,16 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 	return verdict, why
 }
 
-// robotsVerdict is the verdict on a URL as a fetch task would request it.
+// robotsVerdict is the verdict that a fetch task would give on a URL.
 type robotsVerdict struct {
 	robots.Verdict
 	canonical string
-	spelling  string // "" if the URL is spelled as its canonical form
+	spelling  string // empty if the URL is already in canonical form
 	warning   string
 }
 
-// verdict checks a URL in its canonical form and in the spelling given. A URL that cannot be
-// planned is checked as it is.
+// verdict checks a URL in its canonical form and as the user spelled it. If the URL cannot be
+// planned, it checks only the given spelling.
 func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	key, spelling, err := r.canonical.Spelled(given, "")
 	switch {
@@ -135,7 +135,7 @@ func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	return robotsVerdict{Verdict: group.Verdict(robots.Every, key.URL, spelling), canonical: key.URL, spelling: spelling}
 }
 
-// robotsURL is the address of the robots.txt of a URL; "" for a URL that cannot be planned.
+// robotsURL returns the address of a URL's robots.txt, or "" for a URL that cannot be planned.
 func (r *Robots) robotsURL(given string) string {
 	url, err := r.canonical.URL(given, "")
 	if err != nil {

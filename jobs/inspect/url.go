@@ -19,7 +19,7 @@ type URLQuestion struct {
 	Base string `json:"base"`
 }
 
-// URLAnswer says what becomes of a URL; "" stands for what it does not have.
+// URLAnswer says what a crawl does with a URL. A field is empty if the URL has no such part.
 type URLAnswer struct {
 	OK        bool   `json:"ok"` // the WHATWG URL parser accepts it
 	WHATWG    string `json:"whatwg"`
@@ -28,10 +28,10 @@ type URLAnswer struct {
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // why it would not be planned
-	// Spelling is the spelling given if that is not canonical: robots.txt must allow both.
+	// Spelling is the given spelling if it is not canonical: robots.txt must allow both.
 	Spelling string `json:"spelling,omitempty"`
 
-	Known *KnownURL `json:"known,omitempty"` // what the crawl's store knows of it
+	Known *KnownURL `json:"known,omitempty"` // what the crawl's store knows about the URL
 }
 
 // URL answers questions about URLs.
@@ -41,13 +41,14 @@ type URL struct {
 	crawl     *lookup.Crawl // nil: no store is read
 }
 
-// NewURL judges by the rules of cfg, and looks URLs up in crawl unless that is nil.
+// NewURL returns a URL that follows the rules of cfg. It looks URLs up in crawl unless crawl is
+// nil.
 func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
 	c, err := urlkey.New(cfg.Plan.StripParams)
 	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
 }
 
-// Answer answers one question. It fails only if the crawl's store cannot be read.
+// Answer answers one question. It returns an error only if it cannot read the crawl's store.
 func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	var a URLAnswer
 	if href, err := urlkey.WHATWG(q.URL, q.Base); err == nil {

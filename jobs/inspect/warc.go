@@ -15,8 +15,8 @@ var (
 	ErrUnreadable = errors.New("cannot be read")
 )
 
-// WARC lists the records of a WARC file, as lines of text or of JSON. It fails with ErrDamaged
-// if a record is damaged or contradicts its digests, with ErrUnreadable if name is no WARC file.
+// WARC lists the records of a WARC file as lines of text or JSON. It returns ErrDamaged if a record
+// is damaged or does not match its digests, and ErrUnreadable if name is not a WARC file.
 func WARC(in io.Reader, out io.Writer, name string, lines bool) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

@@ -1,4 +1,5 @@
-// Package jobstest helps tests that drive a crawl. It imports jobs and what that imports.
+// Package jobstest helps tests that drive a crawl. It imports jobs and the packages that jobs
+// imports.
 package jobstest
 
 import (

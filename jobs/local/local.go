@@ -1,8 +1,8 @@
 // Package local runs tasks in this process, several at a time.
 //
 // In: tasks. Out: results in the store, made by a Runner (jobs/worker). A failed task is tried
-// again after a growing pause, unless its error says that retrying cannot help. While the store
-// does not answer, tasks wait for it; if that takes too long they are interrupted. It imports
+// again after a growing pause, unless its error says that another try cannot help. While the store
+// does not answer, tasks wait for it; if this takes too long, they are interrupted. It imports
 // stages and formats/store, and implements jobs.Executor.
 package local
 
@@ -26,11 +26,11 @@ type Runner func(ctx context.Context, t stages.Task) error
 // Executor runs tasks in this process.
 type Executor struct {
 	Try        Runner
-	FetchTasks int           // fetch tasks at a time
-	Tasks      int           // tasks of other stages at a time
-	Attempts   int           // at a task
-	Pause      time.Duration // before the second attempt; doubles
-	Patience   time.Duration // with a store that does not answer; zero means 30 minutes
+	FetchTasks int           // fetch tasks that run at the same time
+	Tasks      int           // tasks of other stages that run at the same time
+	Attempts   int           // the largest number of attempts at a task
+	Pause      time.Duration // before the second attempt; doubles for each further attempt
+	Patience   time.Duration // how long to wait for a store that does not answer; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
 	Watcher    stages.Watcher // sees what tasks wait for between attempts; may be nil
@@ -45,7 +45,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the first interruption, which says why
+	var interrupted error // the first interruption, which tells the reason
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -78,14 +78,14 @@ feed:
 	return interrupted
 }
 
-// awayPause is the first pause after an attempt that met a full disk or a store that did not
-// answer. It doubles up to longestPause.
+// awayPause is the first pause after an attempt that failed because of a full disk or a store that
+// did not answer. It doubles up to longestPause.
 const (
 	awayPause    = time.Second
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether the store or the disk ended an attempt, not the task.
+// trouble reports whether the store or the disk ended an attempt, rather than the task itself.
 func trouble(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -100,7 +100,7 @@ func (e *Executor) patience() time.Duration {
 // attempts makes up to Attempts attempts at a task.
 func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
-	var away time.Time // since when there is trouble; zero: none
+	var away time.Time // the start of the current trouble; zero if there is none
 	waits := 0
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
@@ -132,8 +132,8 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			continue
 		}
 		if errors.Is(err, stages.ErrTaken) {
-			// Another attempt has taken the task over, which is not a failure: the next attempt stands
-			// by for it.
+			// Another attempt has taken over the task. This is not a failure: the next attempt
+			// stands by.
 			attempt--
 			e.Log.Info("task taken over by another process, standing by", "task", t.String())
 			if e.Clock.Sleep(ctx, e.Pause) != nil {
@@ -152,7 +152,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	}
 }
 
-// wait sleeps before another attempt at a task, and shows why.
+// wait sleeps before another attempt at a task and shows the reason.
 func (e *Executor) wait(ctx context.Context, t stages.Task, why string, d time.Duration) error {
 	w := stages.Wait{Why: why, Until: e.Clock.Now().Add(d)}
 	end := stages.Watched(e.Watcher, t, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{w}} })

@@ -1,5 +1,5 @@
-// Package scratch gives a process a directory in TMPDIR for files that it need not keep, and
-// removes those of processes that died.
+// Package scratch gives a process a directory in TMPDIR for temporary files, and removes the
+// directories of processes that died.
 package scratch
 
 import (
@@ -15,13 +15,13 @@ import (
 var ErrUnavailable = errors.New("make room, or set TMPDIR")
 
 const (
-	newPrefix = "crawlbatch-new-" // until the directory is locked
+	newPrefix = "crawlbatch-new-" // the prefix until the directory is locked
 	prefix    = "crawlbatch-run-"
 	lockName  = "lock" // the owning process holds a lock on this file
 )
 
-// New makes a directory. remove deletes it and may be called twice. Directories without a
-// living owner are removed first.
+// New makes a directory. remove deletes it and may be called twice. New first removes directories
+// whose process has died.
 func New() (dir string, remove func(), err error) {
 	defer func() {
 		if err != nil {
@@ -29,8 +29,8 @@ func New() (dir string, remove func(), err error) {
 		}
 	}()
 	sweep()
-	// The directory gets its name after it is locked: sweep of another process would
-	// otherwise remove it.
+	// Lock the directory before it gets its final name. Otherwise sweep in another process would
+	// remove it.
 	early, err := os.MkdirTemp("", newPrefix)
 	if err != nil {
 		return "", nil, err

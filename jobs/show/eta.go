@@ -6,7 +6,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rate measures how many URLs get their outcome a second, over the last minute.
+// rate measures how many URLs per second got their outcome during the last minute.
 type rate struct {
 	samples []sample
 }
@@ -34,7 +34,7 @@ func (r *rate) take(now time.Time, n int64) float64 {
 // scale compares the real duration of tasks with the plan's prediction.
 type scale struct {
 	began          map[int]time.Time
-	planned, taken float64 // seconds, of tasks that ran completely in this process
+	planned, taken float64 // seconds; only of tasks that ran completely in this process
 }
 
 func (s *scale) begin(partition int, now time.Time) {
@@ -60,8 +60,8 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts the remaining time of the fetch stage: running tasks take as long as they
-// predict, then the others follow on the lanes that become free. p.mu is held.
+// remaining predicts the remaining time of the fetch stage. Running tasks take as long as they
+// predict. The other tasks then start on the lanes that become free. The caller holds p.mu.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Fold breaks one line into rows of at most width cells and indents the rows after the first. A word,
-// or a command in backquotes, stays in one piece so that it can be copied, even if its row is too
-// long.
+// Fold breaks one line into rows of at most width cells and indents all rows except the first. It
+// never breaks a word or a command in backquotes, even if the row becomes too long, so that people
+// can copy it.
 func Fold(text string, width int) []string {
 	if width <= 0 || cells(text) <= width {
 		return []string{text}
@@ -33,7 +33,7 @@ func Fold(text string, width int) []string {
 	return append(rows, row)
 }
 
-// cut breaks a row that is too long at any character.
+// cut breaks a row that is too long, at any character.
 func cut(row string, width int) []string {
 	var rows []string
 	for cells(row) > width {
@@ -59,7 +59,8 @@ func words(text string) []string {
 
 func cells(s string) int { return runewidth.StringWidth(s) }
 
-// printable replaces control characters, which a terminal would obey: the text may come from the web.
+// printable replaces control characters. A terminal would obey them, and the text may come from the
+// web.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -94,7 +95,7 @@ func (f *folding) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// file is the file that w writes to; nil: none.
+// file returns the file that w writes to, or nil if there is none.
 func file(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *folding:

@@ -15,19 +15,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// How often things are shown.
+// Intervals of the display.
 const (
 	frameEvery = 500 * time.Millisecond // on a terminal
-	lookEvery  = time.Second            // checks whether a line is due
-	frameLeast = 50 * time.Millisecond  // least pause between frames, however many lines come
+	lookEvery  = time.Second            // between checks whether a line is due
+	frameLeast = 50 * time.Millisecond  // the shortest pause between frames, however many lines come
 
 	soon       = 10 * time.Second // between lines in the first minutes, and when the reasons of a wait change
-	often      = 2 * time.Minute  // after that, a stage's lines come less often
-	atLeast    = time.Minute      // between lines later
-	adviseFrom = time.Minute      // shortest wait for which advice is shown
+	often      = 2 * time.Minute  // until this time, lines come more often
+	atLeast    = time.Minute      // between lines after that time
+	adviseFrom = time.Minute      // the shortest wait for which advice is shown
 )
 
-// saying is the state of the lines about the stage.
+// saying is the state of the lines about the current stage.
 type saying struct {
 	at      time.Time // of the last line
 	reasons string
@@ -53,7 +53,8 @@ func (p *Progress) show(ctx context.Context) {
 	}
 }
 
-// pause waits until the next frame, or for frameLeast if something new is to be shown.
+// pause waits until the next frame is due, or only for frameLeast if there is something new to
+// show.
 func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	sleep, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +85,7 @@ func (p *Progress) frame(block []string) {
 	_ = p.block.Draw(lines, block) // an error means that the terminal is gone
 }
 
-// picture is the state of the running stage that is shown.
+// picture is the displayed state of the running stage.
 type picture struct {
 	name       string
 	fetch      bool
@@ -93,12 +94,12 @@ type picture struct {
 	took, left time.Duration
 	activity   stages.Activity
 	slowest    stages.Task     // the task that takes longest
-	holds      stages.Activity // of the slowest
-	asOf       time.Time       // of activity; zero: now
+	holds      stages.Activity // the activity of the slowest task
+	asOf       time.Time       // the time of activity; zero means now
 	stopping   bool
 }
 
-// look takes a picture; false: no stage runs.
+// look takes a picture. It returns false if no stage runs.
 func (p *Progress) look() (*picture, bool) {
 	p.mu.Lock()
 	if !p.running || len(p.start.Missing) == 0 {
@@ -107,7 +108,7 @@ func (p *Progress) look() (*picture, bool) {
 	}
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
-	// Asking a task takes a moment, so it is done without the lock.
+	// Asking a task takes a moment, so do it without the lock.
 	slices.SortFunc(tasks, func(a, b *watched) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
@@ -154,14 +155,14 @@ func (p *Progress) look() (*picture, bool) {
 	return pic, true
 }
 
-// waiting reports whether the stage does nothing but wait for hosts.
+// waiting reports whether the stage only waits for hosts.
 func (pic *picture) waiting() bool {
 	a := pic.activity
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// longestWait is the host that the slowest task waits for, if the wait is long enough that a user
-// may want to end it; else "".
+// longestWait returns the host that the slowest task waits for. It returns "" unless the wait is so
+// long that a user may want to end it.
 func (pic *picture) longestWait(now time.Time) string {
 	w := pic.holds.Waits
 	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
@@ -191,11 +192,11 @@ func (pic *picture) speed() []string {
 	return out
 }
 
-// shownLive is how many waits the block lists if the terminal has room.
+// shownLive is the number of waits that the block lists if the terminal has room.
 const shownLive = 4
 
 // live returns the lines of the block. On a low terminal it lists fewer waits, so that the longest
-// one and the advice stay visible.
+// wait and the advice stay visible.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
@@ -242,7 +243,7 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	return out
 }
 
-// bar is a progress bar; "" on a narrow terminal.
+// bar returns a progress bar, or "" on a narrow terminal.
 func bar(pic *picture, width int) string {
 	const size = 20
 	if width < 100 || pic.of == 0 {
@@ -280,8 +281,8 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// pauseAfter is the pause after a line until the next one is due: ten seconds while URLs are
-// recorded in the first minutes, and when the reasons of a wait change; else a minute.
+// pauseAfter returns the pause between a line and the next one. It is ten seconds while URLs are
+// recorded in the first minutes, and when the reasons of a wait change. Otherwise it is one minute.
 func pauseAfter(said saying, done int64, reasons string, runs time.Duration) time.Duration {
 	if done != said.urls && runs < often || reasons != said.reasons && reasons != "" {
 		return soon
@@ -289,7 +290,7 @@ func pauseAfter(said saying, done int64, reasons string, runs time.Duration) tim
 	return atLeast
 }
 
-// shownInLine is how many waits a line names.
+// shownInLine is the number of waits that a line names.
 const shownInLine = 2
 
 // line describes the stage in one line.
@@ -311,7 +312,7 @@ func (pic *picture) line(now time.Time, failures bool) string {
 	return line
 }
 
-// waitLines describes at most shown waits, then the number of other hosts that are waited for.
+// waitLines describes at most shown waits, then the number of other hosts that tasks wait for.
 func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	var out []string
 	for _, w := range a.Waits[:min(shown, len(a.Waits))] {
@@ -323,7 +324,8 @@ func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	return out
 }
 
-// reasons identifies a state of waiting; "" if the stage does more than wait.
+// reasons identifies the current reasons of waiting. It returns "" if the stage does more than
+// wait.
 func (pic *picture) reasons() string {
 	if !pic.waiting() {
 		return ""
@@ -348,12 +350,13 @@ func sameTerminal(a, b io.Writer) bool {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// elsewhere is the state of tasks that run in other processes, from their checkpoints.
+// elsewhere is the state of tasks in other processes, as their checkpoints show it.
 type elsewhere struct {
 	seen []jobs.FetchStatus
 }
 
-// peekEvery is how often checkpoints are read. Attempts write their activity about as often.
+// peekEvery is the time between two reads of checkpoints. Attempts write their activity about as
+// often.
 const peekEvery = time.Minute
 
 // peek reads the checkpoints of tasks that run elsewhere.
@@ -383,7 +386,7 @@ func (p *Progress) peek(ctx context.Context) {
 	}
 }
 
-// take takes over the state in checkpoints. p.mu is held.
+// take uses the state in checkpoints. The caller holds p.mu.
 func (p *Progress) take(found []jobs.FetchStatus) {
 	p.seen = slices.DeleteFunc(slices.Clone(found), func(f jobs.FetchStatus) bool { return p.finished[f.Partition] })
 	n := p.start.URLs

@@ -14,19 +14,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Options are what a Progress is made from.
+// Options are the settings of a Progress.
 type Options struct {
 	Out        io.Writer // for the summaries of rounds
 	Err        io.Writer // for everything else
 	Clock      stages.Clock
 	Log        *slog.Logger
 	Structured bool // write lines as entries of Log
-	FetchTasks int  // at a time; 0: all, in other processes
-	// Summary writes what a sealed round holds.
+	FetchTasks int  // how many run at the same time; 0 means all, in other processes
+	// Summary writes what a sealed round contains.
 	Summary func(w io.Writer, s *manifest.Sealed)
-	// Advice says in one sentence how to end a wait for a host early; nil: no advice.
+	// Advice says in one sentence how to end a wait for a host early. If it is nil, there is no
+	// advice.
 	Advice func(t stages.Task, host string) string
-	// Peek reads the checkpoints of tasks in other processes; nil: tasks run in this one.
+	// Peek reads the checkpoints of tasks in other processes. It is nil if the tasks run in this
+	// one.
 	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
 }
 
@@ -34,7 +36,7 @@ type Options struct {
 // stages.Watcher.
 type Progress struct {
 	Options
-	block *Block // nil: show lines only
+	block *Block // nil to show only lines
 	urls  atomic.Int64
 
 	mu       sync.Mutex
@@ -46,7 +48,7 @@ type Progress struct {
 	base     int64
 	watched  map[int]*watched
 	watches  int
-	finished map[int]bool // partitions of the stage that ended while this ran
+	finished map[int]bool // partitions of the stage that ended during this run
 	scale    scale
 	rate     rate
 	elsewhere
@@ -67,12 +69,12 @@ type watched struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // when it was last asked; used by one goroutine
-	next time.Time       // earliest time to ask again
+	last stages.Activity // the activity at the last look; used by one goroutine
+	next time.Time       // when to look again, at the earliest
 }
 
-// share bounds the time spent on asking a task to one part in so many: the task walks through all
-// of its hosts and sends nothing meanwhile.
+// share limits the time that a task spends on looks to 1/share of the total: a task that answers a
+// look walks through all of its hosts and sends nothing meanwhile.
 const share = 100
 
 // now returns the recent activity of the task.
@@ -87,7 +89,7 @@ func (w *watched) now(clock stages.Clock) stages.Activity {
 	return w.last
 }
 
-// New returns a Progress that shows something until Close is called. When ctx ends, it shows that
+// New returns a Progress that shows progress until Close is called. When ctx ends, it shows that
 // the command is stopping.
 func New(ctx context.Context, o Options) *Progress {
 	p := &Progress{Options: o, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
@@ -115,14 +117,14 @@ func New(ctx context.Context, o Options) *Progress {
 	return p
 }
 
-// Live reports whether a block is redrawn in place. If so, everything else for the terminal must go
+// Live reports whether a block is redrawn in place. If so, all other output to the terminal must go
 // through Write.
 func (p *Progress) Live() bool { return p.block != nil }
 
-// maxLines bounds the lines that wait for a blocked terminal.
+// maxLines limits the number of lines that wait for a blocked terminal.
 const maxLines = 1000
 
-// Write queues lines to be shown above the block. It never waits for the terminal.
+// Write queues lines to show above the block. It never waits for the terminal.
 func (p *Progress) Write(text []byte) (int, error) {
 	if p.block == nil {
 		return p.Err.Write(text)
@@ -134,7 +136,7 @@ func (p *Progress) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// add queues a text for the terminal. p.mu is held.
+// add queues a text for the terminal. The caller holds p.mu.
 func (p *Progress) add(text string) {
 	if n := len(text); n > 0 && text[n-1] == '\n' {
 		text = text[:n-1]
@@ -146,7 +148,7 @@ func (p *Progress) add(text string) {
 	p.lines = append(p.lines, text)
 }
 
-// say shows a line that stays. p.mu must not be held.
+// say shows a line that stays. The caller must not hold p.mu.
 func (p *Progress) say(line string) {
 	switch {
 	case p.block != nil:
@@ -249,7 +251,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // usually the plan existed already
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // usually the plan already existed
 		p.say(line)
 	}
 	p.poke()
@@ -267,8 +269,8 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 	p.Summary(p, s)
 }
 
-// recorded is how many URLs of the stage have an outcome. p.mu is held. Failed attempts may have
-// counted some twice.
+// recorded returns the number of the stage's URLs that have an outcome. The caller holds p.mu.
+// Failed attempts may have counted some URLs twice.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
 // patience is how long Close waits for a blocked terminal.

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// Report writes the findings of an audit: a table of checks, or lines if the table is wider
+// Report writes the findings of an audit: first a table of checks, or lines if the table is wider
 // than the terminal, then each violation.
 func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
@@ -44,7 +44,7 @@ func Report(w io.Writer, r *verify.Report) error {
 			fmt.Fprintf(w, "  row: %s\n", line(v.Row))
 		}
 		if v.Where != "" && path.Ext(v.Object) == ".parquet" {
-			// SQL instead of a command line: a shell would run parts of some URLs.
+			// Print SQL, not a command line: a shell would interpret parts of some URLs.
 			fmt.Fprintf(w, "  in DuckDB: SELECT * FROM '%s/%s' WHERE %s;\n", strings.TrimSuffix(r.Store, "/"), line(v.Object), line(v.Where))
 		}
 	}
@@ -76,10 +76,10 @@ func Report(w io.Writer, r *verify.Report) error {
 	return err
 }
 
-// line puts stored text on one line that is safe to print.
+// line returns stored text on one line that is safe to print.
 func line(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
 
-// where names the object of a violation, and its round.
+// where returns the object and the round of a violation.
 func where(v *verify.Violation) string {
 	if v.Round < 0 {
 		return v.Object

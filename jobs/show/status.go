@@ -10,10 +10,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// shownTasks bounds the fetch tasks without result that are shown.
+// shownTasks limits the number of shown fetch tasks without a result.
 const shownTasks = 20
 
-// Status writes a crawl's status in lines of at most width cells; commands to copy may be longer.
+// Status writes a crawl's status in lines of at most width cells. Commands to copy may be longer.
 func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	p := &printer{width: width}
 	p.line("crawl %s in %s", s.Crawl, s.Store)
@@ -50,7 +50,7 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-// fullTable is the width from which the table has columns for the cost of stages.
+// fullTable is the smallest width at which the table has columns for the cost of stages.
 const fullTable = 78
 
 // table writes one row for each stage.
@@ -157,7 +157,7 @@ func outcomes(all []jobs.FetchStatus) string {
 	return ": " + text.String()[2:]
 }
 
-// activity writes what an attempt was doing at its last checkpoint.
+// activity writes what an attempt did at its last checkpoint.
 func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	a, at, ok := activityOf(f)
 	if !ok || f.Complete {
@@ -194,7 +194,8 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// activityOf returns the activity in a task's checkpoint and its time; false: there is none.
+// activityOf returns the activity in a task's checkpoint and its time. It returns false if there is
+// none.
 func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {

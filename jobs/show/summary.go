@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Summary writes what a sealed round holds.
+// Summary writes what a sealed round contains.
 func Summary(w io.Writer, s *manifest.Sealed) {
 	n := map[string]int64{}
 	for _, c := range s.Counts {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Size returns the width and height of the terminal behind w. ok is false if w is not a terminal, or
-// one that shows lines only: TERM is dumb or unset, or the size is unknown.
+// Size returns the width and height of the terminal behind w. ok is false if w is not a terminal,
+// or if it can only show lines: TERM is dumb or unset, or the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -25,7 +25,7 @@ func Size(w io.Writer) (width, height int, ok bool) {
 	return width, height, os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
-// Width is how many cells a row of w may have: the width of its terminal, or otherwise if it has none.
+// Width returns the width of w's terminal in cells, or otherwise if w is not a terminal.
 func Width(w io.Writer, otherwise int) int {
 	if width, _, _ := Size(w); width > 0 {
 		return width
@@ -33,18 +33,20 @@ func Width(w io.Writer, otherwise int) int {
 	return otherwise
 }
 
-// Block is the part at the end of a terminal that is redrawn in place. Only one goroutine may use it.
+// Block is the last part of a terminal's output, which is redrawn in place. Only one goroutine may
+// use it.
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
 	drawn []string // rows on the terminal; the cursor is below them
 }
 
-// maxBlock bounds the width of a block's rows, in cells. Terminals report a new width a moment late;
-// a row that is narrower than both widths is not folded meanwhile.
+// maxBlock limits the width of a block's rows, in cells. Terminals report a new width a moment
+// late. During this moment, the terminal does not fold rows that are narrower than both widths.
 const maxBlock = 99
 
-// rows folds the block's lines to the current width of the terminal. most is how many rows fit.
+// rows folds the block's lines to the current width of the terminal. most is the number of rows
+// that fit.
 func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()
 	room := min(width-1, maxBlock)
@@ -56,8 +58,8 @@ func (b *Block) rows(block []string) (rows []string, most int) {
 	return rows, max(height-1, 1)
 }
 
-// fit drops rows that do not fit the terminal. It keeps the first row, which names the stage, and
-// the last ones, which hold the newest facts and the commands to copy.
+// fit drops rows that do not fit on the terminal. It keeps the first row, which names the stage,
+// and the last rows, which have the newest facts and the commands to copy.
 func fit(rows []string, most int) []string {
 	over := len(rows) - most
 	if over <= 0 {
@@ -97,7 +99,8 @@ func (b *Block) Draw(stay, block []string) error {
 	return err
 }
 
-// height is how many rows the drawn block takes now: terminals fold rows when they become narrower.
+// height returns the number of rows that the drawn block takes now. Terminals fold rows when they
+// become narrower.
 func (b *Block) height(width int) int {
 	n := 0
 	for _, row := range b.drawn {
@@ -111,10 +114,11 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // nil: Plain
+	above *Progress // nil means Plain
 }
 
-// Above sends the log above p; nil: to Plain again. It does nothing on a nil LogOutput.
+// Above sends the log to the lines above p, or to Plain again if p is nil. It does nothing on a nil
+// LogOutput.
 func (l *LogOutput) Above(p *Progress) {
 	if l != nil {
 		l.mu.Lock()

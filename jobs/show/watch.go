@@ -13,8 +13,8 @@ import (
 // StatusWidth is the width of a status outside of terminals, in cells.
 const StatusWidth = 80
 
-// WatchStatus reads a status every so often and redraws it in place on a terminal, until ctx
-// ends or the status cannot be read.
+// WatchStatus reads a status at each interval and redraws it in place on a terminal. It stops when
+// ctx ends or when it cannot read the status.
 func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
 	block := Block{W: w, Size: func() (int, int) {
 		width, height, ok := Size(w)
@@ -31,7 +31,7 @@ func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every tim
 		if err != nil {
 			return err
 		}
-		// Draw every second: the terminal may change its size.
+		// Draw every second, because the size of the terminal may change.
 		for until := clock.Now().Add(every); clock.Now().Before(until); {
 			var text strings.Builder
 			width, _ := block.Size()

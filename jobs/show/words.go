@@ -19,7 +19,7 @@ func Thousands(n int64) string {
 	return digits
 }
 
-// Count writes n of something: 1 URL, 12,345 URLs.
+// Count writes a number with its noun: 1 URL, 12,345 URLs.
 func Count(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -27,7 +27,7 @@ func Count(n int64, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// clockTime writes a time of day, with the date if that is not today's.
+// clockTime writes a time of day. It adds the date if that is not today.
 func clockTime(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.Sub(now) < 10*time.Minute && now.Sub(at) < 10*time.Minute {
@@ -100,7 +100,7 @@ func wait(w stages.Wait, now time.Time) string {
 	return text
 }
 
-// Failures writes failed requests by class, and the newest of them.
+// Failures writes the number of failed requests by class, and the newest failure.
 func Failures(all []stages.Failure, now time.Time) string {
 	if len(all) == 0 {
 		return ""
@@ -123,7 +123,7 @@ func Failures(all []stages.Failure, now time.Time) string {
 	return text
 }
 
-// states writes how many hosts are in which state.
+// states writes the number of hosts in each state.
 func states(a stages.Activity) string {
 	var parts []string
 	if a.InFlight > 0 {

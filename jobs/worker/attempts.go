@@ -17,14 +17,14 @@ import (
 // errFault: a stage panicked.
 var errFault = errors.New("fault in the program")
 
-// Time limits for writing the record of an attempt; a task that has to stop has little time left.
+// Time limits for writing the record of an attempt. A task that has to stop has little time left.
 const (
 	recordWithin   = 30 * time.Second
 	recordStopping = 5 * time.Second
 )
 
-// createWithin bounds one write while the store does not answer, besides the time for its bytes.
-// Then the attempt decides whether to wait or to leave the write to a later attempt.
+// createWithin limits one write while the store does not answer, in addition to the time for its
+// bytes. After that, the attempt either waits or leaves the write to a later attempt.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -34,7 +34,7 @@ type meter struct {
 	began   time.Time
 }
 
-// metered returns a Runner for one attempt that counts its calls to the store.
+// metered returns a Runner for one attempt. The Runner counts its calls to the store.
 func (r Runner) metered() (Runner, *meter) {
 	m := &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now()}
 	r.Bucket = m.counter
@@ -65,7 +65,8 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// The cause of an interruption matters more: a full disk, a store that does not answer.
+	// The cause of an interruption matters more, such as a full disk or a store that does not
+	// answer.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):
@@ -84,8 +85,8 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// record creates the next attempts/part-…-eN.json. It records no attempt that only waited for the
-// stage before or found the task done.
+// record creates the next attempts/part-…-eN.json. It does not record an attempt that only waited
+// for the previous stage, or that found the task done.
 func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil

@@ -14,9 +14,10 @@ import (
 )
 
 // Compute computes a reduce task from its frozen inputs and returns the result that an attempt
-// would commit, whether or not the task has one. It creates parts in r.Bucket, and start.json and
-// inputs.json if they are missing, so recomputing needs an overlay. It refuses a fetch task with
-// stages.ErrPermanent, unless it belongs to a reparse: fetched data cannot be computed.
+// would commit. It does so even if the task already has a result. It creates parts in r.Bucket, and
+// start.json and inputs.json if they are missing, so recomputing needs an overlay. For a fetch task
+// it returns stages.ErrPermanent, unless the task belongs to a reparse: fetched data cannot be
+// computed.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		return nil, fmt.Errorf("%s: fetched data cannot be computed: %w", t, stages.ErrPermanent)
@@ -38,7 +39,7 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 		return nil, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	// A panic in a stage fails its task, not the process with other tasks.
+	// A panic in a stage fails only its task, not the process, which may run other tasks.
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v: %s", errFault, fault, debug.Stack())
@@ -55,8 +56,8 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 	return result, nil
 }
 
-// Recompute is Compute on an overlay of the store, which it does not change. The new parts can be
-// read from the overlay until release is called.
+// Recompute is Compute on an overlay, so the store does not change. The caller can read the new
+// parts from the overlay until it calls release.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// inputs is a bucket that checks the sizes of the files that a task reads against those recorded
-// when they were committed. Opening an object reports its size, so this costs no request; damage
-// that keeps the size is left to `crawlbatch verify`.
+// inputs is a bucket that compares the sizes of the files that a task reads with the committed
+// sizes. Opening an object reports its size, so this needs no extra request. It does not find
+// damage that keeps the size; `crawlbatch verify` does.
 type inputs struct {
 	store.Bucket
 	sizes map[string]int64 // bytes, by key
 }
 
-// expect wraps b for a task with the input in.
+// expect wraps b for a task that reads the input in.
 func expect(b store.Bucket, in *stages.Input) store.Bucket {
 	sizes := map[string]int64{}
 	add := func(files []manifest.File) {

@@ -17,11 +17,11 @@ import (
 )
 
 // Rebuild recreates the lost parts that a task's result lists, and returns their keys. It
-// recomputes the task from its frozen inputs, which must all exist, so tasks are rebuilt in the
-// order of their stages. It writes nothing unless every part has the digest in the result. A part
-// with another digest, a damaged part, and lost data of a fetch task, which cannot be made again,
-// are errors that wrap stages.ErrPermanent and name the object. A task without a result has nothing
-// to rebuild.
+// recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt in the
+// order of their stages. It writes nothing unless every part has the digest in the result. These
+// are errors that wrap stages.ErrPermanent and name the object: a part with another digest, a
+// damaged part, and lost data of a fetch task, which cannot be computed. A task without a result
+// has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil || committed == nil {
@@ -54,8 +54,8 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// fetchedBy returns those of a task's files that came over the wire: all of a fetch task, but for a
-// reparse only those of the crawl that fetched.
+// fetchedBy returns the files of a task that were fetched over the network. For a fetch task these
+// are all files; for a reparse, only the files of the crawl that fetched.
 func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil
@@ -67,8 +67,8 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// missing returns the files of a result that the store does not have. It opens each, because
-// absence from a listing proves nothing.
+// missing returns the files of a result that the store does not have. It opens each file, because a
+// file that a listing omits may still exist.
 func (r Runner) missing(ctx context.Context, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	for _, f := range committed.Files {
@@ -91,7 +91,8 @@ func (r Runner) missing(ctx context.Context, committed *manifest.Result) ([]mani
 	return missing, nil
 }
 
-// sameFiles checks that a recomputed task gave the files that its result lists, byte for byte.
+// sameFiles checks that a recomputed task gave exactly the files that its result lists, byte for
+// byte.
 func sameFiles(committed, again *manifest.Result) error {
 	made := map[string]manifest.File{}
 	for _, f := range again.Files {
@@ -117,13 +118,13 @@ func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.Fi
 		return err
 	}
 	_, err = r.Bucket.Create(ctx, f.Key, o, o.Size())
-	if errors.Is(err, store.ErrExists) { // another process created it meanwhile, with other bytes
+	if errors.Is(err, store.ErrExists) { // another process has just created it, with other bytes
 		err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 	}
 	return errors.Join(err, o.Close())
 }
 
-// namedKeys bounds the keys that an error lists.
+// namedKeys is the largest number of keys that an error lists.
 const namedKeys = 5
 
 // someKeys lists the keys of files for an error.

@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
-// Reloads passes new politeness to the running fetch tasks and to those that start later. The zero
-// value is ready.
+// Reloads passes new politeness to fetch tasks that run or start later. The zero value is ready to
+// use.
 type Reloads struct {
 	mu     sync.Mutex
 	latest *fetch.Revision

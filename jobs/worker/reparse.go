@@ -52,7 +52,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)
 }
 
-// parserOf returns the parser that the reparse began with.
+// parserOf returns the parser that the reparse started with.
 func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	if of.Parser != ParserVersion {
 		return nil, fmt.Errorf("the reparse was begun with version %d of the parser, this crawlbatch has %d, and one crawl has the rows of one: "+
@@ -61,7 +61,7 @@ func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	return NewParser(r.Config)
 }
 
-// archive opens the store with the external WARC files.
+// archive opens the store that has the external WARC files.
 func (r Runner) archive(ctx context.Context, of *manifest.Reparse) (store.Bucket, error) {
 	if r.Archive == nil {
 		return nil, fmt.Errorf("%q, where the WARC files are, cannot be opened here: %w", of.Archive, stages.ErrPermanent)

@@ -57,9 +57,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore returns the host states and robots files of those fetch tasks of the round before
-// that may know hosts of a task's partition: those of its bucket, if both rounds have the same
-// number of buckets.
+// roundBefore returns the results of fetch tasks of the previous round. Their host states and
+// robots files may cover hosts of a task's partition. If both rounds have the same number of
+// buckets, these are only the tasks of the partition's bucket.
 func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -110,7 +110,7 @@ func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (
 	return nil, fmt.Errorf("stage %q has no tasks: %w", in.Task.Stage, stages.ErrPermanent)
 }
 
-// FetchConfig is the fetch stage's part of the config.
+// FetchConfig returns the fetch stage's part of the config.
 func FetchConfig(c *config.Config, version string) fetch.Config {
 	f := fetch.Default()
 	f.UserAgent = UserAgent(c, version)
@@ -137,8 +137,8 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	return f
 }
 
-// UserAgent is the user agent of requests: the configured one, or the program's own for crawls that
-// reach no external host.
+// UserAgent returns the user agent of requests. This is the configured one, or the program's own
+// for crawls that reach no external host.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent
@@ -177,7 +177,7 @@ func Politeness(c *config.Config) polite.Config {
 	return p
 }
 
-// PlanConfig is the planner's part of the config.
+// PlanConfig returns the planner's part of the config.
 func PlanConfig(c *config.Config) planner.Config {
 	p := planner.Default()
 	p.PartitionURLs, p.MaxDepth, p.StripParams = c.Plan.PartitionURLs, c.Plan.MaxDepth, c.Plan.StripParams
@@ -230,7 +230,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 	return &Parser{p}, nil
 }
 
-// Parser is the parse stage as a document.Parser.
+// Parser makes the parse stage a document.Parser.
 type Parser struct{ *parse.Parser }
 
 // Parse implements document.Parser; it returns no error.

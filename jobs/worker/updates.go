@@ -21,16 +21,17 @@ import (
 type PolitenessUpdates struct {
 	Bucket  store.Bucket
 	Crawl   string
-	Version string // of this program, for the store
+	Version string // the version of this program, for the store
 	Clock   stages.Clock
 	Log     *slog.Logger
-	Tasks   Reloads // subscribed by the fetch tasks of this process
+	Tasks   Reloads // the fetch tasks of this process subscribe to it
 }
 
-// Publish makes the politeness of c, which was read from file, the crawl's newest revision
-// and hands it to the running tasks.
+// Publish makes the politeness of c the crawl's newest revision and passes it to the running tasks.
+// c was read from file.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
-	// The store comes first: a successor of a task must not be less polite than the task.
+	// Update the store first: an attempt that takes over a task must not be less polite than the
+	// task.
 	publishing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, u.Version)
@@ -45,7 +46,7 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 // StillInForce is the log message about a file that changes nothing.
 const StillInForce = "the old politeness holds"
 
-// Refused logs why the politeness of file is not published; nil: nothing.
+// Refused logs why the politeness of file is not published. For a nil error it logs nothing.
 func (u *PolitenessUpdates) Refused(file string, err error) {
 	if err != nil {
 		u.Log.Error(StillInForce, "file", file, "error", strings.Join(strings.Fields(err.Error()), " "))
@@ -56,9 +57,9 @@ func (u *PolitenessUpdates) Refused(file string, err error) {
 // to update a mounted ConfigMap.
 const followEvery = 3 * time.Second
 
-// Follow publishes the politeness in file now and whenever the file changes, until ctx ends.
-// A missing file changes nothing. An invalid one is logged once, and the old politeness stays
-// in force. If the store does not answer, Follow tries again.
+// Follow publishes the politeness in file now and after each change of the file, until ctx ends. A
+// missing file changes nothing. Follow logs an invalid file once and keeps the old politeness. If
+// the store does not answer, Follow tries again.
 func (u *PolitenessUpdates) Follow(ctx context.Context, file string) {
 	var done []byte // the content that was published or refused
 	logged := ""    // the error logged last

@@ -1,9 +1,9 @@
-// Package worker runs one task: it gathers the committed inputs, calls the
-// stage, and commits the result once.
+// Package worker runs one task: it gathers the committed inputs, calls the stage, and commits the
+// result once.
 //
 // In: a task and a store. Out: the task's result under its fixed key, or a record of how the
-// attempt failed. A pod and the local executor run it; any process may run any task at any time,
-// and the store decides whose result counts. It imports jobs/config, jobs/roundstate, every stage,
+// attempt failed. Pods and the local executor use it. Any process may run any task at any time, and
+// the store decides which result counts. It imports jobs/config, jobs/roundstate, every stage,
 // planner and formats.
 package worker
 
@@ -37,15 +37,15 @@ type Runner struct {
 	Reloads  *Reloads       // new politeness for running tasks; may be nil
 	Machine  string         // name of this machine or pod; empty: the host name
 	GiveUp   bool           // fetch tasks send no requests: URLs without an outcome are deferred
-	// Archive opens the store at an address with external WARC files for reading; nil: tasks that
-	// parse such files fail.
+	// Archive opens a store with external WARC files for reading, by its address. If it is nil,
+	// tasks that parse such files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 }
 
-// Run makes one attempt at a task. It returns nil if the task has a result, whichever attempt made
-// it. The error names the task and wraps stages.ErrInterrupted, stages.ErrPermanent,
-// roundstate.ErrNotReady or the cause. It records under attempts/ how the attempt ended and what it
-// cost.
+// Run makes one attempt at a task. It returns nil if the task has a result, even from another
+// attempt. The error names the task and wraps stages.ErrInterrupted, stages.ErrPermanent,
+// roundstate.ErrNotReady or the cause. Under attempts/, Run records how the attempt ended and what
+// it cost.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	own, meter := r.metered()
 	err := ended(ctx, t, own.attempt(ctx, t))
@@ -55,7 +55,7 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	return err
 }
 
-// ended adds the class and the name of its task to the error of an attempt.
+// ended adds the error class and the task's name to the error of an attempt.
 func ended(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
@@ -117,8 +117,8 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return r.reduce(ctx, env, in)
 }
 
-// commit creates the result, once. The same result of another attempt counts too; a different one
-// is a permanent error.
+// commit creates the result once. It also succeeds if another attempt committed the same result; a
+// different result is a permanent error.
 func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Result) error {
 	_, err := manifest.Create(ctx, r.Bucket, roundstate.ResultKey(t), result)
 	if errors.Is(err, store.ErrExists) {
