@@ -19,8 +19,8 @@ type choice struct {
 	total  []uint32 // by component: its pages and sealed representatives
 	size   []uint32 // by component: its pages of this round
 	stands []uint32 // by component: its representative
-	// speaks[class] is the page that Via names if the class is the next one on the way to
-	// the representative.
+	// speaks[class] is the page that Via names if the class is the next step toward the
+	// representative.
 	speaks []uint32
 	parent []uint32 // by class
 }
@@ -66,7 +66,7 @@ func (ch *choice) clustered(page uint32) bool {
 }
 
 // represents reports whether a page of this round becomes a sealed representative: it is
-// no duplicate and alike to no sealed representative.
+// not a duplicate and not alike to a sealed representative.
 func (ch *choice) represents(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.total[r] == 1 || ch.stands[r] == page
@@ -83,7 +83,7 @@ func (ch *choice) elect() error {
 		}
 		class := ch.c.class[i]
 		root := ch.c.root[class]
-		if ch.stands[root] == none { // sealed ones come first, the oldest before the others
+		if ch.stands[root] == none { // sealed pages come first, oldest first
 			ch.stands[root] = i
 		} else if better, err := ch.stand(i, ch.stands[root]); err != nil {
 			return err
@@ -91,7 +91,7 @@ func (ch *choice) elect() error {
 			ch.stands[root] = i
 		}
 		speaker := ch.speaks[class]
-		if speaker == none || speaker < ch.p.sealed && i >= ch.p.sealed { // a page of the round before others
+		if speaker == none || speaker < ch.p.sealed && i >= ch.p.sealed { // prefer a page of this round
 			ch.speaks[class] = i
 		} else if better, err := ch.stand(i, speaker); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (ch *choice) elect() error {
 	return nil
 }
 
-// stand reports whether page i is a better representative than page j, which has a lower
+// stand reports whether page i is a better representative than page j. Page j has the lower
 // number.
 func (ch *choice) stand(i, j uint32) (bool, error) {
 	p := ch.p
@@ -133,8 +133,8 @@ func (ch *choice) distance(a, b uint32) int {
 	return simhash.Distance(ch.p.fingerprint[a], ch.p.fingerprint[b])
 }
 
-// via returns the page by which page i, which is not the representative, belongs to its
-// cluster.
+// via returns the page that connects page i to its cluster. Page i is not the
+// representative.
 func (ch *choice) via(i, representative uint32) uint32 {
 	if ch.alike(i, representative) {
 		return representative

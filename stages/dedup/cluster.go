@@ -10,18 +10,18 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// clusters are the connected components of the pages by likeness.
+// clusters are the connected components of the pages; pages that are alike are connected.
 //
 // Pages that are alike to the same others form a class: the long ones of one
 // fingerprint, and the short ones of one digest. Components are found among
-// classes, so that a thousand copies of a page cost a thousand entries of a list
-// and no pair. Class numbers follow the order of fingerprints, then of digests,
-// and so do not depend on how pages lie in files.
+// classes, so that a thousand copies of a page cost a thousand list entries and no
+// pairs. Class numbers follow the order of fingerprints, then of digests, and so do
+// not depend on the order of pages in files.
 type clusters struct {
 	class []uint32 // of each page
 	// root[c] names the component of class c: one of its classes.
 	root []uint32
-	// tree holds the pairs of classes by which components grew: a spanning tree of each.
+	// tree holds the pairs of classes that joined components: a spanning tree of each.
 	tree []edge
 }
 
@@ -67,9 +67,9 @@ func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 	for i := range order {
 		order[i] = uint32(i)
 	}
-	// Equal digests are of equal texts, whose words and fingerprints are equal. That
-	// this holds for what was read is made sure of here, not trusted: on it rests
-	// that pages of a class are alike to the same others.
+	// Equal digests mean equal texts, so words and fingerprints are equal too. This code
+	// ensures that instead of trusting the files, because only then are all pages of a
+	// class alike to the same others.
 	slices.SortFunc(order, func(a, b uint32) int {
 		return cmp.Or(bytes.Compare(p.digest[a][:], p.digest[b][:]), cmp.Compare(p.fingerprint[a], p.fingerprint[b]), cmp.Compare(a, b))
 	})
@@ -81,7 +81,7 @@ func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 			i := order[end]
 			p.fingerprint[i] = p.fingerprint[first]
 			p.flags[i] = p.flags[i]&^long | p.flags[first]&long
-			c.class[i] = short // counted on from the last fingerprint below
+			c.class[i] = short // the number of fingerprint classes is added below
 		}
 		if p.flags[first]&long == 0 {
 			short++

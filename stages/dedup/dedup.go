@@ -15,13 +15,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config decides the results together with the inputs.
+// Config and the inputs together determine the results.
 type Config struct {
 	// MaxDistance is the most bits of 64 in which the fingerprints of near duplicates
 	// differ: 0 to 7.
 	MaxDistance int
-	// MinWords is the least number of words of a text to compare it by fingerprint, because
-	// short texts share fingerprints by chance.
+	// MinWords is the least number of words in a text that is compared by fingerprint.
+	// Shorter texts share fingerprints by chance.
 	MinWords int
 }
 
@@ -63,7 +63,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// counts are of what was written.
+// counts are the numbers of written rows.
 type counts struct {
 	clusters, exact, near, representatives int64
 	seen                                   []bool // by component
@@ -172,8 +172,8 @@ func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter
 	}
 }
 
-// row makes the row of a member; nil if the cluster has only the page and its own earlier
-// version.
+// row makes the row of a member. It returns nil if the cluster has only the page and its
+// own earlier version.
 func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
 	root := ch.c.root[ch.c.class[m.page]]
 	representative := ch.stands[root]

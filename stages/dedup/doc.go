@@ -2,10 +2,10 @@
 // picks a representative of each group.
 //
 // In: merge's working pages of all partitions, and the representatives of the
-// sealed rounds before. Out, one part a reduce bucket (of the partition's domains)
-// each: the dataset duplicates, a row for each page of a cluster; and the working
-// file representatives, the pages that later rounds are compared with. A cluster
-// of one page that has no earlier representative but itself has no row.
+// sealed rounds before. Out, with one part per reduce bucket each: the dataset
+// duplicates, with a row for each page of a cluster; and the working file
+// representatives, the pages that later rounds are compared with. A page without a
+// row has no other page in its cluster, except perhaps its own earlier version.
 //
 // # What a cluster is
 //
@@ -14,9 +14,9 @@
 // MaxDistance bits (near). A sealed representative is a page of a sealed round
 // that is neither a duplicate of another nor like an earlier representative; it
 // never changes. A cluster is a connected component of the round's pages and the
-// sealed representatives by likeness, where two sealed representatives are not
-// compared: a page may be alike to both and so join their clusters in this round,
-// not in theirs.
+// sealed representatives, where pages that are alike are connected. Two sealed
+// representatives are never compared. A page may be alike to both; then it joins
+// their clusters in this round, but not in earlier rounds.
 //
 // # The representative
 //
@@ -27,16 +27,16 @@
 //  2. the one with the shortest URL, in bytes,
 //  3. the one with the least URL, by bytes.
 //
-// So a page that was fetched again may have itself, in an earlier crawl, as representative.
+// So the representative of a page that was fetched again may be its own earlier version.
 //
 // # Columns
 //
-// Distance is between the fingerprints of page and representative; along a chain of alike
-// pages it may exceed MaxDistance. Via is the next page on the way to the representative,
-// alike to this one: the representative itself if the page is alike to it. Kind is exact
-// if the text is the representative's, else near.
+// Distance is the number of bits in which the fingerprints of page and representative
+// differ; along a chain of alike pages it may exceed MaxDistance. Via is the next page on
+// the way to the representative, alike to this one. It is the representative itself if the
+// page is alike to it. Kind is exact if the text equals the representative's, else near.
 //
-// Pairs are found exactly (package simhash). The result depends on the inputs
-// alone. Memory is about 80 bytes per page and sealed representative: strings stay
-// in files and are streamed a second time. It imports stages and formats packages.
+// The search for pairs is exact (package simhash). The result depends only on the inputs.
+// Memory is about 80 bytes per page and sealed representative: strings stay in files and
+// are streamed a second time. It imports stages and formats packages.
 package dedup

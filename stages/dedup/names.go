@@ -10,11 +10,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// names has the URLs of the clustered pages, in a scratch file: clusters span all sources,
-// so any of them may be needed at any time.
+// names holds the URLs of the clustered pages in a scratch file. Clusters span all sources,
+// so any URL may be needed at any time.
 type names struct {
 	file   *os.File
-	offset []int64 // by page, of those in clusters
+	offset []int64 // by page, for pages in clusters
 	length []uint32
 	buf    []byte
 }

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// row is what is read of a page of the round: the columns of schema.Page that a
-// representative has.
+// row holds the columns that are read from a page of the round: those columns of
+// schema.Page that a representative has.
 type row = schema.Representative
 
 // source is a file of pages. Those that take part have the numbers first to

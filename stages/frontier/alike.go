@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A space of URLs without end is recognized by URLs that are alike and pages that are
-// alike. One of the two alone proves nothing: articles have numbers, and sites have copies.
+// An endless space of URLs is recognized if both its URLs and its pages are alike. Either
+// alone proves nothing: articles have numbers, and sites have copies.
 const (
 	alikePercent  = 95        // share of a pattern's pages that have the text of the page before
 	alikeDistance = 3         // bits between fingerprints of the same text
@@ -26,7 +26,7 @@ const (
 	idLength      = 8         // least length of an identifier
 )
 
-// sampled is what is read of a page to compare it with the page before.
+// sampled holds what is read from a page to compare it with the previous page.
 type sampled struct {
 	URL        string `parquet:"url"`
 	TextDigest string `parquet:"text_digest,optional"`
@@ -40,13 +40,13 @@ type sample struct {
 	pages, same int
 }
 
-// alike maps a host with a pattern of URLs whose pages are all the same to the sentence
+// alike maps a host and a pattern of URLs, whose pages are all the same, to the sentence
 // that says so.
 type alike map[string]string
 
-// learn reads the round's pages of the bucket. The pages of a host are adjacent, so
-// memory holds the patterns of one host, and of all hosts at most one pattern for every
-// SimilarPages pages.
+// learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory
+// holds all patterns of only one host, plus the found ones of all hosts: at most one
+// pattern for every SimilarPages pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
@@ -98,7 +98,7 @@ func (a *sampled) like(b *sampled) bool {
 	return a.WordCount >= alikeWords && b.WordCount >= alikeWords && bits.OnesCount64(uint64(a.SimHash)^uint64(b.SimHash)) <= alikeDistance
 }
 
-// trap returns why a URL is taken for a trap; "" if it is not.
+// trap returns why a URL is taken for a trap; empty if it is not.
 func (a alike) trap(k *urlkey.Key) string {
 	if len(a) == 0 {
 		return ""
@@ -107,8 +107,8 @@ func (a alike) trap(k *urlkey.Key) string {
 	return a[host+p]
 }
 
-// pattern returns a URL's host, and its path and query without the parts that vary among
-// pages of one kind: numbers, identifiers, values of parameters.
+// pattern returns a URL's host, and its path and query without the parts that vary between
+// pages of one kind: numbers, identifiers and parameter values.
 func pattern(url string) (host, p string) {
 	_, rest, _ := strings.Cut(url, "://")
 	end := strings.IndexAny(rest, "/?")

@@ -23,17 +23,18 @@ type Scope interface {
 	Allows(url string) (ok bool, why string)
 }
 
-// Config decides the results together with the inputs.
+// Config and the inputs together determine the results.
 type Config struct {
 	Follow   Follow
-	Scope    Scope // nil: everything is in scope
+	Scope    Scope // nil means that everything is in scope
 	MaxDepth int32 // deeper URLs are skipped
 
 	MaxLength   int // bytes; longer URLs are taken for traps
 	MaxSegments int // path segments; more are taken for a trap
 	MaxRepeats  int // repetitions in a row of one to three segments; more are taken for a trap
-	// SimilarPages is how many pages of a round must have the same text, and URLs that
-	// differ in numbers and values only, before such URLs are taken for a trap; 0: never.
+	// SimilarPages is the least number of pages in a round, with the same text and with
+	// URLs that differ only in numbers and values, for such URLs to count as a trap; 0
+	// means never.
 	SimilarPages int
 
 	Interval    time.Duration // until a URL that was fetched once is due again
@@ -44,7 +45,7 @@ type Config struct {
 	Memory int64 // bytes that each sort holds before it spills
 }
 
-// Default is the documented default: a monthly crawl.
+// Default is the config of a monthly crawl.
 func Default() Config {
 	const day = 24 * time.Hour
 	return Config{

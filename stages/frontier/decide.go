@@ -17,11 +17,11 @@ type decider struct {
 	planned planned
 	ranks   map[string]float64
 	alike   alike
-	hosts   int64 // of all buckets
+	hosts   int64 // hosts in all buckets
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
-	filter  *urlfilter.Writer // of the URLs of both
+	filter  *urlfilter.Writer // holds the URLs of both
 	waiting int64
 	counts  map[string]int64
 }
@@ -51,14 +51,14 @@ func (d *decider) decide(g *group) error {
 		return d.reconsider(g, &k)
 	}
 	if overBudget && !g.spellings.Overflow() {
-		// It waits until there is budget.
+		// The URL waits until there is budget.
 		return d.found(g, &k, g.refused[0].Depth, "")
 	}
 	return d.met(g, &k)
 }
 
-// requested is the outcome of a request for the URL in this round, nil if there was none.
-// other says that another URL was planned, which led to this one.
+// requested is the outcome of a request for the URL in this round; nil if there was none.
+// other says that a different URL was planned and led to this one.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -120,9 +120,9 @@ func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
 }
 
-// reconsider updates a known URL that was not requested in this round: if it waits, new
-// links may change its depth and priority; if it was fetched, a sitemap may announce a
-// change; and it may have new spellings.
+// reconsider updates a known URL that was not requested in this round. If the URL waits,
+// new links may change its depth and priority. If it was fetched, a sitemap may announce a
+// change. It may also have new spellings.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)
@@ -163,8 +163,8 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// updated returns the record of a waiting URL with this round's links, and reports whether
-// they bring it nearer, change its priority by 50 or more, or add spellings.
+// updated returns the record of a waiting URL with this round's links. It reports whether
+// the links reduce its depth, change its priority by 50 or more, or add spellings.
 func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -179,8 +179,8 @@ func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed 
 	return r, depth < p.Depth || weight >= 50 || weight <= -50 || !slices.Equal(g.spellings, p.Spellings)
 }
 
-// nearest is the URL's depth by its links and redirects, the page nearest to it, and
-// whether any of the links is to be followed.
+// nearest returns the URL's least depth by links and redirects, the page nearest to it, and
+// whether any of the links is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -191,10 +191,10 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 	return depth, source, followed
 }
 
-// met judges a new URL.
+// met decides about a new URL.
 func (d *decider) met(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown: only links of kinds that are not followed name it (images, scripts)
+		depth := int32(0) // unknown, since only links that are not followed (images, scripts) name it
 		if len(g.refused) > 0 {
 			depth = g.refused[0].Depth
 		}
@@ -208,7 +208,7 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	if reason == "" {
 		return d.found(g, k, depth, source)
 	}
-	if len(g.refused) == 0 { // else the plan refused it, which has a row already
+	if len(g.refused) == 0 { // else the URL already has a row, because the plan refused it
 		if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth}); err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	return d.remember(g, k, depth)
 }
 
-// remember keeps the spellings of a URL that is not planned: if it is planned one day,
+// remember keeps the spellings of a URL that is not planned. If it is planned later,
 // robots.txt has to allow them too. A URL without spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
@@ -227,7 +227,7 @@ func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	return d.url(r)
 }
 
-// judge returns why a new URL must not be planned; "" if it may be.
+// judge returns why a new URL must not be planned; empty if it may be.
 func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
 	if !followed {
 		return schema.SkipNofollow, ""

@@ -21,18 +21,18 @@
 // A URL's row keeps every spelling of it that links of its own domain (rank), sources (the
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each. New
 // spellings cause a new row. A fifth spelling marks that there are more than four: such a
-// URL is never due again. A URL that is skipped, or that only links of kinds that are not
-// followed name, gets a row in state skipped once it has spellings, and is judged again
-// when it is next met.
+// URL is never due again. A URL that is skipped, or that is named only by links that are
+// not followed, gets a row in state skipped once it has spellings. The stage decides about
+// it again when a link next names it.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
 // domains.
 //
 // A trap is a URL that is too long, has too many segments or segments that repeat, or
-// matches at least 50 URLs of the round in everything but numbers, identifiers and values,
-// whose pages each have the text of the page before. Only in this last case does a page's
-// content decide about a URL. The row's detail says why a URL is a trap.
+// differs from at least 50 URLs of the round only in numbers, identifiers and values, while
+// their pages all have the same text. Only in this last case does a page's content decide
+// about a URL. The row's detail says why a URL is a trap.
 //
 // It promises that every target of a link of a followed kind ends in urls or in skips;
 // URLs are compared in full, so none is lost to a hash collision. The same inputs give

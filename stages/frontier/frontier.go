@@ -67,7 +67,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips, filter}}, nil
 }
 
-// group is everything that the inputs say about one URL.
+// group holds everything that the inputs say about one URL.
 type group struct {
 	surt, url string
 	prior     *schema.URLRecord
@@ -80,8 +80,8 @@ type group struct {
 	spellings schema.Spellings // of all inputs, the plan included
 }
 
-// add adds an item. Of prior states, which come oldest first, the last counts; of
-// responses and redirects the first, which is the least in the order of its input.
+// add adds an item. Prior states come oldest first, and the last one counts. Of responses
+// and redirects the first one counts, which is the least in the order of its input.
 func (g *group) add(i *item) {
 	switch {
 	case i.prior != nil:

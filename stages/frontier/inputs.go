@@ -30,7 +30,7 @@ type item struct {
 	planned   *plannedSpelling // it was planned, with spellings
 }
 
-// plannedSpelling is what the frontier reads of a plan. Fetches has the rest.
+// plannedSpelling holds what the frontier reads from a plan. The rest is in fetches.
 type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
@@ -41,7 +41,7 @@ func compareItems(a, b *item) int {
 	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// hop is what the frontier reads of a capture that is not a document.
+// hop holds what the frontier reads from a capture that is not a document.
 type hop struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`
@@ -57,7 +57,7 @@ type redirect struct {
 	Depth     int32 // of the source
 }
 
-// target is what is read of a row of fetches to find redirects.
+// target holds what is read from a row of fetches to find redirects.
 type target struct {
 	URL            string `parquet:"url"`
 	Depth          int32  `parquet:"depth"`
@@ -267,11 +267,11 @@ func (i *inputs) addRefused(ctx context.Context) error {
 	}, func(r *schema.Refused) (item, bool) { return item{surt: r.SURT, url: r.URL, refused: r}, true })
 }
 
-// addSpellings adds the planned URLs that have spellings: only the plan knows those that
-// the sources gave. A plan is sorted by host, so its rows are sorted again.
+// addSpellings adds the planned URLs that have spellings, because only the plan has the
+// spellings from the sources. A plan is sorted by host, so its rows are sorted again.
 func (i *inputs) addSpellings(ctx context.Context) error {
 	if i.env.Format == 1 {
-		return nil // its plans have no such column
+		return nil // plans of this format have no such column
 	}
 	var keys []string
 	for _, p := range i.in.Plan.Partitions {
@@ -296,7 +296,7 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 // planned has the hosts and domains of the bucket that this crawl has planned.
 type planned struct{ hosts, domains map[string]bool }
 
-// name is what is read of a row of fetches or urls to fill planned.
+// name holds what is read from a row of fetches or urls to fill planned.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`

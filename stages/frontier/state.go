@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// outcome is what the frontier reads of a row of fetches.
+// outcome holds what the frontier reads from a row of fetches.
 type outcome struct {
 	SURT           string         `parquet:"url_surtkey"`
 	URL            string         `parquet:"url"`
@@ -63,9 +63,9 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 }
 
 // fetched notes a response: whether the content changed since the last one, and the next
-// interval, half the last one after a change, one and a half times it without. A fetch
-// that an announcement brought forward and that found no change leaves the interval
-// alone, unless it had run out, and counts as a false alarm.
+// interval. A change halves the interval; no change makes it half as long again. If an
+// announcement brought the fetch forward and nothing had changed, that counts as a false
+// alarm, and the interval stays unless it had run out.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -97,8 +97,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit is the interval between two fetches of a URL, as learned so far. Rows that are
-// older than its column imply it by their due time.
+// revisit is the interval between two fetches of a URL, as learned so far. For rows older
+// than its column, it follows from their due time.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -109,10 +109,11 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	return c.Interval
 }
 
-// announced brings the next fetch forward to lastmod, when a sitemap or feed of the host
-// says that the URL changed, if that is after the last fetch. At least MinInterval lies
-// between two fetches, doubled with each false alarm since the last change, because many
-// sitemaps always say now. The learned interval stays. It reports whether the time moved.
+// announced brings the next fetch forward to lastmod, the time of a change according to a
+// sitemap or feed of the host, if that is after the last fetch. Two fetches stay at least
+// MinInterval apart. This doubles with each false alarm since the last change, because many
+// sitemaps always give the current time. The learned interval stays. It reports whether the
+// time moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
@@ -129,8 +130,8 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// content notes the validators of the next conditional request, and where the content
-// lies that a 304 would confirm.
+// content notes the validators of the next conditional request, and the location of the
+// content that a 304 would confirm.
 func content(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:

@@ -17,8 +17,8 @@
 //     and links. Every response keeps its row of captures;
 //   - rows are sorted as the catalogue says, then by the rest of the row, then by the
 //     order of recording, so the same segments give the same bytes;
-//   - memory is bounded: rows are sorted outside memory. It holds one row per host, the
-//     URLs that were fetched twice, and those that a chain of redirects went through.
+//   - memory is bounded: rows are sorted on disk. Memory holds one row per host, the URLs
+//     that were fetched twice, and those that a chain of redirects went through.
 //
 // It imports packages stages and formats.
 package merge

@@ -21,11 +21,11 @@ type edges struct {
 
 	source schema.Edge // columns of the current source
 	domain string      // of the current source
-	latest int64       // the latest change of a target that it can know of, milliseconds
+	latest int64       // the latest change of a target that the source can report, milliseconds
 	others []other     // its targets on other hosts
 }
 
-// clockSkew is how far a host's clock, or a date without a time zone, may be off, milliseconds.
+// clockSkew bounds the error of a host's clock or of a date without a time zone, milliseconds.
 const clockSkew = 24 * 60 * 60 * 1000
 
 // other is a target on another host.
@@ -72,8 +72,8 @@ func (e *edges) begin(l *schema.Link, origins *origins) error {
 	return nil
 }
 
-// add adds a link of the source. A link of a kind that is not followed counts for its
-// spelling only: another link may lead to the target. A target without a key cannot be
+// add adds a link of the source. If links of its kind are not followed, only its spelling
+// counts, because another link may lead to the target. A target without a key cannot be
 // planned or joined; it is counted and left out. (Every canonical URL has a key.)
 func (e *edges) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
@@ -99,7 +99,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
 	row.TargetSURT, row.Target = k.SURT, l.Target
 	row.Kind, row.Nofollow, row.Anchor, row.Ordinal, row.Spelling = l.Kind, l.Nofollow, l.Anchor, l.Ordinal, spelling
-	// A date is ignored if another host states it, or if it is later than the source could know.
+	// A date is ignored if another host states it, or if the source cannot know it yet.
 	if row.LastMod = 0; k.Host == e.source.SourceHost && l.LastMod <= e.latest {
 		row.LastMod = l.LastMod
 	}

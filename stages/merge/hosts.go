@@ -22,16 +22,16 @@ type hosts struct {
 	domains map[string]bool
 }
 
-// hostState is a host's row while it is made.
+// hostState is a host's row under construction.
 type hostState struct {
 	row         schema.Host
 	latency     int64 // sum of times to first byte, microseconds
-	responses   int64 // requests that had one
+	responses   int64 // requests that had a first byte
 	rules       bool  // one of its robots.txt files was read
 	unreachable bool  // one of its robots.txt files could not be fetched
 	asked       bool
 	digest      robotsDigest // of the robots.txt that the host itself served
-	effective   robotsDigest // of the rules that applied to its pages, also if redirects led to another host
+	effective   robotsDigest // of the rules that applied to its pages, even if they came from another host
 	lastPurpose schema.Purpose
 	suspended   bool
 }
@@ -179,7 +179,7 @@ func (s *hostState) seeRobots(q *schema.Request) {
 	}
 }
 
-// firstByte is the time to the first byte of the response, microseconds.
+// firstByte is the time to the first byte of the response, in microseconds.
 func firstByte(q *schema.Request) int64 {
 	switch {
 	case q.FirstByteUS != nil:

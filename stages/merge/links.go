@@ -55,7 +55,7 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	return s, nil
 }
 
-// hop notes that a chain of redirects led from from through url.
+// hop notes that a redirect chain that started at from went through url.
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {
@@ -105,7 +105,7 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	return e.finish(ctx)
 }
 
-// linkFilter decides which links stay: those of the document that its URL keeps, and
+// linkFilter decides which links stay: those of the document that stays for its URL, and
 // each redirect once. Links come in the order of compareLinks.
 type linkFilter struct {
 	kept map[string]int // URL that was fetched more than once → which of its sets stays
@@ -131,21 +131,21 @@ func (f *linkFilter) take(l *linkRow) (first, keep bool) {
 	return first, !twice || set == f.set
 }
 
-// origin is what an edge says of the link's source.
+// origin is what an edge says about the link's source.
 type origin struct {
 	depth   int32
 	fetched int64 // when, milliseconds; 0 if it is not a page
 }
 
-// origins finds link sources, asked for in order, among pages, planned URLs that
-// redirected, and URLs that a redirect went through.
+// origins finds link sources among pages, planned URLs that redirected, and URLs that a
+// redirect went through. Callers look sources up in order.
 type origins struct {
 	m     *merger
 	pages *table.Cursor[deep]
 	plans *table.Cursor[deep]
 }
 
-// deep is a URL with its depth.
+// deep is a URL and its depth.
 type deep struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`

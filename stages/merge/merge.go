@@ -17,7 +17,7 @@ import (
 // work at a time.
 const sortMemory = 48 << 20
 
-// Config decides the results together with the inputs.
+// Config and the inputs together determine the results.
 type Config struct {
 	Followed []schema.LinkKind // kinds whose targets may be planned: the links that become edges
 }
@@ -155,7 +155,7 @@ func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], key
 		return err
 	}
 	defer rows.Close()
-	var row T // outside the loop: one allocation, not one a row
+	var row T // outside the loop: one allocation instead of one per row
 	for row, err = range rows.Sorted(ctx) {
 		if err != nil {
 			return err

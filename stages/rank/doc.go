@@ -7,9 +7,9 @@
 // part of the published hosts.
 //
 // Targets are streamed in order, so memory holds one target's sources (bounded)
-// and the host graph: 12 bytes an edge and 16 bytes and its name a host. Every
-// task computes the whole host graph's PageRank and writes its own hosts only:
-// the graph is small beside the link graph, and no task has to wait for another.
+// and the host graph: 12 bytes per edge, and 16 bytes plus the name per host. Every
+// task computes the whole host graph's PageRank and writes only its own hosts. The
+// host graph is much smaller than the link graph, and no task waits for another.
 // Sums run in host order, whatever the parallelism, so that the same inputs give
 // the same bytes.
 //

@@ -15,16 +15,16 @@ import (
 )
 
 // The parameters of PageRank (Page, Brin, Motwani, Winograd: The PageRank
-// Citation Ranking, 1999), over hosts, each edge once however many links it
-// stands for.
+// Citation Ranking, 1999) over hosts. Each edge counts once, however many links
+// it stands for.
 const (
 	damping       = 0.85
 	tolerance     = 1e-6 // of the L1 difference between two iterations
 	maxIterations = 200  // at 0.85 the difference is below tolerance after about 90
 )
 
-// graph is who links to whom among hosts. A host's number is its place in names,
-// which are sorted.
+// graph holds the links between hosts. A host's number is its place in the sorted
+// names.
 type graph struct {
 	names []string
 	ids   map[string]int32
@@ -37,7 +37,7 @@ type graph struct {
 // loadGraph reads the hosts and the host edges of all partitions.
 func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
-	var from, to []int32 // edges in numbers of first appearance
+	var from, to []int32 // edges; hosts are numbered by first appearance
 	seen := func(name string) int32 {
 		id, ok := g.ids[name]
 		if !ok {

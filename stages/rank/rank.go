@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config decides the results together with the inputs.
+// Config and the inputs together determine the results.
 type Config struct {
 	Followed []schema.LinkKind // kinds whose targets may be planned
 }
@@ -45,8 +45,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// writeHosts writes the bucket's hosts: those of the partitions, and those that
-// are only linked to.
+// writeHosts writes the bucket's hosts: those of the partitions, and those that are only
+// link targets.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (f manifest.File, err error) {
 	w, err := table.NewWriter[schema.Host](filepath.Join(env.Scratch, "hosts.parquet"), table.Format(env.Format), table.SortedBy("host"))
 	if err != nil {
@@ -58,7 +58,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 		h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
 		return w.Append(&h)
 	}
-	// linkedOnly writes the hosts before end that are linked to and in no partition.
+	// linkedOnly writes the hosts before end that are link targets and in no partition.
 	linkedOnly := func(end int32) error {
 		for ; at < end; at++ {
 			name := g.names[at]

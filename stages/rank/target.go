@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxAnchors  = 256 // distinct anchor texts of a target that are counted: the first of its sources in URL order
+	maxAnchors  = 256 // distinct anchor texts counted per target: the first ones, with sources in URL order
 	keepAnchors = 5
 )
 
@@ -48,7 +48,7 @@ func (t *target) reset(e *schema.Edge) {
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // it is there for its spelling only
+		return // the edge only carries a spelling
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++
@@ -69,7 +69,7 @@ func (t *target) add(e *schema.Edge) {
 	t.row.FollowKind = t.row.FollowKind || kind
 	switch {
 	case counts && !t.row.Followed:
-		// A link that is followed replaces all that are not.
+		// A followed link replaces all links that are not followed.
 		t.row.Followed, t.row.SourceDepth, t.row.FirstSource = true, e.SourceDepth, e.Source
 	case counts == t.row.Followed && (t.row.FirstSource == "" || e.SourceDepth < t.row.SourceDepth):
 		t.row.SourceDepth, t.row.FirstSource = e.SourceDepth, e.Source

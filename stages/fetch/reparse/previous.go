@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// previous reads the rows of the source task beside its documents, each dataset in the
-// order in which it was recorded. Captures and links of no document are copied as they
-// are; texts are read only for documents that cannot be parsed again.
+// previous reads the other rows of the source task along with its documents, each dataset
+// in the order of recording. It copies captures and links that belong to no document
+// unchanged. It reads texts only for documents that cannot be parsed again.
 type previous struct {
 	pages    int64 // documents passed so far
 	captures *table.Cursor[schema.Capture]
@@ -40,13 +40,13 @@ func (p *previous) close() {
 	_ = p.texts.Close()
 }
 
-// missing is the error of a page without its row in a dataset.
+// missing is the error for a page that has no row in a dataset.
 func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
 }
 
 // capture gives the row of the WARC record that a fetch points to. It copies the rows
-// before it: they are of responses without a page.
+// before it, which belong to responses without a page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()

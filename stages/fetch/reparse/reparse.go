@@ -1,13 +1,12 @@
-// Package reparse does the work of a fetch task without a request: it reads responses
-// that are stored as WARC and parses them with the parser of now.
+// Package reparse does the work of a fetch task without sending requests: it reads responses
+// that are stored as WARC and parses them with the current parser.
 //
 // In: the result of the fetch task that stored the responses, or a plan that says where
 // the records of an external archive lie. Out: the same kinds of rows as a fetch task's.
 // The result is a function of what is stored, so it needs no checkpoint, no lease and no
-// epoch. Rows of fetches, requests and robots.txt stay those of the task that sent them;
-// a document that cannot be read again (noarchive, damage) keeps its rows, whose
-// parser_version tells. It imports packages stages, formats, wire, records, response and
-// segments.
+// epoch. Rows of fetches, requests and robots.txt stay as the fetch task wrote them. A
+// document that cannot be read again (noarchive, damage) keeps its rows; parser_version
+// shows that. It imports packages stages, formats, wire, records, response and segments.
 package reparse
 
 import (
@@ -34,24 +33,24 @@ import (
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// From is the result of the fetch task that stored the responses; nil: they lie in an
-	// external archive, where the rows of the plan say.
+	// From is the result of the fetch task that stored the responses. If it is nil, they are
+	// in an external archive, and the rows of the plan give their locations.
 	From *manifest.Result
 	// Archive holds the WARC files.
 	Archive store.Bucket
 }
 
-// Counts in the result of a reparse, beside those of a fetch task.
+// Counts in the result of a reparse, in addition to those of a fetch task.
 const (
 	CountReparsed = "reparse.pages"    // documents parsed again
 	CountWithheld = "reparse.withheld" // noarchive: no copy is kept, so they keep their rows
 	CountDamaged  = "reparse.damaged"  // documents that cannot be read or parsed again keep their rows
 )
 
-// Run reads the stored responses, parses them and returns the result, a function of its
-// input, limits, stripParams and parser. Limits are those of the crawl that fetched;
-// stripParams are the query parameters that canonical URLs lack. The error may wrap
-// stages.ErrPermanent or stages.ErrInterrupted.
+// Run reads the stored responses, parses them and returns the result, which depends only on
+// its input, limits, stripParams and parser. Limits are those of the crawl that fetched;
+// stripParams are the query parameters that are removed from canonical URLs. The error may
+// wrap stages.ErrPermanent or stages.ErrInterrupted.
 func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(stripParams)
 	if err != nil {
@@ -99,13 +98,13 @@ type run struct {
 	urls    int64 // counted in progress so far
 }
 
-// count adds URLs whose rows are made to the progress.
+// count adds finished URLs to the progress.
 func (r *run) count(n int64) {
 	r.urls += n
 	r.env.Progress.Add(stages.CountURLs, n)
 }
 
-// epoch is in the names of the files of a reparse. No attempt at fetching has it.
+// epoch is part of a reparse's file names. No fetch attempt uses it.
 const epoch = 0
 
 // finish uploads the new files.
@@ -137,7 +136,7 @@ func (r *run) result() *manifest.Result {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
 			if c.Name != "pages" && c.Name != "links" {
-				counts[c.Name] = c.N // of rows that stay
+				counts[c.Name] = c.N // rows that stay
 			}
 		}
 	}

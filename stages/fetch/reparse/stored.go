@@ -23,7 +23,8 @@ type recorded struct {
 	page  schema.Page // as it was recorded
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is what the parser finds now; nil: the document keeps its rows because of why.
+	// parsed is what the parser finds now. If it is nil, the document keeps its rows; why says
+	// the reason.
 	parsed *document.Parsed
 	mime   string // content_mime_detected now
 	why    error
@@ -43,8 +44,8 @@ type fetchedAs struct {
 // copy be kept.
 func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places tells where the record with the payload lies, to which the page points, and for
-// a revisit also the document's own record, which has the head.
+// places gives the location of the record with the payload, to which the page points, and
+// for a revisit also that of the document's own record, which has the head.
 func (d *recorded) places() []records.Place {
 	if d.withheld() {
 		return nil
@@ -136,8 +137,8 @@ func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw)
 	return nil
 }
 
-// read replays the response of a document: its own head, and the payload wherever it
-// lies. A payload that the crawl had whole and that is cut now is an error.
+// read replays the response of a document: its own head, and the payload wherever it is
+// stored. It is an error if the crawl had the whole payload and it is cut now.
 func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
@@ -150,7 +151,7 @@ func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire
 		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
 	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:
-		x.Body = x.Body[:d.page.ContentBytes] // as long as it was
+		x.Body = x.Body[:d.page.ContentBytes] // keep the original length
 	}
 	return x, err
 }
@@ -159,7 +160,7 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 	limits, https := r.limits, isHTTPS(d.page.URL)
 	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
 		if d.page.ContentBytes > limits.MaxBody {
-			return r.longest // it was allowed then
+			return r.longest // this length was allowed when it was fetched
 		}
 		return r.limits.Allow(x, prefix)
 	}
@@ -184,7 +185,7 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 	return x, nil
 }
 
-// keep records the document's new rows, or else those that it had.
+// keep records the document's new rows, or its old rows if there are no new ones.
 func (r *run) keep(old *previous, d *recorded) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)
