@@ -2,10 +2,10 @@
 // It knows meta robots and X-Robots-Tag, Content-Signal, and the reservation of text and
 // data mining (TDMRep).
 //
-// In: values of header fields and meta elements, as hostile as the web. Out: what they ask
-// of one robot, and texts of bounded length and number for columns. Any input gives an
-// answer, in linear time. If two directives conflict, the one that allows less counts. It
-// imports the standard library only.
+// The input is values of header fields and meta elements, as hostile as the web. The output is what
+// they ask of one robot, and texts of bounded length and number for columns. Any input gives an
+// answer, in linear time. If two directives conflict, the stricter one counts. The package imports
+// only the standard library.
 package directives
 
 import (
@@ -15,13 +15,13 @@ import (
 	"unicode"
 )
 
-// Robots are the directives of meta robots and X-Robots-Tag for one robot, in their order.
-// The zero value has none.
+// Robots holds the directives of meta robots and X-Robots-Tag for one robot, in their order. The
+// zero value has none.
 type Robots struct {
 	NoIndex   bool // the document may not be shown
 	NoFollow  bool // its links may not be followed
 	NoArchive bool // no copy of it may be kept
-	// UnavailableAfter is the time after which it may not be shown; zero: none.
+	// UnavailableAfter is the time after which the document may not be shown. Zero means no limit.
 	UnavailableAfter time.Time
 
 	list []string
@@ -35,7 +35,7 @@ func (d *Robots) Indexable(at time.Time) bool {
 	return !d.NoIndex && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter))
 }
 
-// String lists the directives in lower case, each once, separated by commas.
+// String lists the directives in lower case, without duplicates, separated by commas.
 func (d *Robots) String() string { return strings.Join(d.list, ",") }
 
 const (
@@ -43,12 +43,12 @@ const (
 	maxItem   = 64 // bytes of a directive that are listed
 )
 
-// Meta adds the content of a meta element whose name is "robots" or the robot's.
+// Meta adds the content of a meta element that is named "robots" or after the robot.
 func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
-// Field adds a value of X-Robots-Tag. In it, "name:" addresses the directives up to the next
-// name: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. agent is the
-// robot's product token, in any letter case.
+// Field adds a value of X-Robots-Tag. In it, "name:" addresses the directives up to the next name:
+// `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. agent is the robot's
+// product token. Its letter case does not matter.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -91,7 +91,7 @@ func cutItem(list string) (item, rest string) {
 	return trim(list[:i]), list[i+1:]
 }
 
-// hasValue reports whether a name before a colon is a directive, not a robot.
+// hasValue reports whether a name before a colon names a directive, not a robot.
 func hasValue(name string) bool {
 	name = fold(name)
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
@@ -103,7 +103,7 @@ func isFor(name, agent string) bool {
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
 }
 
-// add adds a directive, or several with white space between them.
+// add adds one directive, or several that white space separates.
 func (d *Robots) add(item string) {
 	if strings.ContainsFunc(item, isSpace) && isWords(item) {
 		for w := range strings.FieldsFuncSeq(item, isSpace) {
@@ -139,7 +139,7 @@ func (d *Robots) one(item string, known bool) {
 		d.NoFollow = true
 	case "none":
 		d.NoIndex, d.NoFollow = true, true
-	case "noarchive", "nocache": // nocache is another search engine's name for it
+	case "noarchive", "nocache": // other search engines call noarchive nocache
 		d.NoArchive = true
 	}
 	if !slices.Contains(d.list, item) && (known || len(d.list) < maxOthers) {
@@ -154,12 +154,12 @@ var dateLayouts = [...]string{
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02",
 }
 
-// zones are the names of time zones that RFC 822 defines, in hours.
+// zones maps the names of time zones in RFC 822 to offsets in hours.
 var zones = map[string]int{
 	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }
 
-// parseDate reads a date; without a zone it is UTC.
+// parseDate reads a date. A date without a zone is in UTC.
 func parseDate(s string) (time.Time, bool) {
 	if len(s) > maxItem {
 		return time.Time{}, false
@@ -181,12 +181,13 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace reports white space and control characters, which columns do not have.
+// isSpace reports whether r is white space or a control character. Columns contain neither.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
-// fold returns a text as it is listed: lower case, white space folded, valid, bounded.
+// fold returns a text in the form that lists use: lower case, folded white space, valid UTF-8,
+// bounded length.
 func fold(s string) string {
 	s = trim(s)
 	if len(s) > maxItem {

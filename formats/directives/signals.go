@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Signals are the preferences of Content-Signal (contentsignals.org): what fetched content may
-// be used for, such as search=yes, ai-train=no. The zero value has none.
+// Signals holds the preferences of Content-Signal (contentsignals.org). They say what fetched
+// content may be used for, such as search=yes, ai-train=no. The zero value has none.
 type Signals struct {
 	list []signal // by name
 }
@@ -21,8 +21,8 @@ const (
 	maxSignalName = 32 // bytes; longer names are ignored
 )
 
-// Add adds a list such as "search=yes, ai-train=no". It ignores other values than yes and no;
-// no wins over yes.
+// Add adds a list such as "search=yes, ai-train=no". It ignores values other than yes and no. A no
+// overrides a yes.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, ok := strings.Cut(item, "=")
@@ -36,14 +36,14 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of other; no wins over yes.
+// Merge adds the signals of other. A no overrides a yes.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override adds the signals of other, which replace those of s with the same names.
+// Override adds the signals of other. They replace signals of s with the same names.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)
@@ -72,7 +72,8 @@ func isSignalName(name string) bool {
 	return true
 }
 
-// String lists the signals by name: "ai-train=no,search=yes"; "" if there are none.
+// String lists the signals by name, such as "ai-train=no,search=yes". It returns "" if there are
+// none.
 func (s Signals) String() string {
 	var b strings.Builder
 	for i, g := range s.list {
@@ -89,15 +90,15 @@ func (s Signals) String() string {
 	return b.String()
 }
 
-// TDM is the reservation of text and data mining (TDMRep, a W3C community group's final report
-// of 2024). The zero value is silent.
+// TDM is the reservation of text and data mining (TDMRep, the final report of a W3C community group
+// from 2024). The zero value states nothing.
 type TDM struct {
-	// Reserved is whether the right is reserved; nil: not stated.
+	// Reserved tells whether the right is reserved. It is nil if the document does not say.
 	Reserved *bool
 	Policy   string // as given, usually a URL
 }
 
-// maxPolicy bounds a policy that is kept, in bytes; longer ones are ignored.
+// maxPolicy bounds a policy that is kept, in bytes. Longer policies are ignored.
 const maxPolicy = 2048
 
 // Reservation adds a value of tdm-reservation: 1 reserves, 0 does not.
@@ -115,7 +116,7 @@ func (t *TDM) Reservation(value string) {
 	}
 }
 
-// PolicyAt adds a value of tdm-policy; the first counts.
+// PolicyAt adds a value of tdm-policy. The first value counts.
 func (t *TDM) PolicyAt(value string) {
 	if value = trim(value); t.Policy == "" && len(value) <= maxPolicy {
 		t.Policy = oneLine(value)

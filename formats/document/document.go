@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// SniffLen is how many bytes of a document are read to detect its media type (WHATWG MIME
+// SniffLen is the number of bytes that are read to detect a document's media type (WHATWG MIME
 // Sniffing, 5.2).
 const SniffLen = 1445
 
@@ -25,20 +25,20 @@ type Document struct {
 	ContentType string // Content-Type field, "" if there was none
 	// Header returns the values of a response header field as text, in order. It may be nil.
 	Header func(name string) []string
-	// Body is decoded from transfer and content codings. It is read-only, and valid during the call.
+	// Body has no transfer or content codings. It is read-only and valid only during the call.
 	Body    []byte
 	Depth   int32     // links from the nearest source URL
 	Fetched time.Time // when the request was written
 }
 
-// Parsed has the rows of a document. It shares no memory with the document's body.
+// Parsed holds the rows of a document. It shares no memory with the document's body.
 type Parsed struct {
-	// Page has the columns that the document decides; Complete adds those of its capture.
+	// Page has the columns that the document decides. Complete adds the columns of the capture.
 	Page      schema.Page
 	Terms     schema.TermCounts // of the main content
 	Text      schema.Text
 	Links     []schema.Link
-	NoArchive bool // no copy of the page may be kept; its rows may (noindex forbids to show them)
+	NoArchive bool // no copy of the page may be kept, but its rows may (noindex forbids showing them)
 }
 
 // Parser reads documents. It is safe for concurrent use. It must not keep a Document
@@ -47,21 +47,22 @@ type Parser interface {
 	// Sniff returns the media type of a document, without parameters, from its
 	// Content-Type ("" if it has none) and its first bytes, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether a document of a media type that Sniff gave for these first bytes
-	// is to be stored. A nil prefix asks whether any document of that type may be.
+	// Wants reports whether to store a document with these first bytes. Sniff returned the media
+	// type. A nil prefix asks whether any document of that type may be stored.
 	Wants(mediaType string, prefix []byte) bool
-	// Refuses reports whether a Content-Type alone decides that its document is not to be
-	// stored, whatever its bytes are.
+	// Refuses reports whether the Content-Type alone rules out storing the document, whatever its
+	// bytes are.
 	Refuses(contentType string) bool
-	// IsSitemap reports whether a document of a media type that Sniff gave for these first
-	// bytes is a sitemap, which may be longer than other documents.
+	// IsSitemap reports whether a document with these first bytes is a sitemap, which may be longer
+	// than other documents. Sniff returned the media type.
 	IsSitemap(mediaType string, prefix []byte) bool
 	// Parse reads a document. An error means that the parser failed, not that the
 	// document is odd.
 	Parse(*Document) (*Parsed, error)
 }
 
-// Parse runs a parser. A panic in it costs the document, not the task: it becomes an error.
+// Parse runs a parser. It turns a panic into an error, so that a panic costs the document but not
+// the task.
 func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -75,14 +76,14 @@ func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	return p, err
 }
 
-// Origin has the columns of a page that describe its capture.
+// Origin holds the columns of a page that describe its capture.
 type Origin struct {
 	schema.URLColumns
-	schema.CaptureColumns // Charset and Languages do not count: the document decides them
+	schema.CaptureColumns // Charset and Languages are ignored: the document decides them
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the content was not fetched before
-	Signals               directives.Signals // of the robots.txt in force; no wins, there or in the document
+	Signals               directives.Signals // of the robots.txt that applied; a no there or in the document overrides a yes
 }
 
 // Complete fills the columns of p that the document does not decide.
@@ -98,8 +99,8 @@ func (p *Parsed) Complete(o *Origin) {
 	p.Text.SURT, p.Text.URL = o.SURT, o.URL
 }
 
-// URLColumns returns the columns that derive from a URL. If the URL does not parse, it returns
-// an error and SURT and URL alone.
+// URLColumns returns the columns that derive from a URL. If the URL does not parse, it returns an
+// error and only the columns SURT and URL.
 func URLColumns(key urlkey.Key) (schema.URLColumns, error) {
 	c := schema.URLColumns{SURT: key.SURT, URL: key.URL}
 	p, err := urlkey.Split(key.URL)

@@ -1,16 +1,16 @@
 package simhash
 
-// counter counts for each of 64 bits how many added words have it set. The counts are
-// bit-sliced: bit i of planes[p] is bit p of the count of bit i, so that a word is added to
-// all 64 counts at once.
+// counter counts, for each of 64 bits, how many of the added words have it set. The counts are
+// bit-sliced: bit i of planes[p] is bit p of the count of bit i. So adding a word updates all 64
+// counts at once.
 type counter struct {
 	planes  [40]uint64 // for up to 2^40 words, which no text has
 	pending [8]uint64
 	n       int // words added
 }
 
-// add adds a word. A tree of full adders (Harley and Seal) adds eight at a time, for a ninth of
-// the work.
+// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time, for a ninth
+// of the work.
 func (c *counter) add(w uint64) {
 	c.pending[c.n%8] = w
 	c.n++
@@ -35,7 +35,7 @@ func fullAdd(a, b, c uint64) (sum, carry uint64) {
 	return u ^ c, a&b | u&c
 }
 
-// carry adds w, whose bits have the weight 2^plane.
+// carry adds w to the counts. The bits of w have the weight 2^plane.
 func (c *counter) carry(plane int, w uint64) {
 	for ; w != 0 && plane < len(c.planes); plane++ {
 		c.planes[plane], w = c.planes[plane]^w, c.planes[plane]&w

@@ -8,28 +8,27 @@ import (
 	"slices"
 )
 
-// MaxDistance is the largest distance that Pairs accepts. Beyond it, the cost approaches that
-// of comparing all pairs.
+// MaxDistance is the largest distance that Pairs accepts. For larger distances, the cost approaches
+// the cost of comparing all pairs.
 const MaxDistance = 7
 
-// Pair is a pair of near fingerprints: their positions, A before B, and their distance.
+// Pair is a pair of near fingerprints: their positions (A before B) and their distance.
 type Pair struct {
 	A, B     int
 	Distance int
 }
 
-// Pairs calls found once for every pair of fingerprints at most k apart, in an order that
-// depends only on the fingerprints, until found returns false. Fingerprints must be sorted
-// and distinct.
+// Pairs calls found once for every pair of fingerprints at most k apart, until found returns false.
+// The order depends only on the fingerprints. Fingerprints must be sorted and distinct.
 //
-// The 64 bits are cut into more than k blocks. Two fingerprints at most k apart agree in at
-// least (blocks - k) blocks. So for every choice of that many blocks, the fingerprints are
-// sorted by them and compared within groups that agree. The number of blocks minimizes the
-// cost: 10 million evenly spread fingerprints take seconds for k = 3. A large group (from
-// templates, mirrors) is searched in the same way by the bits in which its members differ;
-// it is only slow if it has many pairs.
+// Pairs cuts the 64 bits into more than k blocks. Two fingerprints at most k apart agree in at
+// least (blocks - k) blocks. For every choice of that many blocks, Pairs sorts the fingerprints by
+// these blocks and compares those that agree in them. The number of blocks minimizes the cost: 10
+// million evenly spread fingerprints take seconds for k = 3. In a large group (from templates or
+// mirrors), Pairs searches the same way by the bits in which the members differ. A large group is
+// slow only if it has many pairs.
 //
-// It uses 16 bytes of memory for each fingerprint.
+// Pairs uses 16 bytes of memory for each fingerprint.
 func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
 	if k < 0 || k > MaxDistance {
 		return fmt.Errorf("simhash: distance %d is not one of 0 to %d", k, MaxDistance)
@@ -66,20 +65,19 @@ type search struct {
 	done  bool // found returned false
 }
 
-// smallGroup is the size up to which groups are compared pair by pair: sorting them once costs
+// smallGroup is the largest group that is compared pair by pair. Sorting such a group once costs
 // about as much.
 const smallGroup = 256
 
-// level is a partition of a group's bits into blocks, and the blocks in which its members
-// agree.
+// level is a partition of a group's bits into blocks, with the blocks in which its members agree.
 type level struct {
 	blocks []uint64 // masks
 	keep   int      // how many blocks a pair must agree in
 	chosen uint64   // union of the chosen blocks
 }
 
-// first reports whether this is the first choice of blocks in which a pair with these
-// differing bits agrees. The pair is reported in that choice only.
+// first reports whether this is the first choice of blocks in which a pair with these differing
+// bits agrees. Only that choice reports the pair.
 func (l *level) first(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -93,8 +91,8 @@ func (l *level) first(diff uint64) bool {
 	return union == l.chosen
 }
 
-// split finds the pairs of a group whose members differ in the bits of free only, by cutting
-// free into n blocks. It reorders the group.
+// split finds the pairs of a group whose members differ only in the bits of free. It cuts free into
+// n blocks and reorders the group.
 func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
@@ -126,7 +124,7 @@ func (l *level) choices() iter.Seq[uint64] {
 }
 
 // pays reports whether splitting run by n blocks leaves at most half of the comparisons. It does
-// not if all members are near each other: they would meet in every choice of blocks.
+// not if all members are near each other, because they would meet in every choice of blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
@@ -174,7 +172,7 @@ func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 // search finds the pairs of a run whose members agree in all bits except free.
 func (s *search) search(run []uint64, free uint64, levels []*level) {
 	if len(run) > smallGroup {
-		// Bits in which all agree do not separate any.
+		// Bits in which all members agree separate nothing.
 		var differ uint64
 		for _, f := range run {
 			differ |= f ^ run[0]
@@ -201,8 +199,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 	}
 }
 
-// inFirst reports whether a pair is to be reported here: exactly one choice of blocks on all
-// levels reports it.
+// inFirst reports whether to report a pair here. Exactly one choice of blocks on all levels reports
+// it.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.first(diff) {
@@ -226,8 +224,8 @@ func cut(free uint64, n int) []uint64 {
 	return blocks
 }
 
-// nextChoice changes chosen, ascending indexes below n, to the next choice in lexicographic
-// order; false if there is none.
+// nextChoice changes chosen to the next choice in lexicographic order. chosen holds ascending
+// indexes below n. It returns false if there is no next choice.
 func nextChoice(chosen []int, n int) bool {
 	for i := len(chosen) - 1; i >= 0; i-- {
 		if chosen[i] < n-len(chosen)+i {
@@ -248,8 +246,8 @@ const (
 	compareCost = 0.8 // of a comparison, per pair
 )
 
-// chooseBlocks returns the number of blocks of width bits that finds the pairs at most k apart
-// among n evenly spread fingerprints at the least cost.
+// chooseBlocks returns the number of blocks of width bits with the least cost. The cost is that of
+// finding the pairs at most k apart among n evenly spread fingerprints.
 func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // blocks over (blocks - k)

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// digitBits is how many bits a pass of the sort reads: its counters fit in the first-level cache.
+// digitBits is the number of bits that a pass of the sort reads. Its counters fit into the
+// first-level cache.
 const digitBits = 10
 
-// radixSort sorts a by the bits of mask and is stable. spare must be as long as a.
+// radixSort sorts a by the bits of mask. The sort is stable. spare must be as long as a.
 func radixSort(a, spare []uint64, mask uint64) {
 	if len(a) < 2*smallGroup { // counting would cost more
 		slices.SortStableFunc(a, func(x, y uint64) int { return cmp.Compare(x&mask, y&mask) })
@@ -40,14 +41,14 @@ func radixSort(a, spare []uint64, mask uint64) {
 	}
 }
 
-// digit extracts bits from several places of a word; the lowest digitBits of a mask of a few
-// blocks are in at most four.
+// digit extracts bits from several places of a word. The lowest digitBits bits of a mask of a few
+// blocks lie in at most four places.
 type digit struct {
 	parts [digitBits]part
 	n     int
 }
 
-// part is a run of bits: those of x>>shift that are in mask.
+// part is a run of bits: the bits of x>>shift that are in mask.
 type part struct {
 	shift uint8
 	mask  uint64

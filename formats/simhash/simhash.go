@@ -2,8 +2,8 @@
 // words, and finds all pairs of near fingerprints (Charikar, STOC 2002; Manku, Jain and Das
 // Sarma, WWW 2007).
 //
-// In: text; sorted fingerprints. Out: fingerprints; exactly all pairs within a Hamming
-// distance. It imports no other package of this project.
+// The input is text, or sorted fingerprints. The output is fingerprints, or exactly the pairs
+// within a Hamming distance. The package imports no other package of this project.
 //
 // # The fingerprint, version 1
 //
@@ -35,18 +35,18 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Version counts the definitions of the fingerprint. Fingerprints of different versions are not
+// Version numbers the definitions of the fingerprint. Fingerprints of different versions are not
 // comparable.
 const Version = 1
 
-// shingleWords is how many words a shingle has.
+// shingleWords is the number of words in a shingle.
 const shingleWords = 3
 
 // Distance returns the Hamming distance of two fingerprints, 0 to 64.
 func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 
-// Hasher makes fingerprints without allocating for each. The zero value is ready; it is for one
-// goroutine.
+// Hasher makes fingerprints without allocating for each. The zero value is ready for use. It is not
+// safe for concurrent use.
 type Hasher struct {
 	buf    []byte // the words of incomplete shingles, a space after each
 	begins [shingleWords]int
@@ -57,7 +57,7 @@ type Hasher struct {
 	alone  bool // the word is a single letter of an unspaced script
 }
 
-// keepBuffer bounds the buffer that is kept between shingles and texts, in bytes.
+// keepBuffer bounds the buffer that is kept for the next shingle or text, in bytes.
 const keepBuffer = 64 << 10
 
 // Of returns the fingerprint of text.
@@ -101,8 +101,8 @@ func (h *Hasher) Of(text string) uint64 {
 	return h.votes.majority()
 }
 
-// step begins and ends words at a code point of a kind and reports whether it is part of
-// a word.
+// step begins and ends words at a code point of kind k. It reports whether the code point is part
+// of a word.
 func (h *Hasher) step(k kind) bool {
 	switch {
 	case k == separator:
@@ -124,7 +124,7 @@ func (h *Hasher) step(k kind) bool {
 	return true
 }
 
-// beginWord notes the begin of a word.
+// beginWord records the beginning of a word.
 func (h *Hasher) beginWord() {
 	h.begins[h.words%shingleWords] = len(h.buf)
 }
@@ -157,7 +157,7 @@ const (
 	mark           // part of the word before it
 )
 
-// asciiFold maps ASCII letters and digits to lower case, all else to 0.
+// asciiFold maps ASCII letters and digits to lower case, and everything else to 0.
 var asciiFold = func() (t [utf8.RuneSelf]byte) {
 	for c := range t {
 		switch {

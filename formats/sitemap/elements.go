@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// element is the meaning of an element: take reads its attributes, or it is a compound
+// element is the meaning of an element. Either take reads its attributes, or it is a compound
 // (within), or its text is a field.
 type element struct {
 	take   func(*reader)
@@ -14,8 +14,8 @@ type element struct {
 	field  field
 }
 
-// urlElements are the elements of a sitemap's entry, by compound. Extensions are recognized by
-// the name of their outermost element, under any prefix.
+// urlElements lists the elements of a sitemap entry by compound. Extensions are recognized by the
+// name of their outermost element, under any prefix.
 var urlElements = [...]map[string]element{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
@@ -49,8 +49,8 @@ var urlElements = [...]map[string]element{
 	},
 }
 
-// itemElements are the elements of a feed's entry, by prefix; "" is the feed's own vocabulary.
-// Elements of other vocabularies are ignored.
+// itemElements lists the elements of a feed entry by prefix. The prefix "" is the feed's own
+// vocabulary. Elements of other vocabularies are ignored.
 var itemElements = map[string]map[string]element{
 	"": {
 		"title":       {field: fieldTitle},
@@ -89,14 +89,14 @@ var dublinCore = map[string]element{
 	"description": {field: fieldSummary},
 }
 
-// media are the elements of Media RSS and of iTunes' vocabulary.
+// media lists the elements of Media RSS and of iTunes' vocabulary.
 var media = map[string]element{
 	"content":   {take: (*reader).media},
 	"thumbnail": {take: (*reader).media},
 	"image":     {take: (*reader).media},
 }
 
-// feedElements are the elements of a feed itself, by prefix.
+// feedElements lists the elements of a feed itself, by prefix.
 var feedElements = map[string]map[string]element{
 	"":       feedOwn,
 	"dc":     feedOwn,
@@ -214,7 +214,7 @@ func (x *reader) pageMapImage() {
 	})
 }
 
-// link reads a link of any feed: by its attributes (Atom), else by its text (RSS).
+// link reads a link of any feed. It uses the attributes (Atom), or else the text (RSS).
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
@@ -261,7 +261,7 @@ func (x *reader) addFeedLink(l FeedLink) {
 	}
 }
 
-// enclosure reads RSS's element for an attached file.
+// enclosure reads the RSS element for an attached file.
 func (x *reader) enclosure() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "url" && len(val) > 0 {

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxLayers is how often a file may be gzipped: as a file, by the server, and once more by
-// mistake.
+// maxLayers is how often a file may be gzipped: as a file, by the server, and once by mistake.
 const maxLayers = 3
 
 // input is a decompressed file, decoded to UTF-8 if its charset is known.
@@ -24,7 +23,7 @@ type input struct {
 	layers  []*limited
 }
 
-// cut reports whether the file ended early: at a limit, or because its compressed data are
+// cut reports whether the file ended early, either at a limit or because its compressed data are
 // incomplete.
 func (i *input) cut() bool {
 	for _, l := range i.layers {
@@ -56,7 +55,7 @@ func open(r io.Reader, lim Limits) (*input, error) {
 	in.charset = name
 	in.Reader = bufio.NewReaderSize(decoded, MaxLoc+2)
 	if mark, _ := in.Peek(len(bom)); bytes.Equal(mark, bom) {
-		_, _ = in.Discard(len(bom)) // it was just peeked at
+		_, _ = in.Discard(len(bom)) // cannot fail: Peek has read these bytes
 	}
 	return in, nil
 }
@@ -84,7 +83,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	l.left -= int64(n)
-	if err != nil && err != io.EOF && isTruncation(err) { // an incomplete or damaged gzip file: the data before count
+	if err != nil && err != io.EOF && isTruncation(err) { // an incomplete or damaged gzip file: keep the data before the error
 		l.cut, err = true, io.EOF
 	}
 	return n, err
@@ -97,8 +96,9 @@ func isTruncation(err error) bool {
 
 var bom = []byte("\xEF\xBB\xBF")
 
-// decode decodes the charset of the byte order mark, the XML declaration or outside (in this
-// order) to UTF-8, and returns its name. It does not change UTF-8, valid or not.
+// decode decodes r to UTF-8 and returns the name of its charset. The charset comes from the byte
+// order mark, else the XML declaration, else outside. It does not change UTF-8, whether valid or
+// not.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {
@@ -113,7 +113,7 @@ func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 			label = l
 		}
 		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(label)), "utf-16") {
-			label = "utf-8" // the declaration could not be read in UTF-16
+			label = "utf-8" // in UTF-16, the declaration would be unreadable
 		}
 	}
 	e, name := charset.Lookup(label)
@@ -123,7 +123,7 @@ func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	return e.NewDecoder().Reader(r), name
 }
 
-// declared returns the encoding of an XML declaration, "" for none.
+// declared returns the encoding of an XML declaration, or "" if there is none.
 func declared(head []byte) string {
 	i := bytes.Index(head, []byte("<?xml"))
 	if i < 0 {

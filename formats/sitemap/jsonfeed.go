@@ -21,7 +21,7 @@ func looksLikeJSON(head []byte) bool {
 	return bytes.Contains(head, []byte(jsonFeedVersion)) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`))
 }
 
-// jsonItem is an item of a JSON Feed, as far as it is read. Values of a wrong type are ignored.
+// jsonItem holds the parts of a JSON Feed item that are read. Values of a wrong type are ignored.
 type jsonItem struct {
 	ID          jsonText `json:"id"`
 	URL         jsonText `json:"url"`
@@ -42,11 +42,11 @@ type jsonFeedRef struct {
 	Name  jsonText `json:"name"`
 }
 
-// jsonRefs are the objects among the first maxExtras elements of a list; other values are
+// jsonRefs holds the objects among the first maxExtras elements of a list. Other values are
 // ignored.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. It decodes an element at a time: a list of
+// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time, because a list of
 // numbers would need many times its size as a list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
@@ -74,7 +74,7 @@ func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	return nil
 }
 
-// jsonText is a string; other values are ignored.
+// jsonText is a string. Values of other types are ignored.
 type jsonText string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -86,7 +86,7 @@ func (t *jsonText) UnmarshalJSON(p []byte) error {
 	return json.Unmarshal(p, (*string)(t))
 }
 
-// readJSON reads a JSON Feed (jsonfeed.org, 1.1). The items before a syntax error count; one
+// readJSON reads a JSON Feed (jsonfeed.org, 1.1). The items before a syntax error count. An item
 // longer than maxValue is skipped.
 func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	j := &jsonReader{in: jsonStream{r: r}, sum: Summary{Kind: JSON}, max: max, each: each}
@@ -179,12 +179,12 @@ func (j *jsonReader) head(key string, raw []byte) {
 	}
 }
 
-// plainJSON returns a text without markup: < is a character like others.
+// plainJSON returns a text that has no markup: it keeps < as an ordinary character.
 func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
-// items passes the items on; false ends the read.
+// items passes the items on. It returns false if reading must end.
 func (j *jsonReader) items() (more bool, err error) {
 	if err := j.in.delim('['); err != nil {
 		return false, err

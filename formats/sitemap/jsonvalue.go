@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// maxValue bounds a value of a JSON Feed in memory, bytes: an item, or a member of the feed
-// itself. Longer ones are skipped.
+// maxValue bounds a value of a JSON Feed in memory, in bytes. The value is an item or a member of
+// the feed itself. Longer values are skipped.
 const maxValue = 1 << 20
 
 // errJSON is a syntax error.
 var errJSON = errors.New("malformed JSON")
 
-// jsonStream takes JSON apart and holds one value of it at a time, at most maxValue
-// bytes. It finds where values end; encoding/json checks what is in them.
+// jsonStream splits JSON into values and holds one value at a time, of at most maxValue bytes. It
+// finds where values end; encoding/json checks what they contain.
 type jsonStream struct {
 	r   *bufio.Reader
 	buf []byte
@@ -35,7 +35,7 @@ func (s *jsonStream) next() (byte, error) {
 	}
 }
 
-// delim reads a delimiter; anything else is an error.
+// delim reads the delimiter want. Anything else is an error.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.next()
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// more reads the comma before another member or element, or the delimiter after the last one
-// (false).
+// more reads the comma before another member or element and returns true. After the last one it
+// reads the closing delimiter and returns false.
 func (s *jsonStream) more(end byte) (bool, error) {
 	c, err := s.next()
 	switch {
@@ -59,7 +59,7 @@ func (s *jsonStream) more(end byte) (bool, error) {
 		return false, s.delim(end)
 	case c == ',':
 		if err = s.delim(','); err == nil {
-			if c, err = s.next(); err == nil && c == end { // a comma too many
+			if c, err = s.next(); err == nil && c == end { // a superfluous comma
 				return false, s.delim(end)
 			}
 		}
@@ -67,7 +67,7 @@ func (s *jsonStream) more(end byte) (bool, error) {
 	return err == nil, err
 }
 
-// value reads a value, which is valid until the next call; nil if it is too long.
+// value reads a value, which is valid until the next call. It returns nil if the value is too long.
 func (s *jsonStream) value() ([]byte, error) {
 	s.buf = s.buf[:0]
 	long := false
@@ -78,7 +78,7 @@ func (s *jsonStream) value() ([]byte, error) {
 	for {
 		c, err := s.r.ReadByte()
 		if err == io.EOF && in == (nesting{}) && len(s.buf) > 0 {
-			return s.buf, nil // a number, which the end of the file ends
+			return s.buf, nil // a number at the end of the file
 		}
 		if err != nil {
 			return nil, err
@@ -114,8 +114,8 @@ func (s *jsonStream) value() ([]byte, error) {
 	}
 }
 
-// nesting is the position of a byte of JSON: within objects and lists, in a string, after a
-// backslash. The zero value is outside of all.
+// nesting is the position of a byte in JSON: the depth of objects and lists, whether it is in a
+// string, and whether it follows a backslash. The zero value is outside everything.
 type nesting struct {
 	depth           int
 	quoted, escaped bool

@@ -3,10 +3,10 @@
 // PageMap), plain text sitemaps, RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0
 // (RFC 4287), and JSON Feed 1.1.
 //
-// In: bytes as a server sends them, gzipped (even twice) or not, in any charset, well-formed
-// or not. Out: entries, one at a time, in the order of the file. It reads at most Limits of
-// decoded bytes and entries, in linear time and bounded memory, and tolerates in broken
-// files:
+// The input is bytes as a server sends them: gzipped (even twice) or not, in any charset,
+// well-formed or not. The output is entries, one at a time, in the order of the file. The package
+// reads no more decoded bytes and entries than Limits allows, in linear time and bounded memory. It
+// tolerates these faults:
 //
 //   - a file that ends early, and junk before the XML, such as a warning of PHP;
 //   - elements in a wrong namespace or none, under any prefix, in any letter case; urls in
@@ -16,8 +16,8 @@
 //   - text instead of loc; octets of a wrong charset, which are percent-encoded in
 //     references and read as windows-1252 in texts.
 //
-// References are trimmed and their entities resolved; the caller makes them absolute and
-// canonical, and decides which hosts count. It imports no other package of this project.
+// References are trimmed and their entities resolved. The caller makes them absolute and canonical,
+// and decides which hosts count. The package imports no other package of this project.
 package sitemap
 
 import (
@@ -33,13 +33,13 @@ import (
 const (
 	MaxEntries = 50_000
 	MaxBytes   = 50 << 20
-	// MaxLoc is the longest reference that is kept, bytes.
+	// MaxLoc bounds the references that are kept, in bytes.
 	MaxLoc = 8 << 10
-	// MaxSummary is the longest summary of a feed's entry that is kept, bytes.
+	// MaxSummary bounds the summary that is kept of a feed entry, in bytes.
 	MaxSummary = 4 << 10
 )
 
-// ErrUnknown: the bytes are neither a sitemap nor a feed.
+// ErrUnknown means that the bytes are neither a sitemap nor a feed.
 var ErrUnknown = errors.New("neither a sitemap nor a feed")
 
 // Kind is the kind of a file.
@@ -52,20 +52,20 @@ const (
 	RSS    Kind = "rss"          // RSS 0.9 to 2.0, RDF included
 	Atom   Kind = "feed"
 	JSON   Kind = "json" // JSON Feed
-	Text   Kind = "text" // a URL a line
+	Text   Kind = "text" // one URL per line
 )
 
-// Entry is a URL that a sitemap or a feed lists. Its slices are valid during the call; strings
-// may be kept.
+// Entry is a URL that a sitemap or a feed lists. Its slices are valid only during the call. Its
+// strings may be kept.
 type Entry struct {
 	Loc        string
-	Sitemap    bool    // of an index: Loc is another sitemap
-	LastMod    int64   // milliseconds UTC: last modified, else published; 0: none, or not a date
-	Priority   float64 // 0 to 1; -1: none, or not a number
-	ChangeFreq string  // daily, weekly …; "": none, or not a word of the protocol
+	Sitemap    bool    // the entry is in an index: Loc is another sitemap
+	LastMod    int64   // last modified, else published, in milliseconds UTC; 0 if missing or not a date
+	Priority   float64 // 0 to 1; -1 if missing or not a number
+	ChangeFreq string  // daily, weekly …; "" if missing or not in the protocol
 	Title      string  // of feed entries and news
-	Summary    string  // of feed entries: summary, else content, as text, at most MaxSummary bytes
-	Base       string  // of feed entries: base of references (xml:base), relative to the file; "": the file
+	Summary    string  // of feed entries: summary, else content, as plain text, at most MaxSummary bytes
+	Base       string  // of feed entries: base of references (xml:base), relative to the file; "" means the file
 	Comments   string  // of feed entries: page with its comments
 	Alternates []Alternate
 	Images     []Ref
@@ -83,18 +83,18 @@ type Alternate struct {
 }
 
 // FeedLink is a link of the feed itself: to its site (alternate), to itself (self), to its next
-// page (next, RFC 5005), to its hub.
+// page (next, RFC 5005), or to its hub.
 type FeedLink struct {
 	Rel  string // lower case
 	Href string
-	Base string // as of Entry
+	Base string // see Entry.Base
 }
 
-// Limits bounds a read. The zero value means MaxEntries and MaxBytes.
+// Limits bounds a read. Zero fields mean MaxEntries and MaxBytes.
 type Limits struct {
 	Entries int
 	Bytes   int64
-	// Charset is that of the Content-Type. A byte order mark or an XML declaration has
+	// Charset is the charset in the Content-Type. A byte order mark or an XML declaration takes
 	// precedence.
 	Charset string
 }
@@ -105,7 +105,7 @@ type Summary struct {
 	Entries     int
 	Cut         bool   // a limit ended the read
 	Charset     string // name of the Encoding Standard
-	Title       string // this and the next fields: of a feed
+	Title       string // this and the following fields: only of a feed
 	Description string
 	Author      string
 	Lang        string // as given
@@ -113,12 +113,12 @@ type Summary struct {
 	Links       []FeedLink
 }
 
-// headLen is how many bytes decide on the kind of a file.
+// headLen is the number of bytes that decide the kind of a file.
 const headLen = 4096
 
-// Read passes the entries of r to each, until each returns false. It returns an error that
-// wraps ErrUnknown if r is something else, and r's error if it fails, after the entries
-// before it.
+// Read passes the entries of r to each until each returns false. If r is neither a sitemap nor a
+// feed, the error wraps ErrUnknown. If r fails, Read passes on the entries before the failure and
+// returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	if lim.Entries <= 0 {
 		lim.Entries = MaxEntries
@@ -150,7 +150,7 @@ func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	return s, err
 }
 
-// looksLikeText reports whether the first line that is not a comment is a URL.
+// looksLikeText reports whether the first line that is not a comment holds a URL.
 func looksLikeText(head []byte) bool {
 	for {
 		head = bytes.TrimLeft(head, " \t\r\n\x00")
@@ -167,7 +167,7 @@ func isHTTP(p []byte) bool {
 	return bytes.HasPrefix(p, []byte("http://")) || bytes.HasPrefix(p, []byte("https://"))
 }
 
-// readText reads a URL a line and skips other lines.
+// readText reads one URL per line and skips other lines.
 func readText(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	s := Summary{Kind: Text}
 	for {

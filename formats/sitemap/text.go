@@ -11,9 +11,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// reference returns a reference as a string: trimmed, with &amp; resolved once more (after
-// CDATA or a second escaping), and with malformed UTF-8 percent-encoded octet by octet, as
-// the server's own links have it.
+// reference returns a trimmed reference as a string. It resolves &amp; once more (after CDATA or a
+// second escaping). It percent-encodes each octet of malformed UTF-8, as the server's own links do.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -35,8 +34,8 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// words returns a text as a trimmed string. Text that is not UTF-8 is read as windows-1252, as
-// most mislabelled text is.
+// words returns a text as a trimmed string. It reads text that is not UTF-8 as windows-1252,
+// because most mislabelled text is.
 func words(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
@@ -72,11 +71,11 @@ func trimRune(p []byte) []byte {
 	return p
 }
 
-// maxEntity bounds the name of an entity, bytes; HTML's longest has 31.
+// maxEntity bounds the name of an entity, in bytes. The longest name in HTML has 31.
 const maxEntity = 32
 
-// unescape appends p with the entities of XML and HTML resolved. They need their semicolon, so
-// that the & of a query, as in ?a=1&copy=2, stays.
+// unescape appends p to dst with the entities of XML and HTML resolved. An entity needs its
+// semicolon, so the & of a query such as ?a=1&copy=2 stays.
 func unescape(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -111,10 +110,10 @@ func unescape(dst, p []byte) []byte {
 	}
 }
 
-// maxMarkup bounds the markup that a summary is made from, bytes.
+// maxMarkup bounds the markup that is read for a summary, in bytes.
 const maxMarkup = 64 << 10
 
-// plain returns a text that may contain HTML as words with single spaces, at most max bytes.
+// plain returns a text that may contain HTML as words with single spaces, cut to max bytes.
 func plain(p []byte, max int) string {
 	p = p[:min(len(p), maxMarkup)]
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
@@ -150,13 +149,13 @@ func plain(p []byte, max int) string {
 	return cut(fold(words(out)), max)
 }
 
-// beginsTag reports whether a < before c begins a tag, a declaration or the like.
+// beginsTag reports whether a < before c begins a tag, a declaration or similar markup.
 func beginsTag(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
 }
 
-// skips returns the element whose text is not shown after a tag: script or style from
-// its start tag to its end tag.
+// skips returns the element whose text is not shown after a tag. It is script or style between the
+// start tag and the end tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:
@@ -167,7 +166,7 @@ func skips(open, name string, closing bool) string {
 	return open
 }
 
-// tagName returns the name of a tag. p begins after its <, perhaps with a slash.
+// tagName returns the name of a tag. p begins after the tag's <, and may begin with a slash.
 func tagName(p []byte) []byte {
 	p = bytes.TrimPrefix(p, []byte("/"))
 	n := 0
@@ -177,7 +176,7 @@ func tagName(p []byte) []byte {
 	return p[:n]
 }
 
-// tagEnd returns the end of the tag at the beginning of p; a > in quotes does not end it.
+// tagEnd returns the end of the tag at the beginning of p. A > inside quotes does not end the tag.
 func tagEnd(p []byte) int {
 	quote := byte(0)
 	for i, c := range p {

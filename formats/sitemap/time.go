@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// layouts are tried in this order: W3C's profile of ISO 8601 (NOTE-datetime), RFC 822 and 1123
-// as feeds write them, then others that are common.
+// layouts are tried in this order: W3C's profile of ISO 8601 (NOTE-datetime), RFC 822 and RFC 1123
+// as feeds write them, then other common layouts.
 var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
@@ -57,9 +57,9 @@ var layouts = []string{
 	"2006.01.02",
 }
 
-// zones are the offsets of time zones by name, in minutes: those of RFC 822, 5.1, and others
-// with one meaning on the web, or with one that is far more frequent (BST is Britain's).
-// Ambiguous names, such as IST, and unknown ones stand for UTC.
+// zones maps names of time zones to offsets in minutes. It has the names of RFC 822, 5.1, and
+// others that have one meaning on the web. A name with several meanings is listed if one is far
+// more frequent (BST is Britain's). Other ambiguous names, such as IST, and unknown names mean UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -69,14 +69,14 @@ var zones = map[string]int{
 	"JST": 9 * 60, "KST": 9 * 60, "ACST": 9*60 + 30, "ACDT": 10*60 + 30, "AEST": 10 * 60, "AEDT": 11 * 60, "NZST": 12 * 60, "NZDT": 13 * 60,
 }
 
-// maxZone bounds the name of a zone, bytes.
+// maxZone bounds the name of a zone, in bytes.
 const maxZone = 5
 
-// cutZone removes the name of a zone from a date with a time and returns its offset: package
-// time would look up names in the machine's zone. UTC+2 and GMT+02:00 are two hours ahead.
+// cutZone removes the name of a zone from a date with a time and returns the zone's offset. Package
+// time would look up names in the machine's own zone. UTC+2 and GMT+02:00 are two hours ahead.
 func cutZone(s string) (rest string, offset time.Duration) {
 	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
-		s = strings.TrimRight(s[:i], " ") // a comment (RFC 822, 3.4.3), which repeats the zone
+		s = strings.TrimRight(s[:i], " ") // drop a comment (RFC 822, 3.4.3), which repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
 		// The zone is before the year (ctime's and asctime's form).
@@ -90,7 +90,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 	return s, 0
 }
 
-// cutLastZone removes a zone at the end of a date; false if there is none.
+// cutLastZone removes a zone at the end of a date. It returns false if there is none.
 func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	zoned := strings.TrimRight(s, "0123456789:")
 	suffix := s[len(zoned):]
@@ -150,11 +150,11 @@ func millis(p []byte) (int64, bool) {
 	return t.UnixMilli(), ok
 }
 
-// maxTime bounds the text of a date, bytes.
+// maxTime bounds the text of a date, in bytes.
 const maxTime = 64
 
-// common reads the two forms that most sitemaps have, 2006-01-02 and
-// 2006-01-02T15:04:05 with Z or an offset, without allocation.
+// common reads the two forms that most sitemaps use, without allocation: 2006-01-02, and
+// 2006-01-02T15:04:05 with Z or an offset.
 func common(p []byte) (t time.Time, ok bool) {
 	var whole [20]byte
 	switch len(p) {
@@ -175,8 +175,8 @@ func inRange(t time.Time) bool {
 	return t.Year() >= 1970 && t.Year() <= 2199
 }
 
-// ParseTime reads a date as sitemaps, feeds and pages write it. A date without an
-// offset is UTC. Dates before 1970 or after 2199 are refused.
+// ParseTime reads a date as sitemaps, feeds and pages write it. A date without an offset is in UTC.
+// ParseTime rejects dates before 1970 or after 2199.
 func ParseTime(s string) (time.Time, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < 4 || len(s) > maxTime {
@@ -203,7 +203,7 @@ func ParseTime(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// sinceEpoch reads ten digits as seconds since 1970, thirteen as milliseconds.
+// sinceEpoch reads ten digits as seconds since 1970, and thirteen digits as milliseconds.
 func sinceEpoch(s string) (time.Time, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {

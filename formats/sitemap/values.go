@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxExtras bounds the alternates, images, videos and enclosures of an entry, each (sitemaps
-// may have 1,000 images).
+// maxExtras bounds each of an entry's lists: alternates, images, videos and enclosures. A sitemap
+// may list 1,000 images per entry.
 const maxExtras = 1000
 
 // set stores the text of the open field.
@@ -66,15 +66,15 @@ func withRef(refs []Ref, v []byte) []Ref {
 	return append(refs, Ref{Loc: reference(v)})
 }
 
-// withText sets the text of the last reference, unless it has one.
+// withText sets the text of the last reference, unless that already has a text.
 func withText(refs []Ref, v []byte) {
 	if n := len(refs); n > 0 && refs[n-1].Text == "" {
 		refs[n-1].Text = plain(v, MaxSummary)
 	}
 }
 
-// date sets the date of the entry: the first date of modification, else the first of
-// publication.
+// date sets the date of the entry. It is the first modification date, or else the first publication
+// date.
 func (x *reader) date(v []byte, modified bool) {
 	if x.entry.LastMod != 0 && (x.modified || !modified) {
 		return
@@ -84,7 +84,7 @@ func (x *reader) date(v []byte, modified bool) {
 	}
 }
 
-// frequency returns a word of the protocol, "" for any other.
+// frequency returns v if it is a word of the protocol, else "".
 func frequency(v []byte) string {
 	for _, w := range [...]string{"daily", "weekly", "monthly", "always", "hourly", "yearly", "never"} {
 		if len(v) == len(w) && strings.EqualFold(string(v), w) {
@@ -94,7 +94,7 @@ func frequency(v []byte) string {
 	return ""
 }
 
-// priority reads a number from 0 to 1; some files have a comma in it.
+// priority reads a number from 0 to 1. Some files write it with a comma.
 func priority(v []byte) (float64, bool) {
 	if len(v) == 3 && v[0] == '0' && v[1] == '.' && v[2] >= '0' && v[2] <= '9' {
 		return float64(v[2]-'0') / 10, true
@@ -124,8 +124,8 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join resolves ref against base, which may be relative or empty. It returns a malformed ref as
-// it is.
+// join resolves ref against base, which may be relative or empty. It returns a malformed ref
+// unchanged.
 func join(base, ref string) string {
 	b, err := url.Parse(base)
 	if err != nil || base == "" {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxToken bounds a token, bytes; a longer one ends the read.
+// maxToken bounds a token, in bytes. A longer token ends the read.
 const maxToken = 4 << 20
 
-// maxAttrs bounds the attributes of a tag that are read.
+// maxAttrs bounds the attributes that are read of a tag.
 const maxAttrs = 64
 
 // field is the meaning of an open element's text.
@@ -29,7 +29,7 @@ const (
 	fieldImageText
 	fieldVideo
 	fieldVideoText
-	fieldPublished // a date that counts if there is no date of modification
+	fieldPublished // a date that counts if there is no modification date
 	fieldTitle
 	fieldSummary
 	fieldContent
@@ -44,7 +44,7 @@ const (
 // markup reports whether the text may contain HTML.
 func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// within is the compound (an extension, an author …) around elements. Their names have
+// within is the compound (an extension, an author …) that surrounds elements. Their names have
 // another meaning there.
 type within uint8
 
@@ -55,12 +55,12 @@ const (
 	withinNews
 	withinPageMap
 	withinAuthor
-	withinOther // Atom's source, RSS's textInput: its elements are not the entry's
+	withinOther // Atom's source, RSS's textInput: its elements do not belong to the entry
 )
 
-// reader reads the XML kinds as HTML tokens: that tokenizer never fails, and many sitemaps are
-// malformed XML. It has no stack: at most an entry, a compound in it and a field in that
-// are open.
+// reader reads the XML kinds as HTML tokens. The HTML tokenizer never fails, and many sitemaps are
+// malformed XML. The reader needs no stack: at most one entry, one compound in it and one field in
+// that are open.
 type reader struct {
 	z    *html.Tokenizer
 	sum  Summary
@@ -68,16 +68,16 @@ type reader struct {
 	each func(*Entry) bool
 
 	tag    tag
-	own    []byte // prefix of the root or of the last entry, that is, of the format's elements
+	own    []byte // prefix of the root or of the last entry, which is the prefix of the format's elements
 	known  bool   // the root was seen
 	open   bool   // within an entry
 	in     within
-	inName []byte // element that began in
+	inName []byte // element that began the compound
 
 	field     field
 	fieldName []byte // element that began it
 	buf       []byte // its text
-	bare      []byte // text right within the entry, which some files have instead of loc
+	bare      []byte // text directly within the entry, which some files have in place of loc
 
 	entry    Entry
 	content  string // of the entry, if it has no summary
@@ -87,12 +87,12 @@ type reader struct {
 	feedBase string
 }
 
-// tag is the start or end tag at hand.
+// tag is the current start or end tag.
 type tag struct {
 	name          []byte // lower case
 	prefix, local []byte // the parts of the name before and after its colon
 	attrs         bool   // it may have attributes
-	empty         bool   // it ends its element as well
+	empty         bool   // it also ends its element
 }
 
 func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
@@ -103,11 +103,11 @@ func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error)
 	return x.sum, err
 }
 
-// fromRoot skips what is before the XML declaration.
+// fromRoot skips everything before the XML declaration.
 func fromRoot(br *bufio.Reader) io.Reader {
 	head, _ := br.Peek(headLen)
 	if i := bytes.Index(head, []byte("<?xml")); i > 0 && !bytes.Contains(head[:i], []byte("<urlset")) && !bytes.Contains(head[:i], []byte("<sitemapindex")) {
-		_, _ = br.Discard(i) // it was just peeked at
+		_, _ = br.Discard(i) // cannot fail: Peek has read these bytes
 	}
 	return br
 }
@@ -128,7 +128,7 @@ func (x *reader) run() error {
 				return fmt.Errorf("no root element of one: %w", ErrUnknown)
 			}
 			if x.open {
-				x.finish() // the end of the file cut the entry; it counts if it has its loc
+				x.finish() // the end of the file cuts the entry, which still counts if it has its loc
 			}
 			return nil
 		case html.TextToken:
@@ -136,7 +136,7 @@ func (x *reader) run() error {
 		case html.StartTagToken, html.SelfClosingTagToken:
 			x.readTag(1)
 			x.tag.empty = tt == html.SelfClosingTagToken
-			x.z.NextIsNotRawText() // title, script … are nothing special here
+			x.z.NextIsNotRawText() // title, script … are ordinary elements here
 			if !x.known {
 				if err := x.root(); err != nil {
 					return err
@@ -155,8 +155,8 @@ func (x *reader) run() error {
 	}
 }
 
-// readTag reads the name of the token's tag, which begins at an offset of it. (The
-// tokenizer's own TagName makes a copy of each.)
+// readTag reads the tag name in the token, starting at offset at. (The tokenizer's own TagName
+// copies each name.)
 func (x *reader) readTag(at int) {
 	t := &x.tag
 	t.name, t.attrs = t.name[:0], true
@@ -178,8 +178,8 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
-// root reads a tag before the root element. It skips elements that programs format warnings
-// with; any other is an error.
+// root reads a tag before the root element. It skips elements that programs format warnings with.
+// Any other element is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	switch string(x.tag.local) {
@@ -245,14 +245,14 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// begin makes the text of the tag's element a field.
+// begin makes the text of the current element a field.
 func (x *reader) begin(f field) {
 	if !x.tag.empty {
 		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
 	}
 }
 
-// start reads a start tag; false ends the read.
+// start reads a start tag. It returns false if reading must end.
 func (x *reader) start() bool {
 	opens := x.opens()
 	if x.field.markup() && !opens && !x.endsMarkup() {
@@ -272,9 +272,9 @@ func (x *reader) start() bool {
 	return true
 }
 
-// openEntry begins an entry; false ends the read.
+// openEntry begins an entry. It returns false if reading must end.
 func (x *reader) openEntry() bool {
-	if x.open && !x.finish() { // the end tag of the entry before is missing
+	if x.open && !x.finish() { // the end tag of the previous entry is missing
 		return false
 	}
 	if x.sum.Entries >= x.max {
@@ -296,8 +296,8 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// opens reports whether the tag's element begins an entry, even if the end tag of a compound
-// is missing.
+// opens reports whether the current element begins an entry, even if the end tag of a compound is
+// missing.
 func (x *reader) opens() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":
@@ -310,8 +310,8 @@ func (x *reader) opens() bool {
 	return false
 }
 
-// endsMarkup reports whether the tag's element is never part of the markup in a feed's text: a
-// text without an end tag ends before it.
+// endsMarkup reports whether the current element is never part of the markup in a feed's text. A
+// text without an end tag ends before such an element.
 func (x *reader) endsMarkup() bool {
 	switch string(x.tag.local) {
 	case "link":
@@ -322,7 +322,7 @@ func (x *reader) endsMarkup() bool {
 	return false
 }
 
-// end reads an end tag; false ends the read.
+// end reads an end tag. It returns false if reading must end.
 func (x *reader) end() bool {
 	if x.field != noField {
 		switch {
@@ -346,7 +346,7 @@ func (x *reader) end() bool {
 	return true
 }
 
-// finish passes the entry on, if it has a location; false ends the read.
+// finish passes the entry on if it has a location. It returns false if reading must end.
 func (x *reader) finish() bool {
 	e := &x.entry
 	if e.Loc == "" && isHTTP([]byte(x.guid)) {

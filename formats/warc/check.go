@@ -156,8 +156,8 @@ func (c *checker) finish(s *Summary) {
 	}
 }
 
-// messagePayload is the verdict on the payload of an HTTP message. It names a digest
-// that is not of the entity body as WARC 1.1 wants it.
+// messagePayload returns the verdict on the payload of an HTTP message. problem says if the digest
+// does not cover the entity body, as WARC 1.1 requires.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.is(h.Sum(nil)) }
 	onlyHead := !c.headDone && !c.large // the body's hash is then that of nothing
@@ -207,7 +207,7 @@ const (
 	chunkStop
 )
 
-// decode writes the data in p, the next bytes of the body, to out.
+// decode writes the data in p to out. p is the next part of the body.
 func (d *dechunker) decode(out hash.Hash, p []byte) {
 	for len(p) > 0 && d.state != chunkStop {
 		if d.state == chunkData {
@@ -224,7 +224,7 @@ func (d *dechunker) decode(out hash.Hash, p []byte) {
 	}
 }
 
-// frame takes a byte of framing.
+// frame reads a byte of framing.
 func (d *dechunker) frame(b byte) {
 	switch d.state {
 	case chunkSize:

@@ -77,8 +77,8 @@ const (
 	// (WARC-Truncated: unspecified). It has no digest or, in records of early versions
 	// of crawlbatch, that of the omitted payload.
 	Withheld Verdict = "withheld"
-	// Unchecked: the record has no such digest, or its algorithm is unknown, or the
-	// digested bytes are in another record (a revisit's payload).
+	// Unchecked: the digest is missing, its algorithm is unknown, or the digested bytes are in
+	// another record (a revisit's payload).
 	Unchecked Verdict = "unchecked"
 	// Matches: the record has the digest in its header.
 	Matches Verdict = "matches"

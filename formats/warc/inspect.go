@@ -14,15 +14,15 @@ type Finding struct {
 	ID        string    `json:"id,omitempty"`
 	Date      time.Time `json:"date,omitzero"`
 	TargetURI string    `json:"target_uri,omitempty"`
-	// ContentLength is the block's, in bytes.
+	// ContentLength is the length of the block in bytes.
 	ContentLength int64   `json:"content_length"`
 	StartLine     string  `json:"start_line,omitempty"`
 	Truncated     string  `json:"truncated,omitempty"`
 	Block         Verdict `json:"block_digest,omitempty"`
 	Payload       Verdict `json:"payload_digest,omitempty"`
-	// Problems are faults despite which the record could be read.
+	// Problems are faults that did not prevent reading the record.
 	Problems []string `json:"problems,omitempty"`
-	// Damage is why this stretch has no whole record; "" for a record.
+	// Damage is the reason why this stretch has no whole record. It is "" for a record.
 	Damage string `json:"damage,omitempty"`
 }
 
@@ -31,8 +31,8 @@ func (f Finding) Sound() bool {
 	return f.Damage == "" && f.Block != Differs && f.Payload != Differs
 }
 
-// Inspect reads a WARC file and checks every record's digests. Faults of the file are in
-// the findings. An error comes from reading in and ends the iteration.
+// Inspect reads a WARC file and checks the digests of every record. The findings report faults of
+// the file. An error comes from reading in and ends the iteration.
 func Inspect(in io.Reader) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		r := NewReader(in, ReaderOptions{Check: true})

@@ -32,8 +32,8 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Reader reads the records of a WARC file one after the other, plain or gzip,
-// as a stream. It is for one goroutine.
+// Reader reads the records of a plain or gzip WARC file one after the other, as a stream. It is not
+// safe for concurrent use.
 type Reader struct {
 	opt     ReaderOptions
 	src     *source
@@ -69,7 +69,7 @@ func (r *Reader) Reset(in io.Reader, base int64) {
 	r.current, r.reread, r.err = nil, 0, nil
 }
 
-// ReadAt opens the record at e in a WARC file. A length of 0 means that it is unknown.
+// ReadAt opens the record at e in a WARC file. A length of 0 means that the length is unknown.
 // Finish reports a wrong length.
 func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	length := e.Length
@@ -89,9 +89,9 @@ func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	return entry, nil
 }
 
-// Next returns the next record, io.EOF after the last, or a *DamageError, after which
-// it may be called again. Any other error comes from the underlying reader and is
-// final. Next first finishes the record before and returns Finish's error.
+// Next returns the next record, or io.EOF after the last. After a *DamageError, the caller may call
+// Next again. Any other error comes from the underlying reader and is final. Next first finishes
+// the previous record and returns the error of its Finish.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -195,7 +195,7 @@ func unexpected(err error) error {
 
 // Entry is a record that is being read. Reading it returns its block.
 type Entry struct {
-	// Offset is where the record begins: its gzip member, or in a plain file the record.
+	// Offset is where the record begins. In a gzip file, that is the start of its gzip member.
 	Offset int64
 	// Version is the record's first line, "WARC/1.1".
 	Version string
@@ -223,7 +223,7 @@ type Summary struct {
 	// StartLine is the first line of the HTTP message in the block, at most 1 KiB of
 	// it, if digests were checked.
 	StartLine string
-	// Problems are faults despite which the record could be read.
+	// Problems are faults that did not prevent reading the record.
 	Problems []string
 }
 

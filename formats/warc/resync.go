@@ -60,8 +60,8 @@ func (s *source) seek(offset int64) bool {
 // gzipMagic begins a gzip member that uses deflate (RFC 1952, section 2.3.1).
 var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 
-// rereadAllowance is how many bytes the search for records may read again, in addition
-// to one more pass over the file.
+// rereadAllowance bounds how many bytes the search for records may read again. It adds to one more
+// pass over the file.
 const rereadAllowance = 64 << 20
 
 // resync moves to the probable beginning of the next record after damage at offset.
@@ -84,7 +84,7 @@ func (r *Reader) resync(offset int64, cause error) {
 	r.resyncGzip()
 }
 
-// probeSize is how many bytes of a member decide whether it is a record.
+// probeSize is the number of bytes of a member that decide whether it is a record.
 const probeSize = 4 << 10
 
 // resyncGzip moves to the next gzip member that begins like a record.
@@ -109,8 +109,8 @@ func (r *Reader) resyncGzip() {
 	}
 }
 
-// recordInMember reports whether the gzip member at the start of window, which may be
-// cut, begins with the version line of a record.
+// recordInMember reports whether the gzip member at the start of window begins with the version
+// line of a record. window may cut the member.
 func (r *Reader) recordInMember(window []byte) bool {
 	if err := r.probe.Reset(bytes.NewReader(window)); err != nil {
 		return false

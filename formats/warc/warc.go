@@ -1,11 +1,10 @@
 // Package warc reads and writes WARC 1.1 files (ISO 28500:2017), the archive format
 // that keeps every response as it was on the wire, and the CDXJ index of each file.
 //
-// In: records, with blocks as byte slices or readers. Out: one gzip member per record,
-// with its offset and length, so that any record can be read alone. The reader accepts
-// files of any writer: WARC 1.0 and 1.1, plain or gzip. It reports damage with its
-// offset and continues after it. No content of a file makes it panic or exceed its
-// memory bounds.
+// The input is records, with blocks as byte slices or readers. The output is one gzip member per
+// record, with its offset and length, so that any record can be read alone. The reader accepts the
+// files of any writer: WARC 1.0 and 1.1, plain or gzip. It reports damage with its offset and
+// continues after it. No content of a file makes it panic or exceed its memory bounds.
 //
 // It imports the standard library, a gzip implementation, UUIDs and package mediatype.
 package warc
@@ -24,7 +23,7 @@ import (
 // schema. A writer starts a new file before a record would exceed it.
 const MaxFileSize = math.MaxInt32
 
-// Type is what a record is (WARC 1.1, section 6).
+// Type is the type of a record (WARC 1.1, section 6).
 type Type string
 
 // The record types that crawlbatch writes or expects to read.
@@ -75,8 +74,8 @@ const (
 	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Truncation is why a block is shorter than its response (WARC 1.1, section 5.13). It
-// is empty for a whole block.
+// Truncation is the reason why a block is shorter than its response (WARC 1.1, section 5.13). It is
+// empty for a whole block.
 type Truncation string
 
 // The reasons.
@@ -96,8 +95,8 @@ type Field struct {
 	Name, Value string
 }
 
-// Extent is the position of a record in its file, in bytes: of its gzip member, or in a
-// plain file of the record with the blank lines that end it.
+// Extent is the position of a record in its file, in bytes. In a gzip file, it covers the record's
+// gzip member. In a plain file, it covers the record with the blank lines that end it.
 type Extent struct {
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`
@@ -114,20 +113,21 @@ type Record struct {
 	Date time.Time
 	// TargetURI is the requested URI; required except in warcinfo and metadata.
 	TargetURI string
-	// ContentType is the block's; if empty, the usual one of Type.
+	// ContentType is the content type of the block. If it is empty, the Writer uses the usual one
+	// of Type.
 	ContentType string
 
 	Block [][]byte
-	// BlockReader, if not nil, is read twice from its start: to digest and to write it.
+	// BlockReader, if not nil, is read twice from its start: first to digest it, then to write it.
 	BlockReader io.ReadSeeker
 
-	// PayloadDigest is the digest of the block's entity body, without chunk framing,
-	// with content codings. If it is empty and Payload is not nil, the Writer sets it
-	// to the digest of the concatenation of Payload.
+	// PayloadDigest is the digest of the block's entity body, with content codings but without
+	// chunk framing. If it is empty and Payload is not nil, the Writer sets it to the digest of the
+	// concatenation of Payload.
 	PayloadDigest Digest
 	Payload       [][]byte
 
-	// IPAddress is the server's, if there was one.
+	// IPAddress is the address of the server, if there was one.
 	IPAddress netip.Addr
 	// ConcurrentTo lists the IDs of the other records of the same exchange.
 	ConcurrentTo []string

@@ -31,9 +31,9 @@ type Writer struct {
 	err        error  // of the first write that failed
 }
 
-// compressors are reused: one takes over 1 MiB, and a process writes few records at a
-// time even with many open files. They use the fastest level, because pages are always
-// written and seldom read.
+// compressors are reused, because each takes over 1 MiB. A process writes few records at a time,
+// even with many open files. They use the fastest level, because pages are always written and
+// seldom read.
 var compressors = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
 	return z

@@ -1,8 +1,8 @@
 // Package warciotest reads WARC files in tests with npm's warcio, an independent reader.
 //
-// In: files, the extents of their records, and in the environment the node_modules
-// directory with warcio. Out: each record as warcio read it. It imports the standard
-// library and formats/warc only.
+// The input is files, the extents of their records, and an environment variable that names the
+// node_modules directory with warcio. The output is each record as warcio read it. The package
+// imports only the standard library and formats/warc.
 package warciotest
 
 import (
@@ -47,8 +47,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// Read returns by file the records read from the start of the file, and the records read
-// alone by their extents. It fails the test if warcio reports an error, and skips it if
+// Read returns the records of each file, read in two ways: from the start of the file (whole), and
+// each alone by its extent (alone). It fails the test if warcio reports an error, and skips it if
 // there is no warcio.
 func Read(t testing.TB, files ...File) (whole, alone map[string][]Record) {
 	t.Helper()
