@@ -10,7 +10,7 @@ import (
 // Key is a canonical URL and the keys derived from it.
 type Key struct {
 	URL    string // canonical URL
-	SURT   string // sort key of the tables, as url_surtkey of Common Crawl; not unique
+	SURT   string // sort key of the tables, like url_surtkey of Common Crawl; not unique
 	Host   string // unit of pacing: the name or address, with its port unless 80 or 443
 	Domain string // unit of sharding: see Domain
 }
@@ -20,9 +20,9 @@ type Canonicalizer struct {
 	strip names
 }
 
-// New returns a Canonicalizer that strips query parameters whose names match one of the
-// patterns, in any case: * stands for any run of characters, ? for one.
-// A bad pattern is an error that names it and wraps ErrPattern.
+// New returns a Canonicalizer that strips query parameters whose names match one of the patterns.
+// Letter case does not matter. In a pattern, * stands for any run of characters and ? for one. The
+// error for a bad pattern names it and wraps ErrPattern.
 func New(stripParams []string) (*Canonicalizer, error) {
 	strip, err := newNames(stripParams)
 	if err != nil {
@@ -31,10 +31,9 @@ func New(stripParams []string) (*Canonicalizer, error) {
 	return &Canonicalizer{strip: strip}, nil
 }
 
-// Canonical resolves raw against base ("" if there is none) and returns its
-// canonical form, which the package comment defines. A malformed base matters only if raw is
-// relative. Errors wrap ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key
-// may share memory with raw.
+// Canonical resolves raw against base ("" if there is none). It returns the canonical form, which
+// the package comment defines. A malformed base matters only if raw is relative. Errors wrap
+// ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key may share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, _, err := c.canonical(raw, base)
 	if err != nil {
@@ -43,7 +42,7 @@ func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	return l.key(), nil
 }
 
-// URL is Canonical that returns only the canonical URL, at half the cost.
+// URL does the same as Canonical but returns only the canonical URL, at half the cost.
 func (c *Canonicalizer) URL(raw, base string) (string, error) {
 	l, _, err := c.canonical(raw, base)
 	return l.url, err
@@ -79,7 +78,7 @@ func trim(s string) string {
 	return s
 }
 
-// schemeOf is the scheme of an absolute URL, or "" (RFC 3986, 3.1).
+// schemeOf returns the scheme of an absolute URL, or "" if there is none (RFC 3986, 3.1).
 func schemeOf(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -115,12 +114,12 @@ func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	return l, g, err
 }
 
-// laid is a canonical URL, at first up to its path, and the offsets of its parts.
+// laid is a canonical URL with the offsets of its parts. At first, the URL ends with its path.
 type laid struct {
-	url     string // through the path, or further if the given query follows
-	host    int    // begin of the host
-	hostEnd int    // its end
-	portEnd int    // end of the port, begin of the path
+	url     string // up to the end of the path, or further if the given query follows
+	host    int    // start of the host
+	hostEnd int    // end of the host
+	portEnd int    // end of the port, start of the path
 	pathEnd int
 }
 
@@ -146,7 +145,7 @@ func lay(u *url.Url, path string) (laid, error) {
 	return l, nil
 }
 
-// lookable reports whether host is an IPv6 address in brackets, or could be in DNS.
+// lookable reports whether host is an IPv6 address in brackets or a name that DNS could hold.
 func lookable(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return true
@@ -168,8 +167,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// finish adds the canonical form of the query. follows: l.url continues with "?" and the
-// given query, so that an unchanged one costs nothing.
+// finish adds the canonical form of the query. follows says that l.url continues with "?" and the
+// given query, so that an unchanged query costs nothing.
 func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error) {
 	canonical := c.canonicalQuery(query)
 	switch {

@@ -2,8 +2,8 @@ package urlkey
 
 import "strings"
 
-// WithoutCredentials removes user name and password from a text that may be a URL, to store
-// or log it. Canonical URLs have none.
+// WithoutCredentials removes the user name and password from a text that may be a URL, before the
+// text is stored or logged. Canonical URLs have no credentials.
 func WithoutCredentials(s string) string {
 	start := authorityAt(s)
 	if start < 0 {
@@ -20,9 +20,9 @@ func WithoutCredentials(s string) string {
 	return s[:start] + s[start+at+1:]
 }
 
-// authorityAt returns the offset of a URL's authority, -1 if it has none: after two slashes
-// at the start or after a scheme. Special schemes (http …) do not need the slashes (URL
-// Standard, 4.4 "special authority ignore slashes state").
+// authorityAt returns the offset of a URL's authority, or -1 if it has none. The authority follows
+// two slashes, at the start or after a scheme. Special schemes (http …) do not need the slashes
+// (URL Standard, 4.4 "special authority ignore slashes state").
 func authorityAt(s string) int {
 	slashes := func(i int) int {
 		for i < len(s) && (s[i] == '/' || s[i] == '\\') {

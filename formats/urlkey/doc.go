@@ -1,11 +1,11 @@
 // Package urlkey makes canonical URLs and the keys that derive from them.
 //
-// In: a reference in a page, a redirect, a sitemap or a list, and the URL it was found on.
-// Out: the canonical URL (to fetch, store and compare), its SURT (the sort key of tables),
-// its host (the unit of pacing), its domain (the unit of sharding), and Common Crawl's url_*
-// columns.
+// The input is a reference (in a page, a redirect, a sitemap or a list) and the URL where it was
+// found. The output is the canonical URL (to fetch, store and compare), its SURT (the sort key of
+// tables), its host (the unit of pacing), its domain (the unit of sharding), and Common Crawl's
+// url_* columns.
 //
-// The canonical form is the URL Standard's (https://url.spec.whatwg.org/) with these rules:
+// The canonical form is that of the URL Standard (https://url.spec.whatwg.org/) with these rules:
 //
 //   - only http and https, and only hosts that DNS can look up, or IP addresses;
 //   - without credentials, fragment and the host's trailing dot;
@@ -14,11 +14,12 @@
 //   - tracking parameters stripped, empty parameters and an empty query dropped, the
 //     other parameters sorted by name; those of one name keep their order.
 //
-// Everything else stays, because it may be another resource: the case of a path, its
-// trailing or doubled slashes, the scheme (an https twin may differ or not exist; servers
-// redirect to it), the "www." of a host, index.html. Dedup finds such twins by their content.
+// Everything else stays, because another spelling may be another resource: the case of a path, its
+// trailing or doubled slashes, the "www." of a host, index.html. The scheme stays too: an https
+// twin may differ or not exist, and servers redirect to it. Dedup finds such twins by their
+// content.
 //
 // The canonical form of a canonical form is itself. Equal input gives equal output on every
-// machine (the Public Suffix List is compiled in). Time and memory are linear in the input,
-// and no input panics. It imports no other package of this project.
+// machine, because the Public Suffix List is compiled in. Time and memory are linear in the input,
+// and no input causes a panic. The package imports no other package of this project.
 package urlkey

@@ -2,8 +2,8 @@ package urlkey
 
 import "strings"
 
-// fast is slow for clean ASCII, which most input is, at a tenth of the cost. ok is false if
-// the input needs the whole parser. A fuzz test compares the two.
+// fast does what slow does at a tenth of the cost, but only for clean ASCII, which most input is.
+// ok is false if the input needs the whole parser. A fuzz test compares the two.
 func (c *Canonicalizer) fast(raw, base string) (l laid, g given, ok bool, err error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		if raw, ok = join(base, raw); !ok {
@@ -27,8 +27,8 @@ func (c *Canonicalizer) fast(raw, base string) (l laid, g given, ok bool, err er
 	return l, given{path: l.url[l.portEnd:l.pathEnd], query: query}, true, nil
 }
 
-// scan reads an absolute URL that the standard's parser would not change (except for an
-// empty path), with canonical host and escapes.
+// scan reads an absolute URL that the standard's parser would not change, except for an empty path.
+// The host and the escapes must be canonical.
 func scan(s string) (l laid, query string, ok bool) {
 	l.url = s
 	i := len("http://")
@@ -62,7 +62,7 @@ func scan(s string) (l laid, query string, ok bool) {
 	return l, query, true
 }
 
-// scanHost reads a name in lower case whose last label cannot be a number.
+// scanHost reads a name in lower case. Its last label must not look like a number.
 func scanHost(s string, i int) (end int, ok bool) {
 	start, label := i, i
 	for ; i < len(s); i++ {
@@ -84,7 +84,7 @@ func scanHost(s string, i int) (end int, ok bool) {
 	return i, s[label] < '0' || s[label] > '9'
 }
 
-// scanPort reads a port other than the scheme's default; s[i] is the colon.
+// scanPort reads a port other than the scheme's default. s[i] is the colon.
 func scanPort(s string, i int) (end int, ok bool) {
 	start, n := i+1, 0
 	for i = start; i < len(s) && '0' <= s[i] && s[i] <= '9' && i-start < 6; i++ {
@@ -131,8 +131,8 @@ func dotted(path string) bool {
 	}
 }
 
-// join resolves a reference against a clean base by cutting and pasting. The result still
-// has to pass scan.
+// join resolves a reference against a clean base by cutting and joining strings. The caller must
+// still pass the result to scan.
 func join(base, ref string) (string, bool) {
 	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
 		return "", false

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// KeyOf derives the keys of a canonical URL, such as one read from a table. It returns
-// ErrNotURL for one that cannot be canonical.
+// KeyOf derives the keys of a canonical URL, such as one read from a table. It returns ErrNotURL if
+// the URL cannot be canonical.
 func KeyOf(canonical string) (Key, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -21,7 +21,7 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
-// SURT is KeyOf that returns only the sort key.
+// SURT does the same as KeyOf but returns only the sort key.
 func SURT(canonical string) (string, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -61,8 +61,8 @@ func layCanonical(s string) (laid, error) {
 }
 
 // Domain returns the unit of sharding of a host name without port: its public suffix (or private
-// suffix) and one more label. A host without such a domain is its own: an IP address, a single
-// label, a name that is a suffix.
+// suffix) and one more label. A host without such a domain is its own unit. Examples are an IP
+// address, a single label, and a name that is itself a suffix.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -71,7 +71,7 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under returns suffix with the label before it, otherwise if there is none.
+// under returns suffix with the label before it. It returns otherwise if there is no such label.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -92,15 +92,16 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// Hash spreads domains over 64 bits, equal on every machine and in every version: XXH3-64 of
-// the name. Sorted by it, the domains of a bucket are adjacent for any number of buckets.
+// Hash spreads domains over 64 bits: it is the XXH3-64 of the name, equal on every machine and in
+// every version. In the order of the hashes, the domains of a bucket are adjacent for any number of
+// buckets.
 func Hash(domain string) uint64 { return xxh3.HashString(domain) }
 
-// Bucket maps a domain to one of n reduce buckets, 0 to n-1: bucket i holds the i-th
-// of n equal ranges of hashes.
+// Bucket maps a domain to one of n reduce buckets, 0 to n-1. Bucket i holds the i-th of n equal
+// ranges of hashes.
 func Bucket(domain string, n int) int { return BucketOf(Hash(domain), n) }
 
-// BucketOf is Bucket for the hash of a domain.
+// BucketOf does the same as Bucket for the hash of a domain.
 func BucketOf(hash uint64, n int) int {
 	if n <= 1 {
 		return 0
@@ -111,9 +112,9 @@ func BucketOf(hash uint64, n int) int {
 
 // Parts are the url_* columns of Common Crawl's cc-index. "" stands for null.
 //
-// Suffixes follow the Public Suffix List with its prevailing rule "*": an unlisted top-level
-// domain counts as a suffix (Common Crawl has null there, and no such URLs). An IP address
-// has no labels, suffixes or domains.
+// Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain
+// counts as a suffix. Common Crawl has null in that case, and has no such URLs. An IP address has
+// no labels, suffixes or domains.
 type Parts struct {
 	HostName         string // url_host_name: www.example.co.uk
 	TLD              string // url_host_tld: uk
@@ -123,11 +124,11 @@ type Parts struct {
 	FifthLast        string // url_host_5th_last_part
 	RegistrySuffix   string // url_host_registry_suffix: co.uk, from the ICANN section only
 	RegisteredDomain string // url_host_registered_domain: example.co.uk
-	PrivateSuffix    string // url_host_private_suffix: co.uk, or such as github.io
+	PrivateSuffix    string // url_host_private_suffix: co.uk, or for example github.io
 	PrivateDomain    string // url_host_private_domain: example.co.uk
 	NameReversed     string // url_host_name_reversed: uk.co.example.www
 	Protocol         string // url_protocol: http or https
-	Port             int32  // url_port: 0 for the protocol's own, null in the table
+	Port             int32  // url_port: 0 for the protocol's default port, null in the table
 	Path             string // url_path, from its slash
 	Query            string // url_query, without the question mark
 }
@@ -159,7 +160,7 @@ func Split(canonical string) (Parts, error) {
 	return p, nil
 }
 
-// splitName fills the parts that only names have.
+// splitName fills the parts that only a name has.
 func (p *Parts) splitName() {
 	reversed := make([]byte, 0, len(p.HostName))
 	last := [...]*string{&p.TLD, &p.SecondLast, &p.ThirdLast, &p.FourthLast, &p.FifthLast}
@@ -182,7 +183,7 @@ func (p *Parts) splitName() {
 	p.PrivateSuffix = suffix
 	p.PrivateDomain = under(p.HostName, suffix, "")
 	for !icann && strings.Contains(suffix, ".") {
-		// A private suffix is below one of a registry.
+		// A private suffix lies below a registry suffix.
 		_, suffix, _ = strings.Cut(suffix, ".")
 		suffix, icann = publicsuffix.PublicSuffix(suffix)
 	}

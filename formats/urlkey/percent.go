@@ -10,7 +10,7 @@ const (
 	inHost                 // in host names that DNS may have
 )
 
-// class has the classes of each octet in the URL Standard.
+// class holds the classes of each octet according to the URL Standard.
 var class = func() (t [256]uint8) {
 	for c := 0x21; c < 0x7f; c++ {
 		switch {
@@ -19,7 +19,7 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// Never unescaped; percent signs are read with the next two octets.
+			// Never unescaped. Percent signs are read together with the next two octets.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
@@ -70,9 +70,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of the
-// others in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places of a
-// stray percent sign stays encoded: decoded, it could complete another escape.
+// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of the other
+// escapes in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places of a stray
+// percent sign stays encoded, because the decoded octet could complete another escape.
 func normalizeEscapes(s string) string {
 	first := strings.IndexByte(s, '%')
 	if first < 0 {

@@ -12,7 +12,8 @@ type names struct {
 	first    [256]bool // first octets of matching names
 }
 
-// newNames checks the patterns: * stands for any run of octets and ? for any one.
+// newNames checks the patterns. In a pattern, * stands for any run of octets and ? for any one
+// octet.
 func newNames(patterns []string) (names, error) {
 	var n names
 	for _, p := range patterns {
@@ -40,7 +41,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// match reports whether a parameter of that name, in any case, is to be stripped.
+// match reports whether to strip a parameter with this name, in any letter case.
 func (n *names) match(name string) bool {
 	if name == "" || !n.first[name[0]] {
 		return false
@@ -53,7 +54,8 @@ func (n *names) match(name string) bool {
 	return false
 }
 
-// glob matches name against a pattern in lower case, in time of the product of their lengths.
+// glob matches name against a pattern in lower case. Its time is proportional to the product of
+// their lengths.
 func glob(pattern, name string) bool {
 	p, s, star, mark := 0, 0, -1, 0
 	for s < len(name) {
@@ -80,8 +82,8 @@ func param(q string) (name, whole, rest string, more bool) {
 	return name, whole, rest, more
 }
 
-// canonicalQuery drops empty and tracking parameters and sorts the others by name; those of
-// one name keep their order. It returns a canonical query as it is, without allocation.
+// canonicalQuery drops empty and tracking parameters and sorts the others by name. Parameters with
+// the same name keep their order. It returns a canonical query unchanged, without allocation.
 func (c *Canonicalizer) canonicalQuery(q string) string {
 	clean, last := true, ""
 	for rest, more := q, q != ""; more && clean; {

@@ -2,18 +2,18 @@ package urlkey
 
 import "strings"
 
-// given are the path and the query of a URL after parsing: dot segments are resolved, percent
+// given holds the path and the query of a URL after parsing. Dot segments are resolved. Percent
 // escapes and the order of parameters are those of the input.
 type given struct{ path, query string }
 
-// Spelled is Canonical, and the spelling of the URL in raw; "" if that is the canonical URL.
-// A spelling is the canonical URL with the percent escapes and the order of parameters of
-// the input: robots.txt is matched against it as well. Hex digits of escapes are in upper
-// case, because matchers ignore their case.
+// Spelled returns what Canonical returns, and the spelling of the URL in raw. The spelling is "" if
+// it equals the canonical URL. A spelling is the canonical URL with the percent escapes and the
+// order of parameters of the input. The crawler also matches robots.txt against the spelling. Hex
+// digits of escapes are in upper case, because matchers ignore their case.
 //
-// The canonical form of a spelling is the canonical URL, and the spelling of a spelling is
-// itself. It may have up to three times MaxLength octets: a long spelling is not a reason to
-// refuse a URL, or not to match it.
+// The canonical form of a spelling is the canonical URL, and the spelling of a spelling is itself.
+// A spelling may have up to three times MaxLength octets, so that a long spelling is no reason to
+// refuse a URL or to skip matching it.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	return l.key(), s, nil
 }
 
-// SpelledURL is Spelled that returns only the URL, at half the cost.
+// SpelledURL does the same as Spelled but returns only the URL and its spelling, at half the cost.
 func (c *Canonicalizer) SpelledURL(raw, base string) (url, spelling string, err error) {
 	l, s, err := c.spelled(raw, base)
 	return l.url, s, err
@@ -36,7 +36,7 @@ func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
 	return l, c.spelling(l, g), nil
 }
 
-// spelling returns the URL l as it was given, "" if that is l.url.
+// spelling returns the URL l as it was given, or "" if that equals l.url.
 func (c *Canonicalizer) spelling(l laid, g given) string {
 	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
 	path, query := upperEscapes(g.path), g.query
@@ -60,16 +60,16 @@ func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
-	// A dropped parameter separated a stray percent sign from an escape, which would now
-	// read differently: use the escapes of the canonical form.
+	// A dropped parameter separated a stray percent sign from an escape. Without it, the escape
+	// would read differently, so use the escapes of the canonical form.
 	if s = c.kept(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
 	return canonical
 }
 
-// kept returns the parameters of query that canonicalization keeps. normal is the same query
-// with normalized escapes: it has as many parameters, because "&" is never decoded.
+// kept returns the parameters of query that canonicalization keeps. normal is the same query with
+// normalized escapes. It has as many parameters as query, because "&" is never decoded.
 func (c *Canonicalizer) kept(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))

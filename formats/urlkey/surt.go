@@ -7,9 +7,9 @@ import (
 )
 
 // surt returns the sort key of a canonical URL, as the tools of the Internet Archive and Common
-// Crawl do: the host's labels reversed, without "www."; path and query unescaped, in lower
-// case; the path without empty segments and trailing slash; the query sorted, without
-// session identifiers.
+// Crawl build it. The labels of the host are reversed, without "www.". Path and query are unescaped
+// and in lower case. The path has no empty segments and no trailing slash. The query is sorted,
+// without session identifiers.
 func (l laid) surt() string {
 	var room [256]byte
 	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
@@ -26,8 +26,8 @@ func (l laid) surt() string {
 	return string(b)
 }
 
-// appendHost appends the labels of a host in reverse order, with commas between them. The
-// parts of an IPv4 address are reversed, too; an IPv6 address loses its brackets.
+// appendHost appends the labels of a host in reverse order, separated by commas. It also reverses
+// the parts of an IPv4 address. It removes the brackets of an IPv6 address.
 func appendHost(b []byte, host string) []byte {
 	if strings.HasPrefix(host, "[") {
 		return append(b, host[1:len(host)-1]...)
@@ -48,7 +48,7 @@ func appendHost(b []byte, host string) []byte {
 	}
 }
 
-// plain reports whether s needs no unescaping, escaping or lowering.
+// plain reports whether s needs no unescaping, no escaping and no change to lower case.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '%' || c <= ' ' || c >= 0x7f || c == '#' || 'A' <= c && c <= 'Z' {
@@ -58,13 +58,13 @@ func plain(s string) bool {
 	return true
 }
 
-// minimal unescapes s until nothing is left to unescape, then escapes "#", "%" and all but
-// printable ASCII.
+// minimal unescapes s until nothing is left to unescape. Then it escapes "#", "%" and everything
+// except printable ASCII.
 func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
-// unescapeAll applies unescape until nothing changes, in one pass: whenever the last three
-// octets written are a triplet, its octet replaces them, which may complete another triplet.
-// Triplets never overlap, so the order of decoding does not matter.
+// unescapeAll has the effect of applying unescape until nothing changes, but in one pass. Whenever
+// the last three octets written are a triplet, the octet that they encode replaces them. That octet
+// may complete another triplet. Triplets never overlap, so the order of decoding does not matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -96,8 +96,8 @@ func escapeOnce(s []byte) string {
 	return out.String()
 }
 
-// Session identifiers in paths and queries, those of the reference's URLRegexTransformer. Each
-// is tried once, in this order.
+// Patterns of session identifiers in paths and queries, from URLRegexTransformer of the reference
+// implementation. Each is tried once, in this order.
 var (
 	pathSessions = []*regexp.Regexp{
 		regexp.MustCompile(`(?is)^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$`),
@@ -135,8 +135,8 @@ func surtPath(path string) string {
 	return path
 }
 
-// segments removes "." and empty segments of an unescaped path, and resolves "..". An empty
-// last segment stays, and so does a ".." at the root.
+// segments removes "." and empty segments of an unescaped path, and resolves "..". It keeps an
+// empty last segment, and a ".." at the root.
 func segments(path []byte) []byte {
 	var kept []string
 	for _, s := range strings.Split(string(path), "/")[1:] {
@@ -191,7 +191,7 @@ func sortedArgs(q string) bool {
 	return true
 }
 
-// compareArgs orders arguments by name, then one without "=" first, then by value.
+// compareArgs orders arguments by name, then by value. Of equal names, one without "=" comes first.
 func compareArgs(a, b string) int {
 	an, av, aHas := strings.Cut(a, "=")
 	bn, bv, bHas := strings.Cut(b, "=")

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// standard is the URL Standard's parser with two deviations mended: "^" belongs to
-// the path percent-encode set, and an ASCII domain is only lowercased, however
-// broken its punycode is. It is safe for concurrent use.
+// standard is the parser of the URL Standard. It corrects two deviations of the library: "^"
+// belongs to the path percent-encode set, and an ASCII domain is only lowercased, even if its
+// punycode is broken. It is safe for concurrent use.
 var standard = url.NewParser(
 	url.WithPathPercentEncodeSet(url.PathPercentEncodeSet.Set('^')),
 	url.WithPreParseHostFunc(hideACE),
 	url.WithPostParseHostFunc(func(_ *url.Url, host string) string { return showACE(host) }),
 )
 
-// WHATWG parses raw, relative to base unless that is "", and returns its href as
-// the URL Standard has it, fragment and credentials included, whatever the scheme.
-// Errors wrap ErrNotURL or, for more than 64 KiB, ErrTooLong.
+// WHATWG parses raw, relative to base unless that is "". It returns the href as the URL Standard
+// defines it, with fragment and credentials, for any scheme. Errors wrap ErrNotURL, or ErrTooLong
+// if the input has more than 64 KiB.
 func WHATWG(raw, base string) (string, error) {
 	u, err := parse(raw, base)
 	if err != nil {
@@ -32,7 +32,7 @@ func WHATWG(raw, base string) (string, error) {
 	return u.Href(false), nil
 }
 
-// parse is the slow, whole parser.
+// parse runs the slow, complete parser.
 func parse(raw, base string) (*url.Url, error) {
 	if len(raw) > maxRaw || len(base) > maxRaw {
 		return nil, fmt.Errorf("parse %s: %w", quoted(raw), ErrTooLong)
@@ -53,8 +53,8 @@ func parse(raw, base string) (*url.Url, error) {
 	return u, nil
 }
 
-// encodeOpaqueEnd percent-encodes the last space of an opaque path that a query or
-// a fragment follows, as the standard's opaque path state does.
+// encodeOpaqueEnd percent-encodes the last space of an opaque path if a query or a fragment
+// follows, as the standard's opaque path state does.
 func encodeOpaqueEnd(href string) string {
 	if i := strings.IndexAny(href, "?#"); i > 0 && href[i-1] == ' ' {
 		return href[:i-1] + "%20" + href[i:]
@@ -62,8 +62,7 @@ func encodeOpaqueEnd(href string) string {
 	return href
 }
 
-// domains maps names that are not ASCII as the standard's "domain to ASCII" does
-// with beStrict false.
+// domains maps non-ASCII names like the standard's "domain to ASCII" with beStrict false.
 var domains = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),
@@ -75,13 +74,12 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost replaces a refused host: it has a forbidden code point.
+// badHost replaces a refused host. It has a forbidden code point, so the parser fails.
 const badHost = "\x00"
 
-// hideACE does domain to ASCII before the parser's own attempt at it, and hides the
-// result's ACE prefixes ("xn--") from that attempt: every label that starts with
-// "xn-" gets a "q" after it, which showACE takes away again. IPv6 addresses and
-// hosts of schemes that are not special pass unchanged.
+// hideACE runs domain to ASCII before the parser does so itself. It hides the ACE prefixes ("xn--")
+// of the result from the parser: every label that starts with "xn-" gets a "q" after it, which
+// showACE removes again. IPv6 addresses and hosts of schemes that are not special pass unchanged.
 func hideACE(u *url.Url, host string) string {
 	if host == "" || host[0] == '[' || !u.IsSpecialScheme() {
 		return host
@@ -95,7 +93,7 @@ func hideACE(u *url.Url, host string) string {
 
 func showACE(host string) string { return mapLabels(host, "xn-q", "xn-") }
 
-// domainToASCII is the standard's algorithm of that name, not strict.
+// domainToASCII is the standard's algorithm of that name, in its lenient form.
 func domainToASCII(name string) (string, bool) {
 	ascii := true
 	for i := 0; i < len(name) && ascii; i++ {
@@ -111,7 +109,7 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix old of every label by new.
+// mapLabels replaces the prefix old of every label with new.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host
