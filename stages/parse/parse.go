@@ -19,18 +19,22 @@ import (
 // give a different row.
 //
 //	1: the first.
-//	2: cards, JSON-LD, refresh_url, favicon, generator, sources of dates and languages, authors from more places,
-//	   hreflang; lazily loaded and more embedded files; embedded files are dropped before other links.
-//	   Sitemaps and feeds: metadata of entries, images, videos, files, links of the feed, summaries as text, kind
-//	   sitemapindex; every text type is read as plain text; document_kind.
-//	   Own detection of charsets (undeclared, or contradicted by the bytes), of undeclared languages and of types.
-//	   Texts: the normal form (and so text_digest and simhash) is composed and without soft
-//	   hyphens; main content handles captions, quoted posts and footers better; words are those
-//	   of package text (and so word_count and topics); scripts, signals of quality, page_hint,
-//	   term counts; a declared language is doubted if the text has no function words of it.
-//	   A hidden inline element does not break its line; a cut text is a prefix.
-//	   "/>" ends an element in XHTML; a canonical link within an element of the body is an
-//	   ordinary link; links without a target do not count against the limit.
+//	2: cards, JSON-LD, refresh_url, favicon, generator, sources of dates and languages, hreflang.
+//	   Authors come from more places. Links include lazily loaded and more embedded files.
+//	   Embedded files are dropped before other links.
+//	   Sitemaps and feeds: metadata of entries, images, videos, files, links of the feed,
+//	   summaries as text, kind sitemapindex. Every text type is read as plain text;
+//	   document_kind.
+//	   The parser itself detects charsets (undeclared, or contradicted by the bytes),
+//	   undeclared languages, and types.
+//	   Texts: the normal form is composed and has no soft hyphens, which changes text_digest
+//	   and simhash. Main content handles captions, quoted posts and footers better. Words are
+//	   those of package text, which changes word_count and topics. New: scripts, signals of
+//	   quality, page_hint, term counts. A declared language is doubted if the text has none
+//	   of its function words.
+//	   A hidden inline element does not break its line. A cut text is a prefix.
+//	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
+//	   ordinary link. Links without a target do not count against the limit.
 //
 // A new definition of the fingerprint (simhash.Version, now 1) also needs a new version.
 const Version = 2

@@ -16,7 +16,7 @@ type meta struct {
 
 	title, description, keywords, newsKeywords, generator string
 	author                                                string // from meta author; nameBreak separates several
-	otherAuthor, otherAuthorBy                            string // from the first of the other meta elements that name authors, and that element's name
+	otherAuthor, otherAuthorBy                            string // from the first other kind of meta element with names, and its name
 	itempropAuthor                                        string // of a meta element
 	og                                                    card   // Open Graph
 	twitter                                               card   // Twitter

@@ -79,8 +79,8 @@ func Detect(s string) string {
 	return best
 }
 
-// The first bound is the points at which words and letters alone decide on a language. With the
-// second, they decide only if nothing contradicts them.
+// With surePoints, words and letters alone decide on a language. With leastPoints, they decide only
+// if nothing contradicts them.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints

@@ -17,14 +17,14 @@ const notContent = Hidden | Control | Caption
 
 // Main returns the main content of the page, one block per line. It chooses in this order:
 //
-//  1. The only main element (or article, if there is no main), if everything outside is in
-//     nav, header, footer and aside elements and nothing in it is named as clutter: all
-//     visible text of that element, word for word.
-//  2. The element with the greatest value: the bytes of prose in it (paragraphs that are
-//     not mostly links) less the cost of its other blocks. Elements named as navigation,
-//     comments, sharing … do not count, unless they have most of the prose. The content
-//     is its blocks that are not mostly links, without the headline and captions.
-//  3. In a page without prose: all blocks that are not mostly links.
+//  1. All visible text of the only main element, or of the only article if there is no main.
+//     Everything outside that element must be in nav, header, footer and aside elements, and
+//     nothing in it may be named as clutter.
+//  2. The element with the greatest value. The value is the bytes of prose in it (paragraphs
+//     that are not mostly links) less the cost of its other blocks. Elements named as
+//     navigation, comments, sharing … do not count, unless they have most of the prose. The
+//     content is the blocks that are not mostly links, without the headline and captions.
+//  3. All blocks that are not mostly links, if the page has no prose.
 func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
 		return ""
