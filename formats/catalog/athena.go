@@ -9,19 +9,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// AthenaOptions are choices about Athena's tables.
+// AthenaOptions are options for Athena's tables.
 type AthenaOptions struct {
 	Database string
-	// Projection lets Athena work out the partitions from their names, instead of a list
-	// of the sealed rounds' folders.
+	// Projection lets Athena compute the partitions from their names. Otherwise the script
+	// lists the folders of the sealed rounds.
 	Projection bool
 }
 
-// Athena makes the DDL that opens every dataset as a table of a database, with a
-// partition for each sealed round and no other. Root is s3://bucket/prefix.
-// It drops and recreates existing tables, because an older table lacks the columns added since.
-// The tables are external, so this deletes no data. Athena finds the columns of Parquet by name and
-// gives null for what a part lacks.
+// Athena makes the DDL that opens every dataset as a table of a database. Each sealed
+// round has a partition; other rounds have none. Root is s3://bucket/prefix. The DDL drops
+// and recreates existing tables, because an older table lacks the columns added since. The
+// tables are external, so this deletes no data. Athena finds the columns of Parquet by
+// name and returns null for columns that a part lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
@@ -67,8 +67,8 @@ func tableProperties(properties [][2]string) string {
 	return strings.Join(out, ",\n  ")
 }
 
-// athenaPartitions adds the folders that hold parts of sealed rounds. An Athena statement may have
-// at most 256 KiB, so each names a limited number of folders.
+// athenaPartitions adds the folders that hold parts of sealed rounds. An Athena statement
+// has at most 256 KiB, so each statement names a limited number of folders.
 func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
 	n := 0
 	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
@@ -92,7 +92,7 @@ func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manife
 }
 
 // projectedRounds is how many rounds a crawl may have under partition projection. Athena
-// lists the folder of each, so this is the most that a crawl can need.
+// lists the folder of each, so the number is not larger than a crawl can need.
 const projectedRounds = 100
 
 // projection returns the table properties from which Athena computes the partitions.
@@ -120,9 +120,9 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 	return append(out, [2]string{"storage.location.template", location})
 }
 
-// projectedCrawls returns the projection type of the column crawl and its values: the crawl's name
-// if one is given, otherwise the months from the first on. No range of dates contains the name of a
-// reparse, so each reparse is projected by itself.
+// projectedCrawls returns the projection type and the values of the column crawl. The
+// values are the crawl's name if one is given, otherwise the months from the first on. No
+// range of dates contains the name of a reparse, so each reparse has its own projection.
 func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	var names, months []string
 	for _, s := range sealed {
@@ -143,7 +143,7 @@ func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	return "date", first + ",NOW"
 }
 
-// projectionScope says what a projection covers.
+// projectionScope describes what a projection covers.
 func projectionScope(sealed []*manifest.Sealed) string {
 	kind, values := projectedCrawls(sealed)
 	if kind == "enum" {

@@ -24,8 +24,8 @@ const (
 	Int32List
 )
 
-// names are a type's names in the documentation, in DuckDB, in the dialects of Hive
-// (Athena's DDL and Spark) and in Trino.
+// names holds the names of each type: in the documentation, in DuckDB, in the dialects of
+// Hive (Athena's DDL and Spark), and in Trino.
 var names = [...][4]string{
 	String:     {"string", "VARCHAR", "string", "varchar"},
 	Boolean:    {"boolean", "BOOLEAN", "boolean", "boolean"},
@@ -40,13 +40,13 @@ var names = [...][4]string{
 
 func (t Type) String() string { return names[t][0] }
 
-// DuckDB is the type's name in DuckDB.
+// DuckDB returns the type's name in DuckDB.
 func (t Type) DuckDB() string { return names[t][1] }
 
-// Hive is the type's name in Athena's DDL and in Spark.
+// Hive returns the type's name in Athena's DDL and in Spark.
 func (t Type) Hive() string { return names[t][2] }
 
-// Trino is the type's name in Trino.
+// Trino returns the type's name in Trino.
 func (t Type) Trino() string { return names[t][3] }
 
 // Column is a column of a dataset.
@@ -104,14 +104,14 @@ func Find(name string) (Dataset, error) {
 
 func dataset[T any](name, row string, sorted ...string) Dataset {
 	d := Dataset{Name: name, Row: row, Partitions: []Column{crawlColumn, roundColumn}, SortedBy: sorted}
-	if name == "captures" { // Common Crawl's partitions first, as its tables have them
+	if name == "captures" { // Common Crawl's partitions come first, as in its tables
 		d.Partitions = []Column{crawlColumn, subsetColumn, roundColumn}
 	}
 	d.Columns = Columns(reflect.TypeFor[T]())
 	return d
 }
 
-// Columns are the columns of a row struct, embedded structs flattened.
+// Columns returns the columns of a row struct. It flattens embedded structs.
 func Columns(t reflect.Type) []Column {
 	var out []Column
 	for _, f := range reflect.VisibleFields(t) {
@@ -130,7 +130,7 @@ func Columns(t reflect.Type) []Column {
 	return out
 }
 
-// describe is a column's description, with the format that added it.
+// describe returns a column's description, with the format that added the column.
 func describe(f reflect.StructField) string {
 	if v := schema.Since(f); v > 1 {
 		return fmt.Sprintf("%s; null in tables older than format %d", f.Tag.Get("doc"), v)

@@ -12,27 +12,27 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// S3 says how to reach a store at s3://. The SQL holds no credentials: they come from the reader's
-// credential chain (environment, profile, instance).
+// S3 says how to reach a store at s3://. The SQL holds no credentials. They come from the
+// reader's credential chain (environment, profile, instance).
 type S3 struct {
-	Endpoint string // URL of an S3-compatible service; empty: AWS
-	Region   string // empty: as the credential chain says
+	Endpoint string // URL of an S3-compatible service; AWS if empty
+	Region   string // if empty, the credential chain's region
 }
 
 // DuckDB writes a script that opens every dataset as a view over the parts that
 // the sealed rounds list. Root is the store's address: a directory, absolute or
 // relative to where DuckDB will run, or s3://bucket/prefix.
 //
-// The view urls has the newest state of each URL, urls_history every state; urls has the states of
-// reparses only if there is no other crawl.
+// The view urls has the newest state of each URL; urls_history has every state. urls
+// includes states of reparses only if there is no other crawl.
 //
-// A column that a part lacks is null, because newer versions add columns. A round does not record
-// which version wrote which part (a build without a version is "dev", and another version may
-// finish a round), so DuckDB reads the schema of every part: about 0.2 ms per part and query on a
-// local disk.
+// A column that a part lacks is null, because newer versions add columns. DuckDB reads the
+// schema of every part, which takes about 0.2 ms per part and query on a local disk. A
+// round does not record which version wrote which part: a build without a version is
+// "dev", and another version may finish a round.
 //
-// Columns of time are TIMESTAMP, in UTC, whatever the session's time zone.
-// A note is an extra comment line at the head of the script.
+// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. A note is an
+// extra comment line at the start of the script.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "-- The datasets of %s: %s.\n", comment(root), rounds(sealed))
@@ -59,9 +59,9 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 	return out.Flush()
 }
 
-// withoutReparses is the condition that excludes reparses from the search for the newest state of a
-// URL, because a reparse is only as recent as the month that it parses. If there are only reparses,
-// it excludes none.
+// withoutReparses returns the condition that excludes reparses from the search for the
+// newest state of a URL. A reparse is only as recent as the month that it parses. If there
+// are only reparses, the condition excludes none.
 func withoutReparses(sealed []*manifest.Sealed) string {
 	again := func(s *manifest.Sealed) bool { return layout.IsReparse(s.Crawl) }
 	if len(sealed) > 0 && !slices.ContainsFunc(sealed, func(s *manifest.Sealed) bool { return !again(s) }) {
@@ -70,7 +70,7 @@ func withoutReparses(sealed []*manifest.Sealed) string {
 	return "WHERE crawl NOT LIKE '%r%'\n" // 2026-11r1
 }
 
-// rounds says which rounds there are: "2026-11.0, 2026-11.1".
+// rounds lists the rounds: "2026-11.0, 2026-11.1".
 func rounds(sealed []*manifest.Sealed) string {
 	if len(sealed) == 0 {
 		return "no round is sealed yet"
@@ -113,7 +113,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		fmt.Fprintf(out, "  %s AS %s%s\n", duckExpression(c, len(keys) == 0), identifier(c.Name), comma)
 	}
 	if len(keys) == 0 {
-		// No part yet: an empty view with all columns.
+		// There is no part yet, so this is an empty view with all columns.
 		fmt.Fprint(out, "WHERE false;\n")
 		duckComments(out, name, d)
 		return
@@ -135,14 +135,14 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 	duckComments(out, name, d)
 }
 
-// duckExpression is what a view selects for a column.
+// duckExpression returns what a view selects for a column.
 func duckExpression(c Column, empty bool) string {
 	switch {
 	case empty:
 		return fmt.Sprintf("CAST(NULL AS %s)", c.Type.DuckDB())
 	case c.Type == Timestamp:
-		// The files say UTC, so DuckDB reads TIMESTAMP WITH TIME ZONE, which it
-		// shows in the session's zone; Common Crawl's columns are TIMESTAMP.
+		// The files say UTC, so DuckDB reads TIMESTAMP WITH TIME ZONE and shows it in the
+		// session's zone. Common Crawl's columns are TIMESTAMP.
 		return fmt.Sprintf("make_timestamp(epoch_us(%s))", identifier(c.Name))
 	}
 	return identifier(c.Name)
@@ -167,7 +167,7 @@ func duckComments(out io.Writer, name string, d Dataset) {
 	}
 }
 
-// parts are the keys of a dataset's published parts in sealed rounds.
+// parts returns the keys of a dataset's published parts in sealed rounds.
 func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {
@@ -179,7 +179,7 @@ func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	return keys
 }
 
-// literal is a SQL string.
+// literal returns a SQL string.
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // identifier quotes a name; some columns are keywords.

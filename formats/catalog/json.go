@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// AppendJSON appends a row as one JSON object whose keys are the columns, in
-// order: a null column is null, a timestamp an RFC 3339 text in UTC.
+// AppendJSON appends a row as one JSON object. Its keys are the columns, in order. A null
+// column is null; a timestamp is an RFC 3339 text in UTC.
 func AppendJSON(dst []byte, row any) ([]byte, error) {
 	v := reflect.ValueOf(row)
 	for v.Kind() == reflect.Pointer {
@@ -23,7 +23,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// Row marshals as AppendJSON writes it; a nil row marshals as null.
+// Row marshals as AppendJSON writes it. A nil row marshals as null.
 type Row struct{ Of any }
 
 // MarshalJSON implements json.Marshaler.
@@ -34,7 +34,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return AppendJSON(nil, r.Of)
 }
 
-// Rows wraps each row of a table; no rows marshal as [].
+// Rows wraps each row of a table. If there are no rows, the result marshals as [].
 func Rows[T any](rows []T) []Row {
 	wrapped := make([]Row, len(rows))
 	for i, row := range rows {

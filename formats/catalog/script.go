@@ -12,19 +12,21 @@ import (
 )
 
 // Script is SQL that opens the datasets, for a client that takes one statement at a time.
-// Many clients split a script at each semicolon, so comments and column descriptions contain none.
+// Many clients split a script at each semicolon, so comments and column descriptions
+// contain no semicolon.
 type Script struct {
-	Head       []string // lines of comment before the first statement
+	Head       []string // comment lines before the first statement
 	Statements []Statement
 }
 
 // Statement is one statement of a script.
 type Statement struct {
 	Name string // short and usable as a file name, such as captures-table
-	SQL  string // without a semicolon at its end
+	SQL  string // without a final semicolon
 }
 
-// Write writes the script: its comment, then each statement, a semicolon and an empty line.
+// Write writes the script: its comment, then each statement with a semicolon and an empty
+// line.
 func (s *Script) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	out.WriteString(s.Comment())
@@ -34,7 +36,7 @@ func (s *Script) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// Comment is the script's head as lines of SQL comment.
+// Comment returns the script's head as lines of SQL comment.
 func (s *Script) Comment() string {
 	var b strings.Builder
 	for _, line := range s.Head {
@@ -55,8 +57,8 @@ func newScript(root string, sealed []*manifest.Sealed) *Script {
 	}}
 }
 
-// tableName is the name under which a dataset's rows are opened: urls is a view over
-// urls_history, so that it has the newest state of each URL.
+// tableName returns the name under which the script opens a dataset's rows. For urls it is
+// urls_history: urls is a view over urls_history that shows the newest state of each URL.
 func tableName(d Dataset) string {
 	if d.Name == "urls" {
 		return "urls_history"
@@ -64,7 +66,7 @@ func tableName(d Dataset) string {
 	return d.Name
 }
 
-// folders are the folders that hold a dataset's parts of sealed rounds, sorted.
+// folders returns the sorted folders that hold a dataset's parts of sealed rounds.
 func folders(dataset string, sealed []*manifest.Sealed) []string {
 	var out []string
 	for _, key := range parts(dataset, sealed) {
@@ -74,8 +76,8 @@ func folders(dataset string, sealed []*manifest.Sealed) []string {
 	return slices.Compact(out)
 }
 
-// partitionValues are the values that a folder's name gives to a dataset's partition
-// columns, in their order.
+// partitionValues returns the values that a folder's name gives to a dataset's partition
+// columns, in the order of the columns.
 func partitionValues(folder string, d Dataset) []string {
 	values := make([]string, len(d.Partitions))
 	for element := range strings.SplitSeq(folder, "/") {
@@ -87,7 +89,8 @@ func partitionValues(folder string, d Dataset) []string {
 	return values
 }
 
-// sealedRows is the condition on the partition columns that selects rows of sealed rounds.
+// sealedRows returns the condition on the partition columns that selects rows of sealed
+// rounds.
 func sealedRows(sealed []*manifest.Sealed) string {
 	var crawls []string
 	roundsOf := map[string][]string{}
@@ -104,7 +107,8 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	return strings.Join(terms, "\n   OR ")
 }
 
-// newest is the query for the newest state of each URL: one row of urls_history per URL.
+// newest returns the query for the newest state of each URL: one row of urls_history per
+// URL.
 func newest(history string, columns []string, sealed []*manifest.Sealed) string {
 	list := strings.Join(columns, ", ")
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
@@ -112,7 +116,7 @@ func newest(history string, columns []string, sealed []*manifest.Sealed) string 
 		"  FROM %s\n  %s) AS states\nWHERE newest = 1", list, list, history, withoutReparses(sealed))
 }
 
-// quoted are the names of columns, each between two quotes.
+// quoted returns the names of columns, each between two quotes.
 func quoted(columns []Column, quote string) []string {
 	out := make([]string, len(columns))
 	for i, c := range columns {
@@ -121,7 +125,7 @@ func quoted(columns []Column, quote string) []string {
 	return out
 }
 
-// plain is a description without the semicolons that clients split at.
+// plain returns a description without semicolons, because clients split at them.
 func plain(s string) string { return strings.ReplaceAll(s, ";", ",") }
 
 // comment turns a text into one comment line without semicolons.
@@ -134,7 +138,7 @@ func comment(s string) string {
 	}, plain(s))
 }
 
-// hiveLiteral is a string in the dialects of Hive, which escape by backslash.
+// hiveLiteral returns a string in the dialects of Hive, which escape with a backslash.
 func hiveLiteral(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Older names the datasets of a sealed round whose parts were written by format 1.
+// Older names the datasets of a sealed round whose parts have format 1.
 type Older struct {
 	Crawl    string
 	Round    int
@@ -20,9 +20,10 @@ func (o Older) String() string {
 }
 
 // Spark makes the statements that open every dataset as a temporary view of a Spark
-// session, over the folders of sealed rounds. Root is where the store is for Spark:
-// s3a://bucket/prefix, file:///data. Spark finds the columns of Parquet by name and gives
-// null for what a part lacks. Older are the parts that some versions of Spark misread.
+// session, over the folders of sealed rounds. Root is the store's address for Spark, such
+// as s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet by name and
+// returns null for columns that a part lacks. Older lists the parts that some versions of
+// Spark misread.
 func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 	root = strings.TrimSuffix(root, "/")
 	s := newScript(root, sealed)
@@ -48,7 +49,8 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 			for i, f := range found {
 				found[i] = strings.TrimPrefix(f, "tables/"+d.Name+"/")
 			}
-			// The braces name the folders of sealed rounds, so Spark lists no others.
+			// The braces name the folders of sealed rounds, so Spark lists no other
+			// folder.
 			path := sparkGlob.Replace(base) + "/{" + strings.Join(found, ",") + "}"
 			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (path %s, basePath %s)",
 				view, hiveColumns(columns), hiveLiteral(path), hiveLiteral(base))

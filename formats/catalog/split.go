@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// ErrNotEmpty: the directory for the statements holds files.
+// ErrNotEmpty: the directory for the statements is not empty.
 var ErrNotEmpty = errors.New("is not empty: name a new directory")
 
 // statementFile matches the names that Split gives.
 var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
 
-// Split writes each statement into a file of its own in dir, numbered in order. The files have no
-// semicolon, because clients that take one statement per call refuse it. With replace it removes
-// the statements of an earlier Split first; without, it fails with ErrNotEmpty if dir holds
-// anything.
+// Split writes each statement into its own file in dir, numbered in order. The files have
+// no semicolon, because clients that take one statement per call refuse it. With replace,
+// Split first removes the statements of an earlier Split. Without replace, it fails with
+// ErrNotEmpty if dir is not empty.
 func (s *Script) Split(dir string, replace bool) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (s *Script) Split(dir string, replace bool) error {
 	return nil
 }
 
-// Location is the URL under which Trino, or Spark, reaches a store: a directory, or
-// s3://bucket/prefix.
+// Location returns the URL at which Trino or Spark reaches a store. The store is a
+// directory or s3://bucket/prefix.
 func Location(store string, spark bool) (string, error) {
 	scheme := "local://"
 	if spark {

@@ -9,14 +9,14 @@ import (
 )
 
 // Trino makes the DDL that opens every dataset as a view of a schema in Trino's Hive
-// connector. Root is where the store is for Trino: s3://bucket/prefix, or a URL such as
-// local:///data. Schema may name its catalog, as in hive.crawlbatch.
+// connector. Root is the store's address for Trino: s3://bucket/prefix, or a URL such as
+// local:///data. Schema may include its catalog, as in hive.crawlbatch.
 //
-// A dataset NAME becomes a table NAME_parts, whose partitions are all existing folders, and a view
-// NAME over the folders of sealed rounds, because not every cluster allows the registration of
-// single partitions. Both are recreated if they exist; the table is external, so no data is
-// deleted. Trino's Hive connector finds the columns of Parquet by name and gives null for what a
-// part lacks.
+// A dataset NAME becomes a table NAME_parts and a view NAME. The partitions of the table
+// are all existing folders; the view covers the folders of sealed rounds, because not
+// every cluster can register single partitions. Both are recreated if they exist. The
+// table is external, so no data is deleted. Trino's Hive connector finds the columns of
+// Parquet by name and returns null for columns that a part lacks.
 func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
 	root = strings.TrimSuffix(root, "/")
 	s := newScript(root, sealed)
@@ -43,7 +43,8 @@ func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
 		row := literal(plain("One row for " + d.Row + "."))
 		s.add(view+"-drop", "DROP TABLE IF EXISTS %s", in(table))
 		if len(folders(d.Name, sealed)) == 0 {
-			// Trino refuses a location that does not exist, so there is no table.
+			// Trino refuses a location that does not exist, so the script creates no
+			// table.
 			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, trinoNulls(columns))
 		} else {
 			s.add(view+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s,\n  partitioned_by = ARRAY[%s]\n)",

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ParseMonth checks that a crawl's name is a calendar month, as 2026-11.
+// ParseMonth checks that a crawl's name is a calendar month, such as 2026-11.
 func ParseMonth(s string) (time.Time, error) {
 	t, err := time.Parse("2006-01", s)
 	if err != nil || t.Year() < 1990 || t.Year() > 2099 {
@@ -22,24 +22,25 @@ func ParseMonth(s string) (time.Time, error) {
 
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
-// MonthOf returns the month at the beginning of a crawl's name: 2026-11 of 2026-11r1. ok reports
-// whether it is the name of a crawl.
+// MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. ok
+// reports whether crawl is a valid crawl name.
 func MonthOf(crawl string) (month string, ok bool) {
 	month, _, _ = strings.Cut(crawl, "r")
 	_, err := ParseMonth(month)
 	return month, err == nil && ValidCrawl(crawl)
 }
 
-// IsReparse reports whether a crawl's name is that of a reparse, as 2026-11r1.
+// IsReparse reports whether a crawl's name is that of a reparse, such as 2026-11r1.
 func IsReparse(crawl string) bool {
 	month, ok := MonthOf(crawl)
 	return ok && month != crawl
 }
 
-// ValidCrawl reports whether s may name a crawl: a month, or a reparse of one such as 2026-11r1.
+// ValidCrawl reports whether s may name a crawl: a month, or a reparse of one, such as
+// 2026-11r1.
 func ValidCrawl(s string) bool { return crawlName.MatchString(s) }
 
-// Part is the name of a partition: part-00017.
+// Part returns the name of a partition, such as part-00017.
 func Part(n int) string { return fmt.Sprintf("part-%05d", n) }
 
 // ParsePart is the inverse of Part.
@@ -52,7 +53,7 @@ func ParsePart(s string) (int, error) {
 	return n, nil
 }
 
-// CrawlDir is the folder of a crawl, with its slash.
+// CrawlDir returns the folder of a crawl, with its slash.
 func CrawlDir(crawl string) string { return "crawl=" + crawl + "/" }
 
 // CrawlManifest holds the crawl's frozen config.
@@ -61,13 +62,13 @@ func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" 
 // Politeness holds the newest revision of the crawl's politeness.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// Settings holds the config of tasks on other machines, under the digest of its text.
+// Settings holds the config of tasks on other machines. digest is the digest of its text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
 // Active names the crawl and round whose fetch stage runs in this store.
 func Active() string { return "active.json" }
 
-// RoundDir is the folder of a round, with its slash.
+// RoundDir returns the folder of a round, with its slash.
 func RoundDir(crawl string, round int) string {
 	return fmt.Sprintf("%sround=%d/", CrawlDir(crawl), round)
 }
@@ -78,12 +79,12 @@ func Start(crawl string, round int) string { return RoundDir(crawl, round) + "st
 // Sealed lists every part of every dataset of a finished round.
 func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "sealed.json" }
 
-// PlanDir is the folder of a plan, with its slash.
+// PlanDir returns the folder of a plan, with its slash.
 func PlanDir(crawl string, round int, plan string) string {
 	return RoundDir(crawl, round) + "plan-" + plan + "/"
 }
 
-// PlanManifest is written last: a plan without it does not exist.
+// PlanManifest is written last. A plan without it does not exist.
 func PlanManifest(crawl string, round int, plan string) string {
 	return PlanDir(crawl, round, plan) + "plan.json"
 }
@@ -93,7 +94,8 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
-// PlanSpellings holds the spellings of known, unplanned URLs of a partition's domains.
+// PlanSpellings holds the spellings of URLs that are known but not planned, from a
+// partition's domains.
 func PlanSpellings(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
 }
@@ -103,7 +105,7 @@ func PlanRefused(crawl string, round int, plan string) string {
 	return PlanDir(crawl, round, plan) + "refused.parquet"
 }
 
-// StageDir is the folder of a stage, with its slash.
+// StageDir returns the folder of a stage, with its slash.
 func StageDir(crawl string, round int, stage string) string {
 	return RoundDir(crawl, round) + stage + "/"
 }
@@ -113,7 +115,7 @@ func Inputs(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "inputs.json"
 }
 
-// TaskList lists tasks of a stage for other machines, under the digest of the list.
+// TaskList lists tasks of a stage for other machines. digest is the digest of the list.
 func TaskList(crawl string, round int, stage, digest string) string {
 	return StageDir(crawl, round, stage) + "tasks-" + digest + ".json"
 }
@@ -123,7 +125,7 @@ func Result(crawl string, round int, stage string, partition int) string {
 	return StageDir(crawl, round, stage) + Part(partition) + ".json"
 }
 
-// AttemptsDir is the folder of a stage's attempts, with its slash.
+// AttemptsDir returns the folder of a stage's attempts, with its slash.
 func AttemptsDir(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "attempts/"
 }
@@ -149,53 +151,54 @@ func ParseAttempt(dir, key string) (partition, attempt int, ok bool) {
 	return partition, attempt, true
 }
 
-// Attempts is the prefix of a partition's attempts.
+// Attempts returns the prefix of a partition's attempts.
 func Attempts(crawl string, round int, stage string, partition int) string {
 	return AttemptsDir(crawl, round, stage) + Part(partition) + "-e"
 }
 
-// Results is the prefix of a stage's results; for fetch also of the tasks' folders.
+// Results returns the prefix of a stage's results. For fetch it is also the prefix of the
+// tasks' folders.
 func Results(crawl string, round int, stage string) string {
 	return StageDir(crawl, round, stage) + "part-"
 }
 
-// Working is a working file of a reduce task, which only later stages of the round read. It is
-// created once and has a fixed name.
+// Working is a working file of a reduce task. Only later stages of the round read it. It
+// is created once and has a fixed name.
 func Working(crawl string, round int, stage, name string, partition int) string {
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// URLFilter is the Bloom filter of the URLs in a bucket's parts of urls and skips, a working file
-// that outlives its round.
+// URLFilter is the Bloom filter of the URLs in a bucket's parts of urls and skips. It is a
+// working file that outlives its round.
 func URLFilter(crawl string, round, bucket int) string {
 	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
 }
 
-// FetchDir is the folder of a fetch task's working data, with its slash.
+// FetchDir returns the folder of a fetch task's working data, with its slash.
 func FetchDir(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + Part(partition) + "/"
 }
 
-// Checkpoint is the authority over a partition: it names the holder of the lease and the committed
-// outcomes.
+// Checkpoint holds the authoritative state of a partition: the holder of the lease and the
+// committed outcomes.
 func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
-// Segment holds the rows of one dataset between two checkpoints. Its key holds plan, partition,
-// epoch and number, so it is never reused.
+// Segment holds the rows of one dataset between two checkpoints. Its key contains plan,
+// partition, epoch and number, so it is never reused.
 func Segment(crawl string, round int, plan string, partition, epoch, number int, dataset string) string {
 	return fmt.Sprintf("%ssegments/%s-e%d-%05d-%s.parquet", FetchDir(crawl, round, partition), plan, epoch, number, dataset)
 }
 
-// WARC is a file of raw responses. Its base name is unique, because archive tools identify files by
-// it: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
+// WARC is a file of raw responses. Archive tools identify files by their base name, so it
+// is unique: 2026-11-r0-4f2a…-part-00017-e1-00003.warc.gz.
 func WARC(crawl string, round int, plan string, partition, epoch, number int) string {
 	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
 }
 
-// WARCs returns the prefixes of a task's WARC files, up to the epoch: that of WARC, and that of
-// older files, whose names lack crawl, round and plan.
+// WARCs returns the two prefixes of a task's WARC files, up to the epoch. The second is
+// for older files, whose names lack crawl, round and plan.
 func WARCs(crawl string, round int, plan string, partition int) [2]string {
 	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
 	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}
@@ -203,7 +206,7 @@ func WARCs(crawl string, round int, plan string, partition int) [2]string {
 
 var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/(?:[^/]+-r[0-9]+-[^/]+-)?part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
 
-// ParseWARC returns the task that wrote a WARC file, for names of either kind.
+// ParseWARC returns the task that wrote a WARC file. It accepts both kinds of names.
 func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	m := warcKey.FindStringSubmatch(key)
 	if m == nil {

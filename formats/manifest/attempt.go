@@ -2,22 +2,22 @@ package manifest
 
 import "time"
 
-// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are not failures: the
-// task has its result, or the next attempt continues.
+// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are not
+// failures: the task has its result, or the next attempt continues.
 const (
 	ClassDone        = "done"
 	ClassInterrupted = "interrupted" // asked to stop
 	ClassTaken       = "taken"       // another attempt took the task over
 
-	ClassFailed           = "failed"            // for a reason without its own class
+	ClassFailed           = "failed"            // for a reason that has no class
 	ClassFault            = "fault"             // a fault in the program
 	ClassPermanent        = "permanent"         // retrying cannot help
-	ClassCorrupt          = "corrupt"           // an input is damaged, or of a newer format
+	ClassCorrupt          = "corrupt"           // an input is damaged or has a newer format
 	ClassStoreUnavailable = "store_unavailable" // the store did not answer
 	ClassStoreDenied      = "store_denied"      // the store refused access
 	ClassDiskFull         = "disk_full"         // no room in the store or on the local disk
-	ClassOutOfMemory      = "out_of_memory"     // killed for using more memory than it may
-	ClassKilled           = "killed"            // killed from outside, without a record of its own
+	ClassOutOfMemory      = "out_of_memory"     // killed because it used too much memory
+	ClassKilled           = "killed"            // killed from outside, so it left no record
 )
 
 // FailureClasses lists the classes of failed attempts.
@@ -28,14 +28,14 @@ func FailureClasses() []string {
 	}
 }
 
-// Attempt records how an attempt at a task ended, and what it cost.
+// Attempt records how an attempt at a task ended and what it cost.
 type Attempt struct {
 	Header
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
 	At      string `json:"at"` // when it ended, RFC 3339, UTC
 	Class   string `json:"class"`
-	Error   string `json:"error"`           // "" if it is done
+	Error   string `json:"error"`           // "" if the task is done
 	Machine string `json:"machine"`         // name of the host or pod
 	Usage   *Usage `json:"usage,omitempty"` // absent in records of older versions
 }
@@ -51,12 +51,12 @@ func (a *Attempt) Failure() bool {
 	return true
 }
 
-// Usage is the cost of attempts: calls to the store, as package store's Bucket counts them, and
-// time. It leaves out the call that writes the attempt's record.
+// Usage is the cost of attempts: time, and calls to the store as package store's Counts
+// counts them. It leaves out the call that writes the attempt's record.
 type Usage struct {
 	WallMS       int64 `json:"wall_ms"`
 	Puts         int64 `json:"puts"` // an upload in parts counts once
-	Gets         int64 `json:"gets"` // opening an object counts once, and so does each range
+	Gets         int64 `json:"gets"` // opening an object counts once, and so does each range read
 	Lists        int64 `json:"lists"`
 	Deletes      int64 `json:"deletes"`
 	Failed       int64 `json:"failed"` // of all calls
@@ -73,5 +73,5 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Wall is the time that the attempts took, summed.
+// Wall returns the total time of the attempts.
 func (u Usage) Wall() time.Duration { return time.Duration(u.WallMS) * time.Millisecond }

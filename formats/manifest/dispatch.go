@@ -1,7 +1,7 @@
 package manifest
 
-// Tasks is tasks-DIGEST.json: tasks of one stage for other machines. Whoever runs the n-th of them
-// gets only n.
+// Tasks is tasks-DIGEST.json: tasks of one stage for other machines. The machine that runs
+// the n-th task gets only n.
 type Tasks struct {
 	Header
 	Crawl      string `json:"crawl"`
@@ -13,11 +13,11 @@ type Tasks struct {
 
 func (*Tasks) kind() string { return "tasks" }
 
-// Settings is settings-DIGEST.json: the config of tasks on other machines. It differs from the
-// frozen one in the keys that may change during a crawl.
+// Settings is settings-DIGEST.json: the config of tasks on other machines. It differs from
+// the frozen config only in keys that may change during a crawl.
 type Settings struct {
 	Header
-	Config string `json:"config"` // YAML, ${VAR} unexpanded
+	Config string `json:"config"` // YAML with ${VAR} unexpanded
 }
 
 func (*Settings) kind() string { return "settings" }

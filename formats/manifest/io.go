@@ -10,9 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Load reads the document under key into d and returns its version and the
-// SHA-256 of its bytes, in hex. The error wraps store.ErrNotFound, ErrNewer or
-// ErrCorrupt.
+// Load reads the document under key into d. It returns the document's version and the
+// SHA-256 of its bytes, in hex. The error wraps store.ErrNotFound, ErrNewer or ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, MaxBytes)
 	if err != nil {
@@ -24,7 +23,8 @@ func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Ve
 	return version, Digest(body), nil
 }
 
-// Create writes a document once. If another one exists there, the error wraps store.ErrExists.
+// Create writes a document once. If a different one exists there, the error wraps
+// store.ErrExists.
 func Create(ctx context.Context, b store.Bucket, key string, d Document) (string, error) {
 	body, err := Encode(d)
 	if err != nil {
@@ -58,7 +58,7 @@ func Exists(ctx context.Context, b store.Bucket, key string) (bool, error) {
 	return err == nil, err
 }
 
-// Digest is the SHA-256 of body in hex.
+// Digest returns the SHA-256 of body in hex.
 func Digest(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])

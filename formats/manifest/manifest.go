@@ -1,9 +1,10 @@
 // Package manifest holds the small JSON documents through which tasks agree: the frozen crawl,
 // plans, checkpoints, inputs, results, attempts and seals.
 //
-// In: bytes from the store. Out: checked values, or an error that names the object and what to do.
-// Every document carries a format version; a newer one is refused with ErrNewer. Encoding is
-// deterministic: struct order, sorted maps, no clock. It imports packages schema and store.
+// In: bytes from the store. Out: checked values, or an error that names the object and
+// what to do. Every document has a format version. A document with a newer version gives
+// ErrNewer. Encoding is deterministic: it keeps the order of struct fields, sorts maps and
+// uses no clock. The package imports packages schema and store.
 package manifest
 
 import (
@@ -19,13 +20,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxBytes bounds a manifest when it is written and when it is read.
+// MaxBytes bounds the size of a manifest, for writing and for reading.
 const MaxBytes = 64 << 20
 
 var (
 	// ErrNewer: the document was written by a newer crawlbatch.
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
-	// ErrTooLarge: the document has more than MaxBytes, nothing was written.
+	// ErrTooLarge: the document has more than MaxBytes, and nothing was written.
 	ErrTooLarge = errors.New("too large for a manifest")
 	// ErrCorrupt: the document is not a manifest of its kind.
 	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
@@ -46,8 +47,8 @@ type Document interface {
 	kind() string
 }
 
-// Encode renders a document with its header and a final newline. It refuses one that could not be
-// read back with ErrTooLarge.
+// Encode renders a document with its header and a final newline. If the document is too
+// large to be read back, it returns ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = schema.FormatVersion, d.kind()
@@ -64,7 +65,7 @@ func Encode(d Document) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Decode reads a document of the kind of d from the body of the object key.
+// Decode reads a document of d's type from the body of the object key.
 func Decode(key string, body []byte, d Document) error {
 	var h Header
 	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {
@@ -84,8 +85,8 @@ func Decode(key string, body []byte, d Document) error {
 	return nil
 }
 
-// File describes a committed object. The object is durable and its size and digest are recorded
-// before anything names it.
+// File describes a committed object. The object becomes durable and its size and digest
+// are recorded before anything names it.
 type File struct {
 	Dataset string `json:"dataset"` // dataset or working file name
 	Subset  string `json:"subset,omitempty"`
@@ -95,7 +96,7 @@ type File struct {
 	SHA256  string `json:"sha256"` // hex
 }
 
-// Count is a named number; slices of it are sorted by name.
+// Count is a named number. Slices of Count are sorted by name.
 type Count struct {
 	Name string `json:"name"`
 	N    int64  `json:"n"`
@@ -106,17 +107,18 @@ type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
 	CreatedAt string `json:"created_at"` // RFC 3339, UTC
-	Config    string `json:"config"`     // YAML as resolved by the first plan, ${VAR} unexpanded
+	Config    string `json:"config"`     // YAML as resolved by the first plan, with ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"`
-	// Reparse says what the crawl parses again; nil: it fetches.
+	// Reparse says what the crawl parses again. If it is nil, the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
 }
 
 func (*Crawl) kind() string { return "crawl" }
 
-// Reparse is what makes a crawl a reparse: its fetch tasks read stored responses.
+// Reparse describes a reparse, a crawl whose fetch tasks read stored responses.
 type Reparse struct {
-	// Of is the crawl that fetched; empty: the plan names external WARC files in the store Archive.
+	// Of is the crawl that fetched. If it is empty, the plan names external WARC files in
+	// the store Archive.
 	Of      string `json:"of,omitempty"`
 	Archive string `json:"archive,omitempty"` // directory or s3://bucket/prefix, as the user named it
 	// Files is the digest of the list of those WARC files.
@@ -130,7 +132,7 @@ type Plan struct {
 	ID               string          `json:"plan"` // digest of inputs and config
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
-	Buckets          int             `json:"buckets"` // reduce buckets; all domains of a partition are in one
+	Buckets          int             `json:"buckets"` // number of reduce buckets; all domains of a partition are in one
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`
@@ -138,15 +140,15 @@ type Plan struct {
 	EstimatedBytes   int64           `json:"estimated_bytes"`
 	Sources          []string        `json:"sources"`
 	SourceLines      int64           `json:"source_lines"`
-	Refused          []Count         `json:"refused"` // by reason
+	Refused          []Count         `json:"refused"` // counts by reason
 	RefusedFile      *File           `json:"refused_file,omitempty"`
 	Partitions       []PlanPartition `json:"partitions"`
 }
 
 func (*Plan) kind() string { return "plan" }
 
-// KeepsSpellings reports whether the plan lists how its URLs were spelled; plans of format 1 do
-// not.
+// KeepsSpellings reports whether the plan lists how its URLs were spelled. Plans of format
+// 1 do not.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
 
 // PlanPartition describes one partition of a plan.
@@ -158,8 +160,9 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings has rows for the URLs of its domains that are known by several spellings and are
-	// not planned in this round; nil: none, or the plan is older.
+	// Spellings has rows for URLs of the partition's domains that have several known
+	// spellings and are not planned in this round. It is nil if there are none or the plan
+	// is older.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
@@ -171,7 +174,8 @@ type Start struct {
 
 func (*Start) kind() string { return "start" }
 
-// Inputs is inputs.json: the results that a stage reads, fixed once.
+// Inputs is inputs.json: the results that a stage reads. It is written once and never
+// changes.
 type Inputs struct {
 	Header
 	Stage string      `json:"stage"`
@@ -188,8 +192,8 @@ type InputTask struct {
 	SHA256    string `json:"sha256"` // of the result document
 }
 
-// Result is the result of a committed task. It is a pure function of the task's inputs, so it names
-// no time and no machine.
+// Result is the result of a committed task. It is a pure function of the task's inputs, so
+// it contains no time and no machine name.
 type Result struct {
 	Header
 	Task      string  `json:"task"` // merge@2026-11.0:17
@@ -199,15 +203,15 @@ type Result struct {
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
 
-	// Of a fetch task: the hosts that need a longer pause than their usual delay, as they were when
-	// the task ended. The next round keeps to it.
+	// In a fetch task's result, Hosts lists the hosts that needed a longer pause than
+	// their usual delay when the task ended. The next round respects these pauses.
 	Hosts       []HostClock `json:"hosts,omitempty"`
-	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, by the clock of the completing attempt
+	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, on the clock of the attempt that completed the task
 }
 
 func (*Result) kind() string { return "result" }
 
-// Count returns the count of that name, or 0.
+// Count returns the count with that name, or 0.
 func (r *Result) Count(name string) int64 {
 	for _, c := range r.Counts {
 		if c.Name == name {
@@ -230,7 +234,7 @@ func filesOf(files []File, dataset string) []File {
 	return out
 }
 
-// SortedCounts lists counts by name, as documents have them.
+// SortedCounts returns counts as a slice sorted by name, the form that documents use.
 func SortedCounts[K ~string](counts map[K]int64) []Count {
 	out := make([]Count, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -239,14 +243,14 @@ func SortedCounts[K ~string](counts map[K]int64) []Count {
 	return out
 }
 
-// Sealed is sealed.json: it alone says that a round is complete.
+// Sealed is sealed.json. A round is complete only if this document exists.
 type Sealed struct {
 	Header
 	Crawl  string  `json:"crawl"`
 	Round  int     `json:"round"`
 	Plan   string  `json:"plan"`
 	Counts []Count `json:"counts"` // outcome.ok …, pages, links, duplicates …
-	Files  []File  `json:"files"`  // every part of every dataset, and working files that later rounds read
+	Files  []File  `json:"files"`  // every part of every dataset, and the working files that later rounds read
 }
 
 func (*Sealed) kind() string { return "sealed" }
@@ -254,7 +258,7 @@ func (*Sealed) kind() string { return "sealed" }
 // FilesOf returns the files of a dataset, in key order.
 func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }
 
-// Active is active.json: one fetch stage a store at a time.
+// Active is active.json. It allows only one fetch stage per store at a time.
 type Active struct {
 	Header
 	Crawl string `json:"crawl"`
@@ -265,31 +269,31 @@ type Active struct {
 
 func (*Active) kind() string { return "active" }
 
-// Checkpoint is the authority over a partition: its holder alone may fetch, and outcomes count once
-// it lists them.
+// Checkpoint holds the authoritative state of a partition. Only its holder may fetch, and
+// an outcome counts only once a checkpoint lists it.
 type Checkpoint struct {
 	Header
 	Plan        string        `json:"plan"`
 	Partition   int           `json:"partition"`
 	Epoch       int           `json:"epoch"`
-	Counter     int64         `json:"counter"` // with Epoch and Holder it makes every body unique
-	Holder      string        `json:"holder"`  // attempt that holds the lease
+	Counter     int64         `json:"counter"` // makes every body unique, together with Epoch and Holder
+	Holder      string        `json:"holder"`  // the attempt that holds the lease
 	Released    bool          `json:"released"`
 	Complete    bool          `json:"complete"`
 	CompletedAt int64         `json:"completed_at_ms,omitempty"` // UTC
-	LeaseMS     int64         `json:"lease_ms"`                  // the holder may fetch for so long after sending a swap
-	ElapsedMS   int64         `json:"elapsed_ms"`                // of the fetch window, by the clocks of all attempts
-	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of rows of the plan file whose outcome is recorded
+	LeaseMS     int64         `json:"lease_ms"`                  // how long the holder may fetch after it sends a swap
+	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window, on the clocks of all attempts
+	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap: the rows of the plan file whose outcome is recorded
 	Files       []File        `json:"files"`                     // committed segments and WARC files
 	Hosts       []HostClock   `json:"hosts"`                     // sorted by host
-	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait to be tried again, by row
-	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits to be fetched again, by origin
+	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, by row
+	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits for another try, by origin
 	Counts      []Count       `json:"counts"`
 
-	Politeness int       `json:"politeness,omitempty"` // revision that the holder keeps to, see Politeness
-	Stalled    int       `json:"stalled,omitempty"`    // attempts in a row, with this one, that have recorded nothing
-	Trying     *Trying   `json:"trying,omitempty"`     // what is processed in serial mode, to find what kills attempts
-	Suspects   []Suspect `json:"suspects,omitempty"`   // what attempts in serial mode died at
+	Politeness int       `json:"politeness,omitempty"` // the revision that the holder follows, see Politeness
+	Stalled    int       `json:"stalled,omitempty"`    // consecutive attempts that recorded nothing, including this one
+	Trying     *Trying   `json:"trying,omitempty"`     // the current item in serial mode, to find what kills attempts
+	Suspects   []Suspect `json:"suspects,omitempty"`   // items at which attempts in serial mode died
 
 	// Activity shows people what the holder was doing. Checkpoints of format 1 have none.
 	Activity *Activity `json:"activity,omitempty"`
@@ -308,112 +312,113 @@ func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 	return rows, nil
 }
 
-// Activity is what the holder of a partition was doing at a checkpoint or renewal, by its own
-// clock. It is only displayed.
+// Activity tells what the holder of a partition was doing at a checkpoint or renewal, on
+// its own clock. It is only for display.
 type Activity struct {
 	At          int64     `json:"at_ms"`     // UTC
-	InFlight    int       `json:"in_flight"` // requests
+	InFlight    int       `json:"in_flight"` // requests in progress
 	Ready       int       `json:"ready"`     // hosts that were due
 	Delayed     int       `json:"delayed"`   // hosts that waited for their usual delay
 	Waits       []Wait    `json:"waits,omitempty"`
-	More        int       `json:"more_waits,omitempty"`   // waits that Waits leaves out
-	RemainingMS int64     `json:"remaining_ms,omitempty"` // as predicted
+	More        int       `json:"more_waits,omitempty"`   // number of waits that Waits leaves out
+	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time
 	Closes      int64     `json:"closes_ms,omitempty"`    // UTC, when the window closes
-	Failures    []Failure `json:"failures,omitempty"`     // by class, the newest first
+	Failures    []Failure `json:"failures,omitempty"`     // by class, newest first
 }
 
-// Wait is a wait of the holder.
+// Wait describes something that the holder waits for.
 type Wait struct {
-	Host  string `json:"host,omitempty"` // "": the whole task waited
+	Host  string `json:"host,omitempty"` // empty if the whole task waited
 	Why   string `json:"why"`
 	Until int64  `json:"until_ms,omitempty"` // UTC
-	URLs  int64  `json:"urls,omitempty"`     // waiting with it
+	URLs  int64  `json:"urls,omitempty"`     // number of URLs that wait
 }
 
 // Failure is a class of failed requests of one attempt.
 type Failure struct {
 	Class string `json:"class"`
 	N     int64  `json:"n"`
-	Host  string `json:"host,omitempty"` // of the newest
-	Text  string `json:"text,omitempty"` // of the newest
-	At    int64  `json:"at_ms"`          // UTC, of the newest
+	Host  string `json:"host,omitempty"` // of the newest failure
+	Text  string `json:"text,omitempty"` // of the newest failure
+	At    int64  `json:"at_ms"`          // of the newest failure, UTC
 }
 
 // HostClock is a host's pace and health at a checkpoint.
 type HostClock struct {
 	Host     string       `json:"host"`
-	DelayMS  int64        `json:"delay_ms"`            // in force
-	BaseMS   int64        `json:"base_ms"`             // the part that config and robots.txt ask for
-	RaisedMS int64        `json:"raised_ms,omitempty"` // the part added for the host's responses
-	Limited  int          `json:"limited,omitempty"`   // 429 and 503 in a row
-	WaitMS   int64        `json:"wait_ms"`             // until its next request was due, at the checkpoint
+	DelayMS  int64        `json:"delay_ms"`            // the current delay
+	BaseMS   int64        `json:"base_ms"`             // the part that config and robots.txt require
+	RaisedMS int64        `json:"raised_ms,omitempty"` // the part added because of the host's responses
+	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
+	WaitMS   int64        `json:"wait_ms"`             // at the checkpoint: time until the host's next request was due
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
 }
 
 // HostBreaker is a host's breaker at a checkpoint.
 type HostBreaker struct {
-	OK      int   `json:"ok,omitempty"`     // requests of the window
-	Failed  int   `json:"failed,omitempty"` // those that failed
+	OK      int   `json:"ok,omitempty"`     // successful requests in the breaker's window
+	Failed  int   `json:"failed,omitempty"` // failed requests in the breaker's window
 	Open    bool  `json:"open,omitempty"`   // the host is suspended
 	GaveUp  bool  `json:"gave_up,omitempty"`
-	ProbeMS int64 `json:"probe_ms,omitempty"` // until its next probe
-	PauseMS int64 `json:"pause_ms,omitempty"` // before that probe
-	Probes  int   `json:"probes,omitempty"`   // failed in a row
-	Opened  int   `json:"opened,omitempty"`   // times
+	ProbeMS int64 `json:"probe_ms,omitempty"` // time until the next probe
+	PauseMS int64 `json:"pause_ms,omitempty"` // pause before that probe
+	Probes  int   `json:"probes,omitempty"`   // consecutive failed probes
+	Opened  int   `json:"opened,omitempty"`   // how often the breaker has opened
 }
 
-// RetryCounts are the retries used, by class of failure.
+// RetryCounts holds the number of retries used, by class of failure.
 type RetryCounts struct {
 	Timeouts     int `json:"timeouts,omitempty"`
 	ServerErrors int `json:"server_errors,omitempty"`
 	Limited      int `json:"limited,omitempty"` // 429 and 503
 	DNS          int `json:"dns,omitempty"`
-	Later        int `json:"later,omitempty"` // a robots.txt that the other retries did not get
+	Later        int `json:"later,omitempty"` // for a robots.txt that the other retries did not get
 }
 
 // URLRetry is a planned URL that waits for another try.
 type URLRetry struct {
-	Row      int64 `json:"row"`      // in the plan file
-	Attempts int32 `json:"attempts"` // requests sent for it
+	Row      int64 `json:"row"`      // row in the plan file
+	Attempts int32 `json:"attempts"` // requests sent for the URL
 	RetryCounts
-	WaitMS int64  `json:"wait_ms"`       // until it is due, at the checkpoint
-	Why    string `json:"why,omitempty"` // what failed, for people
-	// Chain is where the URL's redirects have led; nil: nowhere yet.
+	WaitMS int64  `json:"wait_ms"`       // at the checkpoint: time until the next try
+	Why    string `json:"why,omitempty"` // why the last try failed, for people
+	// Chain is where the URL's redirects have led so far, or nil if it has not been
+	// redirected.
 	Chain *Chain `json:"chain,omitempty"`
 }
 
-// Chain is an unfinished chain of redirects: the part whose responses are recorded.
+// Chain is an unfinished chain of redirects, up to the last recorded response.
 type Chain struct {
-	Met   []Hop        `json:"met"`             // redirected requests, the one for the planned URL first
+	Met   []Hop        `json:"met"`             // redirected requests, beginning with the one for the planned URL
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // the row, as far as it is complete
+	Fetch schema.Fetch `json:"fetch"`           // the row so far
 }
 
 // Hop is a request that was redirected.
 type Hop struct {
 	URL    string   `json:"url"`
-	Cookie string   `json:"cookie,omitempty"` // sent with it
-	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of its response that apply to the rest of the chain
+	Cookie string   `json:"cookie,omitempty"` // sent with the request
+	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of the response that apply to the rest of the chain
 }
 
 // OriginRetry is an origin whose robots.txt waits for another try.
 type OriginRetry struct {
 	Origin string `json:"origin"`
 	Next   string `json:"next"` // URL to request, after redirects
-	Host   string `json:"host"` // of Next
+	Host   string `json:"host"` // host of Next
 	Hops   int    `json:"hops,omitempty"`
-	Tries  int32  `json:"tries"` // requests sent for it
+	Tries  int32  `json:"tries"` // requests sent for the robots.txt
 	RetryCounts
-	WaitMS int64  `json:"wait_ms"`       // until it is due, at the checkpoint
-	Why    string `json:"why,omitempty"` // what failed, for people
+	WaitMS int64  `json:"wait_ms"`       // at the checkpoint: time until the next try
+	Why    string `json:"why,omitempty"` // why the last try failed, for people
 }
 
-// Trying names what an attempt in serial mode works on: a planned row, or the robots.txt of an
-// origin.
+// Trying names what an attempt in serial mode is working on: a planned row, or the
+// robots.txt of an origin.
 type Trying struct {
 	Row    int64  `json:"row"`
-	Origin string `json:"origin,omitempty"` // "": the row
+	Origin string `json:"origin,omitempty"` // empty if it works on the row
 }
 
 // Suspect is what attempts in serial mode were working on when they died.
@@ -422,8 +427,8 @@ type Suspect struct {
 	Deaths int `json:"deaths"`
 }
 
-// Politeness is politeness.json: the newest revision of the politeness section. Tasks keep to it,
-// whatever config they were started with.
+// Politeness is politeness.json: the newest revision of the politeness section. Tasks
+// follow it regardless of the config with which they started.
 type Politeness struct {
 	Header
 	Revision int    `json:"revision"` // from 1; makes every body unique

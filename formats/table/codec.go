@@ -9,24 +9,25 @@ import (
 	"unsafe"
 )
 
-// ErrScratch: a row in a scratch file cannot be decoded. The disk or the program is at fault.
+// ErrScratch: a row in a scratch file cannot be decoded. The disk or the program is
+// faulty.
 var ErrScratch = errors.New("damaged scratch file")
 
-// Codec encodes rows of T for scratch files. It covers every field, so a new column
-// passes through it without a change. The encoding is not a durable format. (Package gob
-// would lose data: it decodes a pointer to false as nil.)
+// Codec encodes rows of T for scratch files. It covers every field, so it needs no change
+// for a new column. The encoding is not a durable format. (Package gob would lose data: it
+// decodes a pointer to false as nil.)
 type Codec[T any] struct {
 	layout *rowLayout
 }
 
-// NewCodec refuses types with a field that is not a column type.
+// NewCodec returns a Codec. It fails if T has a field that is not a column type.
 func NewCodec[T any]() (*Codec[T], error) {
 	layout, err := layoutOf(reflect.TypeFor[T]())
 	return &Codec[T]{layout}, err
 }
 
-// MustCodec is NewCodec for a type that is known to consist of column types: it panics
-// on another.
+// MustCodec is like NewCodec, for a type that consists of column types. It panics if T
+// does not.
 func MustCodec[T any]() *Codec[T] {
 	c, err := NewCodec[T]()
 	if err != nil {
@@ -40,17 +41,17 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, unsafe.Pointer(row))
 }
 
-// Decode sets row to the one that data encodes. Its strings share the memory of data.
-// Data that no row encodes to gives ErrScratch.
+// Decode sets row to the row that data encodes. Its strings share the memory of data.
+// Decode returns ErrScratch if data is not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
 	var zero T
 	*row = zero
 	return c.layout.decode(data, unsafe.Pointer(row))
 }
 
-// rowLayout lists the fields of a row struct in order, embedded structs flattened. It
-// measures, encodes and decodes rows. A field is reached by its offset, several times
-// faster than by reflection; its kind says what type lies there.
+// rowLayout lists the fields of a row struct in order, with embedded structs flattened. It
+// measures, encodes and decodes rows. It reaches a field by its offset, several times
+// faster than by reflection. The field's kind gives the type at that offset.
 type rowLayout struct {
 	fields []rowField
 	size   int // bytes of the struct itself
@@ -80,8 +81,8 @@ const (
 	kindInt
 	kindBool
 	kindFloat
-	kindByte // element of []byte only
-	kindUint // in scratch files only: columns of Parquet files are signed
+	kindByte // only as an element of []byte
+	kindUint // only in scratch files: columns of Parquet files are signed
 )
 
 func layoutOf(t reflect.Type) (*rowLayout, error) {
@@ -135,7 +136,8 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 	return nil
 }
 
-// kindOf classifies the type of a value or element; false: there is no such column.
+// kindOf returns the kind of a value or element. It returns false if no column has this
+// type.
 func kindOf(k reflect.Kind, s shape) (kind, bool) {
 	switch k {
 	case reflect.String:
@@ -156,7 +158,7 @@ func kindOf(k reflect.Kind, s shape) (kind, bool) {
 	return 0, false
 }
 
-// textBytes is the memory that a row holds outside its struct.
+// textBytes returns the memory that a row holds outside its struct.
 func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 	n := 0
 	for i := range l.fields {
@@ -224,7 +226,7 @@ func (f *rowField) appendValue(buf []byte, p unsafe.Pointer) []byte {
 	return binary.AppendVarint(buf, *(*int64)(p))
 }
 
-// appendList appends a list of n elements: n+1, then the elements; or 0 for nil.
+// appendList appends a list of n elements: n+1, then the elements. For nil it appends 0.
 func (f *rowField) appendList(buf []byte, p unsafe.Pointer) []byte {
 	if *(*unsafe.Pointer)(p) == nil {
 		return append(buf, 0)
@@ -253,7 +255,7 @@ func appendText(buf []byte, s string) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
 }
 
-// decode reads a row that encode wrote into a zeroed one.
+// decode reads a row that encode wrote into row, which must be zeroed.
 func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	d := decoder{data: data}
 	for i := range l.fields {
@@ -278,7 +280,7 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	return nil
 }
 
-// decoder takes values off the front of data. Once bad, it returns zero values.
+// decoder reads values from the front of data. After bad data it returns zero values.
 type decoder struct {
 	data string
 	bad  bool
@@ -313,7 +315,7 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 	if n == 0 {
 		return
 	}
-	if n--; n > uint64(len(d.data)) { // each element takes a byte at least
+	if n--; n > uint64(len(d.data)) { // each element takes at least one byte
 		d.bad = true
 		return
 	}

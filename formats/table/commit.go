@@ -12,8 +12,9 @@ import (
 )
 
 // Commit creates the object key from the finished file l and removes the file. The object
-// is durable on return; only then may a manifest name it. A repeated Commit of the same
-// bytes succeeds; other bytes under the key give ErrDiffers. After an error the file remains.
+// is durable on return; a manifest may name it only after that. A repeated Commit of the
+// same bytes succeeds. If the key has other bytes, Commit returns ErrDiffers. After an
+// error the file remains.
 func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (manifest.File, error) {
 	f, err := os.Open(l.Path)
 	if err != nil {
@@ -35,7 +36,7 @@ func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (
 	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}, nil
 }
 
-// WriteFile writes rows as the scratch file path.
+// WriteFile writes rows to the scratch file path.
 func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOption) (Local, error) {
 	w, err := NewWriter[T](path, opts...)
 	if err != nil {
@@ -53,7 +54,7 @@ func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOptio
 	return w.Close()
 }
 
-// Finish is Close and Commit.
+// Finish calls Close and Commit.
 func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, key string) (manifest.File, error) {
 	l, err := w.Close()
 	if err != nil {

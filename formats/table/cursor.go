@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Cursor takes the rows of a sequence one at a time. It reads nothing before the first
-// row is asked for. It is for one goroutine. Close it.
+// Cursor takes the rows of a sequence one at a time. It reads nothing before the caller
+// asks for the first row. Only one goroutine may use it. Close it.
 type Cursor[T any] struct {
 	rows iter.Seq2[T, error]
 	next func() (T, error, bool)
@@ -16,11 +16,11 @@ type Cursor[T any] struct {
 	err  error // io.EOF at the end
 }
 
-// Pull makes a cursor at the first row.
+// Pull returns a cursor before the first row.
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
-// Peek returns the row that Next will return; nil at the end. The row is good until the
-// cursor moves on. An error repeats.
+// Peek returns the row that Next will return, or nil at the end. The row is valid until
+// the cursor moves on. An error repeats.
 func (c *Cursor[T]) Peek() (*T, error) {
 	if !c.have && c.err == nil {
 		if c.next == nil {
@@ -40,16 +40,17 @@ func (c *Cursor[T]) Peek() (*T, error) {
 	return nil, c.err
 }
 
-// Next returns the next row, good until the following call, and moves on; nil at the end.
+// Next returns the next row, or nil at the end, and moves on. The row is valid until the
+// next call.
 func (c *Cursor[T]) Next() (*T, error) {
 	row, err := c.Peek()
 	c.have = false
 	return row, err
 }
 
-// Find moves on to the first row that compare does not call less (negative) and returns
-// it if compare calls it equal (0), else nil. The row stays the next one, so keys in
-// ascending order find their rows in one pass.
+// Find moves on to the first row for which compare is not negative. It returns that row if
+// compare returns 0, otherwise nil. The row stays the next one, so keys in ascending order
+// find their rows in one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()
@@ -78,7 +79,7 @@ func (c *Cursor[T]) Read(batch []T) (int, error) {
 	return len(batch), nil
 }
 
-// Close ends the sequence. It returns no error; with it a Cursor is an io.Closer.
+// Close ends the sequence. It always returns nil; the error makes Cursor an io.Closer.
 func (c *Cursor[T]) Close() error {
 	if c.stop != nil {
 		c.stop()

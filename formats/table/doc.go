@@ -1,17 +1,17 @@
 // Package table reads and writes rows as Parquet files on the store, sorts them
 // outside memory and merges sorted streams.
 //
-// In: row structs of package schema. Out: Parquet files that DuckDB, Athena, Spark and
-// pandas open, written to a local scratch file and then committed as a whole; and
-// streams of rows.
+// In: row structs of package schema. Out: streams of rows, and Parquet files that DuckDB,
+// Athena, Spark and pandas open. A file is first written to local scratch space and then
+// committed as a whole.
 //
-// It promises bytes that depend only on the rows, the options and the program's version;
-// memory bounded by a row group and a page per column, for any number of rows; null for
-// columns that a file lacks; and errors that name the object. A damaged file is an error,
-// never a panic.
+// The bytes of a file depend only on the rows, the options and the program's version.
+// Memory is bounded by a row group and a page per column, for any number of rows. Columns
+// that a file lacks are null. Errors name the object. A damaged file is an error, never a
+// panic.
 //
 //   - Writer writes a file, Commit creates the object.
-//   - Reader streams the rows of an object, or of the row groups in a range only.
+//   - Reader streams the rows of an object, or only those of the row groups in a range.
 //   - Sorter sorts more rows than fit in memory, Merge merges sorted streams, Cursor takes
 //     rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.

@@ -10,7 +10,8 @@ import (
 )
 
 // Format writes the columns and encodings of a format version (schema.FormatVersion), so
-// that tasks with inputs of an older version write the same bytes again. Zero is the newest.
+// that tasks with inputs of an older version write the same bytes again. Zero means the
+// newest version.
 //
 //	1: text is DELTA_BYTE_ARRAY where its tag says delta, else DELTA_LENGTH_BYTE_ARRAY,
 //	   or RLE_DICTIONARY where it says dict; data pages are of version 2.
@@ -20,7 +21,7 @@ import (
 //	   neither delta encoding, and misreads lists of numbers and pages of nulls of
 //	   version 2, and lists of plain text. Under Zstandard the files are no larger.
 //
-// Working files (Fast), which no other program reads, stay as in format 1.
+// Working files (Fast), which no other program reads, always use format 1.
 func Format(version int) WriterOption {
 	return func(o *writerOptions) {
 		if version > 0 {
@@ -29,7 +30,7 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields are the tags that differ from those of the struct T.
+// fields returns the tags that differ from those of the struct T.
 func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -46,10 +47,10 @@ func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	return opts
 }
 
-// portable reports whether other programs have to be able to read the file.
+// portable reports whether other programs must be able to read the file.
 func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
 
-// pages are the options of a portable file's pages.
+// pages returns the options for the pages of a portable file.
 func (o *writerOptions) pages() []parquet.WriterOption {
 	if !o.portable() {
 		return nil

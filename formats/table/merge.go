@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// mergeRows is the batch that Merge holds of each stream.
+// mergeRows is how many rows of each stream Merge holds.
 const mergeRows = 32
 
 // Merge yields the rows of streams that are sorted by compare as one sorted sequence.
-// Equal rows keep the order of their streams. It holds a batch of rows per stream. A pair
-// with an error is the last. Merge does not close the streams.
+// Equal rows keep the order of their streams. Merge holds a batch of rows per stream and
+// does not close the streams. A pair with an error is the last.
 func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		m := merger[T]{compare: compare}
@@ -57,7 +57,7 @@ func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Str
 	}
 }
 
-// mergeInput is a stream with its current batch; batch[at] is its least row.
+// mergeInput is a stream with its current batch. batch[at] is its lowest row.
 type mergeInput[T any] struct {
 	stream Stream[T]
 	order  int
@@ -66,7 +66,7 @@ type mergeInput[T any] struct {
 	ended  bool
 }
 
-// advance moves to the next row; false at the end.
+// advance moves to the next row. It returns false at the end.
 func (c *mergeInput[T]) advance() (bool, error) {
 	if c.at+1 < c.n {
 		c.at++
@@ -85,8 +85,8 @@ func (c *mergeInput[T]) advance() (bool, error) {
 	return n > 0, nil
 }
 
-// merger is a binary heap of inputs, the least row on top. (A loser tree saves one
-// comparison per level, which is negligible beside decoding the rows.)
+// merger is a binary heap of inputs with the lowest row on top. (A loser tree saves one
+// comparison per level, which is negligible compared with decoding the rows.)
 type merger[T any] struct {
 	compare func(a, b *T) int
 	heap    []*mergeInput[T]

@@ -7,12 +7,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// nullable are the index paths of the fields whose zero value is null.
+// nullable holds the index paths of the fields whose zero value is null.
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) extends a run of values to the end of the
-// rows if the run is as long as the part before it: of null, x, null, null it writes the
-// last two as zero instead of null. So rows are handed over in parts without such a run.
-// Format 1 has those zeros and keeps them.
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: it extends a run of values to
+// the end of the rows if the run is as long as the part before it. In null, x, null, null
+// it writes the last two as zero instead of null. So the writer passes rows in parts
+// without such a run. Format 1 has those zeros and keeps them.
 type nullable [][]int
 
 func nullableOf(t reflect.Type) (n nullable) {
@@ -25,7 +25,7 @@ func nullableOf(t reflect.Type) (n nullable) {
 }
 
 // misread returns where to cut rows, a slice of structs, so that the library does not
-// extend the last run of values of a column; 0: nowhere.
+// extend the last run of values of a column. It returns 0 if no cut is needed.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
 		if begin, _ := misreadRun(rows, index); begin > 0 {
@@ -35,8 +35,8 @@ func (n nullable) misread(rows reflect.Value) int {
 	return 0
 }
 
-// misreadRun is the run of values of a column that the library extends to the end of rows;
-// 0, 0 if there is none.
+// misreadRun returns the run of values of a column that the library extends to the end of
+// rows. It returns 0, 0 if there is none.
 func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()
@@ -56,8 +56,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless are the index paths of the pointer fields that are plain optional values in a
-// format: it has null for zero.
+// zeroless holds the index paths of pointer fields that a format stores as plain optional
+// values. Such a format stores zero as null.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -69,8 +69,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// write changes rows, a slice of structs, to what the library made of plain values: null
-// for zero, and zero for the nulls after a run that it extended.
+// write changes rows, a slice of structs, to what the library made of plain values: zero
+// becomes null, and the nulls after a run that it extended become zero.
 func (z zeroless) write(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

@@ -13,19 +13,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// readRows is the size of the batches in which iterators read.
+// readRows is how many rows iterators read at a time.
 const readRows = 64
 
 type readerOptions struct {
 	keep []func(parquet.RowGroup) (bool, error)
 }
 
-// ReaderOption narrows what a Reader reads.
+// ReaderOption limits what a Reader reads.
 type ReaderOption func(*readerOptions)
 
-// IntRange reads only row groups that may hold a value of an integer column from lo to hi.
-// It is exact if the writer ended its row groups at the bounds; otherwise the caller has
-// to skip rows outside.
+// IntRange limits a Reader to row groups that may hold a value of an integer column from
+// lo to hi. The result is exact if the writer ended its row groups at the bounds.
+// Otherwise the caller must skip the rows outside.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
@@ -58,32 +58,32 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 				return true, nil
 			}
 			least, most, ok := chunk.Bounds()
-			return !ok || meets(least, most), nil // a group without statistics is read
+			return !ok || meets(least, most), nil // without statistics, the row group is read
 		})
 	}
 }
 
 // Reader streams the rows of one object as values of T, in file order. It does not decode
 // columns that T lacks; columns that the file lacks are null. It holds one row group of up
-// to 4 MiB, or 1 MiB per column, and a decoded page per column. It is for one goroutine.
-// Close it.
+// to 4 MiB, or 1 MiB per column, and a decoded page per column. Only one goroutine may use
+// it. Close it.
 type Reader[T any] struct {
 	key    string
 	obj    store.Object
 	win    *window
 	file   *parquet.File
-	wanted []bool // by leaf column of the file: T has it
+	wanted []bool // for each leaf column of the file, whether T has it
 	groups []int  // row groups to read
 	next   int    // index into groups
 	cur    *parquet.GenericReader[T]
 }
 
-// Open opens the object key. If the store binds an object to the context that opened it,
-// the context bounds the reads, too.
+// Open opens the object key. If the store ties an object to the context that opened it,
+// ctx bounds the reads too.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
-		return nil, err // which names the key
+		return nil, err // the error names the key
 	}
 	r, err := newReader[T](obj, key, opts)
 	if err != nil {
@@ -101,7 +101,7 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 		return nil, err
 	}
 	defer r.damage(&err)
-	// The page index and Bloom filters cost requests and are not needed to stream.
+	// Streaming does not need the page index and the Bloom filters, which cost requests.
 	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Reader[T]) want() {
 	}
 }
 
-// extents are where the wanted columns of a row group lie.
+// extents returns the places of the wanted columns of a row group.
 func (r *Reader[T]) extents(group int) []extent {
 	var out []extent
 	columns := r.file.Metadata().RowGroups[group].Columns
@@ -153,8 +153,8 @@ func (r *Reader[T]) extents(group int) []extent {
 	return out
 }
 
-// damage turns a panic or an error of the Parquet library, which trusts much of a file,
-// into ErrCorrupt, unless the store failed.
+// damage turns a panic or an error of the Parquet library into ErrCorrupt, unless the
+// store failed. The library trusts most of a file's content.
 func (r *Reader[T]) damage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%v", p)
@@ -168,7 +168,7 @@ func (r *Reader[T]) damage(err *error) {
 	}
 }
 
-// Rows is the number of rows in the object, including those that options leave out.
+// Rows returns the number of rows in the object, including those that options leave out.
 func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
 
 // Read implements Stream. The rows do not share memory with the reader.
@@ -209,7 +209,7 @@ func (r *Reader[T]) read(batch []T) (n int, err error) {
 	return n, err
 }
 
-// All yields the remaining rows; a pair with an error is the last.
+// All yields the remaining rows. A pair with an error is the last.
 func (r *Reader[T]) All(ctx context.Context) iter.Seq2[T, error] { return All(ctx, r) }
 
 // Close closes the object.

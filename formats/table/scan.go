@@ -17,18 +17,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// scanRows bounds the rows of a batch of Scan.
+// scanRows bounds the number of rows in a batch of Scan.
 const scanRows = 4096
 
 // Scan yields the named top-level columns of an object, in the given order, as batches of
-// Arrow arrays in file order. To read few columns of a wide table it is several times
-// faster than Open. A column that the file lacks is an *array.Null. A batch is valid until
-// the next iteration; clone strings to keep them longer. A pair with an error is the last.
+// Arrow arrays in file order. It is several times faster than Open when it reads few
+// columns of a wide table. A column that the file lacks is an *array.Null. A batch is
+// valid until the next iteration; clone strings to keep them longer. A pair with an error
+// is the last.
 func Scan(ctx context.Context, b store.Bucket, key string, columns ...string) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		obj, err := b.Open(ctx, key)
 		if err != nil {
-			yield(nil, err) // which names the key
+			yield(nil, err) // the error names the key
 			return
 		}
 		stopped := false
@@ -50,7 +51,7 @@ func scan(ctx context.Context, obj store.Object, columns []string, yield func(ar
 	if err != nil {
 		return err
 	}
-	inYield := false // a panic in the caller's loop body is passed on
+	inYield := false // a panic in the caller's loop body must pass through
 	defer func() {
 		if inYield {
 			return
@@ -123,10 +124,10 @@ func groupExtents(pf *file.Reader, group int, leaves []int) ([]extent, int64, er
 	return out, meta.NumRows(), nil
 }
 
-// scanGroup yields the batches of one row group; false: stop.
+// scanGroup yields the batches of one row group. It returns false to stop.
 func scanGroup(ctx context.Context, fr *pqarrow.FileReader, group int, leaves []int, rows int64, columns []string,
 	yield func(arrow.RecordBatch) bool) (bool, error) {
-	if len(leaves) == 0 { // no such column: rows of nulls
+	if len(leaves) == 0 { // the file has none of the columns: rows of nulls
 		for ; rows > 0; rows -= min(rows, scanRows) {
 			r := reorder(nil, min(rows, scanRows), columns)
 			more := yield(r)
@@ -162,7 +163,7 @@ func scanGroup(ctx context.Context, fr *pqarrow.FileReader, group int, leaves []
 	}
 }
 
-// reorder returns a batch with the named columns; those that batch lacks are null.
+// reorder returns a batch with the named columns. Columns that batch lacks are null.
 func reorder(batch arrow.RecordBatch, rows int64, columns []string) arrow.RecordBatch {
 	fields := make([]arrow.Field, len(columns))
 	arrays := make([]arrow.Array, len(columns))

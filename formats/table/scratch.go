@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// maxScratchRow bounds an encoded row: a longer one is damage.
+// maxScratchRow bounds an encoded row. A longer row means damage.
 const maxScratchRow = 1 << 30
 
-// RowWriter writes rows to a scratch file: for each, the length of its encoding, then
-// the encoding. It is for one goroutine.
+// RowWriter writes rows to a scratch file: for each row the length of its encoding, then
+// the encoding. Only one goroutine may use it.
 type RowWriter[T any] struct {
 	codec *Codec[T]
 	out   io.Writer
 	buf   []byte
 }
 
-// Writer makes a RowWriter that makes one call of out.Write a row.
+// Writer returns a RowWriter that calls out.Write once per row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
 	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
 }
@@ -37,19 +37,19 @@ func (w *RowWriter[T]) Write(row *T) (int, error) {
 	return len(record), nil
 }
 
-// RowReader reads what a RowWriter wrote. It is a Stream, for one goroutine.
+// RowReader reads what a RowWriter wrote. It is a Stream. Only one goroutine may use it.
 type RowReader[T any] struct {
 	codec *Codec[T]
 	in    *bufio.Reader
 	buf   []byte
 }
 
-// Reader makes a RowReader.
+// Reader returns a RowReader.
 func (c *Codec[T]) Reader(in *bufio.Reader) *RowReader[T] {
 	return &RowReader[T]{codec: c, in: in}
 }
 
-// Next sets row to the next one; io.EOF at the end.
+// Next reads the next row into row. It returns io.EOF at the end.
 func (r *RowReader[T]) Next(row *T) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err == io.EOF {

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// DefaultSortMemory is what a Sorter holds before it spills, bytes.
+	// DefaultSortMemory is how many bytes a Sorter holds before it spills.
 	DefaultSortMemory = 64 << 20
-	maxRuns           = 128 // merged at a time: bounds open files and buffers
+	maxRuns           = 128 // number of runs merged at a time; bounds open files and buffers
 )
 
-// Sorter sorts any number of rows in bounded memory: it spills sorted runs to local scratch
-// files and merges them. Rows that compare equal keep the order in which they were added.
-// It is for one goroutine. Close it.
+// Sorter sorts any number of rows in bounded memory. It spills sorted runs to local
+// scratch files and merges them. Rows that compare equal keep the order in which they were
+// added. Only one goroutine may use it. Close it.
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int
@@ -33,11 +33,11 @@ type Sorter[T any] struct {
 	held    int64 // estimated bytes of rows
 	total   int64
 	runs    []*os.File
-	order   []int32 // of rows, once sorted
+	order   []int32 // order of rows, once sorted
 }
 
-// NewSorter makes a sorter that spills to dir once its rows take about memory
-// bytes; zero means DefaultSortMemory.
+// NewSorter returns a sorter that spills to dir once its rows take about memory bytes.
+// Zero means DefaultSortMemory.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
 	codec, err := NewCodec[T]()
 	if err != nil {
@@ -49,7 +49,7 @@ func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sor
 	return &Sorter[T]{dir: dir, compare: compare, memory: memory, codec: codec}, nil
 }
 
-// Add adds a row, which it copies.
+// Add adds a copy of a row.
 func (s *Sorter[T]) Add(row *T) error {
 	chunk := s.n / chunkRows
 	if chunk == len(s.rows) {
@@ -58,7 +58,7 @@ func (s *Sorter[T]) Add(row *T) error {
 	s.rows[chunk] = append(s.rows[chunk], *row)
 	s.n++
 	s.total++
-	// The 4 bytes are the row's place in the sort index.
+	// The 4 bytes are for the row's place in the sort index.
 	s.held += int64(s.codec.layout.size + 4 + s.codec.layout.textBytes(unsafe.Pointer(row)))
 	if s.held < s.memory {
 		return nil
@@ -66,21 +66,22 @@ func (s *Sorter[T]) Add(row *T) error {
 	return s.spill()
 }
 
-// Len is the number of rows added.
+// Len returns the number of rows added.
 func (s *Sorter[T]) Len() int64 { return s.total }
 
-// Sort sorts what is in memory. After it or Sorted, no row can be added. Sorted calls it;
-// a goroutine that fills one of several sorters may do so first.
+// Sort sorts the rows in memory. After Sort or Sorted, no row can be added. Sorted calls
+// Sort; a goroutine that fills one of several sorters may call it earlier.
 func (s *Sorter[T]) Sort() {
 	if s.order == nil {
 		s.order = s.sorted()
 	}
 }
 
-// Sorted yields all rows in order; a pair with an error is the last. It may be called again.
+// Sorted yields all rows in order. A pair with an error is the last. It may be called
+// again.
 func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] { return MergeSorted(ctx, s) }
 
-// MergeSorted yields the rows of sorters of the same order as one sorted sequence. Equal
+// MergeSorted yields the rows of sorters with the same order as one sorted sequence. Equal
 // rows keep the order of their sorters. A pair with an error is the last.
 func MergeSorted[T any](ctx context.Context, sorters ...*Sorter[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -105,8 +106,8 @@ func (s *Sorter[T]) Close() error {
 	return s.removeRuns()
 }
 
-// sorted is the order of the rows in memory. Rows are wide, so an index is sorted
-// instead of them.
+// sorted returns the order of the rows in memory. It sorts an index, because rows are
+// wide.
 func (s *Sorter[T]) sorted() []int32 {
 	order := make([]int32, s.n)
 	for i := range order {
@@ -156,7 +157,7 @@ func (s *Sorter[T]) compact() error {
 	return err
 }
 
-// write makes a run: rows as a RowWriter writes them, S2-compressed.
+// write writes rows to a new run, in the format of RowWriter, compressed with S2.
 func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
 	f, err := os.CreateTemp(s.dir, "run-*.s2")
 	if err != nil {
@@ -215,7 +216,7 @@ func (s *Sorter[T]) removeRuns() error {
 	return err
 }
 
-// chunks holds rows in pieces, so that growing neither copies them nor leaves garbage.
+// chunks holds rows in pieces, so that growing neither copies rows nor leaves garbage.
 type chunks[T any] [][]T
 
 const chunkRows = 256

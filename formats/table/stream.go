@@ -9,14 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Stream is a source of rows, such as a Reader: Read fills batch from its start
-// and returns fewer rows than asked only with an error, io.EOF at the end.
+// Stream is a source of rows, such as a Reader. Read fills batch from its start. It
+// returns fewer rows than asked only with an error; at the end that is io.EOF.
 type Stream[T any] interface {
 	Read(batch []T) (int, error)
 }
 
-// All yields the rows of a stream; a pair with an error is the last. It ends with
-// the context's error when that ends.
+// All yields the rows of a stream. A pair with an error is the last. If ctx ends, that
+// pair has the error of ctx.
 func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -42,8 +42,8 @@ func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	}
 }
 
-// Concat yields the rows of several objects one after another, with one open at a time.
-// A pair with an error is the last.
+// Concat yields the rows of several objects one after another. Only one object is open at
+// a time. A pair with an error is the last.
 func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -54,7 +54,7 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 	}
 }
 
-// one yields the rows of one object; false: stop.
+// one yields the rows of one object. It returns false to stop.
 func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
 	var zero T
 	r, err := Open[T](ctx, b, key, opts...)
@@ -77,7 +77,7 @@ func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOp
 }
 
 // MergeFiles yields the rows of several objects, each sorted by compare, as one sorted
-// sequence: see Merge. All of them are open at a time.
+// sequence (see Merge). All objects are open at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var readers []*Reader[T]
@@ -111,11 +111,11 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compa
 	}
 }
 
-// convertRows is the batch that Convert reads.
+// convertRows is how many rows Convert reads at a time.
 const convertRows = 32
 
-// Convert makes a stream of what convert returns for the rows of another; rows for which
-// it returns false are left out. The pointer that convert gets stays good.
+// Convert returns a stream of the results of convert for the rows of in. It leaves out
+// rows for which convert returns false. The pointer that convert gets stays valid.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}
 }
@@ -123,7 +123,7 @@ func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 type converted[T, U any] struct {
 	in      Stream[T]
 	convert func(*T) (U, bool)
-	rows    []T // read and not yet converted
+	rows    []T // read but not yet converted
 	err     error
 }
 
@@ -135,7 +135,7 @@ func (c *converted[T, U]) Read(batch []U) (int, error) {
 			if c.err != nil {
 				return n, c.err
 			}
-			c.rows = make([]T, convertRows) // a fresh batch each time, as what was converted may point into it
+			c.rows = make([]T, convertRows) // a new batch each time, because converted rows may point into it
 			var m int
 			m, c.err = c.in.Read(c.rows)
 			c.rows = c.rows[:m]

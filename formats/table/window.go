@@ -12,35 +12,35 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Sizes of a reader's requests to the store. Each request costs a round trip, so a small
-// object or row group is one request.
+// Sizes of a reader's requests to the store. Each request costs a round trip, so one
+// request reads a small object or row group.
 const (
-	wholeBytes  = 1 << 20   // objects up to here are read at once
-	tailBytes   = 128 << 10 // read first of larger ones: footers mostly fit
-	groupBytes  = 4 << 20   // row groups up to here are read at once
-	windowBytes = 1 << 20   // of a column chunk of larger ones
+	wholeBytes  = 1 << 20   // objects up to this size are read in one request
+	tailBytes   = 128 << 10 // read first of larger objects: footers mostly fit
+	groupBytes  = 4 << 20   // row groups up to this size are read in one request
+	windowBytes = 1 << 20   // read at a time of a column chunk of larger row groups
 )
 
-// window is an io.ReaderAt over an object that turns the small reads of a Parquet
-// reader into few large ones. It holds at most one row group, or one window a
-// column. It is for one goroutine.
+// window is an io.ReaderAt over an object. It turns the small reads of a Parquet reader
+// into few large ones. It holds at most one row group, or one window per column. Only one
+// goroutine may use it.
 type window struct {
 	obj    store.Object
 	size   int64
 	tail   span   // end of the object
 	chunks []span // column chunks of the current row group by start; their buffers fill on demand
-	err    error  // first error of the store, which does not mean that the file is damaged
+	err    error  // first error of the store; it does not mean that the file is damaged
 }
 
-// span is the byte range [start, end) of the object; buf holds [at, at+len(buf)) of it.
+// span is the byte range [start, end) of the object. buf holds [at, at+len(buf)) of it.
 type span struct {
 	start, end int64
 	at         int64
 	buf        []byte
 }
 
-// openWindow reads the end of the object and checks its frame: parquet-go would
-// take the footer's length on trust.
+// openWindow reads the end of the object and checks its frame, because parquet-go does not
+// check the footer's length.
 func openWindow(obj store.Object) (*window, error) {
 	w := &window{obj: obj, size: obj.Size()}
 	if w.size < 12 {
@@ -87,10 +87,10 @@ func (w *window) fetch(p []byte, off int64) error {
 	return err
 }
 
-// extent is where a column chunk lies: its offset and length, bytes.
+// extent is the place of a column chunk: its offset and length in bytes.
 type extent struct{ start, size int64 }
 
-// extentOf is that of a chunk by its offsets in the footer.
+// extentOf returns the extent of a chunk from its offsets in the footer.
 func extentOf(data, dictionary, size int64) extent {
 	if dictionary > 0 {
 		data = min(data, dictionary)
@@ -102,7 +102,7 @@ func extentOf(data, dictionary, size int64) extent {
 func (w *window) enter(chunks []extent) error {
 	w.chunks = w.chunks[:0]
 	if w.tail.start == 0 {
-		return nil // all is here
+		return nil // everything is in memory
 	}
 	lo, hi := w.size, int64(0)
 	for _, c := range chunks {

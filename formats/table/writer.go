@@ -21,14 +21,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// What a writer does unless an option says otherwise.
+// The defaults of a writer.
 const (
 	DefaultRowGroupRows  = 128 << 10 // DuckDB's and Athena's unit of parallel work
-	DefaultRowGroupBytes = 32 << 20  // of compressed pages and page buffers, held in memory
-	defaultPageBytes     = 128 << 10 // of encoded values a page, before compression
-	dictionaryBytes      = 1 << 20   // a column whose dictionary outgrows it is written plain
+	DefaultRowGroupBytes = 32 << 20  // compressed pages and page buffers that are held in memory
+	defaultPageBytes     = 128 << 10 // encoded values per page, before compression
+	dictionaryBytes      = 1 << 20   // a column with a larger dictionary is written plain
 	writeRows            = 64        // rows handed to the encoder at a time
-	writeBytes           = 1 << 20   // and their text, so that a few huge rows cannot pile up
+	writeBytes           = 1 << 20   // limit for the text of these rows, so that a few huge rows cannot pile up
 )
 
 // The codecs hold pools of encoders and have no other state.
@@ -49,14 +49,14 @@ type writerOptions struct {
 // WriterOption changes how a Writer lays out its file.
 type WriterOption func(*writerOptions)
 
-// Fast is for working files, which only this program reads, once or twice: it compresses
+// Fast is for working files, which only this program reads, once or twice. It compresses
 // with Snappy instead of Zstandard and uses the encodings of format 1.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
 
-// SortedBy records in the file that its rows ascend by these columns. The writer
-// does not sort; see Sorter.
+// SortedBy records in the file that its rows are in ascending order of these columns. The
+// writer does not sort; see Sorter.
 func SortedBy(columns ...string) WriterOption {
 	return func(o *writerOptions) {
 		o.sorted = o.sorted[:0]
@@ -68,14 +68,14 @@ func SortedBy(columns ...string) WriterOption {
 
 // Local describes a finished file in local scratch space.
 type Local struct {
-	Path   string // empty if the writer had no file of its own
+	Path   string // empty if the writer did not create the file
 	Rows   int64
 	Bytes  int64
 	SHA256 string // hex
 }
 
-// Writer writes rows of T as one Parquet file. It is for one goroutine. End it
-// with Close or Abort; nothing is in the store before Commit.
+// Writer writes rows of T as one Parquet file. Only one goroutine may use it. End it with
+// Close or Abort. Nothing is in the store before Commit.
 type Writer[T any] struct {
 	pq     *parquet.GenericWriter[T]
 	out    *countingWriter
@@ -83,8 +83,8 @@ type Writer[T any] struct {
 	file   *os.File // nil for NewWriterTo
 	layout *rowLayout
 
-	nullable nullable // nil where the nulls of format 1 are kept
-	zeroless zeroless // nil where the format is the newest
+	nullable nullable // nil if the nulls of format 1 are kept
+	zeroless zeroless // nil if the format is the newest
 	opt      writerOptions
 	pending  []T // rows not yet handed to the encoder
 	text     int // bytes of text in pending
@@ -94,7 +94,7 @@ type Writer[T any] struct {
 	err      error
 }
 
-// NewWriter creates the scratch file path and a writer to it.
+// NewWriter creates the scratch file path and returns a writer to it.
 func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
 	return w, nil
 }
 
-// NewWriterTo is NewWriter for any destination, which Close does not close.
+// NewWriterTo is like NewWriter for any destination. Close does not close dst.
 func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error) {
 	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes, format: schema.FormatVersion}
 	for _, opt := range opts {
@@ -121,7 +121,8 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	out := &countingWriter{w: dst, hash: sha256.New()}
 	buf := bufio.NewWriterSize(out, 256<<10)
 	pqOptions := []parquet.WriterOption{
-		// The same for every build, so that the same rows give the same bytes.
+		// This value is the same for every build, so that the same rows give the same
+		// bytes.
 		parquet.CreatedBy("crawlbatch", "1", "1"),
 		parquet.Compression(o.codec),
 		parquet.PageBufferSize(defaultPageBytes),
@@ -144,13 +145,13 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return w, nil
 }
 
-// bulky are columns that hold whole documents. Their least and greatest values help no
-// query, and would be copied in full into the footer, once per row group.
+// bulky lists the columns that hold whole documents. Their lowest and highest values help
+// no query, and each row group would copy them in full into the footer.
 var bulky = []string{"main", "full"}
 
-// withoutBounds omits least and greatest values from page headers, where nobody reads them
-// and a long value would stand uncompressed twice per page; and from the footer for bulky
-// columns.
+// withoutBounds omits the lowest and highest values from page headers, where no program
+// reads them and each page would hold a long value twice, uncompressed. For bulky columns
+// it also omits them from the footer.
 func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
 	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))
@@ -161,8 +162,8 @@ func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.Writer
 	return opts
 }
 
-// Write appends rows. It keeps no reference to the slice. After an error only Abort is of
-// use.
+// Write appends rows. It keeps no reference to the slice. After an error the caller can
+// only call Abort.
 func (w *Writer[T]) Write(rows []T) error {
 	for i := range rows {
 		if err := w.Append(&rows[i]); err != nil {
@@ -172,7 +173,7 @@ func (w *Writer[T]) Write(rows []T) error {
 	return nil
 }
 
-// Append appends one row, which it copies.
+// Append appends a copy of one row.
 func (w *Writer[T]) Append(row *T) error {
 	if w.err != nil {
 		return w.err
@@ -190,8 +191,8 @@ func (w *Writer[T]) Append(row *T) error {
 	return w.err
 }
 
-// EndRowGroup ends the row group, so that later rows can be read without the earlier ones.
-// It does nothing if the row group has no rows yet.
+// EndRowGroup ends the row group, so that a reader can read later rows without the earlier
+// ones. It does nothing if the row group has no rows yet.
 func (w *Writer[T]) EndRowGroup() error {
 	w.encode()
 	if w.err != nil || w.group == 0 {
@@ -217,7 +218,8 @@ func (w *Writer[T]) encode() {
 	w.pending, w.text = w.pending[:0], 0
 }
 
-// hand passes rows to the library, in parts whose nulls it writes correctly.
+// hand passes rows to the library in parts, so that the library writes their nulls
+// correctly.
 func (w *Writer[T]) hand(rows []T) error {
 	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
 		if err := w.hand(rows[:cut]); err != nil {
@@ -261,7 +263,7 @@ var errClosed = errors.New("table writer is closed")
 // Abort removes the file. After Close it does nothing, so it can be deferred.
 func (w *Writer[T]) Abort() {
 	if w.file != nil {
-		// If this fails, the file is removed with the scratch directory.
+		// If this fails, the file goes away with the scratch directory.
 		_ = w.file.Close()
 		_ = os.Remove(w.file.Name())
 		w.file = nil
@@ -269,7 +271,7 @@ func (w *Writer[T]) Abort() {
 	w.err = errClosed
 }
 
-// countingWriter counts and hashes what reaches the destination.
+// countingWriter counts and hashes the bytes that reach the destination.
 type countingWriter struct {
 	w    io.Writer
 	hash hash.Hash

@@ -1,11 +1,11 @@
-// Package urlfilter reads and writes the Bloom filter that stands beside each
-// bucket's parts of urls and skips: for most URLs it proves, without reading the
-// tables, that neither part has a row.
+// Package urlfilter reads and writes the Bloom filter that stands beside each bucket's
+// parts of urls and skips. For most URLs it proves that neither part has a row, without
+// reading the tables.
 //
-// In: the URLs of both parts, in any order, repeats included. Out: one object, the
-// same bytes for the same URLs; and, read back, a Filter that answers "absent" or
-// "perhaps present". "Absent" is certain; at most one absent URL in a thousand gets
-// "perhaps present".
+// In: the URLs of both parts, in any order, with repeats. Out: one object, with the same
+// bytes for the same URLs. When read back it is a Filter that answers "absent" or "perhaps
+// present". "Absent" is certain. At most one absent URL in a thousand gets "perhaps
+// present".
 //
 // The file is, big endian:
 //
@@ -17,7 +17,8 @@
 //	checksum  uint32    CRC-32C of everything before it
 //
 // Read refuses a file that is truncated, too long, damaged, of another format or of a
-// newer version; Open adds the object's name to the error. It imports formats packages.
+// newer version. Open adds the object's name to the error. The package imports formats
+// packages.
 //
 // Burton H. Bloom: Space/Time Trade-offs in Hash Coding with Allowable Errors, 1970.
 package urlfilter
@@ -39,10 +40,10 @@ const (
 	wordsAt  = filterAt + 3*8
 	sumBytes = 4
 
-	// maxBits bounds a filter, in the store and in memory, to 1 GiB: enough for 500
-	// million URLs a bucket.
+	// maxBits bounds a filter to 1 GiB, in the store and in memory. That is enough for 500
+	// million URLs per bucket.
 	maxBits = 1 << 33
-	// maxHashes exceeds what any sensible filter has.
+	// maxHashes is more than any sensible filter has.
 	maxHashes = 64
 )
 

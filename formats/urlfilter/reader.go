@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter proves for most URLs that a bucket's parts of urls and skips do not hold
-// them. It is immutable and safe for concurrent use.
+// Filter proves for most URLs that a bucket's parts of urls and skips do not contain them.
+// It is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
@@ -81,8 +81,9 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	return f, nil
 }
 
-// Keys is the number of URLs that were added, repeats counted.
+// Keys returns the number of URLs that were added, including repeats.
 func (f *Filter) Keys() int64 { return f.keys }
 
-// MayHold returns false only if the parts do not hold url; on true, look it up in them.
+// MayHold returns false only if the parts do not contain url. If it returns true, look up
+// the URL in them.
 func (f *Filter) MayHold(url string) bool { return f.bits.TestString(url) }

@@ -20,16 +20,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rate is the share of absent URLs that a filter is sized to let through: half of
+// rate is the share of absent URLs that a filter may let through by design. It is half of
 // the promised 0.1 %, so that chance cannot exceed the promise.
 const rate = 0.0005
 
-// leastKeys is the least number of URLs a filter is sized for (2 kB): in fewer bits
-// the hash functions collide and the rate rises.
+// leastKeys is the smallest number of URLs that a filter is sized for (2 kB). With fewer
+// bits the hash functions collide and the rate rises.
 const leastKeys = 1000
 
-// Writer collects URLs in a scratch file and builds the filter at the end, because
-// its size depends on their number. It is for one goroutine. End it with Finish or Abort.
+// Writer collects URLs in a scratch file. It builds the filter at the end, because the
+// filter's size depends on the number of URLs. Only one goroutine may use it. End it with
+// Finish or Abort.
 type Writer struct {
 	file *os.File // nil once finished or aborted
 	buf  *bufio.Writer
@@ -65,8 +66,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Finish creates the object key and describes it; its rows are the URLs added. It
-// needs two bytes of memory a URL.
+// Finish creates the object key and describes it. Its rows are the URLs added. It needs
+// two bytes of memory per URL.
 func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string) (manifest.File, error) {
 	defer w.Abort()
 	f, err := w.filter(ctx)
@@ -77,7 +78,7 @@ func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}
-	defer os.Remove(l.Path) // Commit does, unless it fails
+	defer os.Remove(l.Path) // Commit removes the file, unless it fails
 	return table.Commit(ctx, b, l, dataset, key)
 }
 
@@ -90,7 +91,7 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 		return nil, err
 	}
 	bits, hashes := bloom.EstimateParameters(uint(max(w.keys, leastKeys)), rate)
-	// A filter at the bound has more false positives, but never a false "absent".
+	// A filter at the bound has more false positives, but still never a false "absent".
 	f := bloom.New(min(bits, maxBits), min(hashes, maxHashes))
 	in := bufio.NewReaderSize(w.file, 256<<10)
 	var url []byte

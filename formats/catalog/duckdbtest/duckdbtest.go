@@ -1,9 +1,9 @@
 // Package duckdbtest runs DuckDB in tests, so that an independent program reads this project's
 // Parquet and SQL.
 //
-// In: files of SQL, and the directory whose node_modules hold DuckDB, in the
-// environment. Out: columns, types and rows as DuckDB gives them. It imports only the standard
-// library.
+// In: files of SQL, and an environment variable that names the directory whose
+// node_modules hold DuckDB. Out: columns, types and rows from DuckDB. The package imports
+// only the standard library.
 package duckdbtest
 
 import (
@@ -27,10 +27,10 @@ const Modules = "CRAWLBATCH_DUCKDB"
 //go:embed query.mjs
 var script []byte
 
-// Answer is what DuckDB gave for the last statement of a file.
+// Answer is what DuckDB returned for the last statement of a file.
 type Answer struct {
 	Columns [][2]string // name and type
-	// Rows are as JSON has them: BIGINT and wider are strings.
+	// Rows holds the rows as JSON has them: BIGINT and wider types are strings.
 	Rows []map[string]any
 }
 
@@ -42,9 +42,9 @@ func Need(t testing.TB) {
 	}
 }
 
-// Ask runs SQL files in one session and returns the answers by file name. It
-// fails the test at the first statement that DuckDB refuses, and skips it when
-// there is no DuckDB.
+// Ask runs SQL files in one session and returns the answers by file name. It fails the
+// test at the first statement that DuckDB refuses. It skips the test if there is no
+// DuckDB.
 func Ask(t testing.TB, files ...string) map[string]*Answer {
 	t.Helper()
 	Need(t)
@@ -90,7 +90,7 @@ func Ask(t testing.TB, files ...string) map[string]*Answer {
 	return answers
 }
 
-// SQLFile writes SQL to a file of its own and returns its name.
+// SQLFile writes SQL to a new file and returns its name.
 func SQLFile(t testing.TB, sql string) string {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "*.sql")
