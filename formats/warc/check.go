@@ -21,7 +21,7 @@ type checker struct {
 	block                  hash.Hash
 	http                   bool
 
-	head     []byte // of the HTTP message; nil once it is complete
+	head     []byte // head of the HTTP message so far; nil once it is complete
 	headDone bool
 	lineLen  int
 	large    bool   // the head is larger than maxHTTPHead
@@ -29,7 +29,7 @@ type checker struct {
 	partial  bool   // the record says that part is missing, without a reason
 	start    string // first line of the message
 
-	whole, body, entity hash.Hash // of the block, of the body, and of the body without framing; nil: not needed
+	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without framing; nil if not needed
 	chunks              dechunker
 }
 
@@ -160,7 +160,7 @@ func (c *checker) finish(s *Summary) {
 // does not cover the entity body, as WARC 1.1 requires.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.is(h.Sum(nil)) }
-	onlyHead := !c.headDone && !c.large // the body's hash is then that of nothing
+	onlyHead := !c.headDone && !c.large // then the body's hash covers no bytes
 	switch {
 	case matches(c.entity), c.headDone && c.entity == nil && matches(c.body):
 		return Matches, ""
@@ -193,7 +193,7 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 // that is not a chunk.
 type dechunker struct {
 	state  chunkState
-	size   int64 // of the chunk, then what remains of it
+	size   int64 // the size of the chunk, then how much of the chunk remains
 	digits int
 }
 

@@ -78,7 +78,7 @@ func readHeader(br *bufio.Reader, limit int) (version string, h Header, err erro
 		}
 		version = string(bytes.TrimSpace(line))
 	}
-	var value []byte // of the last field; folded lines are appended to it
+	var value []byte // value of the last field, to which folded lines are appended
 	for {
 		line, err := readLine(br, &left)
 		if err != nil {

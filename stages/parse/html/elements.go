@@ -4,7 +4,7 @@ import "golang.org/x/net/html/atom"
 
 // element is how the reader treats an element.
 type element struct {
-	id    uint8 // index in Reader.count; 0: not kept on the stack
+	id    uint8 // index in Reader.count; 0 if the element is not kept on the stack
 	flags uint16
 }
 

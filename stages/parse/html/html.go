@@ -80,7 +80,7 @@ const (
 // Config configures a Reader.
 type Config struct {
 	Agent    string // the crawler's product token, lower case: directives may name it
-	MaxText  int    // bound of the text that is kept, bytes
+	MaxText  int    // bound of the text that is kept, in bytes
 	MaxLinks int    // bound of the links that are kept
 }
 

@@ -26,11 +26,11 @@ const (
 type Lexer struct {
 	Src   []byte // the document, UTF-8
 	pos   int
-	Raw   atom.Atom // open raw text element; 0: none. Clear it to read its content as markup.
+	Raw   atom.Atom // open raw text element, or 0. Clear it to read its content as markup.
 	CDATA bool      // CDATA sections are text, as within svg and math
 
 	// The token:
-	Name  atom.Atom // of a tag; 0: an unknown name
+	Name  atom.Atom // name of a tag; 0 if the name is unknown
 	Empty bool      // the tag ends in "/>": in XML, svg and math its element has no content
 	Attrs Attrs     // of a start tag
 	Text  []byte    // of a text, raw

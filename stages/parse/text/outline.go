@@ -253,7 +253,7 @@ func (o *Outline) LinkDensity() (float64, bool) {
 	return float64(links) / float64(all), true
 }
 
-// maxHeading bounds the result of Heading, bytes.
+// maxHeading bounds the result of Heading, in bytes.
 const maxHeading = 200
 
 // Heading returns the first visible headline, or "" if there is none or it is too long.
