@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket: large ones, each placed by itself, and one
-// run of adjacent small ones, so that it is read in long pieces.
+// partition is a set of groups of one bucket: large ones, each placed by itself, and one run
+// of adjacent small ones. The run lets the planner read long pieces.
 type partition struct {
 	bucket  int
 	urls    int64
@@ -54,7 +54,7 @@ func (r *rules) assign(groups []group, buckets int) []partition {
 }
 
 // assignBucket makes the partitions of one bucket. It first places large groups, the
-// slowest first, each in the partition with room that is predicted to end soonest
+// slowest first. Each goes to the partition that has room and the earliest predicted end
 // (longest processing time first: at worst a third above the optimum). Then small groups
 // fill the remaining room, in order.
 func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {

@@ -23,8 +23,8 @@ type chooser struct {
 	spent      int64       // URLs planned in earlier rounds of the crawl
 	priorities [1001]int64 // new URLs chosen, by priority
 
-	url     *record // the current URL, merged of the entries so far; nil before the first
-	listed  int64   // those of its entries that sources list
+	url     *record // the current URL, merged from its entries so far; nil before the first URL
+	listed  int64   // number of its entries that sources list
 	domains []*domain
 }
 
@@ -32,13 +32,13 @@ type chooser struct {
 // they come.
 type domain struct {
 	name  string
-	limit int64 // 0: none
+	limit int64 // 0 means none
 	spent int64
-	due   []*record // planned before and due again: they cost no budget
-	best  worst     // the best new ones, the worst on top
+	due   []*record // planned before and due again; they use no budget
+	best  worst     // the best new URLs, the worst of them on top
 }
 
-// worst is a heap of records with the one to give up first on top.
+// worst is a heap of records, with the record to drop first on top.
 type worst []*record
 
 func (w worst) Len() int           { return len(w) }
@@ -99,7 +99,7 @@ func (c *chooser) merge(r *record) {
 	u.Depth = min(u.Depth, r.Depth)
 	u.Priority = max(u.Priority, r.Priority)
 	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
-	// Of several WARC records the newest counts; of equally new ones, the first.
+	// Of several WARC records the newest one counts; among equally new ones, the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
 		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
@@ -107,7 +107,7 @@ func (c *chooser) merge(r *record) {
 	}
 }
 
-// endURL passes the current URL, which has no more entries, to its domain.
+// endURL passes the current URL to its domain. The URL has no more entries.
 func (c *chooser) endURL() error {
 	u := c.url
 	if u == nil {
@@ -206,7 +206,7 @@ func (c *chooser) endGroup() error {
 	return nil
 }
 
-// limit is how many new URLs the round may have, and why; -1: all that were chosen.
+// limit is how many new URLs the round may have, and why; -1 means all chosen URLs.
 func (c *chooser) limit() (limit int64, detail string) {
 	chosen := int64(0)
 	for _, n := range c.priorities {
@@ -222,8 +222,9 @@ func (c *chooser) limit() (limit int64, detail string) {
 	return limit, detail
 }
 
-// cut writes the limit best new URLs of a list to out, by priority and then in the list's
-// order, and those that were planned before. It refuses the others and writes them to left.
+// cut writes to out the best new URLs of a list, at most limit, and all URLs that were
+// planned before. The best have the highest priority; among equals the first. It refuses
+// the others and writes them to left.
 func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

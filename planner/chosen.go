@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// group has the planned URLs of the domains with one hash: of one domain, unless hashes
-// collide. It is the unit that is assigned to partitions.
+// group holds the planned URLs of all domains with one hash. That is one domain, unless
+// hashes collide. Whole groups are assigned to partitions.
 type group struct {
 	hash    uint64
 	urls    int64
@@ -62,10 +62,10 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 	return &chosenWriter{rules: r, list: &chosenList{file: f}, buf: buf, out: recordCodec.Writer(buf), hosts: map[string]*hostCount{}}, nil
 }
 
-// begin begins a group.
+// begin starts a group.
 func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off} }
 
-// put writes a record to the group of its hash, which it begins if need be.
+// put writes a record to the group of its hash. It starts that group if necessary.
 func (w *chosenWriter) put(u *record) error {
 	if w.cur.urls == 0 || w.cur.hash != u.Hash {
 		w.end()
@@ -108,7 +108,7 @@ func (w *chosenWriter) end() {
 		w.list.groups = append(w.list.groups, w.cur)
 	}
 	if len(w.hosts) > 1024 {
-		w.hosts = map[string]*hostCount{} // clearing a map that was large costs as much each time
+		w.hosts = map[string]*hostCount{} // clearing a once large map stays expensive
 	} else {
 		clear(w.hosts)
 	}
@@ -151,8 +151,8 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(*recor
 	return nil
 }
 
-// matching calls visit with the groups of the list whose hashes those of groups have, in
-// runs of adjacent ones. Groups are in order of hash.
+// matching calls visit with the groups of the list whose hashes occur in groups, in runs of
+// adjacent ones. Groups are in order of hash.
 func (l *chosenList) matching(groups []group, visit func([]group) error) error {
 	first, end := 0, 0
 	for i := range groups {

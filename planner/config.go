@@ -9,26 +9,26 @@ import (
 )
 
 var (
-	// ErrConfig: a value of Config is not allowed.
+	// ErrConfig means that a value of Config is not allowed.
 	ErrConfig = errors.New("invalid plan configuration")
-	// ErrNothing: there is no URL to plan. Every line of the sources was refused, or no URL
-	// of the frontier is due.
+	// ErrNothing means that there is no URL to plan: every line of the sources was refused, or
+	// no URL of the frontier is due.
 	ErrNothing = errors.New("nothing to plan")
 )
 
 // Config says what may be planned, and predicts how long it takes.
 type Config struct {
-	PartitionURLs int      // URLs a partition, about; a domain is never split
+	PartitionURLs int      // approximate URLs per partition; a domain is never split
 	MaxDepth      int      // deeper URLs are refused
 	StripParams   []string // see urlkey.New
 	Include       []string // scope patterns, see NewScope
 	Exclude       []string
 	Stopped       map[string]string // domain or host → why it and its subdomains are stopped
 
-	Budget        int            // URLs a domain a crawl; 0: no bound
-	DomainBudgets map[string]int // the same for one registered domain; 0: no bound
-	RoundURLs     int64          // URLs a round; 0: no bound
-	CrawlURLs     int64          // URLs a crawl, earlier rounds counted; 0: no bound
+	Budget        int            // URLs per domain and crawl; 0 means no bound
+	DomainBudgets map[string]int // the same for one registered domain; 0 means no bound
+	RoundURLs     int64          // URLs per round; 0 means no bound
+	CrawlURLs     int64          // URLs per crawl, earlier rounds included; 0 means no bound
 
 	Delay        time.Duration            // least gap between two requests to a host
 	DomainDelays map[string]time.Duration // the same for the hosts of a registered domain
@@ -36,7 +36,7 @@ type Config struct {
 	Slots        int                      // concurrent fetches of a task
 	PageBytes    int64                    // mean bytes of a page, for the forecast
 
-	BucketURLs int64 // URLs a reduce bucket, at most about
+	BucketURLs int64 // approximate maximum of URLs per reduce bucket
 	Memory     int64 // bytes held before sorting spills to disk
 	Workers    int   // goroutines that canonicalize and write
 }
@@ -92,7 +92,7 @@ func (c *Config) rules() (*rules, error) {
 	return &rules{Config: *c, canonical: canonical, scope: scope}, nil
 }
 
-// budget is the number of URLs that a crawl may plan of a domain; 0: no bound.
+// budget is the number of URLs that a crawl may plan from a domain; 0 means no bound.
 func (r *rules) budget(domain string) int64 {
 	if n, ok := r.DomainBudgets[domain]; ok {
 		return int64(n)

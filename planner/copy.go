@@ -15,9 +15,9 @@ import (
 // copiers is how many files are copied at a time.
 const copiers = 8
 
-// Copy stores the plan of a round as the plan of the same round of another crawl: the
-// same partitions with the same rows, under an ID of its own. Its source is the plan that
-// it copies. A Copy that was interrupted can be repeated.
+// Copy stores the plan of a round as the plan of the same round of another crawl. The copy
+// has the same partitions and rows, and its own ID. Its source is the plan that it copies.
+// An interrupted Copy can be repeated.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
 	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl

@@ -138,7 +138,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		}); err != nil || len(spellings) == 0 {
 			return err
 		}
-		e = &source.Entry{Depth: e.Depth} // it counts for its spellings only
+		e = &source.Entry{Depth: e.Depth} // only its spellings count
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
@@ -146,11 +146,11 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.Add(&rec)
 }
 
-// respelled returns an entry's spellings as spellings of its URL today: parameters that
-// are stripped since then are removed, which may leave fewer spellings.
+// respelled returns an entry's spellings as spellings of its current URL. It removes
+// parameters that are stripped by now, which may leave fewer spellings.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
-		return e.Spellings // nothing is stripped from the URL, so nothing from them
+		return e.Spellings // nothing is stripped from the URL, so nothing is stripped from its spellings
 	}
 	for _, old := range e.Spellings {
 		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
@@ -173,7 +173,7 @@ func (r *rules) stopped(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// judge returns why no budget could admit a URL; "" if one could.
+// judge returns why no budget could admit a URL; empty if one could.
 func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stopped(k.Host); ok {
 		return schema.SkipStopped, why
@@ -187,8 +187,8 @@ func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, deta
 	return "", ""
 }
 
-// Judge returns what a plan makes of one text: its keys, and the reason why it is refused
-// before any budget is applied ("" if it is not).
+// Judge returns how a plan treats one text: its keys, and the reason why it is refused
+// before any budget applies (empty if it is not refused).
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
 	r, err := cfg.rules()
 	if err != nil {

@@ -82,7 +82,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	return p, identify(&p.manifest, req.Version)
 }
 
-// picked is what the budgets allow.
+// picked holds the URLs that the budgets allow.
 type picked struct {
 	chosen *chosenList
 	left   []*chosenList // URLs that have spellings and are not planned
@@ -170,7 +170,7 @@ func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 // quotedBroken is how many unreadable records an error quotes.
 const quotedBroken = 3
 
-// firstBroken describes the first records that cannot be read.
+// firstBroken describes the first unreadable records.
 func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error) {
 	var quoted []string
 	for row, err := range refusedRows(ctx, refused) {
@@ -227,7 +227,7 @@ const (
 	fileRefused   = "refused"
 )
 
-// planFiles lists the files that a plan names: of each partition its URLs and, if there
+// planFiles lists the files that a plan names: for each partition its URLs and, if there
 // are any, its spellings; then the refused entries.
 func planFiles(m *manifest.Plan) []*manifest.File {
 	var files []*manifest.File
@@ -287,7 +287,7 @@ type partitionWriter struct {
 }
 
 // write writes the partition's planned URLs, and the known URLs of its domains that have
-// spellings and are not planned; without any, spellings has no path.
+// spellings and are not planned. If there are none of these, spellings has no path.
 func (w *partitionWriter) write(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	groups := w.from.chosen.groups
 	urls, err = w.sort(ctx, layout.Part(number), func(visit func(*record) error) error {
@@ -314,7 +314,7 @@ func (w *partitionWriter) write(ctx context.Context, number int) (urls, spelling
 	return urls, spellings, err
 }
 
-// sort writes the records that each visits, in the order of a partition file.
+// sort sorts the records that each visits and writes them in the order of a partition file.
 func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {
@@ -332,8 +332,8 @@ func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit
 	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), sorter.Sorted(ctx))
 }
 
-// identify gives a plan, whose files have no keys yet, its ID and the files their keys.
-// The ID is the digest of everything that the plan holds.
+// identify sets the plan's ID and the keys of its files. The ID is the digest of everything
+// that the plan holds.
 func identify(m *manifest.Plan, version string) error {
 	body, err := manifest.Encode(m)
 	if err != nil {
@@ -355,8 +355,8 @@ func identify(m *manifest.Plan, version string) error {
 }
 
 // Commit stores the plan: its files, then plan.json, which names them. Without
-// plan.json there is no plan. A Commit that was interrupted, or that another process
-// made of the same plan, can be repeated.
+// plan.json there is no plan. Commit can be repeated after an interruption, or after
+// another process has committed the same plan.
 func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	m := &p.manifest
 	if m.ID == "" {
@@ -372,8 +372,8 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// upload commits the files. A repeated Commit finds those uploaded before gone from
-// scratch space.
+// upload commits the files. In a repeated Commit, files that were uploaded before are no
+// longer in scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 	for i, f := range planFiles(&p.manifest) {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
@@ -386,8 +386,8 @@ func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// create stores plan.json and returns the stored plan. As the ID is a digest, a plan.json
-// that is there already is of this plan; another version of the program may have written it.
+// create stores plan.json and returns the stored plan. The ID is a digest, so an existing
+// plan.json describes this plan; another version of the program may have written it.
 func create(ctx context.Context, b store.Bucket, m *manifest.Plan) (*manifest.Plan, error) {
 	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
 	_, err := manifest.Create(ctx, b, key, m)

@@ -23,10 +23,10 @@ func (s seq) source() int { return int(s >> 48) }
 // maxSources is how many sources a seq can distinguish.
 const maxSources = 1 << 16
 
-// record is a canonical URL on its way through the planner: its row of the partition
-// file, and what the planner decides by. Records are sorted by the hash of the domain,
-// the URL and the place, so the URLs of a domain are adjacent and a URL's first entry
-// comes first.
+// record is a canonical URL in the planner: its row of the partition file, and the fields
+// that the planner needs for its decisions. Records are sorted by the hash of the domain,
+// the URL and the place, so the URLs of a domain are adjacent and a URL's first entry comes
+// first.
 type record struct {
 	schema.PlannedURL // SURT is empty until row
 	Hash              uint64

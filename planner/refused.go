@@ -28,7 +28,7 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf is the detail that the reason does not contain.
+// detailOf gives the detail that the reason lacks.
 func detailOf(err error) string {
 	if errors.Is(err, urlkey.ErrHost) {
 		return urlkey.ErrHost.Error()
@@ -36,8 +36,8 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt makes a text fit to be stored: bounded, valid UTF-8 without NULs, and without
-// the credentials of a URL.
+// excerpt prepares a text for storage: bounded, valid UTF-8 without NULs, and without the
+// credentials of a URL.
 func excerpt(s string) string {
 	s = urlkey.WithoutCredentials(s)
 	if len(s) > maxText {

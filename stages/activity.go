@@ -10,20 +10,21 @@ type Activity struct {
 	Delayed  int   // hosts that only wait for their usual delay
 	Waits    []Wait
 	More     int // waits that Waits leaves out
-	// Remaining is the least time that the task still takes, known waits included. Zero: unknown.
+	// Remaining is the least time that the task still takes, known waits included. Zero means
+	// unknown.
 	Remaining time.Duration
-	// Closes is when the fetch window closes and the rest is deferred. Zero: unknown.
+	// Closes is when the fetch window closes and the rest is deferred. Zero means unknown.
 	Closes   time.Time
 	Failures []Failure // by class, the newest first
 }
 
 // Wait is one thing that a task waits for.
 type Wait struct {
-	Host string // "": the whole task waits
+	Host string // empty if the whole task waits
 	// Why is a phrase that ends in what happens at Until:
 	// "robots.txt answered 503, asked again".
 	Why   string
-	Until time.Time // zero: unknown
+	Until time.Time // zero means unknown
 	URLs  int64     // planned URLs that wait for it
 }
 

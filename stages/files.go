@@ -21,8 +21,8 @@ package stages
 //	                                                       the URLs in its urls and skips, read for as long as they are
 //	publish   pages                                        published, one part a partition
 //
-// Every part is written, also without rows, so that each dataset can be opened from the
-// first round on. Working and published rows are sorted by
+// Every part is written, even if it has no rows, so that each dataset can be opened from
+// the first round on. Working and published rows are sorted by
 // (url_surtkey, url) unless the row type says otherwise.
 const (
 	FileFetches         = "fetches"

@@ -9,7 +9,7 @@ import (
 )
 
 // Keys lists the keys of a dataset's objects in the results of a stage's tasks, in the
-// tasks' order. A nil result, of a task that the caller does not read, has none.
+// tasks' order. A nil result, for a task that the caller does not read, has no keys.
 func Keys(results []*manifest.Result, dataset string) []string {
 	return keys(results, dataset, func(*manifest.File) bool { return true })
 }
@@ -50,9 +50,9 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 	return out
 }
 
-// OverlappingKeys lists those of a round's files, one for each of its buckets, that may hold
-// domains of bucket n of buckets. Buckets are equal ranges of the same hashes, so rounds may
-// differ in their number.
+// OverlappingKeys lists the files of a round that may hold domains of bucket n of buckets. The
+// round has one file per bucket. Rounds may differ in their number of buckets, because buckets
+// are equal ranges of the same hashes.
 func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 	for _, f := range files {
 		m, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))

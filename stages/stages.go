@@ -78,11 +78,12 @@ func (t Task) String() string {
 
 // How a task fails. Interruptions differ from failures of the task itself.
 var (
-	// ErrInterrupted: the task was told to stop. Its work is kept; continue later (exit 75).
+	// ErrInterrupted means that the task was told to stop. Its work is kept; continue later
+	// (exit 75).
 	ErrInterrupted = errors.New("interrupted")
-	// ErrPermanent: retrying cannot help (exit 78).
+	// ErrPermanent means that retrying cannot help (exit 78).
 	ErrPermanent = errors.New("retrying cannot help")
-	// ErrTaken: another attempt holds the task.
+	// ErrTaken means that another attempt holds the task.
 	ErrTaken = errors.New("another attempt holds this task")
 )
 
@@ -118,7 +119,7 @@ type Env struct {
 	Clock    Clock
 	Log      *slog.Logger // already says which task
 	Progress Progress
-	Watcher  Watcher // nil: nobody watches
+	Watcher  Watcher // nil if nobody watches
 	Version  string  // crawlbatch version, for manifests and WARC files
 	// Format is the schema.FormatVersion of the task's frozen inputs. The task's tables get
 	// the columns and encodings of that version. Zero is the newest.

@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/usage"
 )
 
-// given returns the flags that a command needs for the same store and config, beside --month:
-// those of this command, quoted for a shell, each after a space.
+// given returns the flags, except --month, that another command needs for the same store and
+// config. They come from this command, quoted for a shell, each after a space.
 func (c *common) given() string {
 	flags := ""
 	if c.store != defaultStore {
@@ -45,7 +45,8 @@ func (o *clusterOptions) given() string {
 	return flags
 }
 
-// hint adds to an interruption the command that continues, here or in the same cluster.
+// hint adds to an interruption the command that continues the work, here or in the same
+// cluster.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.given()
 	if o.rounds > 0 {

@@ -2,8 +2,8 @@
 // It plans a month's URL set, fetches and parses it politely, reduces the outputs to
 // tables and finds the URLs of the next round.
 //
-// One file a command: flags fill a struct, a run function does it, and main maps
-// errors to exit codes.
+// Each command has one file: flags fill a struct, a run function does the work, and main
+// maps errors to exit codes.
 package main
 
 import (
@@ -82,7 +82,7 @@ func exitCodesHelp() string {
 	return "\n" + strings.Join(show.Fold("Exit codes: "+strings.Join(codes, " · "), 80), "\n")
 }
 
-// errViolation: the stored data does not hold what crawlbatch promises.
+// errViolation means that the stored data breaks a promise of crawlbatch.
 var errViolation = errors.New("violation found")
 
 func main() {

@@ -19,8 +19,8 @@ func (c *common) politenessOf(b store.Bucket, crawl string, clock stages.Clock) 
 }
 
 // reloadOnHangup publishes the politeness section of --config whenever the process gets
-// SIGHUP, until ctx ends. It logs a file that is invalid or changes what is frozen, and the
-// old politeness stays in force.
+// SIGHUP, until ctx ends. If the file is invalid or changes a frozen key, it logs that and
+// keeps the old politeness.
 func (c *common) reloadOnHangup(ctx context.Context, running *config.Config, updates *worker.PolitenessUpdates) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

@@ -18,19 +18,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxURL is the most of an entry that is kept, bytes: one more than the longest text that
+// MaxURL is how many bytes of an entry are kept: one more than the longest text that
 // package urlkey reads, so that a text that was cut is refused as too long.
 const MaxURL = 64<<10 + 1
 
-// Why a source cannot be planned. The user can correct all of them.
+// Reasons why a source cannot be planned. The user can correct all of them.
 var (
-	// ErrMissing: no file has that name, or no file matches that pattern.
+	// ErrMissing means that no file has the name or matches the pattern.
 	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or - for standard input")
-	// ErrNoWARC: the store of WARC files has none of that name.
+	// ErrNoWARC means that the store has no WARC file with the name.
 	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
-	// ErrEmpty: the source holds no entry.
+	// ErrEmpty means that the source holds no entry.
 	ErrEmpty = errors.New("the source is empty: it should hold one URL per line, or Parquet rows with a column url")
-	// ErrUnreadable: the source is damaged, or in no format that is known.
+	// ErrUnreadable means that the source is damaged or has an unknown format.
 	ErrUnreadable = errors.New("the source cannot be read: it should be text (plain or gzip, UTF-8), or Parquet with a text column url")
 )
 
@@ -61,7 +61,7 @@ type Entry struct {
 	Content       Content
 }
 
-// Content says where the content with ContentDigest lies. Zero: unknown.
+// Content says where the content with ContentDigest is stored. Zero means unknown.
 type Content struct {
 	At             int64 // when it was captured, milliseconds
 	Filename       string
@@ -72,12 +72,12 @@ type Content struct {
 // the scale.
 const DefaultPriority = 500
 
-// Source is a list of URLs. Its methods are for one goroutine.
+// Source is a list of URLs. Only one goroutine may use it.
 type Source interface {
 	// Name is the name that the user gave.
 	Name() string
-	// Entries yields the entries in an order that depends on the content only. A pair with
-	// an error is the last. Standard input can be read once; every other source yields the
+	// Entries yields the entries in an order that depends only on the content. It stops after
+	// a pair with an error. Standard input can be read once; every other source yields the
 	// same entries each time.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 }

@@ -114,7 +114,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// readFile reads one file; false: stop.
+// readFile reads one file. It returns false to stop.
 func readFile(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -73,9 +73,9 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
 }
 
-// due reports whether the URL is to be planned now: one that was never fetched, if its due
-// time has come or it has none; another, if it has a due time that has come. A URL with
-// too many spellings is never due.
+// due reports whether to plan the URL now. A URL that was never fetched is due if its due
+// time has come or it has none. Any other URL is due if it has a due time that has come. A
+// URL with too many spellings is never due.
 func (f *frontier) due(r *schema.URLRecord) bool {
 	if schema.Spellings(r.Spellings).Overflow() {
 		return false

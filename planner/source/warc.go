@@ -138,7 +138,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	send(nil)
 }
 
-// nextEntry reads the next record; false: the record is not wanted.
+// nextEntry reads the next record. It returns false if the record is not wanted.
 func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	broken := func(text, why string) (Entry, bool, error) {
 		if text == "" {
@@ -183,7 +183,7 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	}, true, nil
 }
 
-// isResponse reports whether a record is of an answer to an HTTP request.
+// isResponse reports whether a record holds the answer to an HTTP request.
 func isResponse(rec *warc.Entry) bool {
 	if rec.Type != warc.Response && rec.Type != warc.Revisit {
 		return false
@@ -193,13 +193,13 @@ func isResponse(rec *warc.Entry) bool {
 		return false // dns:, ftp: …
 	}
 	if err == nil && u.Path == "/robots.txt" && u.RawQuery == "" {
-		return false // no page: it says what could be asked for
+		return false // not a page, but a list of what a client may request
 	}
 	t := mediatype.Essence(rec.Header.Get(warc.FieldContentType))
 	return t == "" || t == "application/http"
 }
 
-// ahead reads an object by large ranges, as it is read from its start to its end.
+// ahead reads an object in large ranges, because it is read from start to end.
 type ahead struct {
 	obj store.Object
 	at  int64

@@ -6,7 +6,7 @@
 // (url_surtkey, url); and, once every stage has its results, the list of every
 // part of every dataset that says the round is complete.
 //
-// All inputs are sorted by SURT and URL, so the join streams: memory holds a batch of
-// rows of each and the ranks of the bucket's hosts. Pages and seal are pure functions of
-// committed results: every attempt gets the same bytes. It imports stages and formats packages.
+// All inputs are sorted by SURT and URL, so the join streams: memory holds a batch of rows
+// of each input and the ranks of the bucket's hosts. Pages and seal depend only on committed
+// results: every attempt gets the same bytes. It imports stages and formats packages.
 package publish

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Seal lists what a round has published, from the results of all its stages,
+// Seal lists everything that a round has published. It reads the results of all stages,
 // which must be complete. Counts are named STAGE.NAME and summed over tasks.
 func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
 	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
