@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A busy server may read a request long after it arrived. A crawler's pace is judged by
-// the arrival, which the kernel records if the system supports that (arrival_linux.go).
+// A busy server may read a request long after it arrived. The arrival is what counts for a
+// crawler's pace. The kernel records it if the system supports that (arrival_linux.go).
 
-// arrivals is a connection that knows when the bytes last read from it had arrived.
+// arrivals is a connection that knows when the bytes last read from it arrived.
 type arrivals interface {
-	// Arrived is zero if the kernel did not tell.
+	// Arrived returns zero if the kernel did not record the time.
 	Arrived() time.Time
 }
 
@@ -26,9 +26,9 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// arrived is when the last bytes of a request's head reached this machine, or now if
-// the kernel did not tell. The last bytes are this request's, because no client of
-// simweb pipelines requests.
+// arrived returns when the last bytes of a request's head reached this machine, or now if
+// the kernel did not record it. The last bytes belong to this request, because no client
+// of simweb pipelines requests.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

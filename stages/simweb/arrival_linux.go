@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamped has the kernel note when data arrives on the connections of a TCP
-// listener (SO_TIMESTAMPNS, socket(7)); they inherit it, so that not even what
-// comes before Accept is missed. The kernel begins a moment after it is first asked.
+// stamped makes the kernel record when data arrives on the connections of a TCP listener
+// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so it also covers data
+// that arrives before Accept. The kernel begins a moment after the first request for it.
 func stamped(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -28,7 +28,7 @@ func stamped(ln net.Listener) net.Listener {
 		refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1)
 	})
 	if err != nil || refused != nil {
-		return ln // an old kernel's time of reading is the best there is
+		return ln // an old kernel; the time of reading must do
 	}
 	return stampedListener{tcp}
 }
@@ -48,11 +48,11 @@ func (l stampedListener) Accept() (net.Conn, error) {
 	return &stampedConn{TCPConn: tcp, raw: raw}, nil
 }
 
-// stampedConn is a TCP connection that knows when what was read last had arrived.
+// stampedConn is a TCP connection that knows when the bytes read last arrived.
 type stampedConn struct {
 	*net.TCPConn
 	raw     syscall.RawConn
-	arrived atomic.Int64 // Unix time in nanoseconds; 0: the kernel did not say
+	arrived atomic.Int64 // Unix time in nanoseconds; 0 if the kernel did not record it
 }
 
 // Arrived implements arrivals.
@@ -63,7 +63,8 @@ func (c *stampedConn) Arrived() time.Time {
 	return time.Time{}
 }
 
-// timespec64 is the size of a struct __kernel_timespec: two int64 on every platform.
+// timespec64 is the size of a struct __kernel_timespec: two int64 values on every
+// platform.
 const timespec64 = 16
 
 // Read implements net.Conn.
@@ -85,7 +86,7 @@ func (c *stampedConn) Read(p []byte) (int, error) {
 		}
 	})
 	switch {
-	case err != nil: // closed, or a deadline has passed
+	case err != nil: // closed, or past a deadline
 		return 0, err
 	case failure != nil:
 		return 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: failure}
@@ -96,7 +97,7 @@ func (c *stampedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// arrivalIn finds the time that the kernel put beside the data, 0 if there is none.
+// arrivalIn returns the time in the control data, or 0 if there is none.
 func arrivalIn(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -111,7 +112,7 @@ func arrivalIn(control []byte) int64 {
 	return 0
 }
 
-// WriteTo implements io.WriterTo; that of TCPConn would read past Read.
+// WriteTo implements io.WriterTo. The one of TCPConn would bypass Read.
 func (c *stampedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }

@@ -4,5 +4,5 @@ package simweb
 
 import "net"
 
-// stamped returns ln: how to ask the kernel for arrival times is known for Linux only.
+// stamped returns ln: only the Linux version can ask the kernel for arrival times.
 func stamped(ln net.Listener) net.Listener { return ln }

@@ -11,46 +11,48 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// ErrConfig means that a Config cannot be used. The error names the field and the
-// allowed values.
+// ErrConfig means that a Config is invalid. The error names the field and the allowed
+// values.
 var ErrConfig = errors.New("not a usable simweb config")
 
 // Config describes a Web. Webs with equal Configs are equal.
 type Config struct {
 	Seed         uint64
 	Hosts        int // at least 1
-	PagesPerHost int // mean number of pages of a host, at least 1; sizes follow Zipf's law
+	PagesPerHost int // mean number of pages per host, at least 1; sizes follow Zipf's law
 
-	// Shares of a host's pages, each 0 to 1, in total at most 0.9. The home is always
-	// an ordinary page.
-	FaultShare float64 // have a fault, redirects included
+	// Shares of a host's pages, each from 0 to 1 and at most 0.9 in total. The home page
+	// is always an ordinary page.
+	FaultShare float64 // have a fault, including redirects
 	ExactShare float64 // are copies of another page
 	NearShare  float64 // are near copies of another page
 	ShortShare float64 // have fewer than 50 words
 	ChainShare float64 // probability that 4 of 16 pages form a chain of near copies
 
-	// SeedShare is the share of a host's pages in Seeds besides its home, 0 to 1.
+	// SeedShare is the share of a host's pages, other than its home page, that are in
+	// Seeds, from 0 to 1.
 	SeedShare float64
 
 	// Faults are the classes of faults that pages may have.
 	Faults faults.Class
-	// Without names faults that pages do not have nevertheless.
+	// Without names faults that pages never have.
 	Without []string
-	// Robots gives hosts different robots.txt files. Otherwise all allow everything.
+	// Robots gives hosts different robots.txt files. If it is false, every host allows
+	// everything.
 	Robots bool
 
-	CrawlDelay time.Duration // in the robots.txt of some hosts; 0: in none
-	RetryAfter time.Duration // of 429 and 503 responses, whole seconds; 0: none
+	CrawlDelay time.Duration // in the robots.txt of some hosts; 0 for none
+	RetryAfter time.Duration // in 429 and 503 responses, in whole seconds; 0 for none
 	SlowDelay  time.Duration // before a slow response, and between the pieces of a dripping one
 	LargeBody  int           // bytes of the large document
 
-	// PrivateSuffix, if not empty, gives some hosts names directly below it, so that
-	// each is its own domain, as with github.io. Such names may really exist: crawl the
-	// web through a connect-to rule that covers all hosts.
+	// PrivateSuffix, if not empty, gives some hosts names directly below it, so that each
+	// is its own domain, as with github.io. Such names may really exist, so crawl the web
+	// through a connect-to rule that covers all hosts.
 	PrivateSuffix string
 }
 
-// Default is a web of 20 hosts and about 2,000 pages with quick faults.
+// Default returns a web of 20 hosts and about 2,000 pages with quick faults.
 func Default() Config {
 	return Config{
 		Seed: 1, Hosts: 20, PagesPerHost: 100,
@@ -72,7 +74,7 @@ const (
 	maxPages = 1 << 24
 )
 
-// Validate reports the first field that cannot be used.
+// Validate returns an error about the first invalid field.
 func (c *Config) Validate() error {
 	if c.Hosts < 1 || c.Hosts > maxHosts {
 		return fmt.Errorf("Hosts %d: want 1 to %d: %w", c.Hosts, maxHosts, ErrConfig)
@@ -88,7 +90,7 @@ func (c *Config) Validate() error {
 		{"ShortShare", c.ShortShare}, {"ChainShare", c.ChainShare}, {"SeedShare", c.SeedShare},
 		{"FaultShare + ExactShare + NearShare + ShortShare + 0.1", c.FaultShare + c.ExactShare + c.NearShare + c.ShortShare + 0.1},
 	} {
-		if !(s.share >= 0 && s.share <= 1+1e-9) { // NaN is refused too
+		if !(s.share >= 0 && s.share <= 1+1e-9) { // also refuses NaN
 			return fmt.Errorf("%s %v: want 0 to 1: %w", s.name, s.share, ErrConfig)
 		}
 	}
@@ -117,7 +119,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// faults lists the faults that pages may have.
+// faults returns the faults that pages may have.
 func (c *Config) faults() []*faults.Fault {
 	return slices.DeleteFunc(faults.Of(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
 }

@@ -6,7 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page: its bytes and, written in the same pass, their meaning.
+// Document is an HTML page: its bytes and their meaning. Both are written in the same
+// pass.
 type Document struct {
 	Title, Description, Keywords, Author string
 
@@ -17,17 +18,17 @@ type Document struct {
 
 	Main      []byte // main text: blocks as lines
 	Links     []Link
-	MainLinks int // how many of Links a document has that is cut after its main part
+	MainLinks int // number of Links if the document is cut after its main part
 
 	lang    language
 	html    []byte
-	mainEnd int // in html
+	mainEnd int // offset in html
 }
 
 // Link is a reference in a page, with its meaning.
 type Link struct {
 	Target   string // canonical URL without tracking parameters
-	Track    string // tracking parameters that the reference has
+	Track    string // tracking parameters of the reference
 	Anchor   string
 	Rel      string // lower case
 	Hreflang string
@@ -36,7 +37,7 @@ type Link struct {
 	Position string
 }
 
-// place is a URL of the web, or outside it if host is -1.
+// place is a URL of the web. If host is -1, it is a URL outside the web.
 type place struct {
 	host int
 	path string // the whole URL if host is -1
@@ -58,14 +59,14 @@ type author struct {
 	variant  string
 	key      key
 	dir      string // directory of the base URL
-	absolute bool   // write only references that do not depend on the base
+	absolute bool   // write only references that do not depend on the base URL
 	position string
-	nofollow bool // meta robots applies it to all links
+	nofollow bool // meta robots makes all links nofollow
 	refresh  *place
 }
 
-// document generates the page of that number for path. variant distinguishes documents
-// with the same number: "" is the page of the graph.
+// document generates the page with that number for path. variant distinguishes documents
+// with the same number; it is "" for the page of the graph.
 func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -88,7 +89,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
-// titleOf is the title of a page of the graph. Links to the page begin with it.
+// titleOf returns the title of a page of the graph. Links to the page begin with it.
 func (w *Web) titleOf(host, page, words int) string {
 	return title(w.pageKey(host, page).named("title"), words)
 }
@@ -145,7 +146,7 @@ func (a *author) meta(name, content string) {
 }
 
 // headLinks writes the link elements. Only pages of the graph declare a canonical URL,
-// because no link may name a landing page of a redirect.
+// because no link may name the landing page of a redirect.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {
@@ -184,7 +185,7 @@ func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.linkEnd(p, Link{Rel: rel, Kind: kind})
 }
 
-// linkEnd writes the rest of a link element from the value of href on.
+// linkEnd writes the rest of a link element, beginning with the value of href.
 func (a *author) linkEnd(p place, l Link) {
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text("\">\n")
@@ -215,8 +216,8 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// aside writes embedded objects. If the main part is short or a copy of another page's,
-// it also writes the links to the children of this page.
+// aside writes embedded objects. It also writes the links to this page's children if the
+// main part is short or a copy of another page's.
 func (a *author) aside(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"
@@ -277,7 +278,7 @@ func (a *author) footer() {
 	}
 }
 
-// outside is the home of a host that the web does not have.
+// outside returns the home page of a host that the web does not have.
 func (w *Web) outside(k key) place {
 	return place{-1, "http://" + number("s", k.below(1000)) + ".elsewhere.example/"}
 }

@@ -6,12 +6,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// FaultURL is the URL of a fault on a host; num distinguishes URLs of the same fault.
+// FaultURL returns the URL of a fault on a host. num distinguishes URLs of the same fault.
 func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.at(host, faultPath(name, num))
 }
 
-// faultResponse is the response at one of the URLs of a fault: path, the hop-th.
+// faultResponse returns the response at path, the hop-th URL of a fault.
 func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
 	r := Response{Status: 200}
 	switch {
@@ -40,7 +40,7 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 	return r
 }
 
-// plain is the response as package faults takes it.
+// plain returns the response in the form that package faults uses.
 func (r *Response) plain(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
@@ -72,7 +72,7 @@ func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target st
 	return r.Prefix + location + cmp.Or(r.Written, r.Query) + r.Suffix, w.urlOf(to) + r.Query
 }
 
-// away is a page of another domain, or outside if there is none.
+// away returns a page of another domain, or outside if there is none.
 func (w *Web) away(host, num int) place {
 	k := w.pageKey(host, num).named("away")
 	h, ok := w.stranger(k, host)

@@ -11,23 +11,23 @@ import (
 type role uint8
 
 const (
-	rolePage  role = iota // a text of its own
-	roleShort             // a text of its own of fewer than 50 words
+	rolePage  role = iota // its own text
+	roleShort             // its own text, with fewer than 50 words
 	roleExact             // the text of another page
-	roleNear              // the text of another page, a few words changed
-	roleChain             // the text of the page before it, a few words changed
+	roleNear              // the text of another page, with a few words changed
+	roleChain             // the text of the page before it, with a few words changed
 	roleFault             // a fault
 )
 
-// Chains of near copies have fixed places: of every chainBlock pages, chainLen pages
-// from chainAt on. The first of them is an ordinary page.
+// Chains of near copies have fixed places: in each block of chainBlock pages, a chain has
+// chainLen pages from chainAt on. The first of them is an ordinary page.
 const (
 	chainBlock = 16
 	chainAt    = 8
 	chainLen   = 4
 )
 
-// role is the role of a page, 0 ≤ page < Pages(host).
+// role returns the role of a page, 0 ≤ page < Pages(host).
 func (w *Web) role(host, page int) role {
 	if page == 0 {
 		return rolePage
@@ -53,13 +53,13 @@ func (w *Web) role(host, page int) role {
 	return rolePage
 }
 
-// faultOf is the fault of a page of roleFault.
+// faultOf returns the fault of a page with roleFault.
 func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base is the page whose text a copy has: an ordinary page of this host or another, or
-// the home if 16 random choices find none.
+// base returns the page that a copy takes its text from: an ordinary page of this or
+// another host, or the home page if 16 random choices find none.
 func (w *Web) base(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
 	for try := range 16 {
@@ -77,8 +77,8 @@ func (w *Web) base(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls f with the children of page in the tree. The links of a fault may
-// never be seen, so its children follow it.
+// children calls f with the children of page in the tree. A crawler may never see the
+// links of a fault, so the fault's parent also links to the fault's children.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {
@@ -91,7 +91,7 @@ func (w *Web) children(host, page int, f func(child int)) {
 
 var sections = [...]string{"news", "blog", "shop", "docs", "people", "lab"}
 
-// path is the path of a page, with its query. pageOf is its inverse.
+// path returns the path of a page, with its query. pageOf is its inverse.
 func (w *Web) path(host, page int) string {
 	if page == 0 {
 		return "/"
@@ -124,7 +124,7 @@ func (w *Web) path(host, page int) string {
 	return "/caf%C3%A9/" + slug() + ".html"
 }
 
-// pageOf is the page whose path is path.
+// pageOf returns the page with that path.
 func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	if path == "/" {
 		return 0, true
@@ -143,8 +143,8 @@ func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	return page, true
 }
 
-// URL is the canonical URL of a page.
+// URL returns the canonical URL of a page.
 func (w *Web) URL(host, page int) string { return w.at(host, w.path(host, page)) }
 
-// at is the URL of a path on host.
+// at returns the URL of a path on host.
 func (w *Web) at(host int, path string) string { return "http://" + w.Host(host) + path }

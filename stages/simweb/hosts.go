@@ -9,12 +9,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Web is a synthetic web. It is immutable and stores no page. Any number of goroutines
+// Web is a synthetic web. It is immutable and stores no pages. Any number of goroutines
 // may use it.
 type Web struct {
 	cfg    Config
 	root   key
-	faults []*faults.Fault // of pages
+	faults []*faults.Fault // the faults that pages have
 	// harmonic[n] is the sum of the Zipf weights of ranks 1 to n.
 	harmonic [sizeBlock + 1]float64
 }
@@ -34,11 +34,11 @@ func New(cfg Config) (*Web, error) {
 // Config returns the config of the web.
 func (w *Web) Config() Config { return w.cfg }
 
-// Hosts is the number of hosts.
+// Hosts returns the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// domainBlock consecutive hosts share domains by one of these patterns: for each host
-// the index of the first host of its domain.
+// domainBlock consecutive hosts share domains by one of these patterns. A pattern gives
+// for each host the index of the first host of its domain.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -47,15 +47,15 @@ var domainPatterns = [...][domainBlock]int{
 	{0, 1, 1, 3, 3, 5, 6, 7},
 }
 
-// domainOf is the number of the first host of host i's domain.
+// domainOf returns the number of the first host of host i's domain.
 func (w *Web) domainOf(i int) int {
 	block := i / domainBlock
 	pattern := &domainPatterns[w.root.named("domains").at(block).below(len(domainPatterns))]
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether host i is below the private suffix: one in five of the hosts
-// that are alone in their domain.
+// private reports whether host i is below the private suffix. One in five of the hosts
+// that are alone in their domain is.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -63,7 +63,7 @@ func (w *Web) private(i int) bool {
 	return w.domainOf(i) == i && (i%domainBlock == domainBlock-1 || w.domainOf(i+1) != i)
 }
 
-// Host is the name of host i, 0 ≤ i < Hosts.
+// Host returns the name of host i, 0 ≤ i < Hosts.
 func (w *Web) Host(i int) string {
 	if w.private(i) {
 		return number("h", i) + "." + w.cfg.PrivateSuffix
@@ -71,7 +71,7 @@ func (w *Web) Host(i int) string {
 	return number("h", i) + "." + number("d", w.domainOf(i)) + ".test"
 }
 
-// Domain is the registered domain of host i: the unit of sharding.
+// Domain returns the registered domain of host i, the unit of sharding.
 func (w *Web) Domain(i int) string {
 	if w.private(i) {
 		return w.Host(i)
@@ -84,7 +84,7 @@ func number(letter string, i int) string {
 	return letter + "00000"[min(5, len(digits)):] + digits
 }
 
-// HostIndex is the number of the host of that name, which may end in ":80".
+// HostIndex returns the number of the host with that name, which may end in ":80".
 func (w *Web) HostIndex(name string) (int, bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, ":80"))
 	digits, ok := strings.CutPrefix(name, "h")
@@ -102,7 +102,7 @@ func (w *Web) HostIndex(name string) (int, bool) {
 	return i, true
 }
 
-// sibling is another host of the same domain, or i itself if there is none.
+// sibling returns another host of the same domain, or i itself if there is none.
 func (w *Web) sibling(i int) int {
 	d := w.domainOf(i)
 	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {
@@ -113,7 +113,7 @@ func (w *Web) sibling(i int) int {
 	return i
 }
 
-// stranger is a host of another domain; ok is false if there is none.
+// stranger returns a host of another domain. ok is false if there is none.
 func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	n := w.cfg.Hosts
 	for off, try := k.below(n), 0; try < min(n, 2*domainBlock); try++ {
@@ -129,7 +129,7 @@ const sizeBlock = 64
 
 func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }
 
-// Pages is the number of pages of host i, its home and its faults included.
+// Pages returns the number of pages of host i, including its home page and its faults.
 func (w *Web) Pages(i int) int {
 	block := i / sizeBlock
 	n := min(sizeBlock, w.cfg.Hosts-block*sizeBlock)

@@ -12,15 +12,15 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // when it arrived, or if the kernel does not tell, when its head had been read
-	Host      string    `json:"host"` // lower case, with its port unless 80
+	Time      time.Time `json:"time"` // when it arrived; if the kernel did not record that, when its head had been read
+	Host      string    `json:"host"` // lower case, with the port unless it is 80
 	Path      string    `json:"path"` // with its query, as sent
 	UserAgent string    `json:"user_agent"`
-	Status    int       `json:"status"` // of the response; 0 if none is sent
+	Status    int       `json:"status"` // of the response; 0 if none was sent
 }
 
-// Log keeps the requests to a Server, in the order in which their responses began.
-// Several goroutines may use it at the same time.
+// Log keeps the requests to a Server, in the order in which their responses began. Several
+// goroutines may use it at the same time.
 type Log struct {
 	mu      sync.Mutex
 	entries []Entry
@@ -69,14 +69,14 @@ func (l *Log) Entries() []Entry {
 	return append(append(make([]Entry, 0, len(l.entries)), l.entries[l.next:]...), l.entries[:l.next]...)
 }
 
-// Dropped is the number of entries that are no longer kept.
+// Dropped returns the number of entries that are no longer kept.
 func (l *Log) Dropped() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dropped
 }
 
-// Err is the first error of writing the log. Nothing is written after it.
+// Err returns the first error of writing the log. After it the Log writes nothing.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Response is what a host of the web has at a URL, before any transport.
+// Response is what a host of the web returns for a URL, before any transport.
 type Response struct {
 	Status   int
 	MIME     string
@@ -16,7 +16,7 @@ type Response struct {
 	Target   string    // the URL that Location means; "" if it cannot be crawled
 	Document *Document // an HTML page, or nil
 	Body     []byte
-	MainEnd  int           // of a page, where its main part ends in Body
+	MainEnd  int           // of a page: where its main part ends in Body
 	XRobots  string        // X-Robots-Tag
 	Fault    *faults.Fault // what goes wrong, or nil
 }
@@ -26,8 +26,8 @@ func (r *Response) Redirects() bool {
 	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// faultPath is the path of a fault, and landingPath that of the page to which it
-// leads.
+// faultPath returns the path of a fault. landingPath returns the path of the page to which
+// the fault leads.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
 func landingPath(name string, num int) string { return "/land/" + name + "/" + strconv.Itoa(num) }
@@ -36,8 +36,8 @@ func hopPath(name string, num, hop int) string {
 	return faultPath(name, num) + "/" + strconv.Itoa(hop)
 }
 
-// isTrack reports whether a parameter is one by which sites track their readers. The
-// web ignores these.
+// isTrack reports whether sites use a parameter to track their readers. The web ignores
+// such parameters.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
 	return strings.HasPrefix(name, "utm_") || name == "fbclid" || name == "gclid" || name == "ref"
@@ -121,13 +121,14 @@ func documentResponse(doc *Document) Response {
 	return Response{Status: http.StatusOK, MIME: faults.HTML, Document: doc, Body: doc.html, MainEnd: doc.mainEnd, XRobots: doc.XRobots}
 }
 
-// statusPage is a response without a document: a few words for a status.
+// statusPage returns a response without a document: a few words for a status.
 func statusPage(status int) Response {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// static returns what hosts have besides pages; nil if there is nothing at path.
+// static returns what hosts have in addition to pages. It returns nil if there is nothing
+// at path.
 func (w *Web) static(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

@@ -6,21 +6,21 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// NearDistance bounds the distance in bits between the fingerprints of a near copy and
+// NearDistance is the largest distance in bits between the fingerprints of a near copy and
 // its original.
 const NearDistance = 3
 
 var hashers = sync.Pool{New: func() any { return new(simhash.Hasher) }}
 
-// Fingerprint is the SimHash of a text.
+// Fingerprint returns the SimHash of a text.
 func Fingerprint(text []byte) uint64 {
 	h := hashers.Get().(*simhash.Hasher)
 	defer hashers.Put(h)
 	return h.Of(string(text))
 }
 
-// lastParagraph writes the last paragraph of the main part, in which near copies differ
-// by some words.
+// lastParagraph writes the last paragraph of the main part. Near copies differ there by
+// some words.
 func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 	d := a.doc
 	words := make([]key, n)
@@ -54,20 +54,21 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 }
 
 // editSizes are the numbers of words that an edit changes, in the order of trial. A word
-// affects three of many shingles, which usually flips bits with an almost even vote. A
-// text without such bits needs a larger edit.
+// affects three of many shingles, which usually flips only bits with an almost even vote.
+// A text without such bits needs a larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
-// triesPerSize bounds the random choices of words for one size of edit.
+// triesPerSize bounds the random choices of words for each size of edit.
 const triesPerSize = 150
 
-// edit changes words near the end of a paragraph so that the fingerprint of the whole
-// text moves by at least one bit and at most NearDistance. It tries random words until some fit,
-// usually after a few attempts; if none fit, it returns the words unchanged.
+// edit changes words near the end of a paragraph, so that the fingerprint of the whole
+// text moves by at least one bit and at most NearDistance. It tries random words until
+// some fit, usually after a few attempts. If none fit, it returns the words unchanged.
 //
-// texts have the text before the paragraph twice, each up to body. Different steps change
+// texts holds the text before the paragraph twice, each up to body. Different steps change
 // different words, so that the ends of a chain drift apart. In short texts this may move
-// too much; then the last words change again, because they are in fewer shingles.
+// the fingerprint too far. Then edit changes the last words again, because they are in
+// fewer shingles.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

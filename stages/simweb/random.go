@@ -6,8 +6,8 @@ import "math/bits"
 // random properties of the item are functions of its key.
 type key uint64
 
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in
-// which every input bit changes every output bit with a chance of one half.
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). It is a bijection in which
+// every input bit changes every output bit with a probability of one half.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -19,10 +19,10 @@ func mix(x uint64) uint64 {
 
 const golden = 0x9e3779b97f4a7c15
 
-// at is the key of item n below k.
+// at returns the key of item n below k.
 func (k key) at(n int) key { return key(mix(uint64(k) + golden*(uint64(n)+1))) }
 
-// named is the key of the item called name below k.
+// named returns the key of the item called name below k.
 func (k key) named(name string) key {
 	for i := 0; i < len(name); i++ {
 		k = key(mix(uint64(k) ^ uint64(name[i])*golden))
@@ -30,13 +30,13 @@ func (k key) named(name string) key {
 	return k.at(len(name))
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (k key) below(n int) int {
 	hi, _ := bits.Mul64(mix(uint64(k)), uint64(n))
 	return int(hi)
 }
 
-// unit is a number from 0 up to but not including 1.
+// unit returns a number from 0 up to but not including 1.
 func (k key) unit() float64 { return float64(mix(uint64(k))>>11) / (1 << 53) }
 
 // stream is a sequence of random numbers.
@@ -54,7 +54,7 @@ func (s *stream) below(n int) int {
 
 func (s *stream) between(least, most int) int { return least + s.below(most-least+1) }
 
-// permute is element i of an affine permutation of 0 … n-1 that k chooses.
+// permute returns element i of an affine permutation of 0 … n-1 that k chooses.
 func permute(k key, i, n int) int {
 	if n < 2 {
 		return 0

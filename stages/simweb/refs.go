@@ -20,7 +20,7 @@ func (a *author) plainAnchor(p place, anchor string) {
 }
 
 // pageAnchor writes a link to a page of the graph in a form that k chooses. If the page
-// redirects to a planned twin, it writes a link to the twin after it. It returns the
+// redirects to a planned twin, it then also writes a link to the twin. It returns the
 // visible words.
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
@@ -33,7 +33,7 @@ func (a *author) pageAnchor(k key, host, page int) string {
 	return anchor
 }
 
-// tracks are parameters by which sites track their readers; crawlers strip them.
+// tracks are parameters with which sites track their readers. Crawlers remove them.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
 // anchor writes an a element. k chooses the form of its reference.
@@ -103,14 +103,14 @@ func (a *author) reference(k key, p place) string {
 	return "http://" + host + path
 }
 
-// directory is path up to its last slash.
+// directory returns path up to its last slash.
 func directory(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// relative returns the relative reference to path from a directory of the same host
-// (RFC 3986, 4.2).
+// relative returns the relative reference from a directory to path on the same host (RFC
+// 3986, 4.2).
 func relative(dir, path string) string {
 	up := ""
 	for !strings.HasPrefix(path, dir) {

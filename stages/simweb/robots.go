@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// RobotsProfile is the kind of a host's /robots.txt.
+// RobotsProfile is the kind of /robots.txt that a host has.
 type RobotsProfile uint8
 
-// The profiles.
 const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
 	RobotsNone                             // 404
-	RobotsRules                            // denies page families, by prefix, wildcard and end anchor, with an exception
-	RobotsDelay                            // the same with a Crawl-delay
-	RobotsMoved                            // the same, behind a redirect
+	RobotsRules                            // denies families of pages by prefix, wildcard and end anchor, with an exception
+	RobotsDelay                            // the same as RobotsRules, with a Crawl-delay
+	RobotsMoved                            // the same as RobotsRules, behind a redirect
 	RobotsOdd                              // byte order mark, CRLF, meaningless lines, a group for another agent
 	RobotsDenyAll                          // Disallow: /
-	RobotsUnreachable                      // 503, always
+	RobotsUnreachable                      // always 503
 )
 
-// robotsBlock are the profiles of consecutive hosts, in an order that the seed chooses.
+// robotsBlock lists the profiles of consecutive hosts. The seed chooses their order.
 var robotsBlock = [...]RobotsProfile{
 	RobotsAllow, RobotsRules, RobotsNone, RobotsDelay, RobotsRules, RobotsAllow, RobotsMoved, RobotsNone, RobotsAllow, RobotsOdd,
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token that RobotsOdd hosts ban. All other agents are equal.
+// BannedAgent is a product token that RobotsOdd hosts ban. They treat all other agents
+// alike.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is where RobotsMoved hosts keep their rules.
 const robotsMoved = "/robots-moved.txt"
 
-// Profile is the profile of host i. The first host always allows everything.
+// Profile returns the profile of host i. The first host always allows everything.
 func (w *Web) Profile(i int) RobotsProfile {
 	if !w.cfg.Robots {
 		return RobotsAllow
@@ -42,8 +42,8 @@ func (w *Web) Profile(i int) RobotsProfile {
 	const n = len(robotsBlock)
 	block := i / n
 	k := w.root.named("robots").at(block)
-	if block == 0 { // keeps the first host at the first profile
-		a := []int{1, 3, 7, 9, 11, 13, 17, 19}[k.below(8)] // prime to n
+	if block == 0 { // the first host keeps the first profile
+		a := []int{1, 3, 7, 9, 11, 13, 17, 19}[k.below(8)] // coprime to n
 		return robotsBlock[i%n*a%n]
 	}
 	return robotsBlock[permute(k, i%n, n)]
@@ -59,7 +59,7 @@ const (
 	ruleCafe    = "disallow: /café/"
 )
 
-// robotsText is the content of host i's robots.txt.
+// robotsText returns the content of host i's robots.txt.
 func (w *Web) robotsText(i int) string {
 	sitemap := "\nSitemap: http://" + w.Host(i) + "/sitemap.xml\n"
 	rules := "# " + w.Host(i) + "\nUser-agent: *\n" + rulePrivate + "\n" + ruleOpen + "\n" + ruleDrafts + "\n" + ruleCGI + "\n"
@@ -82,7 +82,7 @@ func (w *Web) robotsText(i int) string {
 	return "User-agent: *\nDisallow:\n" + sitemap
 }
 
-// robotsResponse is host i's response at one of its robots paths.
+// robotsResponse returns host i's response at one of its robots paths.
 func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	profile := w.Profile(i)
 	text := func() Response {
@@ -105,15 +105,15 @@ func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	return text(), true
 }
 
-// IsRobots reports whether host i serves path by its robots profile.
+// IsRobots reports whether host i's robots profile serves path.
 func (w *Web) IsRobots(i int, path string) bool {
 	_, ok := w.robotsResponse(i, path)
 	return ok
 }
 
-// Verdict is the decision of host i's robots.txt on a path with its query. It comes from
-// the generator; no robots.txt is parsed. rule is the deciding line, or "". A host whose
-// robots.txt is unreachable denies everything.
+// Verdict returns the decision of host i's robots.txt on a path with its query. The
+// generator knows the decision, so Verdict parses no robots.txt. rule is the deciding
+// line, or "". A host whose robots.txt is unreachable denies everything.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:
@@ -139,7 +139,7 @@ func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	return true, ""
 }
 
-// CrawlDelay is the Crawl-delay in host i's robots.txt, 0 if there is none.
+// CrawlDelay returns the Crawl-delay in host i's robots.txt, or 0 if there is none.
 func (w *Web) CrawlDelay(i int) time.Duration {
 	if w.Profile(i) == RobotsDelay {
 		return w.cfg.CrawlDelay

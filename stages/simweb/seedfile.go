@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// WriteSeeds writes the seeds, one per line, to a file, or into the pipe or device of that
-// name. A file appears whole or not at all. It replaces a file that holds something else only
-// if replace is set. A pipe without a reader blocks until ctx ends, which is not an error.
+// WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A
+// file appears whole or not at all. It replaces a file with other content only if replace
+// is set. A pipe without a reader blocks until ctx ends, which is not an error.
 func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
 		return w.writeSeedFile(name, replace)

@@ -18,16 +18,16 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Server serves a Web over HTTP/1.1, keyed by the Host header, including faults that
-// net/http cannot produce. Besides its log it remembers, for faults that fail once,
-// the last URLs requested: at least maxAsked of them, in 8 bytes each.
+// Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also
+// play faults that net/http cannot produce. For faults that fail once, it remembers the
+// last requested URLs: at least maxAsked of them, in 8 bytes each.
 type Server struct {
 	web *Web
-	log *Log // nil: none
+	log *Log // nil for no log
 
 	mu    sync.Mutex
-	asked map[uint64]struct{} // since it was last full
-	old   map[uint64]struct{} // before that
+	asked map[uint64]struct{} // URLs asked since asked was last full
+	old   map[uint64]struct{} // URLs asked before that
 }
 
 // maxAsked bounds each of the two generations of asked URLs.
@@ -38,15 +38,15 @@ func NewServer(web *Web, log *Log) *Server {
 	return &Server{web: web, log: log, asked: make(map[uint64]struct{})}
 }
 
-// Serve serves requests on ln until ctx ends, then closes ln and all connections and
-// returns nil. It returns an error if ln fails before.
+// Serve serves requests on ln until ctx ends. Then it closes ln and all connections and
+// returns nil. If ln fails first, it returns an error.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withArrivals,
 		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // broken clients are expected here
+		ErrorLog:          log.New(io.Discard, "", 0), // broken clients are normal here
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
@@ -56,13 +56,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// ServeHTTP serves one request. Faults of the wire need a connection that can be
-// hijacked; without one they respond with 501.
+// ServeHTTP serves one request. Faults on the wire need a connection that can be hijacked.
+// Without one, ServeHTTP responds with 501.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	at := arrived(req)
 	name := strings.ToLower(strings.TrimSuffix(req.Host, ":80"))
 	path := req.RequestURI
-	if !strings.HasPrefix(path, "/") { // absolute form, as proxies receive it
+	if !strings.HasPrefix(path, "/") { // the absolute form, which proxies receive
 		path = req.URL.RequestURI()
 	}
 	r := s.respond(name, path, req.Method)
@@ -115,8 +115,8 @@ func (s *Server) isFirst(host, path string) bool {
 	return false
 }
 
-// negotiate applies the request's header fields: half of the hosts give entity tags,
-// a quarter compress.
+// negotiate applies the request's header fields. Half of the hosts send entity tags, and a
+// quarter compress.
 func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
 	s.web.announce(i, Untracked(path), out)
@@ -151,7 +151,7 @@ func gzipped(b []byte) []byte {
 	return buf.Bytes()
 }
 
-// ETag is the entity tag of a page; "" on hosts that give none.
+// ETag returns the entity tag of a page, or "" on hosts that send none.
 func (w *Web) ETag(host int, path string) string {
 	k := w.hostKey(host).named("etag")
 	if k.below(2) == 0 {
@@ -160,12 +160,12 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// send sends a response as net/http does, without a Date: the same request gets the
-// same bytes.
+// send sends a response as net/http does, but without a Date, so that the same request
+// gets the same bytes.
 func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
 	h["Date"] = nil
-	h["Content-Type"] = nil // nil keeps net/http from sniffing one
+	h["Content-Type"] = nil // nil stops net/http from sniffing a type
 	for _, f := range [...]struct{ name, value string }{{"Content-Type", r.MIME}, {"Location", r.Location}, {"X-Robots-Tag", r.XRobots}} {
 		if f.value != "" {
 			h.Set(f.name, f.value)
@@ -185,7 +185,7 @@ func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	}
 	rw.WriteHeader(r.Status)
 	if req.Method != http.MethodHead {
-		_, _ = rw.Write(r.Body) // a client that has gone away needs nothing
+		_, _ = rw.Write(r.Body) // if it fails, the client has gone away
 	}
 }
 

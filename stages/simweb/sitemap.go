@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// sitemapEntries bounds the URLs of a sitemap; the protocol allows 50,000.
+// sitemapEntries bounds the URLs of a sitemap. The protocol allows 50,000.
 const sitemapEntries = 10_000
 
 const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 
-// SitemapURLs calls f with the URLs in the sitemaps of a host: its pages without
+// SitemapURLs calls f with the URLs in the sitemaps of a host. These are its pages without
 // faults, in the order of their numbers.
 func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
@@ -28,8 +28,8 @@ func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
 	}
 }
 
-// sitemap is the file at /sitemap.xml (a sitemap, or an index of sitemaps on hosts with
-// many pages) or /sitemap-N.xml; nil if there is none.
+// sitemap returns the file at /sitemap.xml or /sitemap-N.xml, or nil if there is none. On
+// hosts with many pages, /sitemap.xml is an index of sitemaps; otherwise it is a sitemap.
 func (w *Web) sitemap(host int, path string) []byte {
 	n := w.Pages(host)
 	parts := (n + sitemapEntries - 1) / sitemapEntries
@@ -56,7 +56,7 @@ func (w *Web) urlset(host, from, to int) []byte {
 	b := bytes.NewBufferString(xmlHead + "<urlset" + sitemapNamespace)
 	w.sitemapRange(host, from, to, func(url string) bool {
 		b.WriteString("<url><loc>")
-		_ = xml.EscapeText(b, []byte(url)) // a Buffer takes all
+		_ = xml.EscapeText(b, []byte(url)) // writing to a Buffer never fails
 		b.WriteString("</loc><lastmod>2026-01-15</lastmod><changefreq>monthly</changefreq><priority>0.5</priority></url>\n")
 		return true
 	})
@@ -64,7 +64,7 @@ func (w *Web) urlset(host, from, to int) []byte {
 	return b.Bytes()
 }
 
-// feed is the RSS feed of a host: its first pages.
+// feed returns the RSS feed of a host, with its first pages.
 func (w *Web) feed(host int) []byte {
 	b := bytes.NewBufferString(xmlHead + `<rss version="2.0"><channel><title>` + title(w.hostKey(host).named("brand"), 2) + "</title>\n")
 	w.sitemapRange(host, 0, min(20, w.Pages(host)), func(url string) bool {

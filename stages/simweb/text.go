@@ -1,20 +1,20 @@
 package simweb
 
-// source identifies the text of a page.
+// source identifies where the text of a page comes from.
 type source struct {
 	host, page int
 	variant    string
 	short      bool
 
-	// Near copies: the number of edits, each chosen by a key below family.
+	// For near copies: the number of edits. A key below family chooses each edit.
 	steps  int
 	family key
 }
 
-// copied reports whether the text is from another page, edited or not.
+// copied reports whether the text comes from another page, edited or not.
 func (s source) copied(host, page int) bool { return s.host != host || s.page != page }
 
-// source is the source of a document.
+// source returns the source of a document.
 func (w *Web) source(host, page int, variant string) source {
 	own := source{host: host, page: page, variant: variant}
 	if variant != "" {
@@ -42,8 +42,8 @@ func (w *Web) languageOf(s source) language {
 }
 
 // mainPart writes the main element: a heading, paragraphs, a list of links and a last
-// paragraph, in which near copies differ. The source determines the whole text, so
-// copies are equal except for the form of their references.
+// paragraph, in which near copies differ. The source determines the whole text, so copies
+// are equal except for the form of their references.
 func (a *author) mainPart(src source) {
 	w, d := a.w, a.doc
 	k := w.pageKey(src.host, src.page).named("text").named(src.variant)
@@ -80,7 +80,7 @@ func (a *author) mainPart(src source) {
 	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
-// open starts a block, and with it a line of the main text.
+// open starts a block, and with it a new line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
 	a.doc.Main = append(a.doc.Main, '\n')
@@ -111,8 +111,8 @@ func (a *author) words(k key, n int, accents bool) {
 	}
 }
 
-// list writes the links of the main part: to the children in the tree and to random
-// pages.
+// list writes the links of the main part: those to the children in the tree, and those to
+// random pages.
 func (a *author) list(src source, k key) {
 	w, d := a.w, a.doc
 	a.text("<ul>\n")
@@ -155,7 +155,8 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.anchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// A nofollow link. It never names a page with a twin, which needs the same links.
+	// This is a nofollow link. It never names a page with a twin, which needs the same
+	// links.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

@@ -5,8 +5,8 @@ package simweb
 var (
 	onsets = [...]string{"b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "tr", "kl", "st", "gr"}
 	vowels = [...]string{"a", "e", "i", "o", "u", "ai", "or", "en"}
-	// accented vowels are in Latin-1 and composed (NFC), so that every charset of the
-	// web has them and normalisation does not change them.
+	// The accented vowels are in Latin-1 and composed (NFC). So every charset of the web
+	// has them, and normalisation does not change them.
 	accented = [...]string{"a", "é", "i", "ö", "u", "ä", "è", "ñ"}
 )
 
@@ -55,5 +55,5 @@ func appendTitle(b []byte, k key, n int) []byte {
 	return b
 }
 
-// title is n words as a string.
+// title returns n words as a string.
 func title(k key, n int) string { return string(appendTitle(nil, k, n)) }

@@ -50,7 +50,7 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// must returns v. Its callers can fail only by bad options, which are constants here.
+// must returns v. Its callers fail only on bad options, and theirs are constants.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())
@@ -72,7 +72,7 @@ func gzipped(b []byte) []byte {
 	return compressed(b, func(w io.Writer) io.WriteCloser { return gzipWriter(w) })
 }
 
-// gzippedTo is a gzip stream that ends after the first n bytes of b.
+// gzippedTo returns a gzip stream that ends after the first n bytes of b.
 func gzippedTo(b []byte, n int) []byte {
 	var buf bytes.Buffer
 	w := gzipWriter(&buf)
@@ -84,7 +84,7 @@ func gzippedTo(b []byte, n int) []byte {
 // bombSize is how many spaces follow the page in a decompression bomb.
 const bombSize = 64 << 20
 
-// bomb is page in gzip, with 64 MiB of spaces in a second member.
+// bomb returns page in gzip, with 64 MiB of spaces in a second member.
 func bomb(page []byte) []byte { return append(gzipped(page), spaces()...) }
 
 var spaces = sync.OnceValue(func() []byte {

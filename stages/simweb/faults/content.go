@@ -55,7 +55,7 @@ var contentFaults = []Fault{
 		Page: WholePage, Truncated: schema.TruncatedLength, alter: func(r *Response) { r.Body = padded(r.Body, r.LargeBody) }},
 }
 
-// filtered is a document of a type that crawlers do not want.
+// filtered returns a document of a type that crawlers do not want.
 func filtered(name, mime, body string) Fault {
 	return Fault{Name: name, About: mime, Class: Quick, Outcome: schema.MIMEFiltered, Status: 200, alter: func(r *Response) {
 		r.NoPage, r.MIME, r.Body = true, mime, []byte(body)
@@ -69,13 +69,13 @@ func stripMeta(html []byte) []byte { return bytes.Replace(html, []byte(metaUTF8+
 // encode converts html to a charset that has all its characters.
 func encode(e encoding.Encoding, html []byte) []byte {
 	out, err := e.NewEncoder().Bytes(html)
-	if err != nil { // a mistake in the vocabulary: report it where a test sees it
+	if err != nil { // a mistake in the vocabulary: show it where a test sees it
 		return []byte("faults: " + err.Error())
 	}
 	return out
 }
 
-// padded appends a comment to html, up to n bytes in total.
+// padded appends a comment to html, so that it has n bytes in total.
 func padded(html []byte, n int) []byte {
 	const open, end = "<!-- ", " -->\n"
 	fill := n - len(html) - len(open) - len(end)

@@ -1,11 +1,11 @@
 // Package faults is the table of what the servers of the synthetic web do wrong.
 //
-// In: the page behind a fault and, for faults of the wire, a connection. Out: the
-// altered page, a redirect, or the bytes on the connection; and for each fault the
-// outcome that a correct crawler records. It knows no web: package simweb gives
-// each fault its URL and its page.
+// In: the page behind a fault and, for faults on the wire, a connection. Out: the altered
+// page, a redirect, or the bytes on the connection. For each fault the table also gives
+// the outcome that a correct crawler records. The package does not depend on a web:
+// package simweb gives each fault its URL and its page.
 //
-// It imports the schema of outcomes and codecs only.
+// It imports only the schema of outcomes and codecs.
 package faults
 
 import (
@@ -17,11 +17,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Class tells faults apart by their cost to a correct crawler. Classes can be
-// joined by |.
+// Class groups faults by their cost to a correct crawler. Classes can be combined with |.
 type Class uint8
 
-// The classes.
 const (
 	Quick   Class = 1 << iota // one response, immediately
 	Retried                   // a crawler asks again after a pause
@@ -31,52 +29,52 @@ const (
 // Part is how much of the page behind a fault a crawler can read.
 type Part uint8
 
-// The parts.
 const (
 	NoPage    Part = iota // no row in pages
-	WholePage             // all of it
-	MainPage              // up to the end of the main part: text and links up to there
+	WholePage             // the whole page
+	MainPage              // text and links up to the end of the main part
 	EmptyPage             // a row in pages, without text
 	OtherPage             // a row in pages whose text depends on how the crawler repairs it
 )
 
-// Fault is one way to misbehave, and the result that a correct crawler records. On
-// every host it has the URLs /fault/NAME/N for N up to 2^24, each with a page of its
-// own behind it.
+// Fault is one way to misbehave, and the result that a correct crawler records. On every
+// host it has the URLs /fault/NAME/N for N up to 2^24. Each URL has its own page behind
+// it.
 type Fault struct {
 	Name  string
 	About string
 	Class Class
 
-	// The result with the default limits (5 redirects, 5 MiB of body) unless
-	// something else intervenes, such as robots.txt.
+	// The result with the default limits (5 redirects, 5 MiB of body), unless something
+	// else intervenes, such as robots.txt.
 	Outcome   schema.Outcome
-	Status    int    // of the last response; 0: there was none
-	Redirects int    // followed
+	Status    int    // of the last response; 0 if there was none
+	Redirects int    // number of redirects followed
 	Truncated string // content_truncated
-	Warning   bool   // the crawler salvages something malformed
+	Warning   bool   // the crawler salvages malformed data
 	Page      Part
-	// Host marks that the result depends on the host: on the robots.txt of a
-	// redirect's target, or on the hosts that exist. Package truth computes it.
+	// Host marks that the result depends on the host: on the robots.txt of a redirect's
+	// target, or on which hosts exist. Package truth computes it.
 	Host bool
 
-	Code     int       // status of the response; 0: 200
-	Header   []string  // further names and values of a well-formed response
-	First    int       // status of the first response at each URL; 0: like the others
-	Redirect *Redirect // nil: it is not a redirect
-	Bomb     int64     // bytes to which the body decodes, if many more than it has; 0 otherwise
+	Code     int       // status of the response; 0 means 200
+	Header   []string  // additional names and values of a well-formed response
+	First    int       // status of the first response at each URL; 0 means Code
+	Redirect *Redirect // nil if the fault is not a redirect
+	Bomb     int64     // bytes to which the body decodes, if it decodes to many more than it has; otherwise 0
 	Refresh  bool      // the page has a meta refresh to its landing page
 
 	alter  func(r *Response)       // changes the well-formed response
-	bytes  func(r Response) []byte // what is sent before the connection is closed
-	script script                  // what happens on the connection instead of all that
+	bytes  func(r Response) []byte // returns what the server sends before it closes the connection
+	script script                  // what happens on the connection, instead of all of the above
 }
 
 // Response is the well-formed response that a fault alters or sends malformed.
 type Response struct {
 	MIME string
 	Body []byte
-	// MainEnd is where a page ends that is cut after its main part, in bytes.
+	// MainEnd is the offset in bytes at which a page ends if it is cut after its main
+	// part.
 	MainEnd int
 	// NoPage marks a Body that is not an HTML page.
 	NoPage bool
@@ -89,15 +87,15 @@ type Response struct {
 // Text is the title and the main text of a page that a fault replaced.
 type Text struct{ Title, Main string }
 
-// script plays a fault on a connection whose request has been read, until it is
-// done or ctx ends. The connection is closed afterwards.
+// script plays a fault on a connection whose request has been read. It runs until it is
+// done or ctx ends. The connection is then closed.
 type script func(ctx context.Context, conn net.Conn, r Response, pause time.Duration)
 
-// All is the table of all faults. It must not be changed.
+// All is the table of all faults. Callers must not change it.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned redirects to a page to which a second link always leads: the target is
-// planned too.
+// Planned redirects to a page that a second link always names, so the target is planned
+// too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {
@@ -108,10 +106,10 @@ var byName = func() map[string]*Fault {
 	return m
 }()
 
-// Named returns the fault of that name, or nil.
+// Named returns the fault with that name, or nil.
 func Named(name string) *Fault { return byName[name] }
 
-// Of lists the faults of the classes.
+// Of returns the faults of the given classes.
 func Of(classes Class) []*Fault {
 	var list []*Fault
 	for i := range All {
@@ -125,7 +123,7 @@ func Of(classes Class) []*Fault {
 // HasPage reports whether a page is behind the fault.
 func (f *Fault) HasPage() bool { return f.Page != NoPage || f.Outcome == schema.OK }
 
-// Hops is the number of URLs that the fault has beyond its first.
+// Hops returns the number of URLs that the fault has after its first.
 func (f *Fault) Hops() int {
 	if f.Redirect == nil {
 		return 0
@@ -143,21 +141,21 @@ func (f *Fault) Alter(r *Response) {
 // OnWire reports whether the fault needs the connection: net/http cannot send it.
 func (f *Fault) OnWire() bool { return f.bytes != nil || f.script != nil }
 
-// Scripted reports whether the fault is more than bytes: pauses, silence or a reset.
+// Scripted reports whether the fault needs more than bytes: pauses, silence or a reset.
 func (f *Fault) Scripted() bool { return f.script != nil }
 
-// Play plays a fault of the wire on conn, whose request has been read, until it is
-// done or ctx ends. pause is the time between the pieces of a slow response. The
-// caller closes conn.
+// Play plays a fault of the wire on conn, whose request has been read. It runs until it is
+// done or ctx ends. pause is the time between the pieces of a slow response. The caller
+// closes conn.
 func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.Duration) {
 	if f.script != nil {
 		f.script(ctx, conn, r, pause)
 		return
 	}
-	_, _ = conn.Write(f.bytes(r)) // a client that has gone away needs nothing
+	_, _ = conn.Write(f.bytes(r)) // if it fails, the client has gone away
 }
 
-// page is a fault behind which a crawler can read the whole page.
+// page returns a fault behind which a crawler can read the whole page.
 func page(name, about string, alter func(r *Response)) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: WholePage, alter: alter}
 }

@@ -5,29 +5,29 @@ import "crawlbatch.io/crawlbatch/formats/schema"
 // Destination is where a redirect leads.
 type Destination uint8
 
-// The destinations. A landing page is one that no link names, so that results do not
-// depend on the order of fetching.
+// The destinations. No link names a landing page, so results do not depend on the order of
+// fetching.
 const (
 	Landing Destination = iota // the landing page on the same host
 	Sibling                    // the landing page on another host of the domain, if there is one
 	Denied                     // a landing page that robots.txt denies on some hosts
 	Away                       // a page of another domain, if there is one
 	Outside                    // a host that the web does not have
-	Self                       // the URL itself, or with Hops the first URL again
+	Self                       // the URL itself; with Hops, the first URL again
 	Nowhere                    // no URL that can be crawled
 )
 
 // Redirect describes where a redirect leads and how its Location is written.
 type Redirect struct {
 	To   Destination
-	Hops int // URLs that lead on, one to the next, beyond the first
-	// Query is appended to the target; Written is its form in the Location, if that
-	// differs.
+	Hops int // number of URLs after the first that redirect to the next
+	// Query is appended to the target. Written is its form in the Location, if that is
+	// different.
 	Query, Written string
-	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix is
-	// the whole Location.
+	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix is the
+	// whole Location.
 	Prefix, Suffix string
-	Full           bool // the Location has the whole URL, otherwise the path
+	Full           bool // the Location has the whole URL instead of the path
 }
 
 var redirectFaults = []Fault{
@@ -59,18 +59,18 @@ var redirectFaults = []Fault{
 		Outcome: schema.OK, Status: 200, Page: WholePage, Refresh: true},
 }
 
-// redirect is a redirect that a crawler follows to a page.
+// redirect returns a redirect that a crawler follows to a page.
 func redirect(name string, code int, about string, r Redirect) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Redirects: 1 + r.Hops, Page: WholePage,
 		Code: code, Redirect: &r}
 }
 
-// chain is a redirect of n hops.
+// chain returns a redirect with n hops.
 func chain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// ending changes f to a redirect that ends in outcome after so many were followed.
+// ending changes f to a redirect that ends in outcome after followed redirects.
 func ending(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f

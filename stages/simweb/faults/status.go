@@ -22,15 +22,15 @@ func status(name string, code int, class Class, outcome schema.Outcome, about st
 	return Fault{Name: name, About: about, Class: class, Outcome: outcome, Status: code, Code: code, Header: header}
 }
 
-// once is a page whose first request fails.
+// once returns a page whose first request fails.
 func once(name string, code int, about string) Fault {
 	f := page(name, about, nil)
 	f.Class, f.First = Retried, code
 	return f
 }
 
-// softNotFound replaces the page. Its text is long enough for copies of it to be
-// duplicates of one another.
+// softNotFound replaces the page. Its text is long enough for its copies to be duplicates
+// of one another.
 func softNotFound(r *Response) {
 	const (
 		heading = "Page not found"

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// headFaults are malformed heads. The page follows each, and then the connection is
-// closed. Browsers show the page.
+// headFaults are malformed heads. After each one the server sends the page and closes the
+// connection. Browsers show the page.
 var headFaults = []Fault{
 	head("status-colon", true, "HTTP/1.1 200: OK", func(r Response) []string { return sized(r) }),
 	head("status-icy", true, "ICY 200 OK", func(r Response) []string { return sized(r) }),
@@ -69,7 +69,7 @@ var bodyFaults = []Fault{
 	})),
 }
 
-// connectionFaults need more of the connection than bytes.
+// connectionFaults need more of the connection than sending bytes.
 var connectionFaults = []Fault{
 	{Name: "reset", About: "the connection is reset before any answer", Class: Quick, Outcome: schema.ConnectError, script: reset},
 	{Name: "close", About: "the connection is closed before any answer", Class: Quick, Outcome: schema.ConnectError,
@@ -104,7 +104,7 @@ const HTML = "text/html; charset=utf-8"
 
 const ok = "HTTP/1.1 200 OK"
 
-// headOf is a head with the page's type and the given lines.
+// headOf returns a head with the page's type and the given lines.
 func headOf(status string, lines ...string) string {
 	b := status + "\r\nContent-Type: " + HTML + "\r\n"
 	for _, l := range lines {
@@ -125,7 +125,7 @@ func head(name string, warning bool, status string, lines func(r Response) []str
 	})
 }
 
-// nothing is a response that no crawler can use.
+// nothing returns a response that no crawler can use.
 func nothing(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.ProtocolError, bytes: send}
 }
@@ -136,13 +136,13 @@ func chunkedBody(name string, warning bool, about string, body func([]byte) []by
 	})
 }
 
-// cut is a body that ends after the main part, with the connection.
+// cut returns a body that ends after the main part, together with the connection.
 func cut(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: MainPage,
 		Truncated: schema.TruncatedDisconnect, bytes: send}
 }
 
-// chunks frames b without a last chunk.
+// chunks frames b in chunks, without a last chunk.
 func chunks(b []byte, size int, sizeEnd, dataEnd string) []byte {
 	var out []byte
 	for part := range slices.Chunk(b, size) {
@@ -151,10 +151,10 @@ func chunks(b []byte, size int, sizeEnd, dataEnd string) []byte {
 	return out
 }
 
-// reset makes the connection's close send a RST.
+// reset makes closing the connection send a RST.
 func reset(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0) // if it fails, the client sees an end instead
+		_ = c.SetLinger(0) // if it fails, the client sees a normal end instead
 	}
 }
 
@@ -168,7 +168,7 @@ func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	}
 }
 
-// drip writes first, then one more piece after each pause, until the client leaves.
+// drip writes first, then one piece after each pause, until the client leaves.
 func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Duration) {
 	for {
 		if _, err := conn.Write([]byte(first)); err != nil || !sleep(ctx, pause) {

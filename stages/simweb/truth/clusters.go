@@ -25,7 +25,7 @@ func better(a, b *Page) int {
 	return cmp.Or(cmp.Compare(names(a), names(b)), cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
 }
 
-// cluster groups the pages of a round with each other and with those of earlier
+// cluster groups the pages of a round with each other and with representatives of earlier
 // rounds. It keeps the new representatives for later rounds.
 func (c *crawl) cluster(pages []Page) []Cluster {
 	all := make([]earlier, 0, len(c.standing)+len(pages))
@@ -35,12 +35,12 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 		all = append(all, earlier{p, round})
 	}
 	group := c.components(all, len(c.standing))
-	members := make(map[int][]int) // by the first of the component
+	members := make(map[int][]int) // by the first page of the component
 	for i := range all {
 		members[group[i]] = append(members[group[i]], i)
 	}
 	var clusters []Cluster
-	for i := range all { // in the order of the first ones, not of the map
+	for i := range all { // in page order; the order of the map is random
 		if group[i] != i {
 			continue
 		}
@@ -58,8 +58,8 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 	return clusters
 }
 
-// clusterOf returns the rows of a cluster. ok is false unless a page of the round is
-// in it together with another page.
+// clusterOf returns the rows of a cluster. ok is false unless the cluster has a page of
+// this round and at least one other page.
 func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok bool) {
 	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
 	if all[rep].round != round {
@@ -83,9 +83,9 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
 }
 
-// components returns for each page the lowest index in its connected component. It
-// does not compare the first n pages, those of earlier rounds, with each other: sealed
-// rounds do not change.
+// components returns for each page the lowest index in its connected component. The first
+// n pages are those of earlier rounds. components does not compare them with each other,
+// because sealed rounds do not change.
 func (c *crawl) components(all []earlier, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {
@@ -112,7 +112,7 @@ func (c *crawl) components(all []earlier, n int) []int {
 	return parent
 }
 
-// duplicates reports whether two pages have an edge between them.
+// duplicates reports whether an edge connects two pages.
 func (c *crawl) duplicates(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false

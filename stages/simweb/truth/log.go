@@ -9,24 +9,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ViolationKind is what was wrong with a request.
+// ViolationKind says what was wrong with a request.
 type ViolationKind string
 
-// The kinds of violations.
 const (
-	TooSoon         ViolationKind = "too_soon"          // less than the delay in force after the host's previous request
+	TooSoon         ViolationKind = "too_soon"          // sooner after the host's previous request than the required delay
 	Denied          ViolationKind = "denied"            // robots.txt denies it
 	RobotsNotAsked  ViolationKind = "robots_not_asked"  // before any request for the host's robots.txt
-	RobotsNotServed ViolationKind = "robots_not_served" // although the host's robots.txt always responds with 5xx
+	RobotsNotServed ViolationKind = "robots_not_served" // although the host's robots.txt always returns 5xx
 )
 
 // Violation is a request that no polite crawler sends.
 type Violation struct {
 	Kind  ViolationKind
 	Entry simweb.Entry
-	Gap   time.Duration // TooSoon: since the host's previous request
-	Delay time.Duration // TooSoon: that was in force
-	Rule  string        // Denied: the line of robots.txt
+	Gap   time.Duration // for TooSoon: the time since the host's previous request
+	Delay time.Duration // for TooSoon: the required delay
+	Rule  string        // for Denied: the line of robots.txt
 }
 
 // String describes the violation in one line.
@@ -43,16 +42,16 @@ func (v Violation) String() string {
 
 // Pace is the delay that CheckLog requires.
 type Pace struct {
-	Delay time.Duration // least gap between two requests to a host
+	Delay time.Duration // shortest allowed gap between two requests to a host
 	Slack time.Duration // tolerance, because the network may delay one request longer than the next
-	// DelayOf, if not nil, returns the delay of a host in place of Delay.
+	// DelayOf, if not nil, returns the delay of a host, which replaces Delay.
 	DelayOf func(host string) time.Duration
 }
 
 // CheckLog audits a whole log, in any order, against the rules of web's hosts. A
-// Crawl-delay longer than the delay applies to all gaps after the request that fetched
-// it. The generator knows what robots.txt denies, so none is parsed. For hosts that the
-// web does not have only the delay applies.
+// Crawl-delay longer than the delay applies to all gaps after the request that fetched it.
+// The generator knows what robots.txt denies, so CheckLog parses none. For hosts that the
+// web does not have, only the delay applies.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })
@@ -68,7 +67,7 @@ func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	return found
 }
 
-// checkHost audits the requests to one host, ordered by time.
+// checkHost audits the requests to one host in the order of their times.
 func checkHost(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	var found []Violation
 	delay := pace.Delay

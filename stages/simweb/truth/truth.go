@@ -1,36 +1,36 @@
 // Package truth computes what a correct crawl of a synthetic web yields.
 //
-// In: a simweb.Web and a Config. Out: a Truth: the rows of every round, by the rules
-// below, from what the generator knows; nothing is fetched or parsed, and no code of
-// the crawler's stages takes part. CheckLog audits a server's log for requests that no
-// polite crawler sends.
+// In: a simweb.Web and a Config. Out: a Truth: the rows of every round by the rules below.
+// The package computes them from what the generator knows. It fetches and parses nothing
+// and uses no code of the crawler's stages. CheckLog audits a server's log for requests
+// that no polite crawler sends.
 //
 // # The rules of a crawl
 //
-//   - A planned URL is robots_unreachable if its host's robots.txt responds with
-//     5xx, and robots_denied if a rule denies it; 4xx means no rules.
-//   - Redirects inside the domain are followed, at most MaxRedirects of them. Each
-//     hop is checked in this order: a Location that names no http or https URL is a
-//     protocol_error; a URL already in the chain is redirect_limit; another domain,
-//     or a target that is planned in this round, is redirected; one hop too many is
-//     redirect_limit; then the robots.txt of the target's host decides.
-//   - final_url is the URL of the last response, http_status its status. Both are
-//     empty without any response. A URL denied before its request has neither; one
+//   - A planned URL is robots_unreachable if its host's robots.txt responds with 5xx, and
+//     robots_denied if a rule denies it. 4xx means that there are no rules.
+//   - The crawl follows at most MaxRedirects redirects, within the domain. It checks each
+//     hop in this order: a Location that names no http or https URL is a protocol_error; a
+//     URL already in the chain is redirect_limit; another domain, or a target that is
+//     planned in this round, is redirected; one hop too many is redirect_limit; then the
+//     robots.txt of the target's host decides.
+//   - final_url is the URL of the last response, and http_status is its status. Both are
+//     empty if there was no response. A URL denied before its request has neither. A URL
 //     denied at a later hop has those of the hop before.
 //   - pages.url is the final URL; its depth is that of the planned URL.
-//   - Links are recorded in document order, only those to http and https. Meta robots
+//   - Links are recorded in document order, but only http and https links. Meta robots
 //     nofollow makes all links of a page nofollow.
-//   - The next round plans every target of a followed kind that at least one link of
-//     the round names without nofollow, including the targets of redirected URLs and
-//     redirect hops that were denied or gave no response. Excluded are URLs planned
-//     before and final URLs. The depth is one more than the lowest depth of those
-//     links' pages. Other targets are skipped, with the first reason that applies:
-//     nofollow (of all its links), out_of_scope, depth.
+//   - The next round plans every target of a followed kind that at least one link of the
+//     round names without nofollow. These targets include those of redirected URLs, and
+//     redirect hops that were denied or gave no response. They exclude URLs planned before
+//     and final URLs. The depth is one more than the lowest depth of those links' pages.
+//     Other targets are skipped with the first reason that applies: nofollow (of all its
+//     links), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
-//     representatives of earlier rounds, under equal text digest or, among texts of
-//     at least MinWords words, a Hamming distance of at most MaxDistance. A page
-//     without text is in no cluster. Pages of earlier rounds are not compared with
-//     each other.
+//     representatives of earlier rounds. Two pages are connected if their text digests are
+//     equal, or if both texts have at least MinWords words and their Hamming distance is
+//     at most MaxDistance. A page without text is in no cluster. Pages of earlier rounds
+//     are not compared with each other.
 //
 // It imports simweb, faults and formats packages only.
 package truth
@@ -45,7 +45,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ErrConfig means that a Config cannot be used; the error names the field.
+// ErrConfig means that a Config is invalid. The error names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
 // Follow is the scope of the frontier.
@@ -54,31 +54,31 @@ type Follow string
 // The values of frontier.follow.
 const (
 	FollowNone   Follow = "none"
-	FollowHost   Follow = "host"   // hosts that were planned
-	FollowDomain Follow = "domain" // domains that were planned
+	FollowHost   Follow = "host"   // hosts that have been planned
+	FollowDomain Follow = "domain" // domains that have been planned
 	FollowAny    Follow = "any"
 )
 
 // Config describes the crawl.
 type Config struct {
-	Seeds        []string // canonical URLs; nil: those of the web
+	Seeds        []string // canonical URLs; nil means the seeds of the web
 	Rounds       int
 	Follow       Follow
 	MaxDepth     int32
 	MaxRedirects int
 	MaxBody      int64 // bytes kept of a document
 	StripParams  []string
-	Kinds        []schema.LinkKind // whose targets are followed
-	MinWords     int               // of a text that can be a near duplicate
+	Kinds        []schema.LinkKind // kinds of links whose targets are followed
+	MinWords     int               // smallest number of words of a text that can be a near duplicate
 	MaxDistance  int               // bits
 
-	// Better orders the pages of a cluster: the first is its representative, unless
-	// an earlier round has one. nil: pages that name no other page as canonical, then
-	// the shorter URL, then the lexically lower one.
+	// Better orders the pages of a cluster. The first one is the representative, unless an
+	// earlier round has one. If Better is nil, pages that name no other page as canonical
+	// come first, then shorter URLs, then lexically lower ones.
 	Better func(a, b *Page) int
 }
 
-// Default is a crawl of two rounds with the defaults of crawlbatch.
+// Default returns a crawl of two rounds with the defaults of crawlbatch.
 func Default() Config {
 	return Config{
 		Rounds: 2, Follow: FollowDomain, MaxDepth: 15, MaxRedirects: 5, MaxBody: 5 << 20,
@@ -91,8 +91,8 @@ func Default() Config {
 // Truth is the result of a correct crawl, round by round.
 type Truth struct{ Rounds []Round }
 
-// Round is the truth of one round. All lists are sorted by URL (links: source,
-// then position in the page; clusters: first member).
+// Round is the truth of one round. All lists are sorted by URL: links by source, then by
+// position in the page, and clusters by first member.
 type Round struct {
 	Fetches   []Fetch   // one for each planned URL
 	Pages     []Page    // one for each document
@@ -100,7 +100,7 @@ type Round struct {
 	Redirects []Link    // from a planned URL to the target that the frontier plans
 	Clusters  []Cluster // of duplicates
 	Next      []Planned // of the next round
-	Skips     []Skip    // found and not planned
+	Skips     []Skip    // found but not planned
 }
 
 // Planned is a URL that a round plans.
@@ -109,30 +109,30 @@ type Planned struct {
 	Depth int32
 }
 
-// Fetch is the result of a planned URL. The fields are the columns of fetches.
+// Fetch is the result of a planned URL. Its fields are the columns of fetches.
 type Fetch struct {
 	URL, Host, Domain string
 	Outcome           schema.Outcome
 	HTTPStatus        int16
-	RobotsAllowed     *bool // verdict on the planned URL; nil where robots.txt was unreachable
+	RobotsAllowed     *bool // decision on the planned URL; nil if robots.txt was unreachable
 	RobotsRule        string
 	Depth             int32
 	Truncated         string
 	RedirectTarget    string
 	Redirects         int32
 	FinalURL          string
-	Fault             string // name of the fault that was met first, "" if none
+	Fault             string // name of the first fault met, or ""
 }
 
-// Page is a document. The fields are the columns of pages, and Main that of text.
+// Page is a document. Its fields are the columns of pages; Main is the column of text.
 type Page struct {
 	URL, PlannedURL string
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that the fields below are certain. Otherwise they are empty,
-	// because the text depends on how a crawler repairs the page, and the links of the
-	// page are not listed.
+	// TextKnown marks that the fields below are certain. Otherwise they are empty, because
+	// the text depends on how a crawler repairs the page. The page's links are then not
+	// listed either.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // ISO-639-3
@@ -146,7 +146,7 @@ type Page struct {
 	SimHash                              uint64
 }
 
-// Link is an edge. The fields are the columns of links.
+// Link is an edge. Its fields are the columns of links.
 type Link struct {
 	Source, Target string
 	Anchor, Rel    string
@@ -160,11 +160,11 @@ type Link struct {
 // Cluster is a set of duplicates.
 type Cluster struct {
 	Representative string
-	Earlier        int // round of the representative, -1 if it is this round
+	Earlier        int // round of the representative; -1 if it is this round
 	Members        []Member
 }
 
-// Member is a page of the round in a cluster.
+// Member is a page of this round in a cluster.
 type Member struct {
 	URL      string
 	Kind     schema.DuplicateKind
@@ -222,7 +222,7 @@ func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 	return t, nil
 }
 
-// seeds returns the seeds, sorted, without duplicates.
+// seeds returns the sorted seeds without duplicates.
 func (c *crawl) seeds() []string {
 	seeds := slices.Clone(c.cfg.Seeds)
 	if seeds == nil {

@@ -21,17 +21,17 @@ type crawl struct {
 	web       *simweb.Web
 	cfg       Config
 	canonical func(url string) (string, bool)
-	seen      map[string]bool // planned before, or a final URL
-	hosts     map[string]bool // that were planned
+	seen      map[string]bool // URLs planned before, and final URLs
+	hosts     map[string]bool // hosts that have been planned
 	domains   map[string]bool
 	standing  []earlier // the representatives of earlier rounds
-	rounds    int       // completed
+	rounds    int       // number of completed rounds
 }
 
 // found is one target of a round's links.
 type found struct {
 	followed bool  // by at least one link
-	depth    int32 // lowest depth of the pages that follow it, or else of those that link to it
+	depth    int32 // lowest depth of the pages that follow it, or of those that link to it if none follows it
 }
 
 // round computes one round.
@@ -138,8 +138,8 @@ func (c *crawl) inScope(key urlkey.Key) bool {
 	return false
 }
 
-// fetch follows a planned URL to its outcome. unanswered is a redirect hop that was
-// not requested or gave no response.
+// fetch follows a planned URL to its outcome. unanswered is a redirect hop that was not
+// requested or that gave no response.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	chain := []string{p.URL}
 	for url := p.URL; ; {
 		host, path, exists := c.web.Locate(url)
-		if !exists { // the server's status for a host that it does not have
+		if !exists { // the server's status for an unknown host
 			f.Outcome, f.HTTPStatus, f.FinalURL = schema.HTTP4xx, http.StatusMisdirectedRequest, url
 			if len(chain) == 1 {
 				f.RobotsAllowed = new(true)
@@ -189,7 +189,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	}
 }
 
-// robots applies robots.txt to a URL. The outcome is "" if it is allowed.
+// robots applies robots.txt to a URL. It returns "" if the URL is allowed.
 func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outcome {
 	if c.web.Profile(host) == simweb.RobotsUnreachable {
 		return schema.RobotsUnreachable
@@ -288,8 +288,8 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	return links
 }
 
-// tracked is the target of a link as the crawl records it: with its tracking
-// parameters unless the crawl strips them.
+// tracked returns the target of a link as the crawl records it. The target keeps its
+// tracking parameters unless the crawl removes them.
 func (c *crawl) tracked(l simweb.Link) (target string, ok bool) {
 	if l.Track == "" {
 		return l.Target, true
