@@ -19,9 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrCluster: the cluster refuses the work or cannot start it; the error says why and what to do.
-// If waiting is enough (no cluster answers, a quota is reached), the error wraps
-// stages.ErrInterrupted too, so that a driver that runs as a Job does not fail for good.
+// ErrCluster means that the cluster refuses the work or cannot start it. The error says why and
+// what to do. If waiting can help (no cluster answers, a quota is reached), the error also wraps
+// stages.ErrInterrupted, so that a driver that runs as a Job does not fail for good.
 var ErrCluster = errors.New("the cluster does not run it")
 
 // refusal is a one-line error that wraps ErrCluster and its causes.
@@ -33,16 +33,16 @@ type refusal struct {
 func (r *refusal) Error() string   { return r.text }
 func (r *refusal) Unwrap() []error { return append([]error{ErrCluster}, r.causes...) }
 
-// How long the driver waits for a cluster that does not answer.
+// Time limits for a cluster that does not answer the driver.
 const (
-	startPatience = 12 * time.Second // if it has never answered this process: the address may be wrong
-	patience      = 30 * time.Minute // if it has answered: its Jobs continue meanwhile
+	startPatience = 12 * time.Second // if it has never answered this process, because the address may be wrong
+	patience      = 30 * time.Minute // if it has answered before; its Jobs continue meanwhile
 )
 
 // applyManifests is the command that installs what the driver needs in the cluster.
 const applyManifests = "`kubectl apply -k` on k8s/manifests, or on your overlay of them"
 
-// explain turns an error of the API into a sentence that says what is wrong and what to do.
+// explain turns an API error into a sentence that says what is wrong and what to do.
 func explain(err error, cfg *config.Config) error {
 	ns := cfg.Kubernetes.Namespace
 	later, fix := false, ""
@@ -94,12 +94,12 @@ func untrusted(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &certificate) || errors.As(err, &verification)
 }
 
-// lasting reports whether repeating the request cannot help.
+// lasting reports whether a repeated request cannot help.
 func lasting(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || untrusted(err)
 }
 
-// transient reports whether the API did not answer or is temporarily unable to.
+// transient reports whether the API did not answer or cannot answer for now.
 func transient(err error) bool {
 	if err == nil || lasting(err) {
 		return false
@@ -115,9 +115,9 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask calls the API until it answers with nil or with an error that another try would not change;
-// it returns that error unchanged. It waits long for a cluster that has answered this process
-// before, and briefly for one that has not. It explains the error with which it gives up.
+// ask calls the API until the call succeeds or returns an error that another try would not change.
+// It returns that error unchanged. It waits long for a cluster that has answered this process
+// before, and briefly for one that has not. When it gives up, it returns an explained error.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Client is the part of a cluster's API that this package uses. client-go's own
-// Clientset knows every kind of every API group, which adds 12 MB to the binary.
+// Client is the part of a cluster's API that this package uses. client-go's own Clientset supports
+// every kind of every API group, which adds 12 MB to the binary.
 type Client interface {
 	Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList]
 	Pods(namespace string) Resource[corev1.Pod, corev1.PodList]
@@ -51,11 +51,11 @@ func newClient(cfg *rest.Config) (*client, error) {
 		return nil, err
 	}
 	limited := rest.CopyConfig(cfg)
-	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst) // both groups share it
+	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst) // both groups share the limiter
 	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
 		c := rest.CopyConfig(limited)
 		c.APIPath, c.GroupVersion = path, &version
-		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a list of pods in JSON is several times as long
+		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a list of pods is several times longer in JSON
 		c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 		return rest.RESTClientForConfigAndClient(c, transport)
 	}
@@ -79,7 +79,7 @@ func (c *client) Events(namespace string) Resource[corev1.Event, corev1.EventLis
 	return kind[corev1.Event, corev1.EventList, *corev1.Event, *corev1.EventList]{c.core, c.parameters, namespace, "events"}
 }
 
-// pointer is a pointer to T that the API server's answers are decoded into.
+// pointer is a pointer to T into which the API server's answers are decoded.
 type pointer[T any] interface {
 	*T
 	runtime.Object
@@ -89,7 +89,7 @@ type kind[T, L any, PT pointer[T], PL pointer[L]] struct {
 	api        rest.Interface
 	parameters runtime.ParameterCodec
 	namespace  string
-	name       string // in the API's paths
+	name       string // in the paths of the API
 }
 
 func (k kind[T, L, PT, PL]) Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error) {

@@ -19,9 +19,9 @@ const (
 	apiBurst   = 100
 )
 
-// Connect returns a client for the cluster that a kubeconfig file names: the given one,
-// KUBECONFIG's or ~/.kube/config; without any, for the cluster that this process runs in. It sends
-// nothing to the cluster. The error wraps ErrCluster.
+// Connect returns a client for the cluster in a kubeconfig file: the given file, the file in
+// KUBECONFIG or ~/.kube/config. Without a file, it uses the cluster that this process runs in. It
+// sends nothing to the cluster. The error wraps ErrCluster.
 func Connect(kubeconfig, context string) (Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -38,8 +38,9 @@ func Connect(kubeconfig, context string) (Client, error) {
 	return client, nil
 }
 
-// AdoptImage sets the image of a config that names none to that of the named pod in its namespace,
-// so that a driver in the cluster starts tasks with its own image. The error wraps ErrCluster.
+// AdoptImage sets the image in a config that has none. It takes the image of the named pod in its
+// namespace, so that a driver in the cluster starts tasks with its own image. The error wraps
+// ErrCluster.
 func AdoptImage(ctx context.Context, client Client, cfg *config.Config, pod string) error {
 	if cfg.Kubernetes.Image != "" || pod == "" {
 		return nil

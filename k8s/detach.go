@@ -17,14 +17,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The resources of the driver, which reads manifests, waits, and plans the next round.
+// The resources of the driver. It only reads manifests, waits, and plans the next round.
 const (
 	driverMemory  = 1 << 30
 	driverScratch = 4 << 30
 	driverTries   = 20 // a driver that dies is restarted and continues from the store
 )
 
-// DriverJob renders the Job that runs the driver itself: `crawlbatch run` of a crawl inside the
+// DriverJob renders the Job that runs the driver itself: `crawlbatch run` for a crawl, inside the
 // cluster.
 func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	k := &r.Config.Kubernetes
@@ -52,7 +52,7 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	}
 }
 
-// driverPolicy ends the driver's Job on exit codes that need a person: failed tasks, permanent
+// driverPolicy ends the driver's Job on exit codes that need a person: failed tasks and permanent
 // errors.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
@@ -62,7 +62,7 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 }
 
 // Detach stores the config for the pods and submits the Job that runs the driver of a crawl.
-// running reports that such a Job was running already. r has no Settings yet.
+// running reports that such a Job was already running. r must not have Settings yet.
 func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
 	key, settings, err := Settings(crawl, r.Config, version)
 	if err != nil {
@@ -77,8 +77,8 @@ func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, craw
 	return job, running, err
 }
 
-// Submit creates the driver's Job. It replaces an ended Job of that name, and leaves a running one,
-// which it reports.
+// Submit creates the driver's Job. It replaces an ended Job of that name. It leaves a running Job
+// alone and then returns true.
 func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
 	jobs := client.Jobs(job.Namespace)
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}

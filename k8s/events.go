@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reasons of the Events that the driver records for its Jobs; `kubectl describe job` and
+// The reasons of the Events that the driver records for its Jobs. `kubectl describe job` and
 // `kubectl get events` show them.
 const (
 	eventAdopted     = "Adopted"           // another driver continues with the Job
@@ -22,8 +22,8 @@ const (
 	eventStageDone   = "StageDone"         // every task of the Job has ended
 )
 
-// maxEvents bounds the warnings for a Job: one cause may make all of its tasks fail. The last
-// warning says that there are more.
+// maxEvents limits the warnings for a Job, because one cause may make all of its tasks fail. The
+// last warning says that there are more.
 const maxEvents = 25
 
 // warn records a warning for a Job.
@@ -41,7 +41,7 @@ func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
 	r.leave(ctx, w, corev1.EventTypeNormal, reason, text)
 }
 
-// leave creates an Event. If that fails it only logs, because no decision depends on Events.
+// leave creates an Event. It only logs a failure, because no decision depends on Events.
 func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
 	w.left++
 	now := r.Clock.Now()

@@ -24,23 +24,23 @@ import (
 const (
 	pollEvery   = 2 * time.Second  // between reads of the Jobs
 	lookEvery   = 6 * time.Second  // between reads of pods and events, to find problems
-	startWithin = 12 * time.Second // after that, pods that cannot start end the run
-	repeatEvery = 5 * time.Minute  // before the same problem is logged again
+	startWithin = 12 * time.Second // after this time, pods that cannot start end the run
+	repeatEvery = 5 * time.Minute  // time before the same problem is logged again
 )
 
-// Executor runs tasks as Jobs. It implements jobs.Executor. When ctx ends it leaves the Jobs
-// running, for the next driver to adopt.
+// Executor runs tasks as Jobs. It implements jobs.Executor. When ctx ends, it leaves the Jobs
+// running so that the next driver can adopt them.
 type Executor struct {
 	Client  Client
 	Bucket  store.Bucket
 	Config  *config.Config
-	Store   string            // as --store has it, for pods
-	Flags   []string          // further flags of every task
-	Env     map[string]string // of pods
+	Store   string            // the value of --store for pods
+	Flags   []string          // additional flags of every task
+	Env     map[string]string // environment of pods
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
-	Again   string // flags besides --month that commands for the same store and cluster need, with a leading space; for errors
+	Again   string // flags that commands for the same store and cluster need, except --month, with a leading space; shown in errors
 
 	answered atomic.Bool // the API has answered
 }
@@ -64,14 +64,14 @@ type watched struct {
 	uid       types.UID
 	batch     *Batch
 	ended     bool
-	started   bool // some pod of it has run
+	started   bool // at least one of its pods has run
 	suspended bool
-	before    map[int]bool // indexes that had failed for good before it was adopted: another Job reruns them
+	before    map[int]bool // indexes that had failed for good before the Job was adopted; another Job runs them again
 	failed    []int        // partitions that failed for good
-	counted   int32        // pod failures in its status when failed pods were last read
-	refused   string       // newest event of a pod that could not be created
-	warned    int          // Events, see warn
-	left      int64        // Events of any kind
+	counted   int32        // number of pod failures in its status at the last read of failed pods
+	refused   string       // the newest event about a pod that could not be created
+	warned    int          // number of warnings, see warn
+	left      int64        // number of Events of any kind
 }
 
 // Run implements jobs.Executor.
@@ -123,10 +123,10 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	return r.watch(ctx)
 }
 
-// name is the name of the stage: fetch@2026-11.0.
+// name returns the name of the stage, such as fetch@2026-11.0.
 func (r *run) name() string { return fmt.Sprintf("%s@%s.%d", r.stage, r.plan.Crawl, r.plan.Round) }
 
-// selector selects the Jobs and pods of the stage and this store.
+// selector selects the Jobs and pods of this stage and this store.
 func (r *run) selector() string {
 	return fmt.Sprintf("%s=%s,%s=%d,%s=%s,%s=%s", LabelCrawl, r.plan.Crawl, LabelRound, r.plan.Round, LabelStage, r.stage, LabelStore, storeLabel(r.Store))
 }
@@ -143,9 +143,9 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over unfinished Jobs of an earlier driver. If the config has changed so that a Job
-// would ask for other pods now, it removes the Job, unless that is suspended. The pods then end as
-// after an interruption, without loss.
+// adopt takes over unfinished Jobs of an earlier driver. If the config has changed and a Job would
+// now ask for other pods, adopt removes the Job, unless the Job is suspended. The pods then end as
+// after an interruption, and nothing is lost.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -180,14 +180,14 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	return nil
 }
 
-// watches adds a Job to those that the run waits for.
+// watches adds a Job to the Jobs that the run waits for.
 func (r *run) watches(job *batchv1.Job, b *Batch) *watched {
 	w := &watched{name: job.Name, uid: job.UID, batch: b}
 	r.jobs[job.Name] = w
 	return w
 }
 
-// batchOf reads the list of a Job's tasks.
+// batchOf reads a Job's task list.
 func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 	key := job.Annotations[AnnotationTasks]
 	list, err := LoadTasks(ctx, r.Bucket, key, r.stage, r.plan.Crawl, r.plan.Round)
@@ -211,7 +211,7 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone waits until a Job that is being deleted no longer exists: its pods may still fetch.
+// gone waits until a Job that is being deleted no longer exists, because its pods may still fetch.
 func (r *run) gone(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
@@ -266,8 +266,8 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 	return nil
 }
 
-// create submits a Job. If another driver has submitted the same Job first, it adopts that. It
-// leaves an ended Job of the same name alone.
+// create submits a Job. If another driver has already submitted the same Job, it adopts that Job.
+// It leaves an ended Job of the same name alone.
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	jobs := r.Client.Jobs(r.Config.Kubernetes.Namespace)
 	for {
@@ -310,7 +310,7 @@ func (r *run) watch(ctx context.Context) error {
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err) && r.trouble.lasted(refused) < startWithin: // rights and tokens may change during a run
+		case lasting(err) && r.trouble.lasted(refused) < startWithin: // permissions and tokens may change during a run
 			r.trouble.say(refused, explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)

@@ -21,7 +21,7 @@ const (
 	LabelCrawl     = "crawlbatch.io/crawl"         // 2026-11
 	LabelRound     = "crawlbatch.io/round"         // 0
 	LabelStage     = "crawlbatch.io/stage"         // fetch
-	LabelStore     = "crawlbatch.io/store"         // digest of the store's address: a cluster may serve several
+	LabelStore     = "crawlbatch.io/store"         // digest of the store's address, because a cluster may serve several stores
 	LabelPartition = "crawlbatch.io/partition"     // of a pod; the driver sets it
 	LabelAttempt   = "crawlbatch.io/attempt"       // of a pod, from 1; the driver sets it
 )
@@ -29,45 +29,45 @@ const (
 // Annotations of Jobs.
 const (
 	AnnotationTasks      = "crawlbatch.io/tasks"         // key of the task list
-	AnnotationPartitions = "crawlbatch.io/partitions"    // as 0-199 or 3,17
-	AnnotationStore      = "crawlbatch.io/store-address" // as --store has it
+	AnnotationPartitions = "crawlbatch.io/partitions"    // such as 0-199 or 3,17
+	AnnotationStore      = "crawlbatch.io/store-address" // the value of --store
 	AnnotationTemplate   = "crawlbatch.io/template"      // digest of the pod template
 )
 
-// shortDigest is how many digits of a digest identify an object of a cluster.
+// shortDigest is the number of hex digits that identify an object of a cluster.
 const shortDigest = 8
 
-// Batch is the work of one Job: tasks of one stage, by ascending partition.
+// Batch is the work of one Job: tasks of one stage, in ascending order of partitions.
 type Batch struct {
 	Stage      stages.Stage
 	Crawl      string
 	Round      int
 	Partitions []int
-	Key        string // of the task list in the store
+	Key        string // the key of the task list in the store
 	Generation int    // from 1: a later Job may run the same tasks again
 }
 
-// list is the batch as the store keeps it.
+// list returns the batch in the form that the store keeps.
 func (b *Batch) list(plan, version string) *manifest.Tasks {
 	return &manifest.Tasks{Header: manifest.Header{Version: version}, Crawl: b.Crawl, Round: b.Round, Stage: string(b.Stage), Plan: plan, Partitions: b.Partitions}
 }
 
-// digest identifies the batch; it is part of the task list's key.
+// digest identifies the batch and is part of the task list's key.
 func (b *Batch) digest() string {
 	name := strings.TrimSuffix(b.Key[strings.LastIndexByte(b.Key, '-')+1:], ".json")
 	return name[:min(len(name), shortDigest)]
 }
 
-// baseName is the Job's name without its generation; at most 52 bytes, so that the
-// names of pods stay below 63.
+// baseName is the Job's name without its generation. It has at most 52 bytes, so that the names of
+// pods have fewer than 63.
 func (b *Batch) baseName() string {
 	return fmt.Sprintf("crawl-%s-r%d-%s-%s", b.Crawl, b.Round, b.Stage, b.digest())
 }
 
-// Name is the Job's name.
+// Name returns the Job's name.
 func (b *Batch) Name() string { return fmt.Sprintf("%s-%d", b.baseName(), b.Generation) }
 
-// task is the task of a completion index.
+// task returns the task of a completion index.
 func (b *Batch) task(index int) stages.Task {
 	return stages.Task{Stage: b.Stage, Crawl: b.Crawl, Round: b.Round, Partition: b.Partitions[index]}
 }
@@ -91,10 +91,10 @@ func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) 
 	return batches, nil
 }
 
-// errList: a task list belongs to another stage or plan.
+// errList means that a task list belongs to another stage or plan.
 var errList = errors.New("the task list belongs to another stage or plan")
 
-// LoadTasks reads the task list under key and checks that it belongs to that stage.
+// LoadTasks reads the task list under key and checks that it belongs to the given stage.
 func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Stage, crawl string, round int) (*manifest.Tasks, error) {
 	var list manifest.Tasks
 	if _, _, err := manifest.Load(ctx, b, key, &list); err != nil {
@@ -106,9 +106,9 @@ func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Sta
 	return &list, nil
 }
 
-// Settings returns the config for pods and its key in the store. It leaves out politeness, which
-// pods take from the crawl's frozen config or its newest revision, so that a Job stays the same
-// when the pace changes.
+// Settings returns the config for pods and its key in the store. The config has no politeness: pods
+// take that from the crawl's frozen config or its newest revision. So the Job stays the same when
+// the politeness changes.
 func Settings(crawl string, cfg *config.Config, version string) (string, *manifest.Settings, error) {
 	c := cfg.Clone()
 	c.Politeness = config.Default().Politeness
@@ -147,8 +147,8 @@ func ranges(n []int) string {
 	return strings.Join(out, ",")
 }
 
-// parseRanges reads indexes below bound in Kubernetes' notation, such as 0,3-5. It skips what it
-// cannot read.
+// parseRanges reads the indexes below bound in Kubernetes' notation, such as 0,3-5. It skips parts
+// that it cannot read.
 func parseRanges(s string, bound int) []int {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {

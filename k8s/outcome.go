@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ended returns the condition that ended a Job; nil while it runs.
+// ended returns the condition that ended a Job, or nil while the Job runs.
 func ended(job *batchv1.Job) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -24,7 +24,7 @@ func ended(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// hasRun reports whether some pod of a Job runs or has run.
+// hasRun reports whether any pod of a Job runs or has run.
 func hasRun(job *batchv1.Job) bool {
 	s := &job.Status
 	return s.Succeeded > 0 || s.Failed > 0 || s.Ready != nil && *s.Ready > 0 || s.CompletedIndexes != "" || s.FailedIndexes != nil && *s.FailedIndexes != ""
@@ -157,8 +157,9 @@ func (r *run) fail(w *watched, index int, why error) {
 	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// failed ends indexes that failed for good. It finds the cause in their last pods, records an
-// Event, and records an attempt for a pod that could not do so itself because it was killed.
+// failed ends indexes that failed for good. It finds the cause in their last pods and records an
+// Event. For a pod that could not record its own attempt because it was killed, it records that
+// attempt.
 func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {

@@ -23,19 +23,19 @@ const (
 	zoneTopo        = "topology.kubernetes.io/zone"
 	scratchVolume   = "scratch"
 	politenessMount = "politeness"
-	metricsPort     = "metrics" // name of a task pod's port that a PodMonitor scrapes
+	metricsPort     = "metrics" // name of the port of a task pod that a PodMonitor scrapes
 )
 
 // PodName is the environment variable with a pod's own name.
 const PodName = "POD_NAME"
 
-// spotTaints are the taints that clouds give their spot nodes.
+// spotTaints lists the taints that clouds give their spot nodes.
 var spotTaints = []corev1.Toleration{
 	{Key: "cloud.google.com/gke-spot", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule},
 	{Key: "kubernetes.azure.com/scalesetpriority", Operator: corev1.TolerationOpEqual, Value: "spot", Effect: corev1.TaintEffectNoSchedule},
 }
 
-// pod is the template of a batch's pods. It fits the restricted Pod Security level.
+// pod returns the template of a batch's pods. It meets the restricted Pod Security level.
 func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpec {
 	k := &r.Config.Kubernetes
 	n := estimate(r.Plan, r.Config, b)
@@ -72,7 +72,7 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 	}
 }
 
-// podSpec is the common part of the pods of tasks and of the driver.
+// podSpec returns the common part of the pods of tasks and of the driver.
 func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, mounts []corev1.VolumeMount) corev1.PodSpec {
 	k := &r.Config.Kubernetes
 	env := maps.Clone(r.Env)
@@ -123,7 +123,7 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 	return spec
 }
 
-// podEnv lists the pod's own name, then variables by name.
+// podEnv lists the pod's own name, then the variables sorted by name.
 func podEnv(m map[string]string) []corev1.EnvVar {
 	own := corev1.EnvVar{Name: PodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}
 	return append([]corev1.EnvVar{own}, envVars(m)...)
@@ -135,8 +135,8 @@ func scratch(size int64) corev1.Volume {
 
 func bytesOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
-// spread asks for a stage's pods on different nodes and zones if possible: a lost node then takes
-// few of them, and they do not share an address.
+// spread asks for a stage's pods on different nodes and zones if possible. Then a lost node affects
+// few pods, and the pods do not share an address.
 func spread(topology string, labels map[string]string) corev1.TopologySpreadConstraint {
 	return corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: corev1.ScheduleAnyway,

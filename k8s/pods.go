@@ -17,20 +17,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Bounds of one pass over the pods of a stage, which may have thousands.
+// Limits of one pass over the pods of a stage. A stage may have thousands of pods.
 const (
-	podPage       = 500              // pods in a call
+	podPage       = 500              // pods in one call
 	labelsAPass   = 60               // pods labelled in one pass; later passes label the others
 	reportedAPass = 20               // failed pods reported in one pass
-	failuresEvery = 30 * time.Second // between passes over failed pods, one page each
-	endingFor     = time.Minute      // beyond its grace period, before a pod that does not end is reported
-	startingFor   = 90 * time.Second // before a scheduled pod that does not start is reported
+	failuresEvery = 30 * time.Second // time between passes over failed pods; a pass reads one page
+	endingFor     = time.Minute      // time after its grace period, before a pod that does not end is reported
+	startingFor   = 90 * time.Second // time before a scheduled pod that does not start is reported
 )
 
-// podsKnown is the memory of one pass for the next.
+// podsKnown keeps what one pass has to know about earlier passes.
 type podsKnown struct {
 	reported map[types.UID]bool      // failed pods that were reported
-	waiting  map[types.UID]time.Time // since when one has been starting or ending
+	waiting  map[types.UID]time.Time // when a pod began to start or to end
 	failures time.Time               // time of the next pass over failed pods
 }
 
@@ -47,7 +47,7 @@ type podEnd struct {
 	crawl   string
 }
 
-// eachPod calls look for the pods of the stage in some phases, page by page.
+// eachPod calls look for the pods of the stage that match the labels and fields, page by page.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {
@@ -73,7 +73,7 @@ const (
 	phaseFailed = "status.phase=Failed"
 )
 
-// active reads the pods that have not ended. It labels them and returns, for each Job, what keeps
+// active reads the pods that have not ended and labels them. For each Job, it returns what keeps
 // pods from starting.
 func (r *run) active(ctx context.Context) (map[string]*problem, error) {
 	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
@@ -123,8 +123,8 @@ func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// failures reports each pod that failed since the last pass once. It runs when a Job counts a new
-// failure, and otherwise at intervals, because some failures do not count.
+// failures reports each pod that failed since the last pass, once. It runs when a Job counts a new
+// failure. It also runs at intervals, because some failures do not count.
 func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
@@ -194,7 +194,7 @@ func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]
 	return newest, err
 }
 
-// endOf returns how a pod ended; nil if it succeeded or runs.
+// endOf returns how a pod ended, or nil if it succeeded or still runs.
 func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	end := &podEnd{pod: pod.Name, attempt: attemptOf(pod), created: pod.CreationTimestamp.Time, stage: r.stage, crawl: r.plan.Crawl, code: -1, limit: "its limit"}
 	if len(pod.Spec.Containers) > 0 {
@@ -223,36 +223,36 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	return end
 }
 
-// codeKilled is the exit code of a process killed by SIGKILL.
+// codeKilled is the exit code of a process that SIGKILL ended.
 const codeKilled = 128 + 9
 
 // faultText begins the line about a pod whose program crashed.
 const faultText = "fault in the program: "
 
-// lastWord is the most telling line of a termination message: the panic of a Go program if it
-// crashed, else the last line.
+// lastWord returns the most useful line of a termination message. This is the panic if a Go program
+// crashed, otherwise the last line.
 func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return faultText + bounded(line)
 		}
 	}
-	if strings.Contains(message, ".go:") && strings.Contains(message, " +0x") { // the end of a trace, longer than Kubernetes keeps
+	if strings.Contains(message, ".go:") && strings.Contains(message, " +0x") { // the end of a stack trace that is longer than Kubernetes keeps
 		return faultText + "`kubectl logs` shows its trace"
 	}
 	line := lastLine(message)
 	if w, i := r.jobs[pod.Labels[batchv1.JobNameLabel]], indexOf(pod); w != nil && i >= 0 && i < len(w.batch.Partitions) {
-		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // whoever shows the line says which task
+		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // the caller already shows which task it is
 	}
 	return line
 }
 
-// overScratch reports whether the pod was evicted for the disk space it used.
+// overScratch reports whether the pod was evicted because it used too much disk space.
 func (e *podEnd) overScratch() bool {
 	return strings.HasPrefix(e.text, "Evicted: ") && (strings.Contains(e.text, "EmptyDir") || strings.Contains(e.text, "ephemeral"))
 }
 
-// reason says in one line why the pod ended, with the fix if there is one.
+// reason says in one line why the pod ended, and how to fix it if that is known.
 func (e *podEnd) reason(again string) string {
 	fix := func(field string) string {
 		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then `crawlbatch retry --month %s%s`", e.stage, field, e.crawl, again)
@@ -262,13 +262,13 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == codeKilled: // it wrote no termination message: the text is from its log
+	case e.code == codeKilled: // it wrote no termination message, so the text is from its log
 		return "killed (SIGKILL)"
 	}
 	return e.text
 }
 
-// err is the error of a task that ended with this pod.
+// err returns the error of a task that ended with this pod.
 func (e *podEnd) err(again string) error {
 	text := e.reason(again)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
@@ -281,7 +281,7 @@ func (e *podEnd) err(again string) error {
 	return fmt.Errorf("%s: %s", where, text)
 }
 
-// class is the class of the attempt's record.
+// class returns the class for the attempt's record.
 func (e *podEnd) class() string {
 	switch {
 	case e.oom:
@@ -298,7 +298,7 @@ func (e *podEnd) class() string {
 	return manifest.ClassFailed
 }
 
-// indexOf returns a pod's completion index, or -1 without one.
+// indexOf returns a pod's completion index, or -1 if it has none.
 func indexOf(pod *corev1.Pod) int {
 	n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
 	if err != nil {
@@ -307,7 +307,7 @@ func indexOf(pod *corev1.Pod) int {
 	return n
 }
 
-// attemptOf returns which attempt at its index a pod is, from 1.
+// attemptOf returns the number of the attempt that a pod makes at its index, counted from 1.
 func attemptOf(pod *corev1.Pod) int {
 	attempt := 1
 	for _, a := range []string{batchv1.JobIndexFailureCountAnnotation, batchv1.JobIndexIgnoredFailureCountAnnotation} {

@@ -20,13 +20,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Exit codes of a task that the Job treats specially (cmd/crawlbatch lists all). Exit 2, usage or
-// config, is not one of them, because a crashing Go program ends with it too. In pods, errors that
-// no other attempt can fix end with exitPermanent.
+// Exit codes of a task that the Job treats specially; cmd/crawlbatch lists all. Exit code 2 (usage
+// or config) is not here, because a crashing Go program also ends with it. In pods, errors that no
+// other attempt can fix end with exitPermanent.
 const (
-	exitTasksFailed = 3  // of a driver: tasks failed for good
-	exitInterrupted = 75 // to be continued later; not a failure
-	exitPermanent   = 78 // retrying cannot help
+	exitTasksFailed = 3  // of a driver: some tasks failed for good
+	exitInterrupted = 75 // another attempt continues later; not a failure
+	exitPermanent   = 78 // another try cannot help
 )
 
 // containerName is the name of a pod's only container.
@@ -36,13 +36,13 @@ const containerName = "task"
 type Renderer struct {
 	Config   *config.Config
 	Plan     *manifest.Plan
-	Store    string            // as --store has it; pods must reach it under that name
-	Flags    []string          // further flags of every task
-	Settings string            // key of the config for pods, see Settings
+	Store    string            // the value of --store; pods must reach the store at this address
+	Flags    []string          // additional flags of every task
+	Settings string            // the key of the config for pods, see Settings
 	Env      map[string]string // kubernetes.env overrides it
 }
 
-// NeedImage refuses a config whose Jobs no cluster would accept.
+// NeedImage returns an error for a config whose Jobs no cluster would accept.
 func NeedImage(cfg *config.Config) error {
 	if cfg.Kubernetes.Image == "" {
 		return &refusal{text: "kubernetes.image is empty: name the image of crawlbatch in the config, or with --image"}
@@ -50,7 +50,8 @@ func NeedImage(cfg *config.Config) error {
 	return nil
 }
 
-// Job renders the Job of a batch, which may run share of the stage's pods at a time.
+// Job renders the Job of a batch. share is the number of the stage's pods that the Job may run at
+// the same time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := r.labels(b)
@@ -77,7 +78,8 @@ func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	}
 }
 
-// Shares divides the pods that may run at a time among batches; each gets at least one.
+// Shares divides the pods that may run at the same time among batches. Each batch gets at least
+// one.
 func Shares(batches []Batch, parallelism int) []int {
 	total := 0
 	for _, b := range batches {
@@ -106,15 +108,15 @@ func (r *Renderer) labels(b *Batch) map[string]string {
 	}
 }
 
-// storeLabel is the label value for a store's address, which has characters that labels must not
-// have.
+// storeLabel returns the label value for a store's address. The address itself has characters that
+// labels must not have.
 func storeLabel(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
-// maxFailed is how many tasks may fail before the Job stops the others too: so many failures have
-// one cause.
+// maxFailed returns the number of tasks that may fail before the Job stops the others too: so many
+// failures have a common cause.
 func maxFailed(configured int, tasks int32) int32 {
 	if configured == 0 {
 		return min(tasks, max(10, tasks/10))
@@ -122,7 +124,7 @@ func maxFailed(configured int, tasks int32) int32 {
 	return min(tasks, int32(configured))
 }
 
-// failurePolicy says which ends of a pod count: a permanent error ends its task at once, an
+// failurePolicy says how each end of a pod counts. A permanent error ends its task at once. An
 // interruption or a lost node does not count.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	codes := func(v ...int32) *batchv1.PodFailurePolicyOnExitCodesRequirement {
@@ -135,10 +137,10 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 	}}
 }
 
-// templateDigest is equal for Jobs that ask for the same pods.
+// templateDigest returns the same digest for Jobs that ask for the same pods.
 func templateDigest(t *corev1.PodTemplateSpec) string {
 	body, err := json.Marshal(t)
-	if err != nil { // JSON can encode all of it
+	if err != nil { // JSON can encode the whole template
 		return fmt.Sprintf("none: %v", err)
 	}
 	return manifest.Digest(body)[:16]
@@ -146,7 +148,7 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// envVars lists variables by name.
+// envVars lists variables sorted by name.
 func envVars(m map[string]string) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -155,8 +157,7 @@ func envVars(m map[string]string) []corev1.EnvVar {
 	return out
 }
 
-// Write writes, as YAML, the service account and the Jobs of the tasks that are missing in
-// each stage.
+// Write writes YAML: the service account, and the Jobs of the missing tasks of each stage.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

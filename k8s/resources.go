@@ -19,37 +19,37 @@ import (
 // body of 5 MiB each, which is the value used here, and 410 MB on ordinary pages.
 const (
 	baseMemory     = 256 << 20 // the process and its buffers; a reduce task's sorts hold as much again before they spill
-	slotMemory     = 2 << 20   // a fetch in flight
+	slotMemory     = 2 << 20   // for each fetch in flight
 	parseFactor    = 80        // memory for parsing the largest bodies at once, in bodies; a sitemap of 50 MiB takes less
-	rowMemory      = 1 << 10   // a planned URL of a fetch task
-	mergeRowMemory = 4 << 10   // a document that merge or publish joins; measured in merge: 3.5 kB
-	edgeRowMemory  = 2 << 10   // a URL of a bucket of rank or frontier
-	graphMemory    = 64        // a URL of the round in rank, which holds the graph of all hosts: 12 bytes an edge, twice for the collector
-	hashMemory     = 256       // a document that dedup compares: 80 bytes, and the sealed rounds' representatives
+	rowMemory      = 1 << 10   // for each planned URL of a fetch task
+	mergeRowMemory = 4 << 10   // for each document that merge or publish joins; measured in merge: 3.5 kB
+	edgeRowMemory  = 2 << 10   // for each URL of a bucket of rank or frontier
+	graphMemory    = 64        // for each URL of the round in rank, which keeps the graph of all hosts: 12 bytes for each edge, twice for the collector
+	hashMemory     = 256       // for each document that dedup compares: 80 bytes, and the sealed rounds' representatives
 
-	fetchCPU       = 0.010 // core seconds a URL; measured to fetch, parse and compress one: 0.005
+	fetchCPU       = 0.010 // core seconds for each URL; measured to fetch, parse and compress one: 0.005
 	leastCPU       = 250   // millicores
 	mostCPU        = 4000
-	reduceCPU      = 1000 // of a reduce task of a million URLs and more, in proportion below
+	reduceCPU      = 1000 // for a reduce task of at least a million URLs; less in proportion for fewer
 	dedupCPU       = 2000
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
-	spelledScratch = 1 << 10 // a known URL with spellings that a fetch task does not plan
-	cutsKept       = 4       // segments and WARC files that a fetch task may hold, in checkpoints
+	spelledScratch = 1 << 10 // for each known URL with spellings that a fetch task does not plan
+	cutsKept       = 4       // segments and WARC files that a fetch task may keep, in numbers of checkpoints
 )
 
-// needs are the resources of a pod.
+// needs holds the resources of a pod.
 type needs struct {
 	cpu     resource.Quantity
-	memory  int64 // bytes, requested and limit
+	memory  int64 // bytes, for the request and the limit
 	scratch int64 // bytes
 }
 
 // estimate returns the needs of the largest of the tasks.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
-	urls, rate := int64(0), 0.0 // of the largest partition
-	spelled := int64(0)         // known URLs with spellings, of the partition with the most
+	urls, rate := int64(0), 0.0 // for the largest partition
+	spelled := int64(0)         // known URLs with spellings, in the partition that has the most
 	for _, n := range b.Partitions {
 		if n >= len(p.Partitions) {
 			continue
@@ -65,7 +65,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	share := int64(1)
 	if p.URLs > 0 {
-		share = p.EstimatedBytes / p.URLs // bytes a URL
+		share = p.EstimatedBytes / p.URLs // bytes for each URL
 	}
 	buckets := int64(max(p.Buckets, 1))
 	milli := inProportion(reduceCPU, urls)
@@ -109,9 +109,9 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// inProportion returns a reduce task's share of most millicores, by its URLs.
+// inProportion returns the part of most millicores that a reduce task needs for its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
-// goMemory is the soft limit of Go's heap under a hard limit; the rest is for stacks, the runtime
-// and memory that the kernel counts with them.
+// goMemory returns the soft limit of Go's heap for a hard limit. The rest is for stacks, the
+// runtime and memory that the kernel counts too.
 func goMemory(limit int64) int64 { return limit - limit/8 }

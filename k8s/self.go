@@ -23,10 +23,10 @@ var (
 	minuteAtEnd = regexp.MustCompile(`-(\d{8})$`)
 )
 
-// MonthOfJob returns the month at the end of a Job's name, as in crawl-2026-11; "" if there is
-// none. A CronJob ends its Jobs' names with their scheduled minute, counted from 1970: then it
-// returns the month of that minute in UTC. So a late Job, and a pod that restarts in the next
-// month, still crawl the scheduled month.
+// MonthOfJob returns the month at the end of a Job's name, such as crawl-2026-11, or "" if there is
+// none. A CronJob ends its Jobs' names with their scheduled minute, counted from 1970. For such a
+// name, MonthOfJob returns the month of that minute in UTC. So a late Job, and a pod that restarts
+// in the next month, still crawl the scheduled month.
 func MonthOfJob(name string) string {
 	if m := monthAtEnd.FindStringSubmatch(name); m != nil && layout.ValidCrawl(m[1]) {
 		return m[1]
@@ -41,11 +41,11 @@ func MonthOfJob(name string) string {
 	return ""
 }
 
-// ErrIndex: the task list does not have the pod's completion index.
+// ErrIndex means that the task list does not have the pod's completion index.
 var ErrIndex = errors.New("is not an index of the task list")
 
 // PartitionAt returns the partition at a pod's completion index in the task list under key. It
-// fails with ErrIndex if the list has no such index.
+// returns ErrIndex if the list has no such index.
 func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stages.Task) (int, error) {
 	list, err := LoadTasks(ctx, b, key, t.Stage, t.Crawl, t.Round)
 	if err != nil {
@@ -58,11 +58,11 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 	return list.Partitions[n], nil
 }
 
-// maxTermination bounds the termination message, in bytes: Kubernetes keeps 4 KiB.
+// maxTermination limits the termination message, in bytes. Kubernetes keeps 4 KiB.
 const maxTermination = 4000
 
-// WriteTermination writes err on one line to the file that Kubernetes shows as a pod's
-// termination message. It does nothing without a file or an error.
+// WriteTermination writes err as one line to the file that Kubernetes shows as a pod's termination
+// message. Without a file or an error, it does nothing.
 func WriteTermination(file string, err error) error {
 	if file == "" || err == nil {
 		return nil
@@ -83,7 +83,7 @@ func WriteCrashesTo(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // the runtime keeps a descriptor of its own
+	defer f.Close() // the runtime keeps its own descriptor
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 

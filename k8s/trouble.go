@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// troubles logs each problem once, and again while it lasts.
+// troubles logs each problem once, and logs it again at intervals while it lasts.
 type troubles struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -37,7 +37,7 @@ func (t *troubles) say(what, text string) {
 	t.log.Warn(text)
 }
 
-// lasted is how long a problem has lasted without interruption.
+// lasted returns how long a problem has lasted without a break.
 func (t *troubles) lasted(what string) time.Duration {
 	now := t.clock.Now()
 	if _, ok := t.first[what]; !ok {
@@ -49,15 +49,15 @@ func (t *troubles) lasted(what string) time.Duration {
 // over marks a problem as solved.
 func (t *troubles) over(what string) { delete(t.first, what) }
 
-// problem is why pods do not start.
+// problem says why pods do not start.
 type problem struct {
 	text  string
 	stuck bool // it does not go away by itself: somebody has to act
 }
 
 // diagnose finds out what keeps pods from starting or kills them, and reports it. If no pod of a
-// Job can start, it ends the run and removes the Job, so that a corrected one can take its place.
-// If it may not read pods and events, the crawl goes on.
+// Job can start, it ends the run and removes the Job, so that a corrected Job can take its place.
+// If diagnose is not allowed to read pods and events, the crawl continues.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	problems, err := r.active(ctx)
 	if err == nil {
@@ -149,7 +149,7 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*
 		return nil, err
 	}
 	items := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // a former Job may have had that name
+		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // an earlier Job may have had the same name
 	})
 	if len(items) == 0 {
 		return nil, nil
@@ -189,8 +189,8 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// label sets labels with which `kubectl get pods -L` shows the partition and attempt of a pod. If
-// that is forbidden the crawl goes on without them.
+// label sets labels that show the partition and attempt of a pod in `kubectl get pods -L`. If this
+// is forbidden, the crawl continues without the labels.
 func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	n := indexOf(pod)
 	if n < 0 || n >= len(b.Partitions) || pod.Labels[LabelPartition] != "" {

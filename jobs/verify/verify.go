@@ -1,19 +1,19 @@
 // Package verify audits a stored crawl against the invariants that crawlbatch promises, from the
 // stored data alone.
 //
-// In: a store and a crawl. Out: a violation for each broken invariant, with the object and the
-// row, and how much each check read.
+// In: a store and a crawl. Out: a violation for each broken invariant, with the object and the row,
+// and how much each check read.
 //
 // Package audit first reads the documents (crawl, plans, inputs, results, seals) and looks for
-// every file that they list. It reports unreadable ones once, and the checks leave them out.
-// Then the checks run side by side: those of the map side (fetchcheck) by partition, those of the
-// reduce side (reducecheck) by round. For an unfinished round they check what its committed
-// results promise. The crawl may go on meanwhile.
+// every file that they list. It reports each unreadable one once, and the checks skip it. Then the
+// checks run side by side: those of the map side (fetchcheck) by partition, those of the reduce
+// side (reducecheck) by round. For an unfinished round they check what its committed results
+// promise. The crawl may continue meanwhile.
 //
-// Verify never writes to the store. Memory is bounded: rows are streamed, and what must be
-// joined is sorted on local disk. An error says that the audit could not be done; whatever is
-// wrong with the data is a violation. The report does not depend on how many checks run at a
-// time. It imports the three packages and slices.
+// Verify never writes to the store. Memory is bounded: rows are streamed, and rows that must be
+// joined are sorted on local disk. An error means that the audit could not be done; all faults of
+// the data are violations. The report does not depend on how many checks run at the same time. It
+// imports the three packages and slices.
 package verify
 
 import (
@@ -37,7 +37,7 @@ type (
 )
 
 // Run audits a crawl. The error says why the audit could not be done: the store does not answer,
-// the crawl or round does not exist, the context ended.
+// the crawl or round does not exist, or the context ended.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	return audit.Run(ctx, o, slices.Concat(fetchcheck.Steps(), reducecheck.Steps()))
 }

@@ -1,10 +1,10 @@
-// Command image packs crawlbatch's binary into a container image, without a daemon
-// and without a registry: `make image` runs it.
+// Command image packs crawlbatch's binary into a container image, without a daemon and without a
+// registry: `make image` runs it.
 //
-// In: a static Linux binary. Out: an image archive as `docker save` writes it, for
-// `docker load`, `ctr images import` and registries' tools. The image holds that
-// binary and nothing else, and is run by user 65532. The same binary gives the same
-// archive, byte for byte: no time, name or path of the machine goes into it.
+// In: a static Linux binary. Out: an image archive in the format of `docker save`, for `docker
+// load`, `ctr images import` and registries' tools. The image contains only that binary and runs as
+// user 65532. The same binary gives the same archive, byte for byte: the archive contains no time,
+// name or path of the machine.
 package main
 
 import (
@@ -37,7 +37,7 @@ type options struct {
 	tag, out     string
 }
 
-// run writes the archive. It replaces the file at o.out once the archive is whole.
+// run writes the archive. It replaces the file at o.out only when the archive is complete.
 func run(o options) error {
 	tag, err := name.NewTag(o.tag)
 	if err != nil {

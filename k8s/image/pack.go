@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// The image; k8s/Dockerfile describes the same.
+// The parts of the image; k8s/Dockerfile describes the same image.
 const (
 	binaryPath = "/crawlbatch"
 	user       = "65532:65532" // numeric, so that Kubernetes can check runAsNonRoot
@@ -24,7 +24,7 @@ const (
 // machines maps the supported architectures to their ELF machines.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// check refuses a binary that would not start in an otherwise empty image.
+// check returns an error for a binary that would not start in an otherwise empty image.
 func check(binary []byte, arch string) error {
 	machine, known := machines[arch]
 	if !known {
@@ -74,7 +74,7 @@ func pack(binary []byte, arch string) (v1.Image, error) {
 	return img, nil
 }
 
-// archive builds the layer. Everybody may read and run the binary, only root may change it.
+// archive builds the layer. Everybody may read and run the binary, but only root may change it.
 func archive(binary []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

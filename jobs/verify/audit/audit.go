@@ -1,10 +1,10 @@
-// Package audit is the framework of verify: it reads a crawl's documents, looks for every
-// file that they list, runs checks side by side, and collects what those report.
+// Package audit is the framework of verify: it reads a crawl's documents, looks for every file that
+// they list, runs checks side by side, and collects what those report.
 //
-// In: a store, a crawl and a table of steps. Out: a Report. It finds out which documents
-// and files can be read before any step runs, so that each unreadable one is reported once
-// and the steps leave it out. It never writes to the store. It imports jobs/config,
-// jobs/roundstate, stages, stages/publish, stages/fetch/robots and formats.
+// In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, it finds out
+// which documents and files it can read. So it reports each unreadable one once, and the steps skip
+// it. It never writes to the store. It imports jobs/config, jobs/roundstate, stages,
+// stages/publish, stages/fetch/robots and formats.
 package audit
 
 import (
@@ -26,34 +26,34 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// Options say what is audited and how thoroughly.
+// Options say what to audit and how thoroughly.
 type Options struct {
 	Bucket   store.Bucket
 	Crawl    string
 	Round    int            // the only round to audit; negative: all
-	Config   *config.Config // as frozen; nil: it cannot be read, and checks that need it are skipped
+	Config   *config.Config // as frozen; nil if it cannot be read, which skips the checks that need it
 	Scratch  string         // an existing local directory
 	Log      *slog.Logger
-	Parallel int     // steps at a time; 0: GOMAXPROCS
-	Sample   float64 // share of partitions, records and tasks to check, chosen by a hash of their names; 1: all
-	// Archive opens the store with external WARC files, for a reparse of those.
+	Parallel int     // steps that run at the same time; 0 means GOMAXPROCS
+	Sample   float64 // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
+	// Archive opens the store with external WARC files, for a reparse of such files.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
-	Version  string // of this crawlbatch; empty: the one that made the crawl
+	Version  string // of this crawlbatch; empty means the version that made the crawl
 	OneClock bool   // all tasks ran on one machine, so times of different epochs may be compared
 }
 
 // Violation is a stored object, row or record that breaks an invariant.
 type Violation struct {
-	Invariant int    `json:"invariant"` // number in the list of invariants; 0: the store's structure
+	Invariant int    `json:"invariant"` // number in the list of invariants; 0 means the store's structure
 	Check     string `json:"check"`     // short name, such as "one outcome a URL"
-	Round     int    `json:"round"`     // negative: the crawl as a whole
+	Round     int    `json:"round"`     // negative means the whole crawl
 	Object    string `json:"object"`    // key
 	Row       string `json:"row"`       // what identifies the row or record: URL, offset
 	Problem   string `json:"problem"`
 	Where     string `json:"where,omitempty"` // SQL condition that selects the rows in the object
 }
 
-// Checked says how much a check read.
+// Checked says how much a check has read.
 type Checked struct {
 	Invariant int    `json:"invariant"`
 	Check     string `json:"check"`
@@ -71,10 +71,10 @@ type Report struct {
 	Sample     float64     `json:"sample"`
 	Checked    []Checked   `json:"checked"`    // by invariant and name
 	Violations []Violation `json:"violations"` // by round, invariant, check, object and row
-	Notes      []string    `json:"notes"`      // what was not checked and why; no violations
+	Notes      []string    `json:"notes"`      // what was not checked and why; notes are not violations
 }
 
-// Found is the number of violations, including those that are not listed.
+// Found returns the number of violations, including those that are not listed.
 func (r *Report) Found() int64 {
 	var n int64
 	for _, c := range r.Checked {
@@ -83,39 +83,40 @@ func (r *Report) Found() int64 {
 	return n
 }
 
-// Check names one invariant, or a part of one, in reports.
+// Check is one invariant, or a part of one, as reports name it.
 type Check struct {
-	Invariant int    // number in the list of invariants; 0: the store's structure
-	Name      string // states what holds
+	Invariant int    // number in the list of invariants; 0 means the store's structure
+	Name      string // the statement that must hold
 	Of        string // what the check counts
 }
 
-// At is where a violation lies.
+// At is the place of a violation.
 type At struct {
 	Object string // key
 	Row    string // what identifies the row or record
 	Where  string // SQL condition that selects the rows in the object
 }
 
-// URL is the row of a URL in a table.
+// URL returns the place of a URL's row in a table.
 func URL(object, url string) At { return At{object, url, "url = " + SQL(url)} }
 
-// SQL is a text as an SQL literal.
+// SQL returns a text as an SQL literal.
 func SQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// maxViolations bounds what one check of one round lists; the rest is counted.
+// maxViolations limits the violations that one check lists in one round. The others are only
+// counted.
 const maxViolations = 20
 
-// Audit collects what the steps of one audit report. Steps call its methods concurrently.
+// Audit collects the reports of the steps of one audit. Steps call its methods concurrently.
 type Audit struct {
 	Options
-	InFlight  int               // most requests to one host that the crawl allows at a time; 0: unknown
-	RobotsTTL time.Duration     // how long a robots.txt holds; 0: unknown
-	Reparse   *manifest.Reparse // what the crawl parses again; nil: it fetches
-	External  store.Bucket      // with the external WARC files that the crawl parses; nil: none
+	InFlight  int               // the most simultaneous requests to one host that the crawl allows; 0 if unknown
+	RobotsTTL time.Duration     // how long a robots.txt stays valid; 0 if unknown
+	Reparse   *manifest.Reparse // what the crawl parses again; nil if it fetches
+	External  store.Bucket      // the store of the external WARC files that the crawl parses; nil if there are none
 
 	mu       sync.Mutex
-	found    map[checkRound][]Violation // sorted, the least maxViolations of each
+	found    map[checkRound][]Violation // sorted; the first maxViolations of each
 	checked  map[string]*Checked
 	broken   map[string]bool      // unreadable objects that were reported
 	frozen   bool                 // broken does not change any more
@@ -130,14 +131,14 @@ type (
 		check string
 	}
 	checkPlace struct{ check, place string }
-	// exampled counts a note and keeps its least example.
+	// exampled counts a note and keeps its smallest example.
 	exampled struct {
 		n     int64
 		least string
 	}
 )
 
-// New returns an audit that has found nothing.
+// New returns an audit without findings.
 func New(o Options) *Audit {
 	if o.Parallel <= 0 {
 		o.Parallel = runtime.GOMAXPROCS(0)
@@ -151,7 +152,8 @@ func New(o Options) *Audit {
 	}
 }
 
-// Count adds to what a check read. Counting 0 lists a check that may find nothing to read.
+// Count adds to the amount that a check has read. Counting 0 lists a check that may find nothing to
+// read.
 func (a *Audit) Count(c Check, read int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,8 +167,8 @@ func (a *Audit) Note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// CountNote counts a note that the report lists once: {n} in its text becomes the number of
-// calls and {example} the least of their examples.
+// CountNote counts a note that the report lists once. In its text, {n} becomes the number of calls
+// and {example} the smallest of their examples.
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,7 +188,7 @@ func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
 	defer a.mu.Unlock()
 	a.entry(c).Found++
 	l := checkRound{round, c.Name}
-	// Keeping the least ones makes the report independent of the order of finding.
+	// Keep the smallest violations, so that the report does not depend on the order of finding.
 	if i, _ := slices.BinarySearchFunc(a.found[l], v, compareViolations); i < maxViolations {
 		all := slices.Insert(a.found[l], i, v)
 		a.found[l] = all[:min(len(all), maxViolations)]
@@ -211,15 +213,15 @@ func (a *Audit) setBroken(key string) {
 	}
 }
 
-// freezeBroken ends the search for unreadable objects. If steps went on marking objects,
-// their order would decide what is reported.
+// freezeBroken ends the search for unreadable objects. After it, steps no longer mark objects;
+// otherwise the order of steps would change the report.
 func (a *Audit) freezeBroken() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.frozen = true
 }
 
-// Broken reports whether some object is unreadable and was reported as such.
+// Broken reports whether any of the objects is unreadable and was already reported.
 func (a *Audit) Broken(keys ...string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -238,12 +240,12 @@ func (a *Audit) FirstTime(c Check, place string) bool {
 	return true
 }
 
-// Sampled reports whether the thing with that name is in the sample.
+// Sampled reports whether the item with this name is in the sample.
 func (a *Audit) Sampled(name string) bool {
 	return a.Sample >= 1 || fraction(name) < a.Sample
 }
 
-// SampledOf reports which of the names are in the sample: at least one, if there is one.
+// SampledOf reports which of the names are in the sample. If there are names, at least one is.
 func (a *Audit) SampledOf(names []string) []bool {
 	in := make([]bool, len(names))
 	least := 0
@@ -259,10 +261,10 @@ func (a *Audit) SampledOf(names []string) []bool {
 	return in
 }
 
-// fraction spreads names over [0,1).
+// fraction maps names evenly to [0,1).
 func fraction(name string) float64 { return float64(xxh3.HashString(name)>>11) / (1 << 53) }
 
-// Report returns what was found so far.
+// Report returns the findings so far.
 func (a *Audit) Report() *Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()

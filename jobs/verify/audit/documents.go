@@ -34,7 +34,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 			switch {
 			case a.Broken(result):
 			case r.Results[from][n] == nil:
-				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // since it was read
+				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // it was created after it was read
 					return err
 				}
 				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
@@ -49,8 +49,8 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	return nil
 }
 
-// checkSource compares the results that the fetch tasks of a reparse were frozen to read with
-// those in the store.
+// checkSource compares the results that the fetch tasks of a reparse must read, as frozen, with the
+// results in the store.
 func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	if a.Reparse == nil || a.Reparse.Of == "" {
 		return nil
@@ -76,8 +76,8 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// inputs reads inputs.json of a stage, which must exist once a task has a result; nil if there
-// is none, or if it belongs to another stage or plan.
+// inputs reads inputs.json of a stage. The document must exist once a task has a result. It returns
+// nil if there is none, or if it belongs to another stage or plan.
 func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
 	begun := slices.ContainsFunc(r.Results[stage], func(res *manifest.Result) bool { return res != nil })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
@@ -122,7 +122,7 @@ func (a *Audit) checkSealed(r *Round) error {
 				continue
 			}
 			whole = false
-			// inputs.json misses a result that feeds a stage.
+			// checkInputs reports the absence of a result that another stage reads.
 			if missing := layout.Result(r.Crawl, r.Number, string(stage), n); !a.Broken(missing) && !feedsSome(stage) {
 				a.misplaced(r.Number, missing, "it is missing, though the round is sealed: restore it")
 			}
@@ -145,7 +145,7 @@ func (a *Audit) checkSealed(r *Round) error {
 	return nil
 }
 
-// feedsSome reports whether some stage reads the results of this one.
+// feedsSome reports whether any stage reads the results of this one.
 func feedsSome(stage stages.Stage) bool {
 	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
 }

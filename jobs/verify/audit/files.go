@@ -27,13 +27,14 @@ var (
 	tablesRead  = Check{0, "tables can be read", "rows"}
 )
 
-// listedFile is a file and the advice for the case that it is damaged.
+// listedFile is a file, with advice for the case that it is damaged.
 type listedFile struct {
 	manifest.File
 	advice string
 }
 
-// listedFiles returns the files that the round's documents list, each once, by key.
+// listedFiles returns the files that the round's documents list. Each file appears once, ordered by
+// key.
 func (r *Round) listedFiles() []listedFile {
 	var all []listedFile
 	add := func(advice string, files ...manifest.File) {
@@ -73,8 +74,8 @@ func (r *Round) listedFiles() []listedFile {
 	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })
 }
 
-// checkFiles looks for every file that the round's documents list, compares the digests of a
-// sample, and reads the tables among them.
+// checkFiles looks for every file that the round's documents list. It compares the digests of a
+// sample and reads the tables.
 func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
 		a.Count(c, 0)
@@ -92,7 +93,7 @@ func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	return g.Wait()
 }
 
-// checkFile looks for one file and, if whole, reads all of it.
+// checkFile looks for one file. If whole is true, it reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	if err := a.CheckPresent(ctx, r, f.File, f.advice); err != nil || a.Broken(f.Key) {
 		return err
@@ -108,7 +109,8 @@ func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole boo
 	return a.readTable(ctx, r, f, whole)
 }
 
-// CheckPresent reports a file that is missing or does not have its recorded size, with advice.
+// CheckPresent reports a file that is missing or does not have its recorded size. The report
+// includes the advice.
 func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, advice string) error {
 	a.Count(filesThere, 1)
 	wrong := func(format string, args ...any) {
@@ -135,7 +137,7 @@ func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, adv
 // digestBuffer is the size of the ranges in which Digest reads, in bytes.
 const digestBuffer = 4 << 20
 
-// Digest reads an object whole and returns its size and its SHA-256, in hex.
+// Digest reads a whole object and returns its size and its hex SHA-256.
 func (a *Audit) Digest(ctx context.Context, key string) (size int64, digest string, err error) {
 	o, err := a.Bucket.Open(ctx, key)
 	if err != nil {
@@ -161,13 +163,13 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f listedFile) error
 	return nil
 }
 
-// footer has a column that no file has, so that only the file's footer is read.
+// footer has a column that no file has, so that reading it reads only the file's footer.
 type footer struct {
 	None string `parquet:"none,optional"`
 }
 
-// readTable compares the number of rows and, if whole, decodes every column of a published
-// part.
+// readTable compares the number of rows. If whole is true, it also decodes every column of a
+// published part.
 func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {

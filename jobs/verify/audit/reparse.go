@@ -10,11 +10,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A reparse keeps every invariant of a crawl that fetches, with one difference: the results
-// of its fetch tasks follow from stored responses, so they are recomputed like those of any
-// other task and there is no checkpoint to compare. Its requests and records are those of the
-// crawl that fetched. That crawl's parser decided which noarchive pages to keep, so this is
-// not compared with what the pages say to the parser of today.
+// A reparse keeps every invariant of a crawl that fetches, with one difference. The results of its
+// fetch tasks follow from stored responses, so they are recomputed like the results of any other
+// task, and there is no checkpoint to compare. Its requests and records are those of the crawl that
+// fetched. That crawl's parser decided which noarchive pages to keep, so this decision is not
+// compared with what today's parser finds in the pages.
 
 // loadReparse records what the crawl parses again.
 func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {
@@ -34,7 +34,7 @@ func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {
 	return nil
 }
 
-// FetchedIn is the crawl whose requests are in the tables.
+// FetchedIn returns the crawl whose requests are in the tables.
 func (a *Audit) FetchedIn() string {
 	if a.Reparse != nil && a.Reparse.Of != "" {
 		return a.Reparse.Of
@@ -42,8 +42,8 @@ func (a *Audit) FetchedIn() string {
 	return a.Crawl
 }
 
-// OwnFile reports whether the round's own tasks wrote a file that the result of a fetch task
-// lists.
+// OwnFile reports whether the round's own tasks wrote a file. The result of a fetch task lists the
+// file.
 func (r *Round) OwnFile(f manifest.File) bool {
 	return strings.HasPrefix(f.Key, layout.StageDir(r.Crawl, r.Number, string(stages.Fetch)))
 }

@@ -21,11 +21,11 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Reading robots.Reading                      // how the round, when it began, read robots.txt
-	Sealed  *manifest.Sealed                    // nil: not sealed
-	Results map[stages.Stage][]*manifest.Result // by partition; nil: none, or not readable
+	Reading robots.Reading                      // how the round read robots.txt when it began
+	Sealed  *manifest.Sealed                    // nil if the round is not sealed
+	Results map[stages.Stage][]*manifest.Result // by partition; nil if missing or unreadable
 	Earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
-	Before  *Round                              // the round before it; nil: none, or not readable
+	Before  *Round                              // the previous round; nil if missing or unreadable
 
 	digests map[stages.Stage][]string // SHA-256 of Results
 }
@@ -33,8 +33,8 @@ type Round struct {
 // documents is the check of the JSON documents.
 var documents = Check{0, "documents", "documents"}
 
-// Load reads the documents of the crawl and returns the rounds that have a plan in force. It
-// reports what is wrong with a document, and leaves the document out.
+// Load reads the documents of the crawl and returns the rounds that have a valid plan. It reports
+// what is wrong with a document, and omits the document.
 func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	earlier, err := a.loadCrawl(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	return rounds, nil
 }
 
-// loadCrawl reads what belongs to the crawl as a whole, and returns the sealed rounds of the
-// crawls that it continues.
+// loadCrawl reads the documents of the crawl as a whole. It returns the sealed rounds of the crawls
+// that this crawl continues.
 func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	a.Count(documents, 0)
 	var crawl manifest.Crawl
@@ -106,22 +106,22 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	return a.continued(ctx, crawl.Continues)
 }
 
-// checkSuccessor reports a round that is not sealed although round n was planned after it.
+// checkSuccessor reports a round that is not sealed although a later round n was planned.
 func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 	if last == nil || last.Sealed != nil || a.Broken(layout.Sealed(a.Crawl, last.Number)) {
 		return nil
 	}
 	key := layout.Sealed(a.Crawl, last.Number)
-	sealed, err := manifest.Exists(ctx, a.Bucket, key) // since it was read
+	sealed, err := manifest.Exists(ctx, a.Bucket, key) // it may have been sealed after it was read
 	if err == nil && !sealed {
 		a.misplaced(last.Number, key, "the round is not sealed, though round %d was planned after it", n)
 	}
 	return err
 }
 
-// loadPoliteness reads the newest revision of politeness, if there is one. Rows do not record
-// the requests in flight and the lifetime of a robots.txt that were allowed, so the larger of
-// revision and config counts.
+// loadPoliteness reads the newest revision of politeness, if there is one. Rows do not record which
+// limit of requests in flight and which lifetime of a robots.txt applied. So the checks use the
+// larger value of the revision and the config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	if a.Config == nil {
 		return nil
@@ -141,8 +141,8 @@ func (a *Audit) loadPoliteness(ctx context.Context) error {
 	return nil
 }
 
-// mostInFlight is the most requests that any domain allows in flight to a host: rows do not
-// record which domain's setting applied.
+// mostInFlight returns the largest number of requests in flight to a host that any domain allows.
+// Rows do not record which domain's setting applied.
 func mostInFlight(p config.Politeness) int {
 	most := p.InFlightPerHost
 	for _, d := range p.Domains {
@@ -179,8 +179,8 @@ func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed
 	return all, err
 }
 
-// document reads a document and reports whether it is there and readable. A missing one is a
-// violation if it must exist.
+// document reads a document and reports whether it exists and is readable. If must is true, a
+// missing document is a violation.
 func (a *Audit) document(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
 	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
 	if errors.Is(err, store.ErrNotFound) && !must {
@@ -198,7 +198,7 @@ func (a *Audit) misplaced(round int, key, format string, args ...any) {
 	a.Wrong(documents, round, At{Object: key}, format, args...)
 }
 
-// loadRound reads the documents of a round; nil if no plan of it is in force.
+// loadRound reads the documents of a round. It returns nil if the round has no valid plan.
 func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
 	r := &Round{
 		Crawl: a.Crawl, Number: n, Earlier: earlier,
@@ -208,8 +208,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may go on meanwhile. Documents are read before those that they are made
-	// from, so that the latter exist.
+	// The crawl may continue meanwhile. Read each document before the documents that it is made
+	// from, so that those exist.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (a *Audit) readingOf(ctx context.Context, r *Round, start *manifest.Start) 
 	return robots.ReadingOf(start.Format), nil
 }
 
-// loadPlan reads the plan of the round that is in force, if there is one.
+// loadPlan reads the plan that the round follows, if there is one.
 func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error) {
 	var start manifest.Start
 	_, started, err = a.document(ctx, r.Number, layout.Start(r.Crawl, r.Number), &start, false)
@@ -273,7 +273,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 			if len(ids) == 0 {
 				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json")
 			}
-			return started, nil // several: `plan --replace` was interrupted, and no task has begun
+			return started, nil // there are several: `plan --replace` was interrupted, and no task has begun
 		}
 		id = ids[0]
 	}
@@ -295,7 +295,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 	return started, nil
 }
 
-// planProblem says why a plan is not the one that its key names; "" if it is.
+// planProblem says why a plan does not match its key, or returns "" if it does.
 func planProblem(p *manifest.Plan, r *Round, id string) string {
 	if p.Crawl != r.Crawl || p.Round != r.Number || p.ID != id {
 		return fmt.Sprintf("it is plan %q of round %d of crawl %q: restore the one that belongs here", p.ID, p.Round, p.Crawl)
@@ -322,7 +322,8 @@ func planProblem(p *manifest.Plan, r *Round, id string) string {
 	return ""
 }
 
-// loadResult reads the result of a task; nil if there is none, or if it belongs elsewhere.
+// loadResult reads the result of a task. It returns nil if there is none, or if it belongs
+// elsewhere.
 func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manifest.Result, string, error) {
 	key := roundstate.ResultKey(t)
 	var result manifest.Result

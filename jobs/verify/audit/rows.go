@@ -13,11 +13,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// SortMemory is what a check sorts in memory before it spills to disk, in bytes.
+// SortMemory is the number of bytes that a check sorts in memory before it writes to disk.
 const SortMemory = 16 << 20
 
-// IsFault reports whether an error says that stored data is damaged or missing. Any other
-// error says that the audit cannot be done.
+// IsFault reports whether an error means that stored data is damaged or missing. Any other error
+// means that the audit cannot be done.
 func IsFault(err error) bool {
 	_, damaged := errors.AsType[*warc.DamageError](err)
 	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrNewer, table.ErrCorrupt, urlfilter.ErrCorrupt} {
@@ -26,8 +26,8 @@ func IsFault(err error) bool {
 	return damaged
 }
 
-// Fault reports an unreadable object as a violation, once a check, and returns nil; it
-// returns an error that is not about the data. Steps do not report again what was found
+// Fault reports an unreadable object as a violation, once for each check, and returns nil. If the
+// error is not about the data, Fault returns it. Steps do not report again what was already
 // unreadable before they ran.
 func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
@@ -41,9 +41,9 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	return nil
 }
 
-// Files lists the files with a partition's rows of a dataset (for captures: of one subset,
-// or of all if it is empty). They come from the last stage that has a result: published
-// files, or else segments. sorted reports whether the rows are in the dataset's order.
+// Files lists the files with a partition's rows of a dataset. For captures, subset selects one
+// subset, or all if it is empty. The files come from the last stage that has a result: published
+// files, otherwise segments. sorted reports whether the rows are in the dataset's order.
 func (r *Round) Files(dataset, subset string, n int) (files []manifest.File, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
 		if stage == stages.Publish && dataset != stages.FilePages || r.Results[stage][n] == nil {
@@ -68,7 +68,7 @@ func Keys(files []manifest.File) []string {
 	return keys
 }
 
-// unreadable wraps the error of one object with its key.
+// unreadable adds an object's key to its error.
 type unreadable struct {
 	key string
 	error
@@ -76,7 +76,7 @@ type unreadable struct {
 
 func (u unreadable) Unwrap() error { return u.error }
 
-// Concat is table.Concat whose errors name the object for Skip.
+// Concat is table.Concat, but its errors name the object, which Skip needs.
 func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -93,8 +93,8 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Skip turns an error of Concat into a violation of the check if the data is at fault: the
-// check then skips what depends on that object.
+// Skip turns an error of Concat into a violation of the check if the data is at fault. The check
+// then skips everything that depends on that object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {
 	u, ok := errors.AsType[unreadable](err)
 	if !ok {
@@ -103,7 +103,7 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter, which the caller closes.
+// SortRows reads the rows of objects into a sorter. The caller closes the sorter.
 func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
 	if err != nil {
@@ -120,8 +120,8 @@ func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(
 	return s, nil
 }
 
-// InOrder yields a partition's rows of a dataset in its order: it sorts segments, which are
-// not in order. close ends the iteration.
+// InOrder yields a partition's rows of a dataset in the dataset's order. It sorts segments, which
+// are not in order. closeRows ends the iteration.
 func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) (rows iter.Seq2[T, error], closeRows func(), err error) {
 	if sorted {
 		return Concat[T](ctx, a, keys), func() {}, nil

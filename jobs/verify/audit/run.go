@@ -9,24 +9,24 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 )
 
-// Step checks a round, or each partition of it: one of the functions is set. A step returns
-// an error only if the audit cannot go on; it reports what is wrong with the data.
+// Step checks a round, or each partition of a round: exactly one of the functions is set. A step
+// reports what is wrong with the data. It returns an error only if the audit cannot continue.
 type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
-	Checks    []Check // that the step counts and reports
+	Checks    []Check // the checks that the step counts and reports
 }
 
-// Run audits a crawl by steps. The error says why the audit cannot be done: the store does
-// not answer, the crawl or round does not exist, the context ended. Whatever is wrong with
-// the data is in the report.
+// Run audits a crawl with steps. The error says why the audit cannot be done: the store does not
+// answer, the crawl or round does not exist, or the context ended. All faults of the data are in
+// the report.
 func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Unreadable files are found first, so that they are reported once.
+	// Find unreadable files first, so that each is reported once.
 	for _, r := range rounds {
 		if err := a.checkFiles(ctx, r); err != nil {
 			return nil, err

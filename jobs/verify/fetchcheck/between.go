@@ -14,15 +14,15 @@ import (
 // edgeRequest is the last request to a host in one round, or the first in the next.
 type edgeRequest struct {
 	Host    string
-	Later   bool // of the round that is checked
+	Later   bool // true for the round that is checked
 	Start   int64
 	DelayMS int64
 	URL     string
 	Object  string
 }
 
-// compareEdges orders, for each host, the requests of the round before from the last one back,
-// then those of this round from the first one on.
+// compareEdges orders the requests to each host: first those of the previous round, latest first,
+// then those of this round, earliest first.
 func compareEdges(a, b *edgeRequest) int {
 	later := 0
 	switch {
@@ -38,9 +38,9 @@ func compareEdges(a, b *edgeRequest) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), later, order, strings.Compare(a.URL, b.URL))
 }
 
-// delaysAreKeptBetweenRounds compares, for each host, the last request of the round before with
-// the first of this one, because host clocks carry over. It compares times of two rounds only
-// if all tasks ran on one clock. A sample is a sample of hosts.
+// delaysAreKeptBetweenRounds compares, for each host, the last request of the previous round with
+// the first request of this round, because host clocks carry over. It compares times of two rounds
+// only if all tasks ran on one clock. Its sample is a sample of hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil
@@ -64,7 +64,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		}
 	}
 	var gaps int64
-	var last, first edgeRequest // of the host, in the round before and in this one
+	var last, first edgeRequest // the host's requests in the previous round and in this one
 	for e, err := range edges.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds, for each host, the first (later) or the last of its requests to out.
+// addEdges adds one request for each host to out: the first if later is true, otherwise the last.
 func addEdges(a *audit.Audit, rows iter.Seq2[paced, error], object string, later bool, out *table.Sorter[edgeRequest]) error {
 	var e edgeRequest
 	have, in := false, false

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// located is where a row locates a record, and how it describes it.
+// located holds the place of a record and the description of the record, both from a row.
 type located struct {
 	File    string         `parquet:"warc_filename"`
 	Offset  int32          `parquet:"warc_record_offset"`
@@ -28,7 +28,7 @@ type located struct {
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 
 	Truncated string `parquet:"content_truncated,optional"`
-	Robots    string `parquet:"robots,optional"` // of pages only
+	Robots    string `parquet:"robots,optional"` // only for pages
 }
 
 // emptyDigest is the digest of an empty payload.
@@ -47,7 +47,7 @@ func (l *located) noArchive() bool {
 	return false
 }
 
-// payloadAt is where a revisit's row locates its payload.
+// payloadAt is the place of a revisit's payload, from the revisit's row.
 type payloadAt struct {
 	PayloadFile   string `parquet:"payload_warc_filename,optional"`
 	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
@@ -60,8 +60,8 @@ type capturedAt struct {
 	payloadAt
 }
 
-// mention is a row of some table that locates a record; captures sort before rows that point
-// to them.
+// mention is a row of some table that names the place of a record. Captures sort before rows that
+// point to them.
 type mention struct {
 	located
 	Kind  int32
@@ -80,7 +80,7 @@ func compareMentions(a, b *mention) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.URL, b.URL))
 }
 
-// recordsAreWhereRowsSay reads a partition's rows about records by WARC file and offset:
+// recordsAreWhereRowsSay reads a partition's rows about records, ordered by WARC file and offset:
 // captures, the rows that point to them, and the index beside each file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	fetched := r.Results[stages.Fetch][n]
@@ -125,8 +125,8 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	return nil
 }
 
-// addCaptures adds the rows of captures and the payloads of revisits to rows. It reports
-// whether it read all of them.
+// addCaptures adds captures and the payloads of revisits to rows. whole reports whether it could
+// read all of them.
 func addCaptures(ctx context.Context, a *audit.Audit, r *audit.Round, keys []string, rows *table.Sorter[mention]) (whole bool, err error) {
 	for _, key := range keys {
 		for c, err := range audit.Concat[capturedAt](ctx, a, []string{key}) {
@@ -168,14 +168,14 @@ func addPointers(ctx context.Context, a *audit.Audit, r *audit.Round, keys []str
 type archive struct {
 	*audit.Audit
 	round  *audit.Round
-	warcs  map[string]int64 // files that the fetch task lists, with their sizes
+	warcs  map[string]int64 // the WARC files that the fetch task lists, with their sizes
 	reader *warc.Reader
 
 	key    string       // of the file
-	object store.Object // nil: the file cannot be read, which was reported, or belongs to another task
+	object store.Object // nil if the file cannot be read, which was reported, or if it belongs to another task
 	window window
-	index  *index // of the file; nil: it cannot be read, which was reported
-	other  bool   // the file belongs to another task, whose payloads revisits refer to
+	index  *index // index of the file; nil if it cannot be read, which was reported
+	other  bool   // the file belongs to another task, and revisits refer to its payloads
 	missed bool   // the other task's file cannot be opened, which was reported
 
 	read, pointed, lines int64
@@ -218,7 +218,7 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 			return err
 		}
 	}
-	// Files that no row names may hold responses whose rows were lost in a crash.
+	// Files that no row names may contain responses whose rows were lost in a crash.
 	for _, key := range slices.Sorted(maps.Keys(c.warcs)) {
 		if err := c.enter(ctx, key); err != nil {
 			return err
@@ -230,12 +230,12 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 // atPlace holds the rows about one record.
 type atPlace struct {
 	offset  int32
-	capture mention             // whose record it is; zero: none of the partition's
-	payload mention             // the last revisit whose payload it holds
+	capture mention             // the capture of the record; zero if the partition has none
+	payload mention             // the last revisit that has its payload in the record
 	revisit map[uint64]struct{} // hashes of the URLs of all such revisits
 }
 
-// enter opens the WARC file that the next mentions are of, and its index.
+// enter opens the WARC file of the next mentions, and its index.
 func (c *archive) enter(ctx context.Context, key string) error {
 	if err := c.leaveFile(ctx); err != nil {
 		return err
@@ -261,12 +261,12 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	c.object = obj
 	c.window = window{r: obj, size: obj.Size()}
 	if c.Sample >= 0.5 {
-		c.window.ahead = 4 << 20 // most records are read, in the order of the file
+		c.window.ahead = 4 << 20 // most records are read, in file order
 	}
 	return nil
 }
 
-// leaveFile ends a WARC file and checks the lines of its index that no capture names.
+// leaveFile finishes a WARC file. It checks the lines of the file's index that no capture names.
 func (c *archive) leaveFile(ctx context.Context) error {
 	if c.index != nil {
 		if c.object != nil {
@@ -287,8 +287,8 @@ func (c *archive) leave() {
 	c.object, c.index, c.other, c.missed = nil, nil, false, false
 }
 
-// point compares a row that points to a record with the capture of that record. A page points
-// to its payload, which for a revisit belongs to another capture.
+// point compares a row that points to a record with the capture of that record. The row of a page
+// points to the page's payload. For a revisit, the payload belongs to another capture.
 func (c *archive) point(m *mention, p *atPlace) {
 	what := "fetches"
 	if m.Kind == ofPage {
@@ -310,7 +310,7 @@ func (c *archive) point(m *mention, p *atPlace) {
 	}
 }
 
-// payload checks the record that holds the payload of a revisit.
+// payload checks the record that contains the payload of a revisit.
 func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same
 	if p.revisit == nil {
@@ -319,7 +319,7 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	p.payload = *m
 	p.revisit[xxh3.HashString(m.URL)] = struct{}{}
 	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
-		return nil // checked with that capture
+		return nil // that capture's check covers it
 	}
 	if same {
 		return nil
@@ -349,7 +349,8 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	return nil
 }
 
-// mismatch says how a record differs from what the row of a capture describes; "" if it does not.
+// mismatch says how a record differs from the description in a capture's row. It returns "" if they
+// agree.
 func (c *archive) mismatch(m *mention) (problem string, err error) {
 	if c.External != nil {
 		return c.describesExternal(m)

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// index is the CDXJ file beside a WARC file: 32 bytes per line in memory.
+// index is the CDXJ file beside a WARC file. It needs 32 bytes of memory for each line.
 type index struct {
 	key     string
 	entries []indexEntry // by offset
@@ -45,7 +45,7 @@ func hashOf(url, digest string) uint64 { return xxh3.HashString(url + "\x00" + d
 // maxIndexLine bounds a line of an index, in bytes.
 const maxIndexLine = 1 << 20
 
-// loadIndex reads the index beside a WARC file; nil if it cannot be read.
+// loadIndex reads the index beside a WARC file. It returns nil if it cannot read the index.
 func (c *archive) loadIndex(ctx context.Context, warcKey string, size int64) (*index, error) {
 	x := &index{key: layout.CDXJ(warcKey)}
 	if c.Broken(x.key) {
@@ -67,7 +67,7 @@ func (c *archive) loadIndex(ctx context.Context, warcKey string, size int64) (*i
 	return x, nil
 }
 
-// read reads the lines, which must be in the order of their bytes.
+// read reads the lines, which must be in byte order.
 func (x *index) read(r io.Reader, warcKey string, size int64) (problem string, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxIndexLine)
@@ -99,7 +99,7 @@ func (x *index) read(r io.Reader, warcKey string, size int64) (problem string, e
 	return "", lines.Err()
 }
 
-// compare looks for the line of a capture and compares both.
+// compare finds the line of a capture and compares the two.
 func (x *index) compare(c *archive, m *mention) {
 	i, ok := slices.BinarySearchFunc(x.entries, int64(m.Offset), func(e indexEntry, offset int64) int { return cmp.Compare(e.offset, offset) })
 	if !ok {
@@ -113,8 +113,8 @@ func (x *index) compare(c *archive, m *mention) {
 	}
 }
 
-// finish reads the records of lines that no capture names: responses whose rows were lost in a
-// crash. A record must begin there nevertheless.
+// finish reads the records of lines that no capture names. These are responses whose rows were lost
+// in a crash, but a record must still begin there.
 func (x *index) finish(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

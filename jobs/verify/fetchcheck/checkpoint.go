@@ -13,11 +13,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint that
-// it was made from. For an unfinished task it looks for the files that the checkpoint lists.
+// resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
+// the result was made. For an unfinished task, it looks for the files that the checkpoint lists.
 func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse != nil {
-		return nil // it has no checkpoint: its fetch tasks are recomputed
+		return nil // a reparse has no checkpoint; its fetch tasks are recomputed
 	}
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	result := r.Results[stages.Fetch][n]
@@ -49,8 +49,8 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	return nil
 }
 
-// recordedRows counts the planned rows that a checkpoint records, and says what is wrong with
-// them. The count is negative if the checkpoint is not that of the partition.
+// recordedRows counts the planned rows that a checkpoint records, and says what is wrong with them.
+// The count is negative if the checkpoint belongs to another partition.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)
@@ -67,8 +67,8 @@ func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, 
 	return rows, problem
 }
 
-// compareCheckpoint compares the result of a task with its checkpoint, which records so many
-// rows.
+// compareCheckpoint compares the result of a task with its checkpoint. rows is the number of rows
+// that the checkpoint records.
 func compareCheckpoint(a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, rows int64, result *manifest.Result) {
 	at := audit.At{Object: layout.Checkpoint(r.Crawl, r.Number, n)}
 	planned := r.Plan.Partitions[n].URLs

@@ -1,8 +1,8 @@
-// Package fetchcheck checks invariants 1 to 4 of the map side: outcomes, robots.txt, pace and
-// WARC records, of each partition by itself where that is enough.
+// Package fetchcheck checks invariants 1 to 4 of the map side: outcomes, robots.txt, pace and WARC
+// records, of each partition by itself where that is enough.
 //
-// In: an audit and its rounds. Out: violations, reported to the audit. Memory is bounded: rows
-// are streamed, and what must be joined is sorted on local disk. It imports jobs/verify/audit,
+// In: an audit and its rounds. Out: violations, reported to the audit. Memory is bounded: rows are
+// streamed, and rows that must be joined are sorted on local disk. It imports jobs/verify/audit,
 // jobs/worker, stages, stages/fetch and formats.
 package fetchcheck
 

@@ -23,9 +23,9 @@ func (c *archive) enterExternal(ctx context.Context, key string) error {
 	return nil
 }
 
-// describesExternal says how an external record differs from the response that the row of a
-// capture describes; "" if it does not. Such records may lack digests, so the payload's digest
-// is computed as when it was parsed.
+// describesExternal says how an external record differs from the response in a capture's row. It
+// returns "" if they agree. Such records may lack digests, so it computes the payload's digest in
+// the same way as the parse did.
 func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // the limit on bodies is unknown

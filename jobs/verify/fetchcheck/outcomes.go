@@ -31,8 +31,8 @@ type planned struct {
 	Domain string `parquet:"domain"`
 }
 
-// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of
-// fetches, both by row of the plan and by URL.
+// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches,
+// first by the plan's row and then by URL.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Results[stages.Fetch][n]
 	files, _ := r.Files(stages.FileFetches, "", n)
@@ -55,7 +55,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 	return nil
 }
 
-// outcomes compares plan and fetches of one partition.
+// outcomes compares the plan and the fetches of one partition.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
@@ -69,7 +69,7 @@ func (o *outcomes) wrong(url, format string, args ...any) {
 	o.Wrong(oneOutcome, o.round.Number, audit.URL(o.object(), url), format, args...)
 }
 
-// object is the file with the rows, or the first of several.
+// object returns the file with the rows, or the first of several files.
 func (o *outcomes) object() string {
 	if len(o.fetches) == 0 {
 		return o.plan
@@ -77,7 +77,7 @@ func (o *outcomes) object() string {
 	return o.fetches[0]
 }
 
-// compare walks through the plan in its order, and through fetches by planned row.
+// compare reads the plan in its order, and fetches in the order of planned rows.
 func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[ended, error]) error {
 	next, stop := iter.Pull2(fetches)
 	defer stop()
@@ -125,7 +125,7 @@ func (o *outcomes) count(f *ended) {
 		"its outcome %q does not exist", f.Outcome)
 }
 
-// compareCounts compares the rows by outcome with what the task counted.
+// compareCounts compares the number of rows of each outcome with the task's counts.
 func (o *outcomes) compareCounts(result *manifest.Result) {
 	const prefix = "outcome."
 	counted := map[string]int64{}

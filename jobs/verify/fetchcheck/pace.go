@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// rounding is how much the gap between two times changes when both are cut to milliseconds.
+// rounding is the largest change of the gap between two times when both are cut to milliseconds.
 const rounding = 1
 
 // paced is the part of a row of requests that invariant 3 needs.
@@ -31,8 +31,8 @@ func comparePaced(a, b *paced) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// delaysAreKept reads the requests to each host of a partition in the order of their starts.
-// The delay in force is the one that the later row records.
+// delaysAreKept reads the requests to each host of a partition in the order of their starts. The
+// later of two rows records the delay that applied.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	files, sorted := r.Files(stages.FileRequests, "", n)
 	keys := audit.Keys(files)
@@ -53,18 +53,18 @@ type pacing struct {
 	*audit.Audit
 	round  *audit.Round
 	object string
-	limit  int // in flight; 0: unknown
+	limit  int // limit of requests in flight; 0 if unknown
 
 	host   string
 	epochs []epochPace // of the host
-	last   paced       // of the host; its Host is empty before the first
+	last   paced       // last request to the host; its Host is empty before the first request
 }
 
 // epochPace is the state of one epoch's requests to the host.
 type epochPace struct {
 	epoch int32
 	last  paced
-	ends  []int64 // of the requests in flight, milliseconds
+	ends  []int64 // ends of the requests in flight, in milliseconds
 }
 
 func (p *pacing) wrong(check audit.Check, q *paced, format string, args ...any) {
@@ -107,7 +107,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 	return nil
 }
 
-// gap compares the time between two requests with the delay in force.
+// gap compares the time between two requests with the delay that applied.
 func (p *pacing) gap(before, q *paced) {
 	if gap := q.Start - before.Start; gap < q.DelayMS-rounding {
 		p.wrong(delayKept, q, "it was sent %d ms after %s, the delay in force was %d ms (epochs %d and %d)", gap, before.URL, q.DelayMS, before.Epoch, q.Epoch)

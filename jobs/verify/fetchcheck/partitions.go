@@ -21,8 +21,8 @@ func comparePlaced(a, b *placed) int {
 	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL), cmp.Compare(a.Partition, b.Partition))
 }
 
-// everyDomainIsInOnePartition looks for domains and URLs that are planned in two partitions of
-// the round, and for URLs that are planned twice in one. A sample is a sample of domains.
+// everyDomainIsInOnePartition looks for domains and URLs that the round plans in two partitions,
+// and for URLs that one partition plans twice. Its sample is a sample of domains.
 func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	rows, err := table.NewSorter(a.Scratch, comparePlaced, 4*audit.SortMemory)
 	if err != nil {
@@ -59,8 +59,8 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 	return nil
 }
 
-// place adds the planned URLs of a partition to rows. Each must stand under its own domain, and
-// that domain in the partition's bucket.
+// place adds the planned URLs of a partition to rows. Each URL must be under its own domain, and
+// the domain must be in the partition's bucket.
 func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *table.Sorter[placed]) error {
 	part := r.Plan.Partitions[n]
 	domain, in := "", false

@@ -8,13 +8,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// whole is a record that was read to its end.
+// whole is a record that was completely read.
 type whole struct {
 	*warc.Entry
 	warc.Summary
 }
 
-// record reads the record that a mention locates, or says what is wrong with it.
+// record reads the record that a mention names, or says what is wrong with the record.
 func (c *archive) record(m *mention) (r whole, problem string, err error) {
 	offset, length := int64(m.Offset), int64(m.Length)
 	if offset < 0 || length <= 0 || offset+length > c.window.size {
@@ -42,14 +42,14 @@ func (c *archive) record(m *mention) (r whole, problem string, err error) {
 	return whole{e, s}, "", nil
 }
 
-// profiles of the kinds of revisit.
+// profiles maps the kinds of revisit to their WARC profiles.
 var profiles = map[schema.Revisit]string{
 	schema.RevisitIdentical:   warc.ProfileIdenticalPayload,
 	schema.RevisitNotModified: warc.ProfileNotModified,
 }
 
-// describes says how a record differs from what the row of a capture describes; "" if it does
-// not.
+// describes says how a record differs from the description in a capture's row. It returns "" if
+// they agree.
 func describes(r whole, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
@@ -71,7 +71,7 @@ func describes(r whole, m *mention) string {
 	return digestOf(r, m.Digest)
 }
 
-// holds says why a record does not hold the payload with a digest; "" if it does.
+// holds says why a record does not contain the payload with this digest. It returns "" if it does.
 func holds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -82,8 +82,8 @@ func holds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-// withholds says why a record does not mark its content as withheld (noarchive); "" if it does.
-// Only records of format 1 have a digest, of the payload that was sent.
+// withholds says why a record does not mark its content as withheld (noarchive). It returns "" if
+// it does. Only records of format 1 have a digest; it is the digest of the payload that was sent.
 func withholds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -103,8 +103,8 @@ func digestOf(r whole, digest string) string {
 	return ""
 }
 
-// window reads an object in ranges of at least ahead bytes, because records are read in the
-// order of the file. Only one goroutine may use it.
+// window reads an object in ranges of at least ahead bytes, because records are read in file order.
+// Only one goroutine may use it.
 type window struct {
 	r     io.ReaderAt
 	size  int64
@@ -112,7 +112,7 @@ type window struct {
 
 	at  int64
 	buf []byte
-	err error // of the store
+	err error // the store's error
 }
 
 // ReadAt implements io.ReaderAt.

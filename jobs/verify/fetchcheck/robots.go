@@ -31,7 +31,7 @@ type asked struct {
 
 	PlannedURL string `parquet:"planned_url"`
 
-	// where the response with the robots.txt in force is stored
+	// the place of the response with the robots.txt that applied
 	File   string `parquet:"robots_warc_filename"`
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
@@ -50,8 +50,8 @@ type judged struct {
 	Rule    string `parquet:"robots_rule"`
 }
 
-// robotsTxtIsObeyed evaluates the stored robots.txt files again for each request and each
-// verdict of a partition.
+// robotsTxtIsObeyed evaluates the stored robots.txt files again, for each request and each verdict
+// of a partition.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
 		a.CountNote(fmt.Sprintf("round %d, %s: an older crawlbatch made its plan, without spellings of URLs: planned URLs are checked only in their canonical form",
@@ -104,10 +104,10 @@ type judge struct {
 	round     *audit.Round
 	files     *robotsFiles
 	agent     string     // product token
-	spellings *spellings // nil: URLs are judged in their canonical form
-	object    string     // with the rows
+	spellings *spellings // nil to judge URLs in their canonical form
+	object    string     // the file with the rows
 
-	origin string                   // of the rules; rows come by host
+	origin string                   // origin of the rules; rows are ordered by host
 	rules  map[string]*robots.Group // by place of the record
 }
 
@@ -115,7 +115,7 @@ func (j *judge) wrong(check audit.Check, url, format string, args ...any) {
 	j.Wrong(check, j.round.Number, audit.URL(j.object, url), format, args...)
 }
 
-// originOf is the scheme, name and port of a canonical URL.
+// originOf returns the scheme, name and port of a canonical URL.
 func originOf(url string) string {
 	scheme, rest, _ := strings.Cut(url, "://")
 	authority, _, _ := strings.Cut(rest, "/")
@@ -125,7 +125,7 @@ func originOf(url string) string {
 	return scheme + "://" + authority
 }
 
-// requests judges all requests except those for robots.txt, which are always allowed.
+// requests judges all requests except requests for robots.txt, which are always allowed.
 func (j *judge) requests(ctx context.Context, rows iter.Seq2[asked, error]) error {
 	var looked, delays int64
 	for q, err := range rows {
@@ -149,7 +149,7 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[asked, error]) erro
 	return nil
 }
 
-// request judges a request; limited reports whether robots.txt sets a delay.
+// request judges a request. limited reports whether robots.txt sets a delay.
 func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error) {
 	origin := originOf(q.URL)
 	file, ok, err := j.robotsFor(ctx, origin, q)
@@ -183,18 +183,19 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	return limited, nil
 }
 
-// deniedNow notes a request that the round's reading of robots.txt allowed and today's denies.
+// deniedNow notes a request that robots.txt allowed as the round read it, but denies as this
+// program reads it.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
 		fmt.Sprintf("%s by %q", url, rule))
 }
 
-// staleSlack is how much the clocks of two machines may differ.
+// staleSlack is the largest difference between the clocks of two machines that is accepted.
 const staleSlack = 2 * time.Minute
 
-// robotsFor finds the robots.txt that was in force for a request. It reports a request without
-// one, and a row that names another.
+// robotsFor finds the robots.txt that applied to a request. It reports a request without one, and a
+// row that names a different one.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robotsResponse, bool, error) {
 	responses, err := j.files.before(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
@@ -206,8 +207,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 	if len(responses) == 0 {
 		return nil, false, nil
 	}
-	// A request that was about to be written when robots.txt was fetched again may have been
-	// judged by the previous file.
+	// If robots.txt was fetched again while a request was about to be sent, the previous file may
+	// have decided about that request.
 	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
 	newest := responses[0]
 	for i, f := range responses {
@@ -240,7 +241,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 	return nil, false, nil
 }
 
-// rulesOf reads the rules for the crawler in a robots.txt. It caches those of one origin.
+// rulesOf reads the crawler's rules in a robots.txt. It caches the rules of one origin.
 func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (*robots.Group, bool, error) {
 	if f.digest() == "" {
 		return robots.AllowAll(), true, nil
@@ -262,8 +263,8 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 	return g, true, nil
 }
 
-// fetches compares the verdicts of fetches with all robots.txt of the origin, because the rows
-// do not say which was in force.
+// fetches compares the verdicts of fetches with every robots.txt of the origin, because the rows do
+// not say which one applied.
 func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) error {
 	var looked int64
 	for f, err := range rows {
@@ -289,7 +290,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 		if !denied || !*f.Allowed {
 			continue
 		}
-		// The planned URL was allowed, and it redirected to one that is not.
+		// The planned URL was allowed, but it redirected to a URL that is denied.
 		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
 			key, spelling, err := j.files.canon.Spelled(target, "")
 			if err != nil {
@@ -304,8 +305,8 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 	return nil
 }
 
-// deniedRedirect reads, from error_detail, the target of a redirect that robots.txt denied, and
-// the rule. Rows of format 1 have both in error. It does not read text that was cut.
+// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule. It reads
+// both from error_detail; rows of format 1 have them in error. It does not read text that was cut.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -318,8 +319,8 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is how a
-// redirect spelled the URL; "": as url.
+// verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is the URL's
+// spelling in a redirect; it is empty if that equals url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	var all []string
 	if j.spellings != nil {

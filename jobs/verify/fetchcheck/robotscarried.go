@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// carriedRow is a row of a working file: where the response to a robots.txt request is stored.
+// carriedRow is a row of a working file. It names the place of the response to a robots.txt
+// request.
 type carriedRow struct {
 	Origin  string `parquet:"origin"`
 	Outcome string `parquet:"outcome"`
@@ -24,9 +25,9 @@ type carriedRow struct {
 // fetchTask names a fetch task of the crawl.
 type fetchTask struct{ round, partition int }
 
-// loadCarried finds the robots.txt responses that a fetch task took over from rounds before. The
-// working file only says where to look: a response counts if that round records it as one to
-// the origin's robots.txt, redirects followed.
+// loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
+// working file only says where to look. A response counts only if the earlier round records it as a
+// response to the origin's robots.txt, possibly after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Results[stages.Fetch][n].FilesOf(stages.FileRobots))) {
@@ -35,7 +36,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 		}
 		crawl, number, partition, ok := layout.ParseWARC(row.File)
 		if !ok || crawl != s.FetchedIn() || row.Outcome != "" || number >= s.round.Number {
-			continue // of this round: its requests list it
+			continue // this round's own requests list it
 		}
 		t := fetchTask{number, partition}
 		if from[t] == nil {
@@ -54,14 +55,14 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	return nil
 }
 
-// carry looks for the rows among the responses of a task of a round before.
+// carry looks for the rows among the responses of a task of an earlier round.
 func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRow]bool) error {
 	r := s.round
 	for r != nil && r.Number > t.round {
 		r = r.Before
 	}
 	if r == nil || r.Number != t.round || t.partition >= len(r.Results[stages.Fetch]) || r.Results[stages.Fetch][t.partition] == nil {
-		s.lose(rows) // reported already
+		s.lose(rows) // they were already reported
 		return nil
 	}
 	requests, _ := r.Files(stages.FileRequests, "", t.partition)

@@ -35,11 +35,11 @@ type robotsCapture struct {
 // robotsResponse is the response to a robots.txt request.
 type robotsResponse struct {
 	asked
-	capture *robotsCapture // nil: it is not stored
+	capture *robotsCapture // nil if the response is not stored
 	class   robots.Class
 }
 
-// digest is that of the file in the response; empty if there is none.
+// digest returns the digest of the file in the response, or "" if there is no file.
 func (f *robotsResponse) digest() string {
 	if f.class != robots.Rules || f.capture == nil {
 		return ""
@@ -47,12 +47,13 @@ func (f *robotsResponse) digest() string {
 	return f.capture.Digest
 }
 
-// place identifies its record.
+// place identifies the response's record.
 func (f *robotsResponse) place() string {
 	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
 }
 
-// liesAt reports whether its record lies there; file is empty for a response not stored.
+// liesAt reports whether the response's record is at this place. file is empty for a response that
+// is not stored.
 func (f *robotsResponse) liesAt(file string, offset int32) bool {
 	if f.capture == nil {
 		return file == ""
@@ -67,16 +68,16 @@ func (f *robotsResponse) String() string {
 	return fmt.Sprintf("%s (status %d, %s at %d)", f.URL, f.Status, f.capture.File, f.capture.Offset)
 }
 
-// robotsFiles are the responses to the robots.txt requests of a partition: a few hundred bytes
-// an origin in memory, the files themselves in the store.
+// robotsFiles holds the responses to the robots.txt requests of a partition. It needs a few hundred
+// bytes of memory for each origin; the files themselves stay in the store.
 type robotsFiles struct {
 	*audit.Audit
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // in the order of arrival
-	// carried are the responses of rounds before that this round began with, by origin. lost
-	// are the origins whose carried response cannot be read: this is reported once, and their
-	// requests are not judged.
+	// carried has, for each origin, the responses of earlier rounds that this round began with.
+	// lost has the origins whose carried response cannot be read. This is reported once, and
+	// requests to these origins are not judged.
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
@@ -98,7 +99,7 @@ func (s *robotsFiles) close() {
 	}
 }
 
-// epochOf finds the epoch in the key of a WARC file.
+// epochOf matches the epoch in the key of a WARC file.
 var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}\.`)
 
 // load reads the robots.txt requests and their responses.
@@ -139,8 +140,8 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify says what the response means, without following redirects. A truncated or unstored
-// response allows nothing.
+// classify returns the meaning of the response, without following redirects. A truncated response,
+// or one that is not stored, allows nothing.
 func (f *robotsResponse) classify() robots.Class {
 	var failed error
 	if f.Error != "" {
@@ -156,9 +157,9 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// before lists the conclusive responses to an origin's robots.txt that came before a request of
-// an epoch, the newest first. Epochs follow one another, whatever the clocks of their machines
-// say; responses carried over from a round before are older.
+// before lists the conclusive responses to an origin's robots.txt that came before a request of an
+// epoch, newest first. Epochs follow one another, whatever the clocks of their machines say.
+// Responses carried over from an earlier round are older than all epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -182,7 +183,8 @@ func (s *robotsFiles) all(ctx context.Context, origin string) ([]*robotsResponse
 	return s.before(ctx, origin, 1<<31-1, end)
 }
 
-// follow returns the conclusive response at the end of a response's redirects; nil: none.
+// follow returns the conclusive response at the end of a response's redirects, or nil if there is
+// none.
 func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		target, err := s.target(ctx, f)
@@ -190,9 +192,9 @@ func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsRes
 			return nil, err
 		}
 		if target == "" {
-			break // no target: there is no file
+			break // without a target there is no file
 		}
-		// The first conclusive response of the target after the redirect. A resumed task may
+		// Take the first conclusive response of the target after the redirect. A resumed task may
 		// have fetched it in a later epoch.
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
@@ -208,7 +210,7 @@ func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsRes
 	return f, nil
 }
 
-// target is the target of a stored redirect; empty if it has none.
+// target returns the target of a stored redirect, or "" if it has none.
 func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, error) {
 	if f.capture == nil {
 		return "", nil
@@ -257,7 +259,7 @@ func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchan
 	return x, true, nil
 }
 
-// maxRecord bounds the block of a record that is held in memory, in bytes.
+// maxRecord limits the size of a record's block in memory, in bytes.
 const maxRecord = 64 << 20
 
 func readRecord(obj io.ReaderAt, c *robotsCapture) ([]byte, error) {

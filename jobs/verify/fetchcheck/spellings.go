@@ -17,12 +17,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// spellings are the forms of a partition's URLs other than the canonical one; robots.txt had to
-// allow each. The plan lists those of planned URLs and of other known ones; spellings in
-// redirects are read again from the stored responses. In memory are those of planned URLs and of
-// redirect targets, and some 150 bytes for each followed redirect.
+// spellings holds the forms of a partition's URLs other than the canonical form. robots.txt had to
+// allow each form. The plan lists the spellings of planned URLs and of other known URLs. The
+// spellings in redirects come from the stored responses. Memory holds the spellings of planned URLs
+// and of redirect targets, and about 150 bytes for each followed redirect.
 type spellings struct {
-	planned map[string][]string // and of redirect targets that the plan lists
+	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // by planned URL, in the order of responses
 }
 
@@ -32,7 +32,7 @@ type hop struct {
 	start    int64
 	url      string // redirecting URL
 	target   string // canonical
-	spelling string // of target; "": as target
+	spelling string // spelling of target; empty if it equals target
 }
 
 // before reports whether the redirect came before a request.
@@ -61,7 +61,7 @@ func (s *spellings) of(q *asked) []string {
 	return all
 }
 
-// tooMany reports whether a URL had more spellings than robots.txt is checked for.
+// tooMany reports whether a URL has more spellings than a crawl checks against robots.txt.
 func (s *spellings) tooMany(url string) bool {
 	return s != nil && schema.Spellings(s.planned[url]).Overflow()
 }
@@ -124,7 +124,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 	return s, nil
 }
 
-// loadKnown reads the spellings of redirect targets that were not planned and were requested or
+// loadKnown reads the spellings of redirect targets that were not planned but were requested or
 // denied.
 func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, requests, fetches []string, canon *urlkey.Canonicalizer) error {
 	targets := map[string]bool{}
@@ -166,7 +166,8 @@ func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string,
 	return nil
 }
 
-// redirectResponse identifies the response to a request; redirectOf is its place in a chain.
+// redirectResponse identifies the response to a request. redirectOf is the response's place in a
+// chain.
 type (
 	redirectResponse struct {
 		url   string
@@ -186,8 +187,8 @@ type redirectRecord struct {
 	as string // spelling
 }
 
-// followed reads the targets of redirects from the stored responses. An unreadable one has no
-// target: recordsAreWhereRowsSay reports it.
+// followed reads the targets of redirects from the stored responses. An unreadable response has no
+// target, and recordsAreWhereRowsSay reports it.
 func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[redirectResponse]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
 	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
 	defer archive.Close()
@@ -230,5 +231,5 @@ func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[
 	return err
 }
 
-// maxRedirectRecord bounds how much of a redirect is read, in bytes: its head.
+// maxRedirectRecord limits how many bytes of a redirect are read; the head fits in it.
 const maxRedirectRecord = 1 << 20

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow is the part of a row of pages that invariant 5 needs. Publish fills the last three
-// columns.
+// pageRow is the part of a row of pages that invariant 5 needs. The publish stage fills the last
+// three columns.
 type pageRow struct {
 	SURT          string `parquet:"url_surtkey"`
 	URL           string `parquet:"url"`
@@ -29,7 +29,7 @@ type pageRow struct {
 	ClusterSize   int32  `parquet:"cluster_size"`
 }
 
-// pageFact is one table's row of one page of the round: one of its pointers is set.
+// pageFact is one table's row about one page of the round. Exactly one of its pointers is set.
 type pageFact struct {
 	surt, url string
 	key       string // of the object, for pages
@@ -42,14 +42,14 @@ func comparePageFacts(a, b *pageFact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// ClustersAreTheComponents groups the pages by the definition in package dedup, without its
-// code, and compares the groups with every row of duplicates, the columns that publish fills,
-// and the representatives that later rounds will read.
+// ClustersAreTheComponents groups the pages by the definition in package dedup, without using its
+// code. It compares the groups with every row of duplicates, with the columns that publish fills,
+// and with the representatives that later rounds will read.
 //
-// It reads pages twice in the same order. First it reads their fingerprints and digests, which
-// stay in memory (about 80 bytes for each page and sealed representative) and give the
-// components; then the members of clusters with their rows, which it sorts by component to judge
-// each cluster as a whole.
+// It reads pages twice in the same order. The first time, it reads their fingerprints and digests
+// and computes the components. These stay in memory, about 80 bytes for each page and sealed
+// representative. The second time, it reads the members of clusters with their rows. It sorts them
+// by component and judges each cluster as a whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
 	a.Count(sealedUnchanged, 0)
@@ -63,8 +63,8 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
 
-// checkSealed compares the files of representatives of this round and of those before with their
-// seals. It skips rounds that this audit checks by themselves.
+// checkSealed compares the files of representatives of this round and of earlier rounds with their
+// seals. It skips rounds that this audit checks separately.
 func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
 	var sealed []*manifest.Sealed
@@ -97,7 +97,7 @@ func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 type dedupCheck struct {
 	a           *audit.Audit
 	r           *audit.Round
-	published   bool // pages are those of publish, with its columns about clusters
+	published   bool // pages are those of publish, with the columns about clusters
 	maxDistance int
 	minWords    int
 
@@ -123,8 +123,8 @@ func (d *dedupCheck) run(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// read numbers the pages with a text: sealed representatives, the oldest first, then the round's
-// pages by bucket.
+// read numbers the pages that have a text: first the sealed representatives, oldest first, then the
+// round's pages by bucket.
 func (d *dedupCheck) read(ctx context.Context) error {
 	for _, s := range d.r.Earlier {
 		for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
@@ -157,7 +157,7 @@ func (d *dedupCheck) read(ctx context.Context) error {
 	return nil
 }
 
-// factsOf yields the tables' rows of a bucket's pages, by SURT and URL.
+// factsOf yields the tables' rows about a bucket's pages, ordered by SURT and URL.
 func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact, error] {
 	stage := stages.Merge
 	if d.published {

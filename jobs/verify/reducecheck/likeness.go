@@ -11,20 +11,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// likeness holds the fingerprints and digests of all pages with a text, and the connected
-// components of like pages. Pages are numbered in the order of reading; sealed representatives
+// likeness holds the fingerprints and digests of all pages that have a text, and the connected
+// components of similar pages. Pages are numbered in the order of reading; sealed representatives
 // come first.
 type likeness struct {
-	ages        []int // for each sealed round, oldest first: where its representatives end
+	ages        []int // for each sealed round, oldest first, the end of its representatives
 	fingerprint []uint64
 	digest      [][sha1.Size]byte
 	long        []bool  // has enough words to be compared by fingerprint
-	parent      []int32 // union-find; a root is its own
-	total       []int32 // of a root: pages of its component
-	current     []int32 // of a root: pages of this round in its component
+	parent      []int32 // union-find; a root is its own parent
+	total       []int32 // for a root: the number of pages of its component
+	current     []int32 // for a root: the number of this round's pages in its component
 }
 
-// textDigest decodes a column text_digest; false: not a digest.
+// textDigest decodes a value of text_digest. It returns false if the value is not a digest.
 func textDigest(s string) (d [sha1.Size]byte, ok bool) {
 	if len(s) != base32.StdEncoding.EncodedLen(sha1.Size) {
 		return d, false
@@ -42,7 +42,7 @@ func (l *likeness) add(digest [sha1.Size]byte, fingerprint int64, long bool) {
 
 func (l *likeness) count() int { return len(l.parent) }
 
-// sealed is the number of sealed representatives.
+// sealed returns the number of sealed representatives.
 func (l *likeness) sealed() int {
 	if len(l.ages) == 0 {
 		return 0
@@ -64,10 +64,10 @@ func (l *likeness) union(a, b int32) {
 	l.parent[max(ra, rb)] = min(ra, rb)
 }
 
-// connect joins pages of equal digests, long pages of equal fingerprints, and long pages whose
-// fingerprints are at most k apart if one of them is of this round. It does not compare two
-// sealed representatives; joining equal ones makes no difference, because a page that is like one
-// is like both.
+// connect joins pages with equal digests and long pages with equal fingerprints. It also joins two
+// long pages whose fingerprints differ by at most k, if at least one page is of this round. It does
+// not compare two sealed representatives by distance. If it joins two equal ones, this changes
+// nothing, because a page that is similar to one is similar to both.
 func (l *likeness) connect(k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
@@ -83,7 +83,7 @@ func (l *likeness) connect(k int) error {
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // this round's first
 	})
-	// One page represents those of its fingerprint: one of this round, if there is any.
+	// One page represents all pages with its fingerprint: a page of this round if there is one.
 	distinct := order[:0]
 	for _, i := range order {
 		if n := len(distinct); n > 0 && l.fingerprint[distinct[n-1]] == l.fingerprint[i] {
@@ -118,7 +118,8 @@ func (l *likeness) connect(k int) error {
 	return nil
 }
 
-// clustered reports whether a page's component has a page of this round and another page.
+// clustered reports whether a page's component has a page of this round and at least one other
+// page.
 func (l *likeness) clustered(page int) bool {
 	root := l.find(int32(page))
 	return l.current[root] > 0 && l.total[root] > 1

@@ -20,8 +20,8 @@ import (
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
-	Source    string // page that named it
-	Kind      string // of the link; "": it is not followed, only its spelling counts
+	Source    string // the page that has the link or redirect
+	Kind      string // kind of the link; empty if it is not followed and only its spelling counts
 	Spelling  string // from a page of its own domain; others do not count
 }
 
@@ -63,7 +63,7 @@ type urlRow struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row of one URL: one of the fields after key is set.
+// fact is one table's row about one URL. Exactly one of the fields after key is set.
 type fact struct {
 	surt, url string
 	key       string // of the object with the outcome
@@ -79,15 +79,15 @@ func compareFacts(a, b *fact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target,
-// and compares the states of urls with the outcomes of the round. It merges the sorted tables of
-// one bucket after the other, so its memory is that of a sort and of the open parts.
+// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target. It
+// compares the states in urls with the outcomes of the round. It merges the sorted tables of one
+// bucket at a time, so it only needs memory for a sort and for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
 	}
 	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Frontier) {
-		return nil // the tables are not whole yet
+		return nil // the tables are not complete yet
 	}
 	targets, err := table.NewSorter(a.Scratch, compareTargets, audit.SortMemory)
 	if err != nil {
@@ -121,9 +121,9 @@ type linkRow struct {
 	Spelling string `parquet:"target_spelling,optional"`
 }
 
-// collectTargets reads the targets of links of followed kinds, of other links with a spelling
-// that counts, and of redirects that were handed to the frontier. It skips a part that cannot be
-// read.
+// collectTargets reads the targets of three kinds: links of followed kinds, other links with a
+// spelling that counts, and redirects that were passed to the frontier. It skips a part that it
+// cannot read.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
 	add := func(target, source, kind, spelling string) error {
 		k, err := urlkey.KeyOf(target)
@@ -196,7 +196,7 @@ func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
 	}
 }
 
-// checkBucketURLs merges the tables' rows of a bucket's URLs and judges each URL.
+// checkBucketURLs merges the tables' rows about a bucket's URLs and judges each URL.
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
@@ -245,8 +245,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	return nil
 }
 
-// filterOf opens the URL filter of a bucket; nil if it cannot be read, which is reported, or if
-// an older frontier wrote none.
+// filterOf opens the URL filter of a bucket. It returns nil if the filter cannot be read, which it
+// reports, or if an older frontier wrote none.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	for _, result := range r.Results[stages.Frontier] {
@@ -267,26 +267,26 @@ func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (
 	return nil, nil
 }
 
-// urlChecker gathers the facts about one URL after the other.
+// urlChecker gathers the facts about each URL, one URL after another.
 type urlChecker struct {
 	a       *audit.Audit
 	r       *audit.Round
 	bucket  int
-	filter  *urlfilter.Filter // of urls and skips; nil: none
+	filter  *urlfilter.Filter // filter of urls and skips; nil if there is none
 	targets int64             // distinct
 	rows    int64             // of urls, skips and fetches
 	tested  int64             // distinct, by the filter
 	spelled int64             // distinct, with spellings
 
 	surt, url string
-	earlier   *earlierRow // the newest
+	earlier   *earlierRow // the newest earlier row
 	said      said
 	states    int
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
 	key       string      // of the object that holds the outcome
-	target    *linkTarget // the first of a link that is followed
+	target    *linkTarget // the first target from a link that is followed
 }
 
 func (c *urlChecker) start(surt, url string) {
@@ -329,7 +329,7 @@ func (c *urlChecker) add(f *fact) {
 	c.rows++
 }
 
-// finish judges the URL by its facts.
+// finish judges the URL by the gathered facts.
 func (c *urlChecker) finish() {
 	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
 		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)

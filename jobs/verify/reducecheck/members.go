@@ -23,7 +23,7 @@ type member struct {
 	URL       string
 	Standing  bool // its round lists it as a representative
 
-	Row                 bool // it has a row; the rest is from that
+	Row                 bool // true if it has a row; the fields below come from that row
 	Representative, Via string
 	Kind                string
 	Distance, Size      int32
@@ -31,15 +31,15 @@ type member struct {
 	Round               int32
 }
 
-// compareMembers puts the representative of each component first: the oldest sealed one; among
-// several the one that names no other page as canonical, then the one with the shortest URL, then
-// the one with the least URL.
+// compareMembers puts the representative of each component first. This is the oldest sealed one.
+// Among several, it is the one that names no other page as canonical, then the one with the
+// shortest URL, then the one whose URL sorts first.
 func compareMembers(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), falseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
 }
 
-// falseFirst orders false before true.
+// falseFirst sorts false before true.
 func falseFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -53,8 +53,8 @@ func falseFirst(a, b bool) int {
 // elsewhere reports whether a page names another page as canonical.
 func elsewhere(canonical, url string) bool { return canonical != "" && canonical != url }
 
-// collect reads the pages again, judges those outside clusters, and adds the members of clusters
-// to the sorter.
+// collect reads the pages again, judges pages outside clusters, and adds the members of clusters to
+// the sorter.
 func (d *dedupCheck) collect(ctx context.Context) error {
 	page := 0
 	for age, s := range d.r.Earlier {
@@ -116,8 +116,8 @@ func (a *pageFacts) add(m *pageFact) {
 	}
 }
 
-// judgeURL judges a URL by its own rows, and adds its pages in clusters to the members. page is
-// the number of the next page.
+// judgeURL judges a URL by its own rows, and adds those of its pages that are in clusters to the
+// members. page is the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
@@ -150,7 +150,7 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	return nil
 }
 
-// onlyRows returns the URL's row of duplicates and of representatives, if there are any, and
+// onlyRows returns the URL's row of duplicates and its row of representatives, if they exist. It
 // reports rows without a page and repeated rows.
 func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Duplicate, standing *schema.Representative) {
 	for _, t := range []struct {
@@ -189,7 +189,7 @@ func (d *dedupCheck) memberOf(bucket int, page int32, p *pageRow, row *schema.Du
 	return m
 }
 
-// checkPublished compares the columns of pages about a cluster with duplicates.
+// checkPublished compares the columns of pages about a cluster with the row of duplicates.
 func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicate) {
 	var of, kind string
 	size := int32(1)
@@ -205,7 +205,7 @@ func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicat
 	}
 }
 
-// judge compares the rows of each cluster with what they must be.
+// judge compares the rows of each cluster with the expected rows.
 func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	chains, err := table.NewSorter(d.a.Scratch, compareClaims, audit.SortMemory)
 	if err != nil {
@@ -246,8 +246,8 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	return d.judgeChains(ctx, chains)
 }
 
-// judgeMember compares a member's row with what it must be. It returns a claim about its Via if
-// that must be looked up among the other members.
+// judgeMember compares a member's row with the expected row. If the member's Via must be looked up
+// among the other members, judgeMember returns a claim about it.
 func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	key := d.duplicatesKey(int(m.Bucket))
 	if stands := m.Page == representative.Page; m.Standing != stands {
@@ -258,7 +258,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 		}
 	}
 	size := d.current[m.Component]
-	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the only page like it is its own earlier version
+	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the only page similar to it is its own earlier version
 	switch {
 	case alone && m.Row:
 		d.wrong(key, m.URL, "it is in duplicates, but is like its own earlier version only")
@@ -305,12 +305,13 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	return chain
 }
 
-// claim is a member of a cluster with a chain, or (Asks) another member's claim to be like it.
+// claim is a member of a cluster that has a chain. If Asks is set, it is another member's claim to
+// be similar to that member.
 type claim struct {
 	Component int32
 	URL       string
 	Asks      bool
-	Page      int32 // of the member that asks, if one does
+	Page      int32 // number of the member, or of the member that asks
 	Bucket    int32
 	Member    string // URL of the member that asks
 }
@@ -322,7 +323,7 @@ func compareClaims(a, b *claim) int {
 
 // judgeChains looks up the members that others name as Via.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
-	var members []int32 // with the URL: the page and its earlier versions
+	var members []int32 // members with the URL: the page and its earlier versions
 	var component int32
 	var url string
 	for c, err := range chains.Sorted(ctx) {

@@ -19,11 +19,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs and
-// compares every part and the result with those committed. Other checks report missing results,
-// and stored bytes that are not those of the result. Different bytes are a note, not a violation,
-// if another version of crawlbatch made the result, or if the source of a reparse was damaged then
-// and is whole now.
+// SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. It
+// compares every part and the result with the committed ones. Other checks report missing results,
+// and stored bytes that do not match the result. Different bytes are a violation, with two
+// exceptions that give only a note: another version of crawlbatch made the result, or the source of
+// a reparse was damaged then and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -49,14 +49,14 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	return g.Wait()
 }
 
-// computable reports whether the results of a stage follow from stored data, and this program
-// can compute them.
+// computable reports whether the results of a stage follow from stored data and this program can
+// compute them.
 func computable(a *audit.Audit, stage stages.Stage) bool {
 	return stage != stages.Fetch || a.Reparse != nil && a.Reparse.Parser == worker.ParserVersion
 }
 
-// brokenInputs reports whether a task may read an object that was reported as unreadable:
-// recomputing it then proves nothing.
+// brokenInputs reports whether a task may read an object that was reported as unreadable. If so,
+// recomputing the task proves nothing.
 func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	var files []manifest.File
 	if t.Stage == stages.Fetch {
@@ -104,7 +104,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	}
 	release()
 	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
-		// An older version made it, without the URL filter.
+		// An older version made it without the URL filter.
 		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })
 	}
 	found, err := differences(result, committed, roundstate.ResultKey(t))
@@ -137,7 +137,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 }
 
 // makerOf returns the version of crawlbatch that began a task's stage, or "" if unknown. Another
-// version may store the same rows in other bytes.
+// version may store the same rows as different bytes.
 func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error) {
 	var in manifest.Inputs
 	_, _, err := manifest.Load(ctx, a.Bucket, layout.Inputs(t.Crawl, t.Round, string(t.Stage)), &in)
@@ -157,10 +157,11 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 	return p.Version, nil
 }
 
-// differing is an object that differs from the recomputed one.
+// differing is an object that differs from its recomputed version.
 type differing struct{ key, problem string }
 
-// differences compares a recomputed result with the committed one, which lies under key.
+// differences compares a recomputed result with the committed one. key is the key of the committed
+// one.
 func differences(result, committed *manifest.Result, key string) (found []differing, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {

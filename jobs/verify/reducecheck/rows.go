@@ -16,7 +16,7 @@ func complete(r *audit.Round, s stages.Stage) bool {
 	return len(r.Results[s]) == s.Tasks(r.Plan) && !slices.Contains(r.Results[s], nil)
 }
 
-// nameOf is the round as tables name it: 2026-11.0.
+// nameOf returns the round's name in tables, such as 2026-11.0.
 func nameOf(r *audit.Round) string { return fmt.Sprintf("%s.%d", r.Crawl, r.Number) }
 
 // partitionKeys lists a stage's objects of a dataset for the partitions of a bucket.
@@ -46,7 +46,7 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	}
 }
 
-// convert yields what conv makes of the rows of objects.
+// convert reads the rows of objects and yields each row as conv converts it.
 func convert[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(*T) U) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for row, err := range audit.Concat[T](ctx, a, keys) {

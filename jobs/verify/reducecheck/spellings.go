@@ -13,15 +13,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// said are the spellings of one URL, by source. Tables of format 1 have none.
+// said holds the spellings of one URL, by source. Tables of format 1 have none.
 type said struct {
-	known   schema.Spellings // in urls of the rounds before
-	own     schema.Spellings // of these, in rounds of the same crawl, whose plan must list them
+	known   schema.Spellings // in urls of earlier rounds
+	own     schema.Spellings // the part of known from rounds of the same crawl; the plan must list them
 	planned schema.Spellings
-	linked  schema.Spellings // in links of its own domain, in this round
+	linked  schema.Spellings // in this round's links from the URL's own domain
 }
 
-// earlierRow is a row of urls in a round before.
+// earlierRow is a row of urls in an earlier round.
 type earlierRow struct {
 	spellings schema.Spellings
 	own       bool // of the same crawl
@@ -34,8 +34,8 @@ func (s *said) know(r *earlierRow) {
 	}
 }
 
-// ownSpelling returns the spelling of a link's target, or "" if the link is on another domain:
-// such spellings do not count.
+// ownSpelling returns the spelling of a link's target, or "" if the link is on another domain.
+// Spellings from other domains do not count.
 func ownSpelling(domain, source, spelling string) string {
 	if spelling == "" {
 		return ""
@@ -81,8 +81,8 @@ func spelledFacts(ctx context.Context, s *table.Sorter[urlRow]) iter.Seq2[fact, 
 	}
 }
 
-// checkSpellings checks that urls lists all spellings of the URL, and that the plan listed those
-// that the rounds before knew.
+// checkSpellings checks that urls lists all spellings of the URL, and that the plan listed all
+// spellings that earlier rounds knew.
 func (c *urlChecker) checkSpellings() {
 	s := &c.said
 	all := s.known.Union(s.planned).Union(s.linked)
@@ -107,7 +107,7 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missing returns a spelling of all that now lacks; "" if there is none.
+// missing returns a spelling in all that now does not have, or "" if there is none.
 func missing(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
