@@ -206,7 +206,7 @@ type Result struct {
 	// In a fetch task's result, Hosts lists the hosts that needed a longer pause than
 	// their usual delay when the task ended. The next round respects these pauses.
 	Hosts       []HostClock `json:"hosts,omitempty"`
-	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, on the clock of the attempt that completed the task
+	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, on the completing attempt's clock
 }
 
 func (*Result) kind() string { return "result" }
@@ -282,8 +282,8 @@ type Checkpoint struct {
 	Complete    bool          `json:"complete"`
 	CompletedAt int64         `json:"completed_at_ms,omitempty"` // UTC
 	LeaseMS     int64         `json:"lease_ms"`                  // how long the holder may fetch after it sends a swap
-	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window, on the clocks of all attempts
-	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap: the rows of the plan file whose outcome is recorded
+	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window, over all attempts
+	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of the plan's rows with an outcome
 	Files       []File        `json:"files"`                     // committed segments and WARC files
 	Hosts       []HostClock   `json:"hosts"`                     // sorted by host
 	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, by row
@@ -291,8 +291,8 @@ type Checkpoint struct {
 	Counts      []Count       `json:"counts"`
 
 	Politeness int       `json:"politeness,omitempty"` // the revision that the holder follows, see Politeness
-	Stalled    int       `json:"stalled,omitempty"`    // consecutive attempts that recorded nothing, including this one
-	Trying     *Trying   `json:"trying,omitempty"`     // the current item in serial mode, to find what kills attempts
+	Stalled    int       `json:"stalled,omitempty"`    // consecutive attempts that recorded no outcome, with this one
+	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode: the item that may kill the attempt
 	Suspects   []Suspect `json:"suspects,omitempty"`   // items at which attempts in serial mode died
 
 	// Activity shows people what the holder was doing. Checkpoints of format 1 have none.
@@ -350,7 +350,7 @@ type HostClock struct {
 	BaseMS   int64        `json:"base_ms"`             // the part that config and robots.txt require
 	RaisedMS int64        `json:"raised_ms,omitempty"` // the part added because of the host's responses
 	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
-	WaitMS   int64        `json:"wait_ms"`             // at the checkpoint: time until the host's next request was due
+	WaitMS   int64        `json:"wait_ms"`             // time until its next request, at the checkpoint
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
 }
 
@@ -389,7 +389,7 @@ type URLRetry struct {
 
 // Chain is an unfinished chain of redirects, up to the last recorded response.
 type Chain struct {
-	Met   []Hop        `json:"met"`             // redirected requests, beginning with the one for the planned URL
+	Met   []Hop        `json:"met"`             // redirected requests, that for the planned URL first
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // requests sent for Next
 	Fetch schema.Fetch `json:"fetch"`           // the row so far

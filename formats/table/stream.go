@@ -135,7 +135,7 @@ func (c *converted[T, U]) Read(batch []U) (int, error) {
 			if c.err != nil {
 				return n, c.err
 			}
-			c.rows = make([]T, convertRows) // a new batch each time, because converted rows may point into it
+			c.rows = make([]T, convertRows) // a new batch: converted rows may point into the old one
 			var m int
 			m, c.err = c.in.Read(c.rows)
 			c.rows = c.rows[:m]

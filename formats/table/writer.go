@@ -28,7 +28,7 @@ const (
 	defaultPageBytes     = 128 << 10 // encoded values per page, before compression
 	dictionaryBytes      = 1 << 20   // a column with a larger dictionary is written plain
 	writeRows            = 64        // rows handed to the encoder at a time
-	writeBytes           = 1 << 20   // limit for the text of these rows, so that a few huge rows cannot pile up
+	writeBytes           = 1 << 20   // limit for the text of these rows
 )
 
 // The codecs hold pools of encoders and have no other state.

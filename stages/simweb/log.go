@@ -12,7 +12,7 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // when it arrived; if the kernel did not record that, when its head had been read
+	Time      time.Time `json:"time"` // of arrival; if unknown, when its head had been read
 	Host      string    `json:"host"` // lower case, with the port unless it is 80
 	Path      string    `json:"path"` // with its query, as sent
 	UserAgent string    `json:"user_agent"`

@@ -16,7 +16,7 @@ import (
 const (
 	partSize   = 16 << 20 // smallest size; S3 requires 5 MiB
 	maxParts   = 10_000   // S3's limit
-	partsAloft = 4        // parts uploaded at a time; they are read from the body as they are sent, not held in memory
+	partsAloft = 4        // parts uploaded at a time; memory does not hold them
 )
 
 // upload is a create-only write in parts. Parts are unconditional and invisible, so the

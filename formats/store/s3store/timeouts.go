@@ -18,7 +18,7 @@ import (
 const (
 	connecting = 10 * time.Second
 	prompt     = 30 * time.Second // until a response begins, and until its body ends
-	silence    = 2 * time.Minute  // the same if the server may have much work; also until a connection delivers a byte
+	silence    = 2 * time.Minute  // the same if the server has much work; also the longest wait for a byte
 	slowest    = 256 << 10        // bytes per second
 )
 

@@ -249,7 +249,7 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
-		e.client.decode <- struct{}{} // bounds the decoders in memory; an exchange that holds a token never waits
+		e.client.decode <- struct{}{} // bounds the decoders in memory; a holder never waits
 		cut := x.Decode(&x.Response, tried)
 		<-e.client.decode
 		if !cut || tried == maxBody {

@@ -61,7 +61,7 @@ type Fault struct {
 	Header   []string  // additional names and values of a well-formed response
 	First    int       // status of the first response at each URL; 0 means Code
 	Redirect *Redirect // nil if the fault is not a redirect
-	Bomb     int64     // bytes to which the body decodes, if it decodes to many more than it has; otherwise 0
+	Bomb     int64     // decoded size in bytes of a decompression bomb; otherwise 0
 	Refresh  bool      // the page has a meta refresh to its landing page
 
 	alter  func(r *Response)       // changes the well-formed response

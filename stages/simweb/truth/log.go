@@ -13,7 +13,7 @@ import (
 type ViolationKind string
 
 const (
-	TooSoon         ViolationKind = "too_soon"          // sooner after the host's previous request than the required delay
+	TooSoon         ViolationKind = "too_soon"          // before the host's delay had passed
 	Denied          ViolationKind = "denied"            // robots.txt denies it
 	RobotsNotAsked  ViolationKind = "robots_not_asked"  // before any request for the host's robots.txt
 	RobotsNotServed ViolationKind = "robots_not_served" // although the host's robots.txt always returns 5xx

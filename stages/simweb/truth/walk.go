@@ -31,7 +31,7 @@ type crawl struct {
 // found is one target of a round's links.
 type found struct {
 	followed bool  // by at least one link
-	depth    int32 // lowest depth of the pages that follow it, or of those that link to it if none follows it
+	depth    int32 // lowest depth of the pages that follow it; if none, of those that link to it
 }
 
 // round computes one round.
