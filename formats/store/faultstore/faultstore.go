@@ -23,6 +23,7 @@ import (
 // Op is a call to a bucket.
 type Op string
 
+// The calls.
 const (
 	Create Op = "create"
 	Swap   Op = "swap"
@@ -36,6 +37,7 @@ const (
 // Fault is the fault of one call.
 type Fault int
 
+// The faults.
 const (
 	None   Fault = iota
 	Before       // fails without effect

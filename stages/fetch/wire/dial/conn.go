@@ -16,6 +16,7 @@ import (
 // Route tells how a connection reaches its target.
 type Route string
 
+// The routes.
 const (
 	RouteDirect    Route = "direct"
 	RouteConnectTo Route = "connect_to" // a rule of Config.ConnectTo named the target

@@ -11,6 +11,7 @@ import (
 // 1.1, 5.13). It is empty if no bytes are missing.
 type Truncation string
 
+// The reasons, and Complete, which is none.
 const (
 	Complete        Truncation = ""
 	TruncLength     Truncation = "length"      // longer than the limit
