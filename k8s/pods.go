@@ -47,7 +47,7 @@ type podEnd struct {
 	crawl   string
 }
 
-// eachPod calls look for the pods of the stage that match the labels and fields, page by page.
+// eachPod passes each pod of the stage that matches labels and fields to look, page by page.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {

@@ -63,7 +63,7 @@ func left(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// closing writes when the window closes, if the stage will not end before that.
+// closing says when the window closes, or returns "" if the stage should end before that.
 func closing(a stages.Activity, now time.Time) string {
 	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
 		return ""

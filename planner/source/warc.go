@@ -44,7 +44,7 @@ func (w *warcFiles) Name() string { return w.name }
 // warcBatch is how many entries of a file wait to be taken together.
 const warcBatch = 256
 
-// readEntries is what the reader of one file has found; err is its last.
+// readEntries is a batch of entries from one file. A batch with an err is the last.
 type readEntries struct {
 	entries []Entry
 	err     error

@@ -61,7 +61,7 @@ type fetcher struct {
 	ended chan struct{}         // closed once fatal is set
 }
 
-// options complete a fetcher.
+// options are the parts that a fetcher is made from.
 type options struct {
 	parser   document.Parser
 	index    *partition.Index

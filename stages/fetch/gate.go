@@ -16,7 +16,8 @@ type gate interface {
 	mayWrite(now time.Time) bool
 	// serial reports whether only one grant may be in use at a time.
 	serial() bool
-	// begin is called before a grant sends a request for what; done is called after each grant.
+	// begin is called before a grant sends a request; what names its URL or robots.txt. done is
+	// called after each grant.
 	begin(ctx context.Context, what manifest.Trying) error
 	done(ctx context.Context) error
 }

@@ -109,7 +109,7 @@ func SQLFile(t testing.TB, sql string) string {
 // String joins the rows by spaces.
 func (a *Answer) String() string { return strings.Join(a.Lines(), " ") }
 
-// Lines joins the values of each row by bars.
+// Lines returns each row as its values joined with |.
 func (a *Answer) Lines() (rows []string) {
 	for _, r := range a.Rows {
 		var values []string

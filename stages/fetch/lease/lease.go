@@ -48,7 +48,7 @@ type Lease struct {
 	first     time.Time            // when unsettled was sent first
 
 	mu    sync.Mutex
-	until time.Time // the right's end; zero once it is lost
+	until time.Time // when the right to fetch ends; zero once the right is lost
 	sent  time.Time // when the last acknowledged swap was sent
 	lost  bool
 }
