@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"path/filepath"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -98,12 +97,12 @@ type numbered struct {
 // writeBucket writes the bucket's parts: the rows of its pages in clusters, and
 // its new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
-	duplicates, err := table.NewWriter[schema.Duplicate](filepath.Join(env.Scratch, "duplicates.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
+	duplicates, err := stages.NewWriter[schema.Duplicate](env, stages.FileDuplicates, stages.ByURL)
 	if err != nil {
 		return nil, err
 	}
 	defer duplicates.Abort()
-	representatives, err := table.NewWriter[schema.Representative](filepath.Join(env.Scratch, "representatives.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
+	representatives, err := stages.NewWriter[schema.Representative](env, stages.FileRepresentatives, stages.ByURL)
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,11 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if d.alike, err = inputs.learn(ctx); err != nil {
 		return nil, err
 	}
-	if d.urls, err = table.NewWriter[schema.URLRecord](filepath.Join(env.Scratch, "urls.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url")); err != nil {
+	if d.urls, err = stages.NewWriter[schema.URLRecord](env, stages.FileURLs, stages.ByURL); err != nil {
 		return nil, err
 	}
 	defer d.urls.Abort()
-	if d.skips, err = table.NewWriter[schema.Skip](filepath.Join(env.Scratch, "skips.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url")); err != nil {
+	if d.skips, err = stages.NewWriter[schema.Skip](env, stages.FileSkips, stages.ByURL); err != nil {
 		return nil, err
 	}
 	defer d.skips.Abort()

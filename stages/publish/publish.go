@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -26,7 +25,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.Keys(in.Results[stages.Rank], stages.FileInlinks)))
 	defer inlinks.Close()
 
-	w, err := table.NewWriter[schema.Page](filepath.Join(env.Scratch, "pages.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
+	w, err := stages.NewWriter[schema.Page](env, stages.FilePages, stages.ByURL)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -48,7 +47,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 // writeHosts writes the bucket's hosts: those of the partitions, and those that are only
 // link targets.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (f manifest.File, err error) {
-	w, err := table.NewWriter[schema.Host](filepath.Join(env.Scratch, "hosts.parquet"), table.Format(env.Format), table.SortedBy("host"))
+	w, err := stages.NewWriter[schema.Host](env, stages.FileHosts, []string{"host"})
 	if err != nil {
 		return f, err
 	}
@@ -102,7 +101,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 // writeInlinks writes a row for each target of the bucket.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, edges int64, err error) {
 	bucket := int64(in.Task.Partition)
-	w, err := table.NewWriter[schema.Inlink](filepath.Join(env.Scratch, "inlinks.parquet"), table.Format(env.Format), table.SortedBy("url_surtkey", "url"))
+	w, err := stages.NewWriter[schema.Inlink](env, stages.FileInlinks, stages.ByURL)
 	if err != nil {
 		return f, 0, err
 	}
