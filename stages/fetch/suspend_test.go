@@ -5,37 +5,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
 // A machine that is suspended, and a wall clock that is set: the monotonic clock
 // knows of neither.
-
-// stepped is a clock whose wall time is off by what step says; its monotonic time is
-// not. The times of a bubble have no monotonic reading, so it has one of its own.
-type stepped struct {
-	stages.SystemClock
-	base  time.Time    // with both readings
-	began time.Time    // by the bubble's clock
-	step  atomic.Int64 // seconds
-}
-
-// newStepped makes a clock, in a bubble, from a time that was read outside of it.
-func newStepped(base time.Time) *stepped { return &stepped{base: base, began: time.Now()} }
-
-func (c *stepped) Now() time.Time { return withWall(c.base.Add(time.Since(c.began)), c.step.Load()) }
-
-// withWall moves the wall reading of a time and leaves its monotonic one, for which
-// package time has no function: the seconds of a time that has both lie above the
-// 30 bits of the nanoseconds.
-func withWall(t time.Time, seconds int64) time.Time {
-	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
-	return t
-}
 
 // swaps notes when the checkpoint was swapped last.
 type swaps struct {
@@ -54,14 +31,14 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 			base := time.Now()
 			bubble(t, func(t *testing.T) {
 				l := newLab(t, noRobots(page), urls("a.com", 60)...)
-				clock, bucket := newStepped(base), &swaps{Bucket: l.bucket}
+				clock, bucket := leasetest.NewClock(base), &swaps{Bucket: l.bucket}
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
 				var before, unproven atomic.Int64 // the last swap before the step; requests between that and the next
 				time.AfterFunc(31*time.Second, func() {
 					before.Store(bucket.last.Load())
-					clock.step.Store(step)
+					clock.Step.Store(step)
 				})
 				l.web.server.Handler = seen(l.web.server.Handler, func() {
 					if bucket.last.Load() == before.Load() {

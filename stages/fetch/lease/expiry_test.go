@@ -3,39 +3,16 @@ package lease
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
 // A machine that is suspended, and a wall clock that is set: the monotonic clock
 // knows of neither.
-
-// stepped is a clock whose wall time is off by what step says; its monotonic time is
-// not. The times of a bubble have no monotonic reading, so it has one of its own.
-type stepped struct {
-	stages.SystemClock
-	base  time.Time    // with both readings
-	began time.Time    // by the bubble's clock
-	step  atomic.Int64 // seconds
-}
-
-// newStepped makes a clock, in a bubble, from a time that was read outside of it.
-func newStepped(base time.Time) *stepped { return &stepped{base: base, began: time.Now()} }
-
-func (c *stepped) Now() time.Time { return withWall(c.base.Add(time.Since(c.began)), c.step.Load()) }
-
-// withWall moves the wall reading of a time and leaves its monotonic one, for which
-// package time has no function: the seconds of a time that has both lie above the
-// 30 bits of the nanoseconds.
-func withWall(t time.Time, seconds int64) time.Time {
-	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
-	return t
-}
 
 // testLease is a lease with the right to fetch until a time.
 func testLease(clock stages.Clock, until time.Time) *Lease {
@@ -83,7 +60,7 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 		"set back, and over":          {151 * time.Second, -3600, false},
 		"woken after a day, set back": {4 * time.Minute, -86400, false},
 	} {
-		now := withWall(sent.Add(c.monotonic), c.wall)
+		now := leasetest.WithWall(sent.Add(c.monotonic), c.wall)
 		if elapsed := now.Sub(sent); elapsed != c.monotonic {
 			t.Fatalf("the test's clock: %v have passed, want %v", elapsed, c.monotonic)
 		}
@@ -96,7 +73,7 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 func TestRequestsInFlightAreAbortedWhenTheMachineWakesUpWithoutARight(t *testing.T) {
 	base := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		clock := newStepped(base)
+		clock := leasetest.NewClock(base)
 		l := testLease(clock, clock.Now().Add(3*time.Minute))
 		f := NewFlights(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +81,7 @@ func TestRequestsInFlightAreAbortedWhenTheMachineWakesUpWithoutARight(t *testing
 		go func() { defer close(ended); l.WatchExpiry(ctx, f) }()
 		time.Sleep(time.Minute)
 		flight := f.Context()
-		clock.step.Store(3600)
+		clock.Step.Store(3600)
 		woken := time.Now()
 		<-flight.Done()
 		if took := time.Since(woken); took > 2*time.Second {

@@ -1,0 +1,33 @@
+// Package leasetest has a clock for tests of machines that are suspended or whose clock is set.
+package leasetest
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Clock is a clock whose wall time is off by Step; its monotonic time is not. The times of a
+// synctest bubble have no monotonic reading, so it has one of its own.
+type Clock struct {
+	stages.SystemClock
+	Step  atomic.Int64 // seconds
+	base  time.Time    // with both readings
+	began time.Time    // by the bubble's clock
+}
+
+// NewClock makes a clock, in a bubble, from a time that was read outside of it.
+func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now()} }
+
+// Now is the time by both readings.
+func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
+
+// WithWall moves the wall reading of a time and leaves its monotonic one, for which package
+// time has no function: the seconds of a time that has both lie above the 30 bits of the
+// nanoseconds.
+func WithWall(t time.Time, seconds int64) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
+	return t
+}
