@@ -12,11 +12,12 @@ import (
 
 const module = "crawlbatch.io/crawlbatch/"
 
-// layers are the houses from the top down. An arrow may only point down.
+// layers lists the layers from top to bottom. A package must not import a package of a
+// higher layer.
 var layers = []string{"cmd", "k8s", "jobs", "stages", "planner", "formats"}
 
-// mayImport reports whether the package from (without the module's path) may
-// import the package to, and if not, why.
+// mayImport reports whether the package from (without the module's path) may import the
+// package to, and why not.
 func mayImport(from, to string) (bool, string) {
 	for _, tree := range []struct{ root, why string }{
 		{"formats/store/dirstore", "only cmd picks a store"},
@@ -49,7 +50,7 @@ func mayImport(from, to string) (bool, string) {
 	return true, ""
 }
 
-// stageOf is the tree of a package's stage: stages/fetch of stages/fetch/wire.
+// stageOf returns the folder of a package's stage: stages/fetch for stages/fetch/wire.
 func stageOf(pkg string) string {
 	parts := strings.Split(pkg, "/")
 	return strings.Join(parts[:min(2, len(parts))], "/")

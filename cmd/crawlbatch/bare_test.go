@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// bareMachine marks the process that looks around in the place of the image.
+// bareMachine marks the child process that plays the bare machine.
 const bareMachine = "CRAWLBATCH_BARE_MACHINE"
 
-// In the image there is nothing but the binary: it brings the authorities that the
-// system has elsewhere.
+// The image contains only the binary. The binary therefore brings its own certificate
+// authorities.
 func TestOnABareMachineCertificateAuthoritiesAreTrusted(t *testing.T) {
 	if os.Getenv(bareMachine) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-		// Where Go looks for the system's certificates, there are none.
+		// These are the places where Go looks for the system's certificates. They are
+		// empty.
 		none := t.TempDir()
 		cmd.Env = append(os.Environ(), bareMachine+"=1", "SSL_CERT_DIR="+none, "SSL_CERT_FILE="+none+"/none")
 		if out, err := cmd.CombinedOutput(); err != nil {

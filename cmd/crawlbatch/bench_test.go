@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// benchServer, in the environment of the test binary, makes it serve the pages of
-// BenchmarkMap instead, so that their cost is another process's.
+// benchServer, if set in the environment, makes the test binary serve the pages of
+// BenchmarkMap, so that another process pays for serving them.
 const benchServer = "CRAWLBATCH_BENCH_SERVER"
 
 const (
@@ -30,7 +30,7 @@ const (
 	benchPages = 3000
 )
 
-// benchDocuments are real pages where they are at hand, generated ones elsewhere.
+// benchDocuments returns real pages if they are present, generated ones otherwise.
 func benchDocuments() (documents [][]byte, what string) {
 	names, _ := filepath.Glob("../../../shared/data/pages/*.html.gz")
 	for _, name := range names {
@@ -67,7 +67,7 @@ func benchDocuments() (documents [][]byte, what string) {
 	return documents, "generated"
 }
 
-// recorder keeps a body.
+// recorder keeps a response body.
 type recorder struct {
 	header http.Header
 	body   bytes.Buffer
@@ -90,7 +90,7 @@ func serveBenchPages() {
 	for i, body := range documents {
 		var z bytes.Buffer
 		w := gzip.NewWriter(&z)
-		_, _ = w.Write(body) // to memory
+		_, _ = w.Write(body) // never fails: it writes to memory
 		_ = w.Close()
 		compressed[i] = z.Bytes()
 	}
@@ -118,8 +118,8 @@ func serveBenchPages() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// benchTail ends a document in a way of its own, in a gzip member of its own if it is
-// compressed: what is the same as before is not stored once more.
+// benchTail returns a unique end for a document, so that no two documents are equal and
+// stored once. For a compressed document it is a gzip member.
 func benchTail(path string, compressed bool) []byte {
 	tail := []byte("<!-- " + path + " -->")
 	if !compressed {
@@ -127,12 +127,12 @@ func benchTail(path string, compressed bool) []byte {
 	}
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, _ = w.Write(tail) // to memory
+	_, _ = w.Write(tail) // never fails: it writes to memory
 	_ = w.Close()
 	return z.Bytes()
 }
 
-// cpu is what this process has used, user and system.
+// cpu returns the user and system time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -141,16 +141,15 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkMap takes 3,000 pages of 64 hosts, plain and compressed, through a whole
-// map task (robots.txt, capture, WARC, parse, segments, checkpoint) and, in the same
-// run, through the floor: a bare loop of GET, html.Parse, gzip -1 and two SHA-1. It
-// reports the CPU of each a page, and how many times the floor's pages a second the
-// task makes: at least 1.
+// BenchmarkMap measures a whole map task (robots.txt, capture, WARC, parse, segments,
+// checkpoint) on 3,000 pages of 64 hosts, plain and compressed. In the same run it measures
+// the floor: a bare loop of GET, html.Parse, gzip -1 and two SHA-1. It reports the CPU per
+// page of both, and the task's pages per second divided by the floor's: at least 1.
 //
-// Of the task's CPU with plain pages about a third each is WARC (gzip -1, and SHA-1
-// of the block) and parse (of that: a third lexing, a third the text, the rest links
-// and metadata), a sixth is Parquet (most of it Zstandard, of links first), a tenth
-// the wire (system calls, SHA-1 of the payload); garbage is collected for the rest.
+// The task's CPU with plain pages: a third WARC (gzip -1, SHA-1 of the block), a third
+// parse (a third of it lexing, a third text, the rest links and metadata), a sixth Parquet
+// (mostly Zstandard of links), a tenth wire (system calls, SHA-1 of the payload). Garbage
+// collection takes the rest.
 func BenchmarkMap(b *testing.B) {
 	addr := benchProcess(b, benchServer)
 	for _, x := range []struct{ name, path string }{{"plain", "p"}, {"gzip", "z"}} {

@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// askCCIndex asks the questions that were written for Common Crawl's index with
-// only the table's and the crawl's name changed, and works each answer out from
-// the rows without SQL.
+// askCCIndex asks DuckDB the questions written for Common Crawl's index. It changes only
+// the names of the table and the crawl. It compares each answer with one computed from the
+// rows without SQL.
 func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")
 	if err != nil || len(questions) == 0 {
@@ -39,7 +39,7 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 		}
 		got := answers[file].Lines()
 		if len(lines) == 0 {
-			empty++ // the demo's web has none; formats/catalog asks a table that has
+			empty++ // the demo's web has no such rows; formats/catalog asks a table that does
 		}
 		slices.Sort(got)
 		slices.Sort(lines)
@@ -55,8 +55,8 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	}
 }
 
-// ccIndexAnswers answers each question over rows, by subset: values joined by
-// bars, in any order.
+// ccIndexAnswers answers each question from rows, by subset: values joined by bars, in any
+// order.
 func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 	pages := rows["warc"]
 	all := slices.Concat(pages, rows["crawldiagnostics"], rows["robotstxt"])
@@ -137,7 +137,7 @@ func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 	}
 }
 
-// null is a text as DuckDB's null shows: no text is stored as null.
+// null spells a text as DuckDB shows it. An empty text is stored as null.
 func null(s string) string {
 	if s == "" {
 		return "<nil>"
@@ -145,7 +145,7 @@ func null(s string) string {
 	return s
 }
 
-// only is line, or "" for a row that does not count.
+// only returns line, or "" for a row that does not count.
 func only(counts bool, line string) string {
 	if counts {
 		return line
@@ -153,7 +153,7 @@ func only(counts bool, line string) string {
 	return ""
 }
 
-// list gives the line of each row that counts.
+// list returns the line of each row that counts.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {
@@ -163,7 +163,7 @@ func list(rows []schema.Capture, line func(schema.Capture) string) (lines []stri
 	return lines
 }
 
-// countBy counts the rows of each line that has a %d for their number.
+// countBy groups equal lines and puts their number in the place of %d.
 func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	counting := list(rows, line)
 	slices.Sort(counting)
@@ -179,7 +179,7 @@ func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	return lines
 }
 
-// grouped gives a line for each key.
+// grouped returns a line for each key.
 func grouped(rows []schema.Capture, key func(schema.Capture) string, line func(key string, n int) string) (lines []string) {
 	groups := map[string]int{}
 	for _, c := range rows {

@@ -12,9 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// check looks at everything that a disturbed crawl left: what verify says, its
-// tables beside those of an undisturbed crawl, and the server's own log. excused
-// may let a request pass that came too soon.
+// check compares what a disturbed crawl left with an undisturbed crawl: verify's findings,
+// the tables and the server's own log. excused may allow a request that came too soon.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
@@ -35,13 +34,12 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lostAtMost is how long before a blow a request may have been sent that is sent
-// again: the interval between two checkpoints, and what making one takes on a busy
+// lostAtMost bounds the work lost by a blow: requests sent this long before it may be
+// repeated. It is the interval between two checkpoints plus the time to make one on a busy
 // machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// checkRepeats finds documents that were fetched again although nothing had
-// happened to the process that had fetched them before, or too late.
+// checkRepeats finds documents that were fetched again without a blow that explains it.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	last := map[string]simweb.Entry{}
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })

@@ -21,18 +21,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// What the chaos suite is set by.
+// These environment variables configure the chaos suite.
 const (
 	chaosSwitch = "CRAWLBATCH_CHAOS" // unless set, the suite is skipped
 	chaosSeed   = "CRAWLBATCH_CHAOS_SEED"
-	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // in each scenario that kills; default 100
+	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // per scenario that kills; default 100
 )
 
-// The pace of its crawls: delays long enough that a restarted process, if it did
-// not keep to them, would be seen in the server's log.
+// The pace of the suite's crawls. The delays are long enough that the server's log shows a
+// restarted process that ignores them.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // a restarted process takes less to ask again
+	chaosSlack = 240 * time.Millisecond // less than a restarted process needs to send a request again
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )
@@ -48,37 +48,37 @@ fetch:
 plan: {partition_urls: 100}
 `
 
-// chaos is one crawl, the web that it crawls, and what is done to it.
+// chaos is one crawl, its web, and the blows dealt to it.
 type chaos struct {
 	t      *testing.T
 	random *rand.Rand
 	binary string
 	web    *simweb.Web
 	addr   string                // of the web's server
-	stop   func() []simweb.Entry // ends the web's server and gives its log
+	stop   func() []simweb.Entry // stops the web's server and returns its log
 	store  string
-	env    []string // of the crawl's processes, beside this one's
-	flags  []string // of its runs
+	env    []string // of the crawl's processes, added to this process's own
+	flags  []string // of `crawlbatch run`
 	pace   truth.Pace
 
 	mu          sync.Mutex
 	blows       []blow
 	killed      int
-	interrupted bool // some were told to end
+	interrupted bool // some processes were told to end
 }
 
-// blow is an instant at which something was done to a process: until then, at
-// least, it ran.
+// blow is the time during which something was done to a process. The process ran at least
+// until from.
 type blow struct{ from, to time.Time }
 
-// chaosRun is what the crawls of one run of the suite share.
+// chaosRun is what all crawls of one run of the suite share.
 type chaosRun struct {
 	listen   string // the web's address
 	seed     uint64
 	kills    int
 	binary   string
 	baseline store.Bucket    // of an undisturbed crawl
-	repeated map[string]bool // host and path that even that asked for more than once
+	repeated map[string]bool // host and path that even the undisturbed crawl requested more than once
 }
 
 func newChaosRun(t *testing.T) *chaosRun {
@@ -92,7 +92,7 @@ func newChaosRun(t *testing.T) *chaosRun {
 	return startChaosRun(t, binary, "127.0.0.1")
 }
 
-// startChaosRun makes the undisturbed crawl that others are compared with.
+// startChaosRun makes the undisturbed crawl that the other crawls are compared with.
 func startChaosRun(t *testing.T, binary, listen string) *chaosRun {
 	r := &chaosRun{listen: listen, seed: uint64(time.Now().UnixNano()) % 1_000_000, kills: 100, binary: binary, repeated: map[string]bool{}}
 	for name, set := range map[string]func(uint64){
@@ -120,16 +120,16 @@ func startChaosRun(t *testing.T, binary, listen string) *chaosRun {
 	return r
 }
 
-// crawl plans a crawl of a web of its own into a store.
+// crawl plans a crawl of a new web into a store.
 func (r *chaosRun) crawl(t *testing.T, store string, salt uint64, delay time.Duration, env ...string) *chaos {
 	t.Helper()
 	return r.plan(t, chaosPlan{store: store, salt: salt, web: chaosWeb(t), config: fmt.Sprintf(chaosConfig, delay, chaosEvery, chaosLease), env: env})
 }
 
-// chaosPlan is what a crawl is made of.
+// chaosPlan describes a crawl.
 type chaosPlan struct {
 	store  string
-	salt   uint64 // of its random numbers
+	salt   uint64 // varies its random numbers
 	web    *simweb.Web
 	config string
 	env    []string
@@ -158,7 +158,7 @@ func chaosWeb(t *testing.T) *simweb.Web {
 	return webOf(t, 20, 40)
 }
 
-// webOf is truthWeb of another size.
+// webOf is truthWeb with another size.
 func webOf(t *testing.T, hosts, pages int) *simweb.Web {
 	t.Helper()
 	c := truthWebConfig()
@@ -184,8 +184,8 @@ func (c *chaos) serve(ip string) (addr string) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Its log says when requests came, so it should not wait for a processor that
-	// the crawls keep busy. Only root may ask for that.
+	// The log says when requests came, so the server must not wait for a processor while
+	// crawls keep them busy. Only root may raise its priority.
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, server.Process.Pid, -15)
 	ended := sync.OnceFunc(func() {
 		_ = server.Process.Signal(os.Interrupt)
@@ -239,7 +239,7 @@ func (c *chaos) start(command string, args ...string) *process {
 	p := &process{cmd, said, make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // its code is asked for
+		_ = cmd.Wait() // wait reads the exit code
 	}()
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -252,20 +252,19 @@ func (c *chaos) start(command string, args ...string) *process {
 	return p
 }
 
-// run goes on with the crawl.
+// run continues the crawl.
 func (c *chaos) run() *process {
 	return c.start("run", append([]string{"--rounds", "2"}, c.flags...)...)
 }
 
-// wait gives the exit code, and the last of what the process said.
+// wait returns the exit code and the end of the process's output.
 func (p *process) wait() (int, string) {
 	<-p.ended
 	text, _ := os.ReadFile(p.said.Name())
 	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
 }
 
-// lives waits for a process to end, at most so long, and reports whether it is
-// still there then.
+// lives waits up to d and reports whether the process still runs then.
 func (p *process) lives(d time.Duration) bool {
 	select {
 	case <-p.ended:
@@ -275,7 +274,7 @@ func (p *process) lives(d time.Duration) bool {
 	}
 }
 
-// kill ends a process by SIGKILL.
+// kill ends a process with SIGKILL.
 func (c *chaos) kill(p *process) {
 	b := blow{from: time.Now()}
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
@@ -287,7 +286,7 @@ func (c *chaos) kill(p *process) {
 	c.killed++
 }
 
-// between draws a time.
+// between draws a random duration.
 func (c *chaos) between(least, most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

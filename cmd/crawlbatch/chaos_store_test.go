@@ -26,16 +26,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// awayFor is how long a store does not answer at all, once in a crawl.
+// awayFor is how long a store is unreachable, once per crawl.
 const awayFor = 10 * time.Second
 
-// failingProxy stands before a real S3 server and fails 5 % of requests.
+// failingProxy forwards to a real S3 server and fails 5 % of requests.
 type failingProxy struct {
 	next http.Handler
 
 	mu     sync.Mutex
 	random *rand.Rand
-	away   time.Time // until then
+	away   time.Time // the store is unreachable until then
 	failed int
 }
 
@@ -48,7 +48,7 @@ func newFailingProxy(t *testing.T, endpoint string, random *rand.Rand) (*failing
 	p := &failingProxy{random: random, next: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // that the request is signed for
+			r.Out.Host = r.In.Host // the signature covers this host
 		},
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}}
@@ -75,7 +75,7 @@ func (p *failingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "InternalError")
 	case 1:
 		refuse(w, http.StatusServiceUnavailable, "SlowDown")
-	case 2: // a time-out: nothing comes, until nobody waits any more
+	case 2: // a time-out: no answer comes
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-r.Context().Done():
@@ -84,13 +84,13 @@ func (p *failingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case 3: // the connection is reset before the request has an effect
 		panic(http.ErrAbortHandler)
-	case 4: // and after it
+	case 4: // the connection is reset after the request took effect
 		p.next.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
-	case 5: // an error although it had its effect
+	case 5: // the request takes effect, but the answer is an error
 		p.next.ServeHTTP(httptest.NewRecorder(), r)
 		refuse(w, http.StatusInternalServerError, "InternalError")
-	case 6: // the answer ends too soon
+	case 6: // the answer breaks off
 		answer := httptest.NewRecorder()
 		p.next.ServeHTTP(answer, r)
 		for name, values := range answer.Header() {
@@ -110,7 +110,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>on purpose</Message></Error>")
 }
 
-// failingS3 crawls into a store that fails 5 % of requests and is away for a while.
+// failingS3 crawls into a store that fails 5 % of requests and is unreachable for a while.
 func failingS3(t *testing.T, r *chaosRun, salt uint64) {
 	server, address := s3(t)
 	proxy, endpoint := newFailingProxy(t, server.Endpoint, rand.New(rand.NewPCG(r.seed, salt+1)))
@@ -129,7 +129,7 @@ func failingS3(t *testing.T, r *chaosRun, salt uint64) {
 	c.check(r, openS3(t, server, address), nil)
 }
 
-// failingDirectory does the same to a directory, within this process.
+// failingDirectory does the same with a directory, within this process.
 func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 	b, err := dirstore.Open(c.store, dirstore.Options{})
@@ -165,8 +165,8 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// Conditional writes of the driver and of reduces are given up at once
-		// here, as a directory's never fail so: whoever runs it goes on.
+		// The driver and reduce tasks do not retry conditional writes here, because a
+		// directory's never fail like this. The user would run the crawl again.
 		if tries > 100 {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestChaos crawls the synthetic web again and again while everything goes wrong
-// that can, and looks each time at all that is left.
+// TestChaos crawls the synthetic web while everything that can go wrong does, and checks
+// all that each crawl leaves.
 func TestChaos(t *testing.T) {
 	r := newChaosRun(t)
 	for n, scenario := range []struct {
@@ -41,15 +41,15 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// s3 starts an S3 server, and gives a store in it and the environment that finds it.
+// s3 starts an S3 server. It returns the address of a store in it.
 func s3(t *testing.T) (*versitygw.Server, string) {
 	t.Helper()
 	server := versitygw.Start(t)
 	return server, "s3://" + server.NewBucket(t) + "/crawls"
 }
 
-// openS3 opens a store in an S3 server, past any proxy. Other tests of the process
-// set no other environment for it: all servers have the same credentials.
+// openS3 opens a store in an S3 server directly, not through a proxy. All servers have the
+// same credentials, so other tests in this process set the same environment.
 func openS3(t *testing.T, server *versitygw.Server, address string) store.Bucket {
 	t.Helper()
 	dir := filepath.Join(server.Dir, strings.TrimPrefix(address, s3store.Scheme))
@@ -60,14 +60,14 @@ func openS3(t *testing.T, server *versitygw.Server, address string) store.Bucket
 	return b
 }
 
-// killsInADirectory kills the one process that crawls, at random instants.
+// killsInADirectory kills the only crawling process at random instants.
 func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 		short := 0
 		for done := false; !done; {
-			// Never more than two in a row so short that nothing is checkpointed:
-			// the next but one would look for a URL that kills.
+			// At most two lives in a row are too short for a checkpoint: after more, the
+			// crawl would enter serial mode.
 			life := c.between(10*time.Millisecond, 3500*time.Millisecond)
 			if life < 1500*time.Millisecond {
 				short++
@@ -92,8 +92,8 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// killsInS3 kills two processes that crawl together, so that of each task there
-// are two copies, one of them standing by.
+// killsInS3 kills two processes that crawl together. Each task has two copies; one of them
+// stands by.
 func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
@@ -126,7 +126,7 @@ func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// twiceInADirectory lets two processes crawl together.
+// twiceInADirectory runs two processes that crawl together.
 func twiceInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 	one, two := c.run(), c.run()
@@ -138,15 +138,15 @@ func twiceInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	c.check(r, openDir(t, c.store), nil)
 }
 
-// pausedInS3 stops a process for longer than its lease, several times, while
-// another waits to take over.
+// pausedInS3 suspends a process for longer than its lease, several times, while another
+// process waits to take over.
 func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	server, address := s3(t)
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// Not for ever: a host that asked to be left alone for longer than a process
-	// lives would never be asked again.
+	// This ends after 8 pauses: otherwise a host that asks for a pause longer than a
+	// process's life would never be requested again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
@@ -170,9 +170,9 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused %d times only", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// A request that was checked before the pause and is written after it: the
-		// only exception there is, one a slot. What follows it came in time for
-		// the process that holds the partition now.
+		// One request per slot may come too soon: it was checked before the pause and is
+		// written after it. The requests after it are on time for the process that now
+		// holds the partition.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true
@@ -182,8 +182,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	})
 }
 
-// fullDisks lets the file systems of the scratch directory and of the store run
-// full, again and again.
+// fullDisks fills the file systems of the scratch directory and of the store, again and
+// again.
 func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 	scratch, disk := tmpfs(t, 12<<20), tmpfs(t, 48<<20)
 	c := r.crawl(t, filepath.Join(disk, "store"), salt, chaosDelay, "TMPDIR="+scratch)
@@ -191,7 +191,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 	for n := 0; ; n++ {
 		calm := c.between(500*time.Millisecond, 3*time.Second)
 		if n == 10 {
-			calm = time.Hour // it has seen enough
+			calm = time.Hour // 10 blows are enough
 		}
 		if !p.lives(calm) {
 			code, out := p.wait()
@@ -201,7 +201,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 			if code != exitInterrupted {
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
-			p = c.run() // as it says
+			p = c.run() // the message says to run it again
 			continue
 		}
 		dir := scratch
@@ -232,7 +232,7 @@ func tmpfs(t *testing.T, size int) string {
 	return dir
 }
 
-// fill takes all room of a file system, until empty is called.
+// fill fills a file system until empty is called.
 func fill(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")

@@ -14,7 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// fifo makes a named pipe, and ends what still waits for it at the end of the test.
+// fifo makes a named pipe. At the end of the test it releases readers and writers that
+// still wait for it.
 func fifo(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "seeds")
@@ -29,7 +30,7 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// inTime runs f, which may not hang.
+// inTime fails the test if f hangs.
 func inTime(t *testing.T, f func() error) error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -45,7 +46,7 @@ func inTime(t *testing.T, f func() error) error {
 
 func TestSeedsGoIntoAPipe(t *testing.T) {
 	cfg := simweb.Default()
-	cfg.Hosts = 5000 // more than a pipe holds
+	cfg.Hosts = 5000 // more than a pipe's buffer
 	web, err := simweb.New(cfg)
 	if err != nil {
 		t.Fatal(err)

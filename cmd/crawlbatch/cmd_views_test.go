@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// sealedStore makes a store of crawls, each with a number of sealed rounds whose stages
-// were frozen by a format.
+// sealedStore makes a store of crawls, each with some sealed rounds whose stages are frozen
+// at a format.
 func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
 	}
 }
 
-// The round is of format 2, but the stage that wrote the parts may have been frozen before.
+// The round has format 2, but the stage that wrote the parts may be frozen at format 1.
 func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
 	dir := sealedStore(t, 2, map[string]int{"2026-11": 1})
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// nullInTheDemo are the columns without a value in any row of the demo, and why.
+// nullInTheDemo lists the columns that are null in every row of the demo, and why.
 var nullInTheDemo = map[string]string{
 	"captures.url_host_4th_last_part":     "host names of the synthetic web have three labels at most",
 	"captures.url_host_5th_last_part":     "the same",
@@ -35,7 +35,7 @@ var nullInTheDemo = map[string]string{
 	"skips.line":                          "skips are what pages named; lines of sources that were refused are the plan's refused.parquet",
 }
 
-// columnsHaveValues checks that the demo shows each column of each dataset.
+// columnsHaveValues checks that the demo has a value in each column of each dataset.
 func columnsHaveValues(t *testing.T, b store.Bucket) {
 	sealed, err := roundstate.Sealed(t.Context(), b, demo.Crawl)
 	if err != nil {

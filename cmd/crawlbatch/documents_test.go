@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const tree = "../.." // the repository, seen from this package
+const tree = "../.." // the repository's root, as seen from this package
 
 // documents lists the Markdown files of the tree, as slash-separated paths from its root.
 func documents(t *testing.T) (paths []string) {
@@ -65,7 +65,7 @@ var (
 	flagWord = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 )
 
-// anchors are the names by which a document's headings are linked to, as GitHub makes them.
+// anchors returns the anchors of a document's headings, as GitHub makes them.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -120,7 +120,7 @@ func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 			}
 		}
 		if strings.Contains(doc, "testdata/") {
-			continue // those name flags of other programs
+			continue // commands whose flags belong to other programs
 		}
 		for _, c := range codeSpan.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
 			c = strings.Trim(c, "`")
@@ -153,9 +153,9 @@ func TestTheREADMEIsShort(t *testing.T) {
 	}
 }
 
-// Each README with a part "generated: packages" maps the packages below its folder, with
-// the first sentence of each package comment. No package may be missing, or be gone; -update
-// writes the parts anew.
+// Each README with a part "generated: packages" lists the packages below its folder with
+// the first sentence of each package comment. The list must be complete and current;
+// -update rewrites it.
 func TestThePackageMapsAreComplete(t *testing.T) {
 	const end = "<!-- end -->\n"
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", module+"...").Output()

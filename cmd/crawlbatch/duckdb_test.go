@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// TestDuckDBOpensAWholeCrawl has DuckDB answer over the views of a crawl that
-// went through every stage, and holds the answers against the store's own.
+// TestDuckDBOpensAWholeCrawl queries the views of a complete crawl with DuckDB and compares
+// the answers with the store's own rows.
 func TestDuckDBOpensAWholeCrawl(t *testing.T) {
 	duckdbtest.Need(t)
 	d := crawlDemo(t)
@@ -40,7 +40,7 @@ func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 	for _, dataset := range catalog.Datasets() {
 		view := dataset.Name
 		if view == "urls" {
-			view = "urls_history" // urls has the newest state alone
+			view = "urls_history" // urls holds only the newest state of each URL
 		}
 		file := duckdbtest.SQLFile(t, "SELECT crawl, round, count(*) AS n FROM "+view+" GROUP BY ALL ORDER BY ALL")
 		files, names[dataset.Name] = append(files, file), file
@@ -69,10 +69,9 @@ func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 	}
 }
 
-// ccIndexColumns are the columns of Common Crawl's cc-index in the order of its
-// flat schema (cc-index-table, cc-index-schema-flat.json), its types in DuckDB's
-// words, and its partitions. Crawlbatch's own follow: of revisits before the
-// partitions, round last.
+// ccIndexColumns lists the columns of Common Crawl's cc-index in the order of its flat
+// schema (cc-index-table, cc-index-schema-flat.json), with DuckDB's types. Crawlbatch adds
+// the columns of revisits before the partition columns, and round at the end.
 const ccIndexColumns = `url_surtkey VARCHAR, url VARCHAR, url_host_name VARCHAR, url_host_tld VARCHAR,
 url_host_2nd_last_part VARCHAR, url_host_3rd_last_part VARCHAR, url_host_4th_last_part VARCHAR, url_host_5th_last_part VARCHAR,
 url_host_registry_suffix VARCHAR, url_host_registered_domain VARCHAR, url_host_private_suffix VARCHAR, url_host_private_domain VARCHAR,
@@ -114,8 +113,8 @@ func capturesBySubset(t *testing.T, d *demoStore) map[string][]schema.Capture {
 	return rows
 }
 
-// followDemo does what the demo tells its reader to do, in a shell where there is
-// no duckdb command: the SQL is handed to the one at hand.
+// followDemo runs the commands that the demo prints. No duckdb command exists in the shell,
+// so it hands the SQL to the DuckDB of the tests.
 func followDemo(t *testing.T, told string) {
 	_, after, ok := strings.Cut(told, "  crawlbatch views ")
 	command, after, ok2 := strings.Cut(after, " > views.sql\n  duckdb -init views.sql -c ")
@@ -145,9 +144,9 @@ func followDemo(t *testing.T, told string) {
 	}
 }
 
-// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and has DuckDB open
-// the parts in the server's folder. The SQL for s3:// needs an extension that
-// DuckDB downloads, so of that the text alone is checked.
+// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and opens the parts in the
+// server's folder with DuckDB. SQL for s3:// needs an extension that DuckDB downloads, so
+// the test checks only its text.
 func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	duckdbtest.Need(t)
 	server := versitygw.Start(t)

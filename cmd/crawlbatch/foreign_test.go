@@ -14,8 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// demoStore is what a whole crawl of the demo leaves, for programs that others
-// wrote to read.
+// demoStore is the store of a complete demo crawl, for other programs to read.
 type demoStore struct {
 	dir    string
 	bucket store.Bucket
@@ -23,7 +22,7 @@ type demoStore struct {
 	told   string // what the demo printed on stdout
 }
 
-// crawlDemo runs the demo, two rounds, into a directory of the test's own.
+// crawlDemo runs two rounds of the demo into the test's own directory.
 func crawlDemo(t *testing.T) *demoStore {
 	t.Helper()
 	d := &demoStore{dir: filepath.Join(t.TempDir(), "store")}
@@ -52,7 +51,7 @@ func crawlbatch(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// rowsOf reads a dataset over all sealed rounds.
+// rowsOf reads a dataset of all sealed rounds.
 func rowsOf[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dataset string) []T {
 	t.Helper()
 	var rows []T

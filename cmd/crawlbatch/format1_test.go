@@ -21,15 +21,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// format1Store unpacks the store of a round that the last crawlbatch of format 1
-// crawled: 8 URLs of simweb in 3 partitions. Every object that the reduce stages
-// wrote, manifests aside, and every WARC file are left out.
+// format1Store unpacks the store of a round that the last crawlbatch of format 1 crawled: 8
+// URLs of simweb in 3 partitions. The tar file omits all WARC files and what the reduce
+// stages wrote, except manifests.
 func format1Store(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format1/store.tar.gz")
 }
 
-// unpacked is a directory with what a tar file holds.
+// unpacked unpacks a tar file into a directory.
 func unpacked(t *testing.T, name string) string {
 	t.Helper()
 	f, err := os.Open(name)
@@ -67,7 +67,7 @@ func unpacked(t *testing.T, name string) string {
 	}
 }
 
-// format1Result is the result of a task of that round, whose parts the store must hold.
+// format1Result returns the result of a task of that round and checks its files.
 func format1Result(t *testing.T, dir string, stage stages.Stage, partition int) *manifest.Result {
 	t.Helper()
 	b, err := dirstore.Open(dir, dirstore.Options{})
@@ -110,7 +110,7 @@ func TestRebuildGivesPartsOfFormat1TheirOldBytes(t *testing.T) {
 	}
 }
 
-// The old version froze the stage merge and did two of its three tasks.
+// The old version froze the merge stage and completed two of its three tasks.
 func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -151,7 +151,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 	}
 }
 
-// format1Merge is the result of merge:2, whose parts need not be there.
+// format1Merge returns the result of merge:2. Its parts may be missing.
 func format1Merge(t *testing.T, dir string) *manifest.Result {
 	t.Helper()
 	b, err := dirstore.Open(dir, dirstore.Options{})
@@ -165,7 +165,7 @@ func format1Merge(t *testing.T, dir string) *manifest.Result {
 	return r
 }
 
-// encodings are those of the published parts of a result.
+// encodings returns the encodings used in the published parts of a result.
 func encodings(t *testing.T, dir string, r *manifest.Result) map[format.Encoding]bool {
 	t.Helper()
 	found := map[format.Encoding]bool{}

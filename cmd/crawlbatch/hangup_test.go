@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// TestASIGHUPReloadsPolitenessInARunningTask has a process crawl two hosts. On SIGHUP a
-// file that is wrong changes nothing; one that stops a host and hurries the other is
-// obeyed within seconds.
+// TestASIGHUPReloadsPolitenessInARunningTask crawls two hosts in a process. On SIGHUP it
+// ignores a broken file; a good one that stops one host and speeds up the other takes
+// effect within seconds.
 func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -14,15 +14,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// hostileFaults is the table of TestHostile. What simweb's own table has (see
-// simweb.Faults, of which TestASyntheticWebIsFetchedAsItsTruthSays meets all) is not
-// repeated here.
+// hostileFaults is the table of TestHostile. It does not repeat simweb's table
+// (simweb.Faults), which TestASyntheticWebIsFetchedAsItsTruthSays covers.
 func hostileFaults() []hostileFault {
 	return slices.Concat(handshakeFaults(), nameFaults(), brokenFaults(), endlessFaults(), bombFaults(), documentFaults(),
 		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults())
 }
 
-// okPage is what becomes of a URL whose document is kept.
+// okPage marks a fault whose document is still kept.
 func okPage(f hostileFault) hostileFault {
 	f.outcome, f.status, f.page = schema.OK, 200, true
 	return f
@@ -73,7 +72,7 @@ func nameFaults() []hostileFault {
 	}
 }
 
-// brokenFaults break off.
+// brokenFaults close the connection too early.
 func brokenFaults() []hostileFault {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	return []hostileFault{
@@ -103,7 +102,7 @@ func brokenFaults() []hostileFault {
 	}
 }
 
-// endlessFaults have no end.
+// endlessFaults never end.
 func endlessFaults() []hostileFault {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	chunked := head + "Transfer-Encoding: chunked\r\n\r\n"
@@ -151,7 +150,7 @@ func endlessFaults() []hostileFault {
 	}
 }
 
-// squeeze encodes with a coding.
+// squeeze compresses with a coding.
 func squeeze(coding string, b []byte) []byte {
 	var out bytes.Buffer
 	switch coding {
@@ -186,13 +185,14 @@ func bombFaults() []hostileFault {
 			x.answer(text, "Content-Encoding: "+strings.Join(codings, ", "))
 		}})
 	}
-	// Deeper than is undone: what is left is compressed data, which is no document.
+	// Six layers are more than the fetcher undoes. The rest is compressed data, which is no
+	// document.
 	six := bomb("bomb-six-layers", page, "gzip", "gzip", "gzip", "gzip", "gzip", "gzip")
 	six.outcome, six.truncated, six.page = schema.MIMEFiltered, "", false
 	five := bomb("five-layers", page, "gzip", "br", "zstd", "gzip", "br")
 	five.truncated = ""
 	window := okPage(hostileFault{name: "zstd-window", warning: "coding-corrupt", truncated: schema.TruncatedDisconnect, serve: func(x exchange) {
-		// A frame that asks for a window of 3.75 TB (RFC 8878, 3.1.1.1.2).
+		// This frame asks for a window of 3.75 TB (RFC 8878, 3.1.1.1.2).
 		x.answer("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "Content-Encoding: zstd")
 	}})
 	return []hostileFault{
@@ -237,7 +237,7 @@ func documentFaults() []hostileFault {
 	}
 }
 
-// lyingFaults say what is not so.
+// lyingFaults state something that is not true.
 func lyingFaults() []hostileFault {
 	const text = "<p>Grüße aus <a href=/k%C3%B6ln>Köln</a> und noch ein paar Wörter über Städte am Fluß."
 	lie := func(name string, links int, serve func(x exchange)) hostileFault {
@@ -350,8 +350,8 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// respelled denies a path in another spelling than that in which it is asked for:
-	// in the list, and where a redirect leads.
+	// respelled returns faults whose robots.txt denies another spelling of the requested
+	// path: once for a planned URL, once for a redirect's target.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }
@@ -400,7 +400,7 @@ func sitemapFaults() []hostileFault {
 	}
 	const xml = `<?xml version="1.0"?>`
 	var million, lol strings.Builder
-	for n := range 150_000 { // as many as 5 MiB have room for
+	for n := range 150_000 { // as many as fit into 5 MiB
 		fmt.Fprintf(&million, "<url><loc>/p%d</loc></url>", n)
 	}
 	lol.WriteString(xml + `<!DOCTYPE urlset [<!ENTITY a "http://billion-laughs.test/">`)

@@ -15,10 +15,10 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// hostileSwitch, unless set, has the suite skipped.
+// hostileSwitch is the environment variable that enables the suite.
 const hostileSwitch = "CRAWLBATCH_HOSTILE"
 
-// needHostile skips the test unless the suite is asked for.
+// needHostile skips the test unless the suite is enabled.
 func needHostile(t *testing.T) {
 	t.Helper()
 	if os.Getenv(hostileSwitch) == "" {
@@ -43,23 +43,23 @@ fetch:
 plan: {max_depth: 3, budgets: {default: 200}}
 `
 
-// hostileFault is a way to misbehave, and what a crawl is to make of it.
+// hostileFault is a way to misbehave, and how a crawl must record it.
 type hostileFault struct {
 	name   string
-	url    string           // planned; "" is http://NAME.test/
-	canon  string           // the same, canonical; "": as url
-	serve  func(x exchange) // answers for pages; nil: a page without fault
-	robots func(x exchange) // answers for robots.txt; nil: 404
+	url    string           // the planned URL; "" is http://NAME.test/
+	canon  string           // the canonical URL; "" if it equals url
+	serve  func(x exchange) // answers requests for pages; nil: sends a page without fault
+	robots func(x exchange) // answers requests for robots.txt; nil: sends 404
 	tls    string           // see hostileWeb.handshake
 	dns    string           // see hostileWeb.nameAnswer
 
-	// What becomes of the planned URL.
+	// The row that the planned URL must have.
 	outcome   schema.Outcome
 	status    int16
 	truncated string
-	warning   string // that some request of the host has; "" none is asked for
-	failure   string // that the error holds
-	// page says that there is a row of pages; title and links what it must say.
+	warning   string // at least one request of the host must have it; "": not checked
+	failure   string // the error must contain it
+	// page says that a row of pages exists. title and links are its values.
 	page  bool
 	title string
 	links int // -1: any number
@@ -67,13 +67,13 @@ type hostileFault struct {
 
 // hostileRun is a crawl of a hostile web.
 type hostileRun struct {
-	urls    []string // planned first
-	rounds  int      // 0 is 1
+	urls    []string // of the first plan
+	rounds  int      // 0 means 1
 	private bool     // private addresses may be connected to
-	rules   []string // of connect_to, before those that lead to the web's ports
+	rules   []string // rules of connect_to that come before those of the web's ports
 }
 
-// planned are the URLs of faults.
+// planned returns the planned URLs of faults.
 func planned(faults []hostileFault) (urls []string) {
 	for i := range faults {
 		urls = append(urls, faults[i].planned())
@@ -81,8 +81,8 @@ func planned(faults []hostileFault) (urls []string) {
 	return urls
 }
 
-// runHostile crawls with the real binary, and gives what that left and the peak of
-// its memory.
+// runHostile crawls with the real binary. It returns the rows and the peak of the binary's
+// memory.
 func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, peak int64) {
 	t.Helper()
 	rules := r.rules
@@ -108,7 +108,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		t.Fatal(err)
 	}
 	t.Logf("%d URLs planned first, %d rounds: peak memory %d MiB, CPU %v", len(r.urls), rounds, peak>>20, cpu)
-	if len(r.urls) < 10_000 { // it reads all that a list named, which others do too
+	if len(r.urls) < 10_000 { // verify reads everything that a list named; other tests cover it for long lists
 		crawlbatch(t, append([]string{"verify"}, month...)...)
 	}
 	b := openDir(t, store)
@@ -133,7 +133,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 	return rows, peak
 }
 
-// hostileRows is what a crawl of faults left.
+// hostileRows holds the rows of a crawl of faults.
 type hostileRows struct {
 	fetches  map[string]schema.Fetch // by planned URL
 	pages    map[string]schema.Page  // by planned URL
@@ -150,7 +150,7 @@ func (f *hostileFault) planned() string {
 	return "http://" + f.name + ".test/"
 }
 
-// check compares the rows with what the fault foretells.
+// check compares the rows with the fault's expectations.
 func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	got, ok := rows.fetches[cmp.Or(f.canon, f.planned())]
 	if !ok {
@@ -183,9 +183,9 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	}
 }
 
-// TestHostile crawls each fault of the table with the real binary and compares
-// what it recorded. The faults are crawled all at once, so that each also shows
-// that the others did it no harm, within the memory of a map task.
+// TestHostile crawls each fault of the table with the real binary and compares what it
+// recorded. It crawls all faults at once, within the memory of a map task: that also shows
+// that no fault harms another.
 func TestHostile(t *testing.T) {
 	needHostile(t)
 	faults := hostileFaults()
@@ -209,13 +209,13 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses has names, redirects and spellings lead to addresses that
-// no public crawl may connect to.
+// TestHostileAddresses uses names, redirects and spellings that lead to addresses that a
+// public crawl must not connect to.
 func TestHostileAddresses(t *testing.T) {
 	needHostile(t)
 	faults := addressFaults()
 	w := newHostileWeb(t, faults)
-	// The one host that may be reached leads to those that may not.
+	// One host is public. It leads to hosts that are not.
 	rows, _ := runHostile(t, w, hostileRun{urls: planned(faults), rules: []string{"address-redirect.test:80:" + w.http}})
 	for i := range faults {
 		t.Run(faults[i].name, func(t *testing.T) { faults[i].check(t, rows) })

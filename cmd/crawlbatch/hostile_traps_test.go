@@ -9,14 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// trap is a web without end, and what must keep a crawl from following it.
+// trap is an endless web, and the reasons that must stop a crawl.
 type trap struct {
 	hostileFault
-	skips   map[schema.SkipReason]bool // that some of its URLs must have
-	fetched int                        // URLs of its domain, at most
+	skips   map[schema.SkipReason]bool // reasons that some of its URLs must have
+	fetched int                        // the most URLs of its domain that may be fetched
 }
 
-// trapHosts is how many hosts of one domain a list names.
+// trapHosts is how many hosts of one domain the list names.
 const trapHosts = 100_000
 
 func traps() []trap {
@@ -75,9 +75,9 @@ func traps() []trap {
 	}
 }
 
-// TestHostileTraps crawls webs without end for four rounds. Each is left by depth, by
-// budget or as a trap, every URL that is not followed says why, and the memory of
-// all that is bounded; 100,000 hosts of one domain are among it.
+// TestHostileTraps crawls endless webs for four rounds, one of them with 100,000 hosts in a
+// domain. Depth, budget or trap detection must stop each. Every URL that is not followed
+// has a reason, and memory stays bounded.
 func TestHostileTraps(t *testing.T) {
 	needHostile(t)
 	all := traps()
@@ -91,7 +91,7 @@ func TestHostileTraps(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("http://h%d.trap-hosts.test/", n))
 	}
 	rows, peak := runHostile(t, w, hostileRun{urls: urls, rounds: 4, private: true})
-	// The planner is among it, which may take more than a map task.
+	// The peak includes the planner, which may take more than a map task.
 	if limit := int64(1 << 30); peak > limit {
 		t.Errorf("peak memory %d MiB, want at most %d", peak>>20, limit>>20)
 	}

@@ -25,15 +25,15 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// hostileWeb is a web on loopback that misbehaves below HTTP too: a server of HTTP
-// that writes its answers by hand, one of TLS, and a name server. Each fault has a
-// domain of its own, NAME.test.
+// hostileWeb is a web on loopback that also misbehaves below HTTP: an HTTP server that
+// writes its answers by hand, a TLS server and a name server. Each fault has its own
+// domain, NAME.test.
 type hostileWeb struct {
 	http, tls, dns string // addresses
-	refused        string // a port at which nobody listens
-	roots          string // file of the authority that may be trusted
+	refused        string // a port without a listener
+	roots          string // file of the trusted certificate authority
 
-	certificates map[string]*tls.Certificate // by mode of a handshake
+	certificates map[string]*tls.Certificate // by kind of handshake
 	faults       map[string]*hostileFault
 	conns        sync.WaitGroup
 	begun        time.Time
@@ -114,7 +114,7 @@ func (w *hostileWeb) accept(ln net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// name is the fault that a host belongs to: its label below .test.
+// name returns the fault that a host belongs to: its label below .test.
 func (w *hostileWeb) name(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	host, _, _ = strings.Cut(host, ":")
@@ -148,11 +148,11 @@ func (w *hostileWeb) serve(c net.Conn) {
 	}
 }
 
-// exchange is a request, and the connection to answer on.
+// exchange is a request and the connection for its answer.
 type exchange struct {
 	net.Conn
 	r   *http.Request
-	nth int // time that its host and path are asked for
+	nth int // which request for its host and path this is
 }
 
 func (x exchange) send(text string) bool {
@@ -160,8 +160,8 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// endless sends first and then one more piece after another, with a pause in
-// between, until the other side goes away.
+// endless sends first, then piece after piece with a pause in between, until the client
+// goes away.
 func (x exchange) endless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece
@@ -169,10 +169,10 @@ func (x exchange) endless(first, piece string, pause time.Duration) {
 	}
 }
 
-// silence waits until the other side goes away.
+// silence waits until the client goes away.
 func (x exchange) silence() { _, _ = io.Copy(io.Discard, x.Conn) }
 
-// reset has the connection end with a RST.
+// reset ends the connection with an RST.
 func (x exchange) reset() {
 	if t, ok := x.Conn.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
@@ -209,7 +209,7 @@ func (x exchange) page(body string) {
 	x.answer("<!doctype html><title>" + x.r.Host + "</title>" + body)
 }
 
-// handshake begins TLS in the way that the fault wants.
+// handshake begins TLS as the fault prescribes.
 func (w *hostileWeb) handshake(c net.Conn) {
 	errPlayed := errors.New("the fault was played")
 	tc := tls.Server(c, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -227,7 +227,7 @@ func (w *hostileWeb) handshake(c net.Conn) {
 		case "reset":
 			x.reset()
 		case "half":
-			x.send("\x16\x03\x03\x40\x00\x02") // the head of a record that does not come
+			x.send("\x16\x03\x03\x40\x00\x02") // the head of a record that never comes
 			c.Close()
 		case "plain":
 			x.send("HTTP/1.1 400 Bad Request\r\n\r\nThis is the port of TLS.\n")
@@ -251,7 +251,7 @@ func (w *hostileWeb) handshake(c net.Conn) {
 	}
 }
 
-// certify makes the certificates, each for all names below .test of two labels.
+// certify makes the certificates. Each covers all names of two labels below .test.
 func (w *hostileWeb) certify(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -302,8 +302,8 @@ func (w *hostileWeb) certify(t *testing.T) {
 // flapping is how long the name server fails for a name that flaps.
 const flapping = 3 * time.Second
 
-// answerNames is a name server: every name is 127.0.0.1, but for those of faults
-// that say otherwise.
+// answerNames is a name server. It answers every name with 127.0.0.1, unless a fault says
+// otherwise.
 func (w *hostileWeb) answerNames(pc net.PacketConn) {
 	buf := make([]byte, 4<<10)
 	for {

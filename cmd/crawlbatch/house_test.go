@@ -13,19 +13,20 @@ import (
 	"testing"
 )
 
-// The bounds of the house: what a newcomer can hold in the head.
+// These bounds keep the code small enough for a newcomer to remember.
 const (
-	mostLines      = 3000 // of a package, without tests
+	mostLines      = 3000 // lines of a package, without tests
 	mostComplexity = 25   // of a function: 1, and 1 more for each branch, case, && and ||
 	mostFunction   = 100  // lines of a function
-	mostPurpose    = 200  // bytes of the sentence that says what a package is for
+	mostPurpose    = 200  // bytes of a package's sentence of purpose
 )
 
-// sharedRoot is the repository as the tests of this package see it.
+// sharedRoot is the root of the repository.
 const sharedRoot = "../.."
 
-// TestEveryPackageFitsInAHead holds what CONTRIBUTING.md promises of every package:
-// its size, one sentence of purpose, documented exported names, functions of bounded complexity.
+// TestEveryPackageFitsInAHead checks what CONTRIBUTING.md promises of every package: its
+// size, one sentence of purpose, documented exported names, functions of bounded
+// complexity.
 func TestEveryPackageFitsInAHead(t *testing.T) {
 	lines, purpose := map[string]int{}, map[string]string{}
 	err := filepath.WalkDir(sharedRoot, func(path string, d fs.DirEntry, err error) error {
@@ -113,7 +114,8 @@ func inspectDeclarations(t *testing.T, files *token.FileSet, file *ast.File) {
 	}
 }
 
-// complexity is McCabe's cyclomatic complexity of a function and the literals in it.
+// complexity is McCabe's cyclomatic complexity of a function, including its function
+// literals.
 func complexity(f *ast.FuncDecl) int {
 	n := 1
 	ast.Inspect(f, func(node ast.Node) bool {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
-// TestACheckpointOfAnEarlierVersionResumes goes on with a store whose two attempts at
-// its one task were killed with SIGKILL, by the last version in which the package fetch
-// was one room: 82 of 102 URLs of a simweb were recorded, three waited to be asked for again.
+// TestACheckpointOfAnEarlierVersionResumes continues a crawl of the last version before
+// package fetch was divided. SIGKILL had ended both attempts at its only task: 82 of 102
+// URLs of a simweb were recorded, three waited for another try.
 func TestACheckpointOfAnEarlierVersionResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -19,17 +19,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// What the suite on a real cluster is set by. Its processes listen at an address
-// that pods reach: it runs where the cluster's network is.
+// These environment variables configure the suite on a real cluster. Its processes listen
+// on an address that pods reach, so it must run in the cluster's network.
 const (
 	clusterSwitch = "CRAWLBATCH_CLUSTER" // address to listen on; unless set, the suite is skipped
-	clusterImage  = "CRAWLBATCH_IMAGE"   // of the same version as clusterBinary
+	clusterImage  = "CRAWLBATCH_IMAGE"   // must have the version of clusterBinary
 	clusterBinary = "CRAWLBATCH_BINARY"
-	clusterBlows  = "CRAWLBATCH_BLOWS" // at the disturbed crawl; default 20
+	clusterBlows  = "CRAWLBATCH_BLOWS" // blows to the disturbed crawl; default 20
 )
 
-// Where so many processes share few processors, what should answer at once takes
-// longer, and so may a lease; and a request may come late, before one that does not.
+// Many processes share few processors here. Fast answers and leases take longer, and a late
+// request may shorten the gap to the next one.
 const (
 	clusterDelay   = 800 * time.Millisecond
 	clusterSlack   = 500 * time.Millisecond
@@ -37,8 +37,8 @@ const (
 	clusterLease   = 8 * time.Second
 )
 
-// clusterConfig is what a crawl's config says of the cluster. The test cluster has
-// no Services: the driver's pod is told where the API is.
+// clusterConfig is the part of the crawl's config about the cluster. The test cluster has
+// no Services, so the config gives the driver's pod the address of the API.
 const clusterConfig = `
 kubernetes:
   namespace: %s
@@ -72,22 +72,22 @@ func newClusterRun(t *testing.T) *clusterRun {
 	return r
 }
 
-// clusterCrawl is a crawl in a namespace of its own, from a store of its own.
+// clusterCrawl is a crawl with its own namespace and store.
 type clusterCrawl struct {
 	*chaos
 	namespace string
 	server    *versitygw.Server
-	config    string // file: what the crawl was planned with
-	text      string // of that file
+	config    string // file of the config
+	text      string // text of the config
 }
 
-// clusterPlan is what a crawl on the cluster differs in from that of the chaos suite.
+// clusterPlan says how a crawl on the cluster differs from one of the chaos suite.
 type clusterPlan struct {
 	salt    uint64
 	delay   time.Duration
 	hosts   int
 	pages   int
-	replace []string // in the config: old, new, …
+	replace []string // replacements in the config: old, new, …
 }
 
 // crawl makes a namespace from the manifests, and plans a crawl.
@@ -112,7 +112,7 @@ func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 	return c
 }
 
-// namespace applies the manifests to a namespace of the test's own.
+// namespace applies the manifests to a new namespace.
 func (r *clusterRun) namespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("test-%d-%d", r.seed, time.Now().UnixNano()%1_000_000)
@@ -123,14 +123,14 @@ func (r *clusterRun) namespace(t *testing.T) string {
 				kubectl(t, "-n", name, "get", "events", "--field-selector=type!=Normal,reason!=MissingClusterDNS"),
 				kubectl(t, "-n", name, "logs", "-l", "app.kubernetes.io/component=driver", "--prefix"))
 		}
-		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // else their pods may hold the namespace
+		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // otherwise their pods may keep the namespace alive
 		kubectl(t, "delete", "namespace", name, "--wait=false")
 	})
 	return name
 }
 
-// overlay writes a kustomization that puts a folder of k8s, with some components of
-// the manifests, into a namespace.
+// overlay writes a kustomization that puts a folder of k8s, with some components of the
+// manifests, into a namespace.
 func overlay(t *testing.T, namespace, folder string, components ...string) string {
 	t.Helper()
 	here, err := os.Getwd()
@@ -156,7 +156,7 @@ func overlay(t *testing.T, namespace, folder string, components ...string) strin
 	return dir
 }
 
-// secret gives pods what opens the store.
+// secret creates the Secret with the store's credentials for the pods.
 func (c *clusterCrawl) secret(t *testing.T, env []string) {
 	t.Helper()
 	args := []string{"-n", c.namespace, "create", "secret", "generic", "s3"}
@@ -168,7 +168,7 @@ func (c *clusterCrawl) secret(t *testing.T, env []string) {
 	kubectl(t, args...)
 }
 
-// bucket opens the crawl's store past S3.
+// bucket opens the crawl's store without S3.
 func (c *clusterCrawl) bucket() store.Bucket { return openS3(c.t, c.server, c.store) }
 
 // dir is the folder in which the S3 server keeps the crawl's store.
@@ -176,7 +176,7 @@ func (c *clusterCrawl) dir() string {
 	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
 }
 
-// kubectl asks the cluster, and fails the test where it refuses.
+// kubectl runs kubectl and fails the test if it fails.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl("", args...)
@@ -186,7 +186,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// tryKubectl asks the cluster; what it says is given with a refusal too.
+// tryKubectl runs kubectl. On failure it also returns the output.
 func tryKubectl(stdin string, args ...string) (string, error) {
 	cmd := exec.Command("kubectl", args...)
 	var out, errs bytes.Buffer
@@ -208,7 +208,7 @@ func objects[T any](t *testing.T, namespace, kind string, args ...string) []T {
 	return list.Items
 }
 
-// podProcess is a process of the crawl's tasks in a pod.
+// podProcess is a process of the crawl in a pod.
 type podProcess struct {
 	pid  int
 	args []string
@@ -235,7 +235,7 @@ func (c *clusterCrawl) processes(command string) []podProcess {
 	return found
 }
 
-// task names what a process in a pod works on.
+// task names the task of a process in a pod.
 func (p podProcess) task() string {
 	tasks := p.args[slices.Index(p.args, "--tasks")+1]
 	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
@@ -256,7 +256,7 @@ func (p podProcess) age() time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// ended reports whether a process is no more.
+// ended reports whether a process has ended.
 func (p podProcess) ended() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	if err != nil {
@@ -266,7 +266,7 @@ func (p podProcess) ended() bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// until asks again and again, at most so long.
+// until polls a condition and fails the test if it does not hold in time.
 func until(t *testing.T, what string, most time.Duration, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -281,14 +281,14 @@ func until(t *testing.T, what string, most time.Duration, is func() bool) {
 	}
 }
 
-// killProcess ends a process by SIGKILL, and notes that.
+// killProcess ends a process with SIGKILL and records the blow.
 func (c *clusterCrawl) killProcess(p podProcess) {
 	from := time.Now()
 	_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	c.struck(from, p)
 }
 
-// struck notes what befell a process once it has ended.
+// struck waits for the end of a process and records the blow.
 func (c *clusterCrawl) struck(from time.Time, p podProcess) {
 	until(c.t, "the end of a process", time.Minute, p.ended)
 	c.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// TestKubernetes crawls the synthetic web by way of a real cluster.
+// TestKubernetes crawls the synthetic web on a real cluster.
 func TestKubernetes(t *testing.T) {
 	r := newClusterRun(t)
 	type scenario struct {
@@ -42,13 +42,13 @@ func TestKubernetes(t *testing.T) {
 			})
 		}
 	})
-	// These keep the node busy, or from working: the others would feel it.
+	// These scenarios overload the node or stop it; others would suffer.
 	t.Run("200 partitions", func(t *testing.T) { manyPartitions(t, r, 50_000) })
 	t.Run("disturbed", func(t *testing.T) { disturbedCluster(t, r, 100_000) })
 }
 
-// equalsLocal compares a crawl with that of the local executor: row for row, and
-// what is a function of what fetch committed byte for byte.
+// equalsLocal compares a crawl with one of the local executor: all stable columns, and byte
+// for byte what depends only on what fetch committed.
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	c.finish()
@@ -81,7 +81,7 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 	}
 }
 
-// detachedDriver lets a Job drive, and takes its pod away in mid-stage.
+// detachedDriver runs the driver as a Job, and deletes its pod in the middle of a stage.
 func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	if code, out := c.start("run", append([]string{"--rounds", "2", "--detach"}, c.flags...)...).wait(); code != 0 || !strings.Contains(out, "kubectl logs") {
@@ -96,8 +96,8 @@ func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
 	c.check(r.chaosRun, c.bucket(), nil)
 }
 
-// failsForGood damages a partition's list of URLs: its index fails, the others
-// finish, and once it is mended one Job of that index alone is made.
+// failsForGood damages a partition's list of URLs. Its index fails and the others finish.
+// After the repair, the driver makes one Job of that index alone.
 func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	const broken = 2
@@ -133,7 +133,7 @@ func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	c.check(r.chaosRun, c.bucket(), nil)
 }
 
-// status is what status says.
+// status returns the output of `crawlbatch status`.
 func (c *clusterCrawl) status() jobs.Status {
 	p := c.start("status", "-o", "json")
 	code, out := p.wait()
@@ -148,7 +148,7 @@ func (c *clusterCrawl) status() jobs.Status {
 	return s
 }
 
-// failed are the tasks that status says have failed.
+// failed returns the tasks that `crawlbatch status` lists as failed.
 func (c *clusterCrawl) failed() []string {
 	var failed []string
 	for _, round := range c.status().Rounds {
@@ -161,7 +161,7 @@ func (c *clusterCrawl) failed() []string {
 	return failed
 }
 
-// politenessChanges lets a crawl that would take days go on at another pace.
+// politenessChanges speeds up a crawl that would otherwise take days.
 func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Hour})
 	p := c.run()
@@ -200,8 +200,8 @@ func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
 	}
 }
 
-// validManifests lets the API server look at all that k8s/ holds, and at a pod that
-// the namespace must not take.
+// validManifests lets the API server validate everything in k8s/, and a pod that the
+// namespace must refuse.
 func validManifests(t *testing.T, r *clusterRun, _ uint64) {
 	namespace := r.namespace(t)
 	for folder, components := range map[string][]string{"manifests": {"in-cluster-store", "node-local-dns"}, "example": nil} {

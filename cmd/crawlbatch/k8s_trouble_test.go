@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// disturbedCluster crawls while processes in pods are killed, run out of memory, while
-// pods are deleted and evicted, the kubelet and the driver killed.
+// disturbedCluster crawls while it kills processes in pods, lets them run out of memory,
+// deletes and evicts pods, and kills the kubelet and the driver.
 func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Second}) // long enough for all that befalls it
+	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Second}) // long enough for all blows
 	blows := []struct {
 		name string
 		deal func(podProcess)
@@ -55,9 +55,9 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			<-driver.ended
 			driver = c.run()
 		} else {
-			// One that has lived long enough to have recorded something: what dies
-			// again and again before it did is taken for poisoned. And of a task that
-			// suffered least: each failure doubles the pause before the next attempt.
+			// The victim must be old enough to have recorded something: otherwise repeated
+			// deaths look like a URL that kills. Its task must have suffered least: each
+			// failure doubles the pause before the next attempt.
 			var victims []podProcess
 			for _, p := range c.processes("task") {
 				if p.age() < 2*time.Second {
@@ -87,7 +87,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 	c.check(r.chaosRun, c.bucket(), nil)
 }
 
-// draw draws a number below n.
+// draw returns a random number below n.
 func (c *clusterCrawl) draw(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *clusterCrawl) draw(n int) int {
 // podGroup matches the part of a container's cgroup that holds its pod's UID.
 var podGroup = regexp.MustCompile(`/pod([0-9a-f-]{36})/`)
 
-// podOf names the pod of a process; "" where that is gone.
+// podOf returns the pod of a process; "" if the pod is gone.
 func (c *clusterCrawl) podOf(p podProcess) string {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
 	m := podGroup.FindSubmatch(groups)
@@ -112,7 +112,7 @@ func (c *clusterCrawl) podOf(p podProcess) string {
 	return ""
 }
 
-// deletePod deletes a process's pod, at times without any grace.
+// deletePod deletes a process's pod, sometimes without a grace period.
 func (c *clusterCrawl) deletePod(p podProcess) {
 	args := []string{"-n", c.namespace, "delete", "pod", c.podOf(p), "--wait=false"}
 	if c.draw(3) == 0 {
@@ -126,7 +126,7 @@ func (c *clusterCrawl) deletePod(p podProcess) {
 	c.struck(from, p)
 }
 
-// evictPod asks for a pod to go, as the drain of a node does.
+// evictPod evicts a pod, as draining a node does.
 func (c *clusterCrawl) evictPod(p podProcess) {
 	pod := c.podOf(p)
 	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, c.namespace)
@@ -138,12 +138,11 @@ func (c *clusterCrawl) evictPod(p podProcess) {
 	c.struck(from, p)
 }
 
-// memoryGroup matches the line of a process's cgroups that limits its memory: of
-// the first version of cgroups, and of the second.
+// memoryGroup matches the line of a process's cgroups that limits its memory, in cgroups
+// version 1 and 2.
 var memoryGroup = regexp.MustCompile(`(?m)^(?:\d+:memory:|0::)(/kube.*)$`)
 
-// squeeze lowers the limit on a container's memory below what it uses, until the
-// kernel kills it.
+// squeeze lowers a container's memory limit below its use, until the kernel kills it.
 func (c *clusterCrawl) squeeze(p podProcess) {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
 	m := memoryGroup.FindSubmatch(groups)
@@ -168,7 +167,7 @@ func (c *clusterCrawl) squeeze(p podProcess) {
 				return true
 			}
 			used, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err == nil { // refused while the kernel finds no more to take away
+			if err == nil { // the kernel refuses while it finds nothing more to reclaim
 				_ = os.WriteFile(filepath.Join(dir, group.limit), []byte(strconv.Itoa(used-used%4096-256<<10)), 0o644)
 			}
 			return p.ended()
@@ -179,7 +178,7 @@ func (c *clusterCrawl) squeeze(p podProcess) {
 	c.t.Errorf("no memory cgroup %s", m[1])
 }
 
-// restartKubelet kills the node's kubelet and starts it again as it was started.
+// restartKubelet kills the node's kubelet and starts it again with the same command.
 func (c *clusterCrawl) restartKubelet() {
 	t := c.t
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -208,7 +207,7 @@ func (c *clusterCrawl) restartKubelet() {
 		defer log.Close()
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		until(t, "the kubelet's end", time.Minute, podProcess{pid: pid}.ended)
-		time.Sleep(c.between(0, 3*time.Second)) // how long the node has none
+		time.Sleep(c.between(0, 3*time.Second)) // how long the node has no kubelet
 		devnull, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -226,7 +225,8 @@ func (c *clusterCrawl) restartKubelet() {
 	t.Error("there is no kubelet to restart")
 }
 
-// says waits until a process has said something, at most so long.
+// says waits for a text in the output of a process and fails the test if it does not come
+// in time.
 func (p *process) says(t *testing.T, text string, most time.Duration) {
 	t.Helper()
 	said := func() string {
@@ -255,11 +255,11 @@ func (p *process) interrupt(t *testing.T) {
 	}
 }
 
-// sayWithin is how soon a driver says what keeps a crawl from going on.
+// sayWithin is how soon a driver must say what blocks a crawl.
 const sayWithin = 30 * time.Second
 
-// tooLittleMemory lets the kernel kill a pod at its limit, and raises that when the
-// driver says so.
+// tooLittleMemory lets the kernel kill a pod at its memory limit, and raises the limit as
+// the driver advises.
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
 	p := c.run()
@@ -267,7 +267,7 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	c.squeeze(c.processes("task")[0])
 	p.says(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
-	c.interrupted = true // pods are, when their Job is replaced
+	c.interrupted = true // the driver interrupts pods when it replaces their Job
 	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
@@ -278,8 +278,8 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	}
 }
 
-// cannotStart lets everything be wrong that keeps pods from starting, and crawls
-// when it is mended.
+// cannotStart makes each mistake that keeps pods from starting, then corrects them and
+// crawls.
 func cannotStart(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	kubeconfig := func(server, token string) string {
@@ -313,7 +313,7 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 		{"no such service account", []string{"--config", with("kubernetes:\n", "kubernetes:\n  service_account: nobody\n")}, []string{"its service account is missing"}},
 		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
 	} {
-		// What the mistake before left is removed first, which is not this one's time.
+		// First the Jobs of the previous mistake must go; that time does not count.
 		until(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(objects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
 		p := c.start("run", append([]string{"--rounds", "2", "--executor", executorKubernetes, "--config", c.config}, m.flags...)...)
 		if p.lives(sayWithin) {

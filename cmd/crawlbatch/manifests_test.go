@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The CronJob's command lines are ones that this program takes, and mean the month
-// that the Job was made for.
+// The CronJob's command lines must be valid commands, and must name the month that the Job
+// was made for.
 func TestTheCronJobPlansAndRunsTheMonthItWasMadeFor(t *testing.T) {
 	body, err := os.ReadFile("../../k8s/manifests/cronjob.yaml")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestTheCronJobPlansAndRunsTheMonthItWasMadeFor(t *testing.T) {
 	if err := yaml.UnmarshalStrict(body, &cron); err != nil {
 		t.Fatal(err)
 	}
-	// What the kubelet puts in the place of $(NAME).
+	// The values that the kubelet puts in the place of $(NAME).
 	values := map[string]string{"JOB_NAME": "crawlbatch-29891520", "STORE": "s3://bucket/crawls", "NAMESPACE": "crawl"}
 	variable := regexp.MustCompile(`\$\((\w+)\)`)
 	spec := cron.Spec.JobTemplate.Spec.Template.Spec

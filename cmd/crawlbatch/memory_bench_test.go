@@ -18,10 +18,10 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// BenchmarkMapMemory runs a map task of 200 slots in a process of its own and reports
-// its peak resident memory (VmHWM): with documents of 5 MiB on all slots at once,
-// every second one compressed, and with small ones in partitions of two sizes. It
-// has to stay below 512 MiB, whatever the documents and the size of the partition.
+// BenchmarkMapMemory runs a map task of 200 slots in a new process and reports its peak
+// resident memory (VmHWM). It uses documents of 5 MiB on all slots at once, every second
+// one compressed, and small documents in partitions of two sizes. The peak must stay below
+// 512 MiB in all cases.
 func BenchmarkMapMemory(b *testing.B) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		b.Skip("peak memory is read from /proc, which there is none of here")
@@ -62,12 +62,12 @@ func BenchmarkMapMemory(b *testing.B) {
 	}
 }
 
-// benchMemory, in the environment of the test binary, makes it serve the documents of
+// benchMemory, if set in the environment, makes the test binary serve the documents of
 // BenchmarkMapMemory.
 const benchMemory = "CRAWLBATCH_BENCH_MEMORY"
 
-// benchProcess starts the test binary as the server that the switch names, and
-// gives its address.
+// benchProcess starts the test binary as the server that the variable names, and returns
+// its address.
 func benchProcess(b *testing.B, mode string) (addr string) {
 	b.Helper()
 	server := exec.Command(os.Args[0])
@@ -102,7 +102,7 @@ func serveMemoryPages() {
 	small := large[:2000]
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, _ = w.Write(large) // to memory
+	_, _ = w.Write(large) // never fails: it writes to memory
 	_ = w.Close()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,15 +124,15 @@ func serveMemoryPages() {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)+len(tail)))
-		_, _ = w.Write(body) // a client that went away is none of ours
+		_, _ = w.Write(body) // the client may go away at any time
 		_, _ = w.Write(tail)
 	}))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// peakOf runs a command and gives its peak resident memory in bytes, which is what
-// the kernel said last before it ended, and its CPU time. (The maximum that wait reports counts the
-// parent's pages, in which a process begins.)
+// peakOf runs a command and returns its peak resident memory in bytes and its CPU time. It
+// reads the peak from /proc until the process ends: the maximum that wait reports includes
+// pages of the parent.
 func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -154,7 +154,8 @@ func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	}
 }
 
-// highWater is a process's peak resident memory so far; 0 if it has ended.
+// highWater returns the peak resident memory of a process so far; 0 if the process has
+// ended.
 func highWater(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// said is what a command writes, for whoever reads it meanwhile.
+// said collects the output of a command; other goroutines may read it meanwhile.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,8 +36,8 @@ func (s *said) String() string {
 
 var metricsURL = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/metrics`)
 
-// scrapedWhileCrawling is a site of one page, which asks for the metrics that stderr
-// names when it is asked for that page.
+// scrapedWhileCrawling serves a site of one page. When the page is requested, it scrapes
+// the metrics URL that the command printed on stderr.
 func scrapedWhileCrawling(t *testing.T, stderr *said) (addr string, scraped func() string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -82,7 +82,7 @@ func TestMetricsAreServedAsLongAsTheCommandRuns(t *testing.T) {
 			if code := execute(t.Context(), append([]string{"plan", "--source", urls}, common...), nil, &stdout, stderr); code != exitDone {
 				t.Fatalf("plan: exit %d: %s", code, stderr)
 			}
-			if args[0] == "retry" { // it goes on with a round that was begun
+			if args[0] == "retry" { // retry needs a round that has begun
 				if code := execute(t.Context(), append([]string{"task", "merge", "--round", "0", "--partition", "0"}, common...), nil, &stdout, stderr); code != exitInterrupted {
 					t.Fatalf("merge before fetch: exit %d: %s", code, stderr)
 				}
@@ -110,7 +110,7 @@ func TestMetricsAreServedAsLongAsTheCommandRuns(t *testing.T) {
 	}
 }
 
-// occupied is an address that somebody listens on.
+// occupied returns an address that is already in use.
 func occupied(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

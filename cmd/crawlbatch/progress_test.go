@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A config names no IPv6 address under domains, so such a host cannot be stopped.
+// A config cannot name an IPv6 address under domains, so a user cannot stop such a host.
 func TestTheAdviceStopsAHostOnlyWhereAConfigCanNameIt(t *testing.T) {
 	for host, stop := range map[string]string{
 		"a.test": "{a.test: {stop: not now}}", "a.test:8080": "{a.test: {stop: not now}}", "10.0.0.1:80": "{10.0.0.1: {stop: not now}}",

@@ -27,16 +27,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// readersVariable lists the readers of testdata/readers/aggregate.py to ask, each with the
-// Python that has it: pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
+// readersVariable lists the readers of testdata/readers/aggregate.py to test, each with its
+// Python interpreter: pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
 const readersVariable = "CRAWLBATCH_READERS"
 
-// misread are columns that a reader reads wrong by its own fault. fastparquet 2026.9.0, where
-// pandas keeps text in Arrow, takes the plain pages that follow on dictionary pages for the
-// first ones. Other writers make such columns, too; fastparquet-objects reads them.
+// misread lists columns that a reader reads wrong because of its own bug. fastparquet
+// 2026.9.0, where pandas keeps text in Arrow, takes plain pages after dictionary pages for
+// the first pages of the column. Other writers make such columns too; fastparquet-objects
+// reads them.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
-// readTable is a table that readers are asked about: a folder with its files.
+// readTable is a table for the readers: a folder with its files.
 type readTable struct {
 	Name    string       `json:"name"`
 	Folder  string       `json:"folder"`
@@ -48,8 +49,8 @@ type readColumn struct {
 	Type string `json:"type"`
 }
 
-// TestReadersAgree holds what other programs read, of every column of every dataset of a
-// crawl, of its plans and of a table of hard cases, against what is stored.
+// TestReadersAgree compares what other programs read with what is stored: every column of
+// every dataset of a crawl, of its plans and of a table of hard cases.
 func TestReadersAgree(t *testing.T) {
 	readers := os.Getenv(readersVariable)
 	if readers == "" {
@@ -95,8 +96,8 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
-// TestReadersOpenTheViews has Spark and Trino run the SQL that views prints for them,
-// count every dataset and answer the questions for Common Crawl's index.
+// TestReadersOpenTheViews runs the SQL that `crawlbatch views` prints for Spark and Trino,
+// counts every dataset and asks the questions written for Common Crawl's index.
 func TestReadersOpenTheViews(t *testing.T) {
 	var d *demoStore
 	for reader := range strings.SplitSeq(os.Getenv(readersVariable), ",") {
@@ -135,7 +136,7 @@ func TestReadersOpenTheViews(t *testing.T) {
 	}
 }
 
-// viewQuestions are queries of the views, and their answers without SQL.
+// viewQuestions lists queries of the views with their answers, computed without SQL.
 func viewQuestions(t *testing.T, d *demoStore) (asked map[string]string, want map[string][]string) {
 	asked, want = map[string]string{}, ccIndexAnswers(capturesBySubset(t, d))
 	for _, rows := range want {
@@ -179,7 +180,7 @@ func askPython(t *testing.T, python, script string, args ...string) []byte {
 	return out
 }
 
-// spell makes one line of each column, so that a difference names it.
+// spell writes one line for each column, so that a difference names the column.
 func spell(of map[string]map[string][]any) map[string]string {
 	out := map[string]string{}
 	for name, columns := range of {
@@ -194,8 +195,8 @@ func spell(of map[string]map[string][]any) map[string]string {
 	return out
 }
 
-// demoTables crawls the demo and puts the files of each dataset, and of its plans, into
-// folders of their own.
+// demoTables crawls the demo and copies the files of each dataset, and of its plans, to
+// their own folders.
 func demoTables(t *testing.T, dir string) []readTable {
 	d := crawlDemo(t)
 	var tables []readTable
@@ -250,9 +251,8 @@ func demoTables(t *testing.T, dir string) []readTable {
 	return tables
 }
 
-// hard has the columns at which readers have failed: text with runs of nulls and of
-// empty texts, dictionaries that overflow and go on as plain text, lists, numbers that
-// are null for whole pages.
+// hard has columns at which readers have failed: text with runs of nulls and empty texts,
+// dictionaries that overflow into plain text, lists, numbers that are null for whole pages.
 type hard struct {
 	Key      string   `parquet:"key,delta"`
 	Sparse   string   `parquet:"sparse,optional"`
@@ -316,7 +316,7 @@ func hardTable(t *testing.T, dir string) readTable {
 	return rt
 }
 
-// aggregates are those of aggregate.py, of the values as they are stored.
+// aggregates computes what aggregate.py computes, from the stored values.
 func aggregates(t *testing.T, rt readTable) map[string][]any {
 	files, err := filepath.Glob(filepath.Join(rt.Folder, "*.parquet"))
 	if err != nil || len(files) == 0 {
@@ -356,10 +356,10 @@ func aggregates(t *testing.T, rt readTable) map[string][]any {
 	return out
 }
 
-// storedColumn is what the files of a table hold of one column.
+// storedColumn is one column in the files of a table.
 type storedColumn struct {
 	rows, nulls int
-	values      []parquet.Value // that are not null; elements, of a list
+	values      []parquet.Value // values that are not null; for a list, its elements
 }
 
 func (s *storedColumn) add(chunk parquet.ColumnChunk) error {
@@ -431,7 +431,7 @@ func (s *storedColumn) aggregate(kind string) []any {
 	return append(head, integers(s.values, kind)...)
 }
 
-// least is the shortened least or greatest of texts.
+// least returns the smallest or greatest text, shortened.
 func least(texts []string, of func([]string) string) any {
 	if len(texts) == 0 {
 		return nil
@@ -444,8 +444,8 @@ func least(texts []string, of func([]string) string) any {
 	return text
 }
 
-// integers are least, greatest and sum, or of a list the sum alone. The sum of many
-// fingerprints exceeds 64 bits.
+// integers returns the smallest, the greatest and the sum; for a list only the sum. The sum
+// of many fingerprints exceeds 64 bits.
 func integers(values []parquet.Value, kind string) []any {
 	sum, numbers := new(big.Int), make([]int64, len(values))
 	for i, v := range values {

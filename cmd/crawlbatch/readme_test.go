@@ -25,7 +25,7 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s, %q: %s", b.file, b.section, b.lines[0]) }
 
-// blocks are the blocks of shell commands of a README, in order.
+// blocks returns the blocks of shell commands of a README, in order.
 func blocks(t *testing.T, file string) (out []block) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", file))
@@ -50,8 +50,8 @@ func blocks(t *testing.T, file string) (out []block) {
 	return out
 }
 
-// words splits a line of shell at white space outside of quotes, up to what is not of
-// its first command: a pipe, a redirection, a comment.
+// words splits the first command of a shell line at white space outside of quotes. A pipe,
+// a redirection or a comment ends the command.
 func words(line string) (out []string) {
 	word, quote, begun := "", rune(0), false
 	for _, r := range line + " " {
@@ -91,7 +91,7 @@ func TestWordsOfACommandLine(t *testing.T) {
 	}
 }
 
-// Each crawlbatch command in a README is one that there is, with flags that it has.
+// Each crawlbatch command in a README exists and has the flags that the README gives it.
 func TestTheREADMEsCommandsAreKnown(t *testing.T) {
 	commands := 0
 	for _, file := range documents(t) {
@@ -124,10 +124,10 @@ func TestTheREADMEsCommandsAreKnown(t *testing.T) {
 	}
 }
 
-// pasted are the documents whose commands the test pastes, in this order.
+// pasted lists the documents whose commands the test pastes, in order.
 var pasted = []string{"README.md", "jobs/README.md", "planner/README.md", "formats/README.md"}
 
-// unpasted are the blocks that the test does not paste, by their first line, and why.
+// unpasted lists the first lines of blocks that the test does not paste, with the reason.
 var unpasted = map[string]string{
 	"make demo ":                       "it builds; CI runs both targets",
 	"make image":                       "it needs a registry and a cluster: make test-k8s has both",
@@ -135,10 +135,10 @@ var unpasted = map[string]string{
 	"curl -sO":                         "it needs the web and Common Crawl's bucket",
 }
 
-// The commands of the README and of the documents behind it are pasted into a shell on a
-// terminal, block after block, as somebody who tries crawlbatch does. What is different from their machine: a synthetic
-// web answers for the real one, its hosts are asked without long pauses, partitions are small, and duckdb
-// is a stand-in: make test-duckdb has the real one.
+// The test pastes the commands of the README and of other documents into a shell on a
+// terminal, block after block, as a new user does. Four things differ from a user's
+// machine: a synthetic web answers for the real one, hosts have short delays, partitions
+// are small, and duckdb is a stand-in (make test-duckdb has the real one).
 func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it crawls for a minute: make test-crawl")
@@ -155,7 +155,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		// Where the reader's make build puts the binary.
+		// the folder where `make build` puts the binary
 		"bin/crawlbatch": "#!/bin/sh\ncase \" $* \" in\n*\" --config \"* | *\" simweb \"*) exec " + real + " \"$@\" ;;\nesac\nexec " + real + " \"$@\" --config \"" + dir + "/quick.yaml\"\n",
 		"bin/duckdb":     "#!/bin/sh\n[ \"$1\" = -init ] && [ -s \"$2\" ] && [ \"$3\" = -c ] && [ -n \"$4\" ]\n",
 		"quick.yaml": "politeness: {delay: 5ms}\nplan: {partition_urls: 12}\nfetch:\n  connect_to: [\"::" + address + "\"]\n" +
@@ -214,7 +214,7 @@ func notPasted(b block) string {
 	return ""
 }
 
-// servesReadersWeb serves a synthetic web, and writes its seeds to urls.txt.
+// servesReadersWeb serves a synthetic web and writes its seeds to urls.txt.
 func servesReadersWeb(t *testing.T, dir string) string {
 	t.Helper()
 	w := simweb.Default()
@@ -250,7 +250,7 @@ func freePort(t *testing.T) string {
 
 var prompt = regexp.MustCompile(`\[(\d+)\]ready> `)
 
-// prompts waits until a shell has shown n prompts, and returns the exit codes in them.
+// prompts waits until a shell has shown n prompts and returns their exit codes.
 func (s *session) prompts(n int) (codes []string) {
 	s.t.Helper()
 	for end := time.Now().Add(10 * patience); time.Now().Before(end); {
@@ -273,7 +273,7 @@ func (s *session) prompts(n int) (codes []string) {
 	return nil
 }
 
-// tail is the end of what a shell showed.
+// tail returns the end of what a shell showed.
 func (s *session) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,8 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// realSites are Debian's HTML documentation packages, pages that nobody here
-// wrote, each under a host name of its own.
+// realSites lists Debian's HTML documentation packages, each under its own host name.
+// Nobody in this project wrote these pages.
 var realSites = map[string]string{
 	"policy.debian.test": "/usr/share/doc/debian-policy",
 	"devref.debian.test": "/usr/share/doc/developers-reference/docs",
@@ -35,7 +35,7 @@ var realSites = map[string]string{
 
 const (
 	realAlias  = "www.debian.test" // answers every request with a redirect to policy.debian.test
-	realDenied = "/howto/"         // what git.example.test's robots.txt forbids
+	realDenied = "/howto/"         // the path that robots.txt of git.example.test forbids
 )
 
 var realSeeds = []string{
@@ -61,9 +61,9 @@ http {
 %[4]s}
 `
 
-// TestRealSite crawls real documentation, served by a real nginx under several
-// host names, until nothing is left, and compares outcomes, pages and links with
-// the files on disk as an independent reading of them has it.
+// TestRealSite crawls real documentation, served by nginx under several host names, until
+// nothing is left. It compares outcomes, pages and links with an independent reading of the
+// files on disk.
 func TestRealSite(t *testing.T) {
 	if os.Getenv("CRAWLBATCH_REALSITE") == "" {
 		t.Skip("needs nginx and Debian's documentation packages: make test-realsite")
@@ -141,7 +141,7 @@ func serveRealSites(t *testing.T) int {
 	return 0
 }
 
-// answer is what the server has for a URL, read off the disk.
+// answer is the server's expected answer for a URL, derived from the disk.
 type answer struct {
 	outcome schema.Outcome
 	target  string // of a redirect
@@ -180,11 +180,11 @@ func realAnswer(u *url.URL) answer {
 	return answer{outcome: schema.MIMEFiltered, file: file}
 }
 
-// readPage is what an independent reader takes from an HTML file.
+// readPage is what an independent reader finds in an HTML file.
 type readPage struct {
 	title    string
 	links    []string // targets of a, area, frame, iframe elements, in order
-	nofollow []string // those of them whose rel asks not to be followed
+	nofollow []string // those links whose rel forbids following them
 }
 
 func readDocument(t *testing.T, file, base string) readPage {
@@ -237,7 +237,7 @@ func readDocument(t *testing.T, file, base string) readPage {
 				if target.Path == "" {
 					target.Path = "/"
 				}
-				// Parameters of a canonical URL are in the order of their names.
+				// A canonical URL sorts its parameters by name.
 				if target.RawQuery != "" {
 					parameters := strings.Split(target.RawQuery, "&")
 					slices.SortStableFunc(parameters, func(a, b string) int {
@@ -256,11 +256,11 @@ func readDocument(t *testing.T, file, base string) readPage {
 	}
 }
 
-// expected is the crawl that the files on disk ask for.
+// expected is the crawl that must result from the files on disk.
 type expected struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage
-	nofollow map[string]bool // what pages ask not to follow, and no other link led to
+	nofollow map[string]bool // targets that pages ask not to follow and that no other link leads to
 }
 
 // walkRealSites crawls the files on disk, round by round.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The flags in cmd/README.md are as the commands say.
+// cmd/README.md lists the flags as the commands define them.
 func TestDocumentsHaveTheReferenceOfCommands(t *testing.T) {
 	const begin, end = "<!-- generated: commands -->\n", "<!-- end -->\n"
 	text, want := fileOfTree(t, "cmd/README.md"), commandReference(newRoot(&common{out: &bytes.Buffer{}}))
@@ -52,7 +52,7 @@ func commandReference(root *cobra.Command) string {
 	return text.String()
 }
 
-// flagTable renders flags as a table of Markdown.
+// flagTable renders flags as a Markdown table.
 func flagTable(text *strings.Builder, flags *pflag.FlagSet) {
 	text.WriteString("| flag | default | meaning |\n|---|---|---|\n")
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -84,7 +84,8 @@ func TestEachCommandHasASentenceHelpAndAnExample(t *testing.T) {
 	}
 }
 
-// allCommands lists a command and those below it, without hidden ones and the shells of completion.
+// allCommands lists a command and its subcommands, without hidden ones and shell
+// completions.
 func allCommands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, child := range cmd.Commands() {

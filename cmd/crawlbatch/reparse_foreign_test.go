@@ -23,10 +23,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// asCommonCrawl writes the WARC files of a store as Common Crawl writes its own: each
-// body without transfer and content codings, whose header fields are renamed; a
-// warcinfo, a request and a metadata record around each response. It returns the list
-// of their names.
+// asCommonCrawl rewrites the WARC files of a store as Common Crawl writes its own. It
+// undoes transfer and content codings and renames their header fields, and adds a warcinfo,
+// a request and a metadata record around each response. It returns the list of file names.
 func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	t.Helper()
 	for n, key := range keysBelow(t, from) {
@@ -80,7 +79,7 @@ func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	return paths
 }
 
-// decoded is a response with its codings undone, head and body.
+// decoded returns the head and body of a response with its codings undone.
 func decoded(t *testing.T, block []byte) [][]byte {
 	t.Helper()
 	x, err := wire.Replay(block, false, wire.Limits{})
@@ -101,11 +100,11 @@ func decoded(t *testing.T, block []byte) [][]byte {
 	return [][]byte{[]byte(head), bytes.Clone(x.Body)}
 }
 
-// byFetch are stable columns of pages that tell how a page was found and stored, not
-// what it says.
+// byFetch lists stable columns of pages that say how a page was found and stored, not what
+// it contains.
 var byFetch = []string{"content_digest", "planned_url", "depth", "changed", "inlinks", "rank", "cluster_size", "duplicate_of", "duplicate_kind", "content_signal"}
 
-// contentRows are the rows of pages by URL, without what tells how they were found.
+// contentRows returns the rows of pages by URL, without the columns of byFetch.
 func contentRows(t *testing.T, b store.Bucket, crawl string) map[string]map[string]any {
 	t.Helper()
 	d, err := catalog.Find("pages")
@@ -140,7 +139,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	must(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
 	must(t, "verify", "--month", "2026-11r1", "--store", dir)
 
-	month := "2026-11" // where a URL has the content of both months, the newest counts
+	month := "2026-11" // where a URL has content from both months, the newer one counts
 	was, is := contentRows(t, b, "2026-10"), contentRows(t, b, "2026-11r1")
 	for url, row := range contentRows(t, b, month) {
 		was[url] = row
@@ -157,7 +156,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 			continue
 		}
 		if strings.HasSuffix(url, "/changes") || strings.HasSuffix(url, "/twin2") || strings.HasSuffix(url, "/twin") {
-			continue // another text each time; stored under the other's URL alone
+			continue // the text changes each time, or is stored only under the other URL
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", url, diff)
@@ -195,7 +194,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	t.Run("a damaged record is found", func(t *testing.T) { damageForeign(t, b, dir, archive) })
 }
 
-// damageForeign changes a record of the archive under a reparse that is done.
+// damageForeign changes a record of the archive after a reparse of it is complete.
 func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11r1")
 	if err != nil {
@@ -216,8 +215,8 @@ func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 	}
 }
 
-// reparseForeign reparses WARC files of other programs into a store of its own; it
-// returns the pages by URL and what was refused.
+// reparseForeign reparses WARC files of other programs into a new store. It returns the
+// pages by URL and the refusals.
 func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any, refused []schema.Refused) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -238,8 +237,8 @@ func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any
 	return contentRows(t, b, "2026-11r1"), refused
 }
 
-// TestFilesOfOtherWritersAreReparsed reads the files of formats/warc/testdata/writers:
-// each page has its title, and each record that gives none is listed.
+// TestFilesOfOtherWritersAreReparsed reads the files of formats/warc/testdata/writers. Each
+// page has its title; each record without a page is listed.
 func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 	pages, refused := reparseForeign(t, "../../formats/warc/testdata/writers")
 	got := map[string]any{}
@@ -274,8 +273,8 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 	}
 }
 
-// TestForeignWARCFilesAreReadOrListed reads the files that lie beside the project, where
-// they do.
+// TestForeignWARCFilesAreReadOrListed reads the WARC files beside the project, if they are
+// present.
 func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
 	const foreign = "../../../shared/data/warc"
 	if _, err := os.Stat(foreign); errors.Is(err, os.ErrNotExist) {

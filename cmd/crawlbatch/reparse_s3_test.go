@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
 
-// TestS3WARCFilesOfOthersAreReadWithoutAWrite parses WARC files that lie in a bucket of
-// others, into a store in another, and finds the first as it was.
+// TestS3WARCFilesOfOthersAreReadWithoutAWrite reparses WARC files from one bucket into a
+// store in another. The first bucket stays unchanged.
 func TestS3WARCFilesOfOthersAreReadWithoutAWrite(t *testing.T) {
 	server := versitygw.Start(t)
 	for _, pair := range server.Env(server.Endpoint) {

@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestAReparseEqualsItsCrawlOnEveryStableColumn parses two months again, the second
-// with revisits of the first: the parser is the same, so are the rows.
+// TestAReparseEqualsItsCrawlOnEveryStableColumn reparses two months; the second has
+// revisits of the first. The parser has not changed, so the rows are the same.
 func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -81,8 +81,8 @@ func equalsItsCrawl(t *testing.T, b store.Bucket, month, as string) {
 	}
 }
 
-// TestAReparseOfAMisbehavingWebEqualsItsCrawl parses again what a web of faults gave:
-// bodies that break off, whose codings are damaged, that are longer than is kept.
+// TestAReparseOfAMisbehavingWebEqualsItsCrawl reparses a web of faults: bodies that break
+// off, have damaged codings or exceed the limit.
 func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -127,7 +127,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	}
 }
 
-// kinds are what the rows of crawls have to show.
+// kinds returns the kinds of rows that the crawls contain.
 func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 	t.Helper()
 	has := map[string]bool{}
@@ -155,8 +155,8 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 	return has
 }
 
-// reparseWithFewerLinks has the parser keep two links a page: rows change, what was
-// fetched does not, and every invariant holds.
+// reparseWithFewerLinks configures the parser to keep two links per page. Rows change,
+// fetches stay the same, and every invariant holds.
 func reparseWithFewerLinks(t *testing.T, dir string) {
 	conf := filepath.Join(t.TempDir(), "few.yaml")
 	write(t, conf, "parse: {max_links: 2}\n")
@@ -221,8 +221,8 @@ func exitOf(t *testing.T, args ...string) (int, string) {
 	return code, errs.String()
 }
 
-// TestAReparseIsTheSameBytesHoweverItRuns compares a reparse on all CPUs with one on
-// a single CPU, and with one that is killed again and again.
+// TestAReparseIsTheSameBytesHoweverItRuns compares reparses on all CPUs, on a single CPU,
+// and with repeated kills.
 func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -296,8 +296,9 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	})
 }
 
-// TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, parses the crawl again,
-// and restores it: what the reparse made is as it was to be, and could be more.
+// TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, reparses the crawl and
+// restores the record. The reparse is still valid; verify says that a new one would have
+// more rows.
 func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// reparseWeb is a web of a few hosts whose pages are stored in every way that a
-// reparse must read again.
+// reparseWeb is a web of a few hosts. Its pages are stored in every way that a reparse must
+// read.
 func reparseWeb(t *testing.T) (addr string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(answerReparse))
@@ -27,7 +27,7 @@ func reparseWeb(t *testing.T) (addr string) {
 	return server.Listener.Addr().(*net.TCPAddr).String()
 }
 
-// filler makes a page long enough to be stored once for all URLs that have it.
+// filler makes a page long enough to be stored once for all its URLs.
 func filler(seed string) string {
 	var b strings.Builder
 	for i := range 80 {
@@ -63,7 +63,8 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		}
 		send(reparsePage("etag", "", "/deep"))
 	case "a.test/map", "a.test/map-gzip", "a.test/map-endless":
-		// Longer than a document may be; the last even than a sitemap may.
+		// These are longer than a document may be. The last one is even longer than a
+		// sitemap may be.
 		h.Set("Content-Type", "application/xml")
 		parts := map[string]int{"/map": 60 << 10, "/map-gzip": 80 << 10, "/map-endless": 400 << 10}[r.URL.Path]
 		var m strings.Builder
@@ -105,7 +106,7 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-Robots-Tag", "noarchive")
 		send(reparsePage("no copy either", "", "/deep2 /deep"))
 	case "a.test/twin", "a.test/twin2":
-		// The same bytes under two URLs, each with a header of its own.
+		// Two URLs return the same bytes, each with its own header.
 		h.Set("Link", fmt.Sprintf(`<http://a.test%s?alternate>; rel="alternate"; hreflang="de"`, r.URL.Path))
 		send(reparsePage("twin", "", "/deep"))
 	case "a.test/feed":
@@ -137,13 +138,13 @@ fetch:
 plan: {partition_urls: 10}
 `
 
-// laterClock is the time some months from now: what is due then is planned.
+// laterClock is some months ahead, when all known URLs are due again.
 type laterClock struct{ stages.SystemClock }
 
 func (laterClock) Now() time.Time { return time.Now().AddDate(0, 3, 0) }
 
-// crawlTwice crawls the web in two months, the second of which finds what the first
-// has stored: unchanged by word (304) and by content. It returns the store.
+// crawlTwice crawls the web in two months and returns the store. The second month finds
+// unchanged content, by status (304) and by digest.
 func crawlTwice(t *testing.T) string {
 	t.Helper()
 	addr := reparseWeb(t)
@@ -159,7 +160,7 @@ func crawlTwice(t *testing.T) string {
 	return store
 }
 
-// planLater plans a month from the frontier of those before, when all of it is due.
+// planLater plans a month from the frontier of earlier months, with all of it due.
 func planLater(t *testing.T, store, month string) {
 	t.Helper()
 	b := openDir(t, store)

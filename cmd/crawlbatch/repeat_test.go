@@ -68,8 +68,8 @@ func openDir(t *testing.T, dir string) store.Bucket {
 	return b
 }
 
-// compareStable compares the stable columns of every dataset of two demo crawls,
-// as JSON objects, of which normal may leave some out.
+// compareStable compares the stable columns of every dataset of two demo crawls, as JSON
+// objects. normal may remove some rows first.
 func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, rows []string) []string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
@@ -84,8 +84,8 @@ func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, 
 	}
 }
 
-// withoutStale leaves out requests that found their kept connection closed, and were
-// sent anew: which connections are kept depends on the moment.
+// withoutStale removes requests that found their kept connection closed and were sent
+// again. Which connections are kept depends on timing.
 func withoutStale(dataset string, rows []string) []string {
 	if dataset != "requests" {
 		return rows
@@ -95,8 +95,8 @@ func withoutStale(dataset string, rows []string) []string {
 	})
 }
 
-// hopsOnce leaves out, too, what is there again: a task that is told to end between
-// the hops of a redirect has recorded the first, and follows all of them another time.
+// hopsOnce also removes repeated rows. A task that must end between the hops of a redirect
+// has recorded the first hop, and follows all of them again later.
 func hopsOnce(dataset string, rows []string) []string {
 	rows = withoutStale(dataset, rows)
 	if dataset == "requests" || dataset == "captures" {
@@ -105,14 +105,14 @@ func hopsOnce(dataset string, rows []string) []string {
 	return rows
 }
 
-// readRows read the rows of each dataset.
+// readRows holds a reader of rows for each dataset.
 var readRows = map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, string) []any{
 	"captures": anyRows[schema.Capture], "fetches": anyRows[schema.Fetch], "requests": anyRows[schema.Request],
 	"pages": anyRows[schema.Page], "text": anyRows[schema.Text], "links": anyRows[schema.Link],
 	"duplicates": anyRows[schema.Duplicate], "hosts": anyRows[schema.Host], "urls": anyRows[schema.URLRecord], "skips": anyRows[schema.Skip],
 }
 
-// stableRows are a dataset's rows, their stable columns as JSON, sorted.
+// stableRows returns the stable columns of a dataset's rows as JSON, sorted.
 func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
 	return stableRowsOf(t, b, d, demo.Crawl)
 }
@@ -166,9 +166,8 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	return all
 }
 
-// reduceAgain copies what the first round's plan and fetch stage committed to a
-// fresh store, lets run run the reduce stages there, and compares every object byte
-// for byte.
+// reduceAgain copies the first round's plan and the results of its fetch stage to a new
+// store, lets run run the reduce stages there, and compares every object byte for byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")
@@ -210,7 +209,7 @@ func reduceAgain(t *testing.T, from string, run func(to string)) {
 	}
 }
 
-// keysBelow lists the objects of a directory store, what is working state aside.
+// keysBelow lists the objects of a directory store without working state.
 func keysBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	var keys []string
@@ -222,7 +221,7 @@ func keysBelow(t *testing.T, dir string) []string {
 			return err
 		}
 		key, err := filepath.Rel(dir, path)
-		// Records of attempts say when they were made, and what they cost.
+		// Attempt records contain times and costs.
 		if key != "active.json" && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
 			keys = append(keys, filepath.ToSlash(key))
 		}

@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// screen is a terminal as a person sees it, with what has scrolled away above. It knows
-// the sequences that this program uses; any other is odd. Like most terminals it folds
-// lines anew when its width changes.
+// screen emulates a terminal, including what has scrolled away above. It knows the
+// sequences that this program uses and records all others as odd. Like most terminals it
+// folds lines again when its width changes.
 type screen struct {
 	width, height int
 	rows          []screenRow
-	top           int // first row of the window
+	top           int // first visible row
 	row, col      int // of the cursor
 	full          bool
-	odd           []string // sequences that it does not know
-	wrapped       []string // rows that the program wrote beyond the edge
+	odd           []string // unknown sequences
+	wrapped       []string // rows written beyond the right edge
 	pending       string   // an unfinished sequence
 }
 
 type screenRow struct {
 	text []rune
-	soft bool // it goes on in the next
+	soft bool // the line continues in the next row
 }
 
 func newScreen(width, height int) *screen {
@@ -65,7 +65,8 @@ func (s *screen) write(p []byte) {
 	}
 }
 
-// sequence is the length of the control sequence that text begins with; 0: it is not whole.
+// sequence returns the length of the control sequence at the start of text; 0 if it is
+// incomplete.
 func sequence(text string) int {
 	if len(text) < 2 {
 		return 0
@@ -127,7 +128,7 @@ func (s *screen) down() {
 	s.top = max(s.top, s.row-s.height+1)
 }
 
-// resize folds what is shown anew.
+// resize folds all rows to the new width.
 func (s *screen) resize(width, height int) {
 	var rows []screenRow
 	row, col := 0, 0
@@ -154,7 +155,7 @@ func (s *screen) resize(width, height int) {
 	s.top = max(0, len(rows)-height)
 }
 
-// text is all that was shown, the top first.
+// text returns everything shown so far, from the top.
 func (s *screen) text() string {
 	var out strings.Builder
 	for _, r := range s.rows {
@@ -180,7 +181,7 @@ func TestScreenShowsWhatTerminalsShow(t *testing.T) {
 		{"a bell", "\a", "\n", 0, 1},
 	} {
 		s := newScreen(10, 4)
-		for _, b := range []byte(c.wrote) { // however it is cut
+		for _, b := range []byte(c.wrote) { // write accepts any pieces
 			s.write([]byte{b})
 		}
 		if s.text() != c.want || len(s.wrapped) != c.wraps || len(s.odd) != c.odd {
@@ -190,7 +191,7 @@ func TestScreenShowsWhatTerminalsShow(t *testing.T) {
 	s := newScreen(20, 4)
 	s.write([]byte("0123456789abcdef\r\nx\r\n"))
 	s.resize(8, 4)
-	s.write([]byte("\r\x1b[3A\x1b[Jy\r\n")) // the two rows are three now
+	s.write([]byte("\r\x1b[3A\x1b[Jy\r\n")) // the two rows have become three
 	if got := s.text(); got != "y\n\n" {
 		t.Errorf("after a resize: %q", got)
 	}

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"crawlbatch": main})
 }
 
-// TestTranscripts runs the scripts under testdata/script: what a user types, and
-// what the program must answer, to the letter. -update rewrites the answers.
+// TestTranscripts runs the scripts under testdata/script: what a user types, and what the
+// program must answer exactly. -update rewrites the answers.
 func TestTranscripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
@@ -33,7 +33,7 @@ func TestTranscripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TMPDIR", os.TempDir())
-			// $PORT is free on loopback, for the servers that a script starts.
+			// $PORT is a free port on loopback, for servers that a script starts.
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err

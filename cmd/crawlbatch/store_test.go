@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
 
-// planInto plans one URL into a store and returns the exit code and what was said.
+// planInto plans one URL into a store and returns the exit code and the output.
 func planInto(t *testing.T, store string) (int, string) {
 	t.Helper()
 	urls := filepath.Join(t.TempDir(), "urls.txt")
@@ -71,8 +71,8 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 	}
 }
 
-// unconditional is as much of S3 as a plan needs, but for the conditions of writes,
-// which it ignores as old servers do.
+// unconditional implements the parts of S3 that a plan needs. Like old servers, it ignores
+// the conditions of writes.
 type unconditional struct {
 	mu      sync.Mutex
 	objects map[string][]byte

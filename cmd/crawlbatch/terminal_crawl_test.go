@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// smallWeb is hosts with pages, and what a person needs to crawl them from a directory
-// of its own: urls.txt and c.yaml.
+// smallWeb is a web of a few hosts, and a directory with the files that a user needs to
+// crawl it: urls.txt and c.yaml.
 type smallWeb struct {
 	dir     string
 	connect string       // for --connect-to
-	refuse  atomic.Bool  // robots.txt of the first host is answered with 503
-	asked   atomic.Int64 // requests
+	refuse  atomic.Bool  // the first host answers 503 for robots.txt
+	asked   atomic.Int64 // number of requests
 }
 
 func newSmallWeb(t *testing.T, hosts, pages int, delay time.Duration) *smallWeb {
@@ -63,7 +63,7 @@ func (w *smallWeb) file(t *testing.T, name, text string) {
 	}
 }
 
-// args are those of a command for the web's crawl.
+// args returns the arguments of a command for the web's crawl.
 func (w *smallWeb) args(command string, more ...string) []string {
 	return append([]string{command, "--month", "2026-11", "--config", "c.yaml", "--connect-to", w.connect}, more...)
 }
@@ -78,7 +78,7 @@ func (w *smallWeb) plan(t *testing.T) {
 	}
 }
 
-// widths are those of the terminals that everything is tried on; a short run has one.
+// widths lists the terminal widths to test; a short run tests one.
 func widths() []int {
 	if testing.Short() {
 		return []int{40}
@@ -102,7 +102,7 @@ func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
 				t.Errorf("it does not say how to go on:\n%s", s.text())
 			}
 
-			// Resumed, it starts at what is done and ends by itself.
+			// The resumed run starts with the finished URLs and ends by itself.
 			s = onTerminal(t, w.dir, width, []string{"NO_COLOR=1"}, w.args("run", "--rounds", "1")...)
 			s.waitFor("of them done")
 			s.waitFor("of 36 URLs")
@@ -134,7 +134,7 @@ func TestOnADumbTerminalThereAreLinesAlone(t *testing.T) {
 	}
 }
 
-// TestAWaitOnATerminalSaysWhyAndHowToEndIt has the robots.txt of a host answered with 503.
+// TestAWaitOnATerminalSaysWhyAndHowToEndIt has a host answer 503 for robots.txt.
 func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 	w := newSmallWeb(t, 2, 3, 10*time.Millisecond)
 	w.refuse.Store(true)
@@ -148,7 +148,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s.interrupt()
 		s.ends(exitInterrupted)
 
-		// The checkpoint tells `status` the same.
+		// `status` shows the same from the checkpoint.
 		s = onTerminal(t, w.dir, width, nil, w.args("status")...)
 		s.ends(exitDone)
 		if shown := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(shown, "waits for h0.test: robots.txt answered 503, asked again at ") || !strings.Contains(shown, "as of ") {
@@ -156,7 +156,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		}
 	}
 	if !testing.Short() {
-		// What is advised ends the wait: the host is stopped while the crawl runs.
+		// The advised command ends the wait: it stops the host while the crawl runs.
 		stopped := newSmallWeb(t, 2, 3, 10*time.Millisecond)
 		stopped.refuse.Store(true)
 		stopped.plan(t)
@@ -170,7 +170,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s.waitFor("stopped 3")
 		s.ends(exitDone)
 	}
-	// So does this: the partition is given up, and the round goes on.
+	// So does this: the user gives up the partition and the round continues.
 	s := onTerminal(t, w.dir, 80, nil, w.args("retry", "--give-up", "--partition", "0")...)
 	s.waitFor("1 task given up")
 	s.ends(exitDone)
@@ -200,7 +200,7 @@ func TestOtherLongCommandsOnATerminal(t *testing.T) {
 			s.waitFor(c.want)
 			s.ends(exitDone)
 		}
-		// status --watch goes on until it is interrupted, and follows the terminal's width.
+		// status --watch runs until it is interrupted, and follows the terminal's width.
 		s := onTerminal(t, w.dir, width, nil, w.args("status", "--watch", "--every", "200ms")...)
 		s.waitFor("round 0: sealed")
 		s.resize(41)
@@ -221,7 +221,7 @@ func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := onTerminal(t, dir, 80, nil, "demo")
-	s.waitFor(" of 1,018 URLs", " of 1,066 URLs") // the picture, whatever the hosts' states are at that moment
+	s.waitFor(" of 1,018 URLs", " of 1,066 URLs") // the host states vary; the picture must appear
 	s.interrupt()
 	s.ends(exitInterrupted)
 	if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), "go on with `crawlbatch demo`") {

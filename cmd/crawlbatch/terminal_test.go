@@ -12,20 +12,20 @@ import (
 	"github.com/creack/pty"
 )
 
-// session is a program on a terminal of its own, as a person has it: what it shows is
-// read from the screen, what is typed reaches it as keys.
+// session is a program on its own terminal. A test reads what it shows from the screen and
+// sends it keys.
 type session struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	tty  *os.File
-	gone chan struct{} // closed when the program has ended and all of it was read
+	gone chan struct{} // closed when the program has ended and all its output was read
 
 	mu     sync.Mutex
 	screen *screen
 	raw    bytes.Buffer
 }
 
-// onTerminal starts crawlbatch in a directory on a terminal of so many columns.
+// onTerminal starts crawlbatch in a directory on a terminal with that many columns.
 func onTerminal(t *testing.T, dir string, columns int, env []string, args ...string) *session {
 	t.Helper()
 	return onTerminalRun(t, dir, columns, env, exec.Command("crawlbatch", args...))
@@ -53,7 +53,7 @@ func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exe
 			s.screen.write(buf[:n])
 			s.mu.Unlock()
 			if err != nil {
-				return // the other end was closed
+				return // the program closed its end
 			}
 		}
 	}()
@@ -64,17 +64,17 @@ func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exe
 	return s
 }
 
-// text is what the screen has shown, but for what was redrawn.
+// text returns what the screen has shown, without redrawn lines.
 func (s *session) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.screen.text()
 }
 
-// patience is how long a test waits for what must come: long, for slow machines.
+// patience bounds how long a test waits for output. It is long, for slow machines.
 const patience = time.Minute
 
-// waitFor waits until the screen shows any of some texts, in rows that may be folded.
+// waitFor waits until the screen shows any of the texts; rows may be folded.
 func (s *session) waitFor(texts ...string) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -117,7 +117,7 @@ func (s *session) resize(columns int) {
 	}
 }
 
-// ends waits for the end of the program, and checks its exit code and what it showed.
+// ends waits for the end of the program and checks its exit code and its screen.
 func (s *session) ends(code int) {
 	s.t.Helper()
 	select {
@@ -125,15 +125,15 @@ func (s *session) ends(code int) {
 	case <-time.After(patience):
 		s.t.Fatalf("it does not end:\n%s", s.text())
 	}
-	_ = s.cmd.Wait() // its state has the exit code
+	_ = s.cmd.Wait() // the exit code is in its state
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("it ended with %d, want %d:\n%s", got, code, s.text())
 	}
 	s.neat()
 }
 
-// neat checks that nothing was garbled: no unknown sequence, and no row that the
-// terminal had to fold but for what is to be copied: commands, long words.
+// neat checks that the screen is intact: no unknown sequence, and no folded row except
+// commands to copy and long words.
 func (s *session) neat() {
 	s.t.Helper()
 	s.mu.Lock()

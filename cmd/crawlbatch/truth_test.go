@@ -25,12 +25,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// truthDelay is the pace of the test crawls: long enough that a shorter gap shows
-// over the noise of a busy machine.
+// truthDelay is the delay of the test crawls. It is long enough that noise on a busy
+// machine cannot hide a shorter gap.
 const truthDelay = 60 * time.Millisecond
 
-// truthWeb is a web of 20 hosts and about 2,000 pages that misbehaves in every
-// way that does not take a crawler's time limits.
+// truthWeb is a web of 20 hosts and about 2,000 pages. It has every fault except those that
+// wait for a crawler's time-outs.
 func truthWeb(t *testing.T) *simweb.Web {
 	t.Helper()
 	w, err := simweb.New(truthWebConfig())
@@ -49,9 +49,9 @@ func truthWebConfig() simweb.Config {
 	return c
 }
 
-// serve serves the web that flags describe on loopback until the test ends, from a process of its own
-// that no race detector slows down, so that the times in its log are those at which
-// requests came. stop ends it and returns the log.
+// serve serves the web that flags describe on loopback until the test ends. It uses a
+// separate process without race detector, so that its log has the true times of requests.
+// stop ends the server and returns the log.
 func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Entry) {
 	t.Helper()
 	dir := t.TempDir()
@@ -137,9 +137,9 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 	return b, sealed
 }
 
-// TestACrawlEqualsTheTruth crawls two rounds and compares every table, row for
-// row, with what the synthetic web says a correct crawler finds; and the server's
-// own log with what robots.txt and the delay allow.
+// TestACrawlEqualsTheTruth crawls two rounds. It compares every table, row for row, with
+// what a correct crawler must find, and the server's own log with what robots.txt and the
+// delay allow.
 func TestACrawlEqualsTheTruth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -178,7 +178,7 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 	}
 }
 
-// diff compares two sorted lists and reports at most a few rows of each kind.
+// diff compares two sorted lists and reports a few rows of each kind of difference.
 func diff[T any](t *testing.T, what string, want, got []T) {
 	t.Helper()
 	if len(want) == 0 {
@@ -227,8 +227,8 @@ func sorted[T any](rows []T, key func(T) string) []T {
 	return rows
 }
 
-// pageRow holds the stable columns of a page. Where truth cannot know the text,
-// which depends on how a broken document is mended, it holds the rest.
+// pageRow holds the stable columns of a page. Some truth is unknown: the text of a broken
+// document depends on how a parser repairs it. Such pages leave out the text.
 type pageRow struct {
 	URL, PlannedURL, ETag                     string
 	Depth                                     int32
@@ -275,7 +275,7 @@ func textKnown(r truth.Round) map[string]bool {
 	return known
 }
 
-// crawledLinks are the links that stand in documents, of pages whose text truth knows.
+// crawledLinks returns the links in documents whose text the truth knows.
 func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	known := textKnown(r)
 	var rows []truth.Link
@@ -288,7 +288,7 @@ func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	slices.SortFunc(rows, func(a, b truth.Link) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
-	// The place counts the page's links; a redirect's row comes before them.
+	// Ordinal counts the links of a page; a redirect's row comes first.
 	for i := range rows {
 		if i > 0 && rows[i].Source == rows[i-1].Source {
 			rows[i].Ordinal = rows[i-1].Ordinal + 1
@@ -376,7 +376,7 @@ func truthNext(r truth.Round) []string {
 	return rows
 }
 
-// crawledNext are the URLs that a round left to be fetched.
+// crawledNext returns the URLs that a round left to be fetched.
 func crawledNext(urls []schema.URLRecord) []string {
 	var rows []string
 	for _, u := range urls {

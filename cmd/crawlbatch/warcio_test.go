@@ -20,8 +20,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc/warciotest"
 )
 
-// TestWarcioReadsAWholeCrawl has another program read every WARC file of a crawl
-// and find each row of captures where the row says it is.
+// TestWarcioReadsAWholeCrawl reads every WARC file of a crawl with another program and
+// finds each row of captures at the place that the row gives.
 func TestWarcioReadsAWholeCrawl(t *testing.T) {
 	warciotest.Need(t)
 	d := crawlDemo(t)
@@ -71,10 +71,10 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 			}
 			switch {
 			case got.Type == "revisit":
-				want.Payload = "" // it is elsewhere
+				want.Payload = "" // the payload is in another record
 			case c.Truncated == "disconnect":
-				// Of chunks that break off or go wrong warcio takes what is not
-				// a chunk for payload; the digest is of the chunks before.
+				// If chunks break off or are damaged, warcio takes the rest for payload.
+				// The digest covers only the complete chunks.
 				want.Payload = got.Payload
 			default:
 				checked++
@@ -113,7 +113,7 @@ func warcFiles(t *testing.T, dir string) (keys []string) {
 	return keys
 }
 
-// indexed is what a line of CDXJ and a row of captures both tell.
+// indexed is what both a line of CDXJ and a row of captures contain.
 type indexed struct {
 	SURT, URL, Status, Digest, Filename, Offset, Length, Redirect, Truncated string
 }
@@ -129,7 +129,7 @@ func indexOf(rows []schema.Capture) (index []indexed) {
 	return index
 }
 
-// readCDXJ reads an index, which must be sorted, in the order of offsets.
+// readCDXJ reads an index and checks that it is sorted. It returns the entries by offset.
 func readCDXJ(t *testing.T, name string) (index []indexed) {
 	t.Helper()
 	f, err := os.Open(name)
