@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fake commits an empty result for each task that fails does not name.
+// fake commits an empty result for each task for which fails returns no error.
 type fake struct {
 	bucket store.Bucket
 	ran    []string
@@ -201,7 +201,7 @@ func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, config.ErrInvalid) {
 		t.Errorf("a plan that replaces the first: %v", err)
 	}
-	// A version before this froze it, and the crawl has begun.
+	// An older version froze this, and the crawl has begun.
 	var crawl manifest.Crawl
 	version, _, err := manifest.Load(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// told notes what an observer is told.
+// told records what an observer hears.
 type told struct{ lines []string }
 
 func (o *told) StageStarted(s StageStart) {
@@ -52,7 +52,7 @@ func TestAnObserverIsToldWhatIsDoneAndOfEachRoundAsItEnds(t *testing.T) {
 	if n := len(o.lines); o.lines[n-2] != "publish ends, 0 failed" || o.lines[n-1] != "round 0 is done" {
 		t.Errorf("in the end it was told %q", o.lines)
 	}
-	// Run again, it tells of the round that was done before.
+	// A second run reports the finished round again.
 	o.lines = nil
 	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil || !slices.Equal(o.lines, []string{"round 0 is done"}) {
 		t.Errorf("%v, it was told %q", err, o.lines)

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// runner runs tasks for real, on the fixture's store.
+// runner runs real tasks on the fixture's store.
 func (f *fixture) runner() worker.Runner {
 	d := f.driver
 	return worker.Runner{
@@ -22,7 +22,7 @@ func (f *fixture) runner() worker.Runner {
 }
 
 func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
-	f := newFixture(t) // whose hosts nobody answers for: a request would be a connect_error
+	f := newFixture(t) // its hosts do not answer: a request would be a connect_error
 	f.begin()
 	f.driver.Runner = f.runner()
 	n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1})
@@ -69,7 +69,7 @@ func TestWhatCannotBeGivenUpForGoodIsPermanent(t *testing.T) {
 	}
 }
 
-// TestAPartitionThatIsNotThereIsRefused retries before and after the round is sealed.
+// TestAPartitionThatIsNotThereIsRefused calls Retry before and after the round is sealed.
 func TestAPartitionThatIsNotThereIsRefused(t *testing.T) {
 	f := newFixture(t)
 	f.begin()
@@ -78,7 +78,7 @@ func TestAPartitionThatIsNotThereIsRefused(t *testing.T) {
 		for _, stage := range []stages.Stage{stages.Fetch, stages.Merge} {
 			for partition, want := range map[int]error{0: nil, 17: ErrNoPartition} {
 				if when == "running" && want == nil {
-					continue // it would be run
+					continue // Retry would run it
 				}
 				if n, err := f.driver.Retry(t.Context(), "2026-11", RetryRequest{Stage: stage, Partitions: []int{partition}}); n != 0 || !errors.Is(err, want) {
 					t.Errorf("%s, %s:%d: %d, %v; want %v", when, stage, partition, n, err, want)

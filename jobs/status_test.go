@@ -88,7 +88,7 @@ func TestStatusCountsFailuresAndGivesTheCommandThatReruns(t *testing.T) {
 	cost := manifest.Usage{WallMS: 10, Puts: 1, Gets: 2, BytesRead: 3}
 	f.ended(stages.Merge, 0, 1, manifest.ClassFailed, "boom", cost)
 	f.ended(stages.Merge, 0, 2, manifest.ClassInterrupted, "interrupted", cost)
-	f.ended(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // listed before number 2
+	f.ended(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // the store lists it before number 2
 	f.ended(stages.Merge, 1, 1, manifest.ClassFailed, "boom", cost)
 	f.ended(stages.Merge, 1, 2, manifest.ClassInterrupted, "interrupted", cost)
 	f.ended(stages.Merge, 2, 1, manifest.ClassDone, "", cost)
@@ -122,7 +122,8 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold := counted.Counts()
-	// Attempts and results of six stages, results of fetch aside; the plans of round 1.
+	// LISTs: attempts and results of six stages, except results of fetch; the plans of
+	// round 1.
 	if cold.Lists != 2*6-1+1 {
 		t.Errorf("%d LISTs", cold.Lists)
 	}
@@ -131,7 +132,7 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	warm := counted.Counts().Gets - cold.Gets
-	// crawl.json, start.json, plan.json, sealed.json; start.json of round 1.
+	// GETs: crawl.json, start.json, plan.json, sealed.json; start.json of round 1.
 	if warm != 5 {
 		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
 	}
@@ -155,7 +156,7 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 	}
 	f.ended(stages.Merge, 0, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
 	f.ended(stages.Merge, 1, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
-	f.ended(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // the newest counts
+	f.ended(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // the newest attempt counts
 	broken = false
 	for _, c := range []struct {
 		request RetryRequest
@@ -165,7 +166,7 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 		{RetryRequest{Stage: stages.Merge, Partitions: []int{1, 2}, Classes: []string{manifest.ClassDiskFull}}, ""},
 		{RetryRequest{Classes: []string{manifest.ClassStoreDenied, manifest.ClassDiskFull}}, "merge@2026-11.0:0"},
 		{RetryRequest{Stage: stages.Merge, Classes: []string{manifest.ClassPermanent}}, "merge@2026-11.0:1"},
-		{RetryRequest{}, "merge@2026-11.0:2"}, // never recorded: of no class
+		{RetryRequest{}, "merge@2026-11.0:2"}, // no attempt is recorded, so it has no class
 	} {
 		f.fake.ran = nil
 		n, err := f.driver.Retry(t.Context(), "2026-11", c.request)
@@ -175,7 +176,8 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 	}
 }
 
-// TestAPlanOfFormat1IsToldOf has status advise before the round begins, and run warn.
+// TestAPlanOfFormat1IsToldOf checks that status advises before the round begins, and that
+// run warns.
 func TestAPlanOfFormat1IsToldOf(t *testing.T) {
 	for format := 1; format <= 2; format++ {
 		f := newFixture(t)

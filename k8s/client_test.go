@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestTheClientSpeaksTheAPI compares what it sends with what the API's reference says of each verb.
+// TestTheClientSpeaksTheAPI compares each request of the client with the Kubernetes API
+// reference.
 func TestTheClientSpeaksTheAPI(t *testing.T) {
 	var sent []string
 	reply, code := "", 0

@@ -29,14 +29,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// lab is a store with a planned round, and a cluster that only keeps objects.
+// lab is a store with a planned round, and a cluster that stores objects but runs nothing.
 type lab struct {
 	*Executor
 	cluster *fake.Clientset
 	ended   map[int]error
 }
 
-// fakeCluster is client-go's Clientset that only keeps objects, as a Client.
+// fakeCluster adapts client-go's fake Clientset to Client.
 type fakeCluster struct{ *fake.Clientset }
 
 func (c fakeCluster) Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList] {
@@ -79,7 +79,7 @@ func (l *lab) result(t *testing.T, n int) {
 	create(t, l.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: n, Plan: "p1"})
 }
 
-// run runs tasks until they end, an hour at most.
+// run runs tasks until they end, for at most an hour.
 func (l *lab) run(ctx context.Context, partitions ...int) error {
 	ctx, stop := context.WithTimeout(ctx, time.Hour)
 	defer stop()
@@ -104,7 +104,7 @@ func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	}
 }
 
-// pod adds a pod of an index, which failed before that many times.
+// pod adds a pod of an index that has failed before times.
 func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int, status corev1.PodStatus) *corev1.Pod {
 	t.Helper()
 	labels := maps.Clone(job.Spec.Template.Labels)
@@ -119,14 +119,14 @@ func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int,
 	return pod
 }
 
-// dead adds a pod that has ended so.
+// dead adds a pod that ended with the given status.
 func (l *lab) dead(t *testing.T, job batchv1.Job, index, before int, end corev1.ContainerStateTerminated) {
 	t.Helper()
 	l.pod(t, job, fmt.Sprintf("dead-%d-%d", index, before), index, before, corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: containerName, State: corev1.ContainerState{Terminated: &end}}}})
 }
 
-// events are the Events left, as "Reason: message".
+// events returns the Events of the cluster as "Reason: message".
 func (l *lab) events(t *testing.T) []string {
 	t.Helper()
 	list, err := l.cluster.CoreV1().Events("crawl").List(t.Context(), metav1.ListOptions{})
@@ -181,7 +181,7 @@ func TestAStoppedDriverLeavesItsJobAndTheNextAdoptsIt(t *testing.T) {
 		job := l.jobs(t)[0]
 		l.says(t, job, batchv1.JobStatus{Ready: ptr(int32(2)), Active: 2})
 		ends := make(chan error, 1)
-		go func() { ends <- l.run(t.Context(), 1, 2) }() // 0 was done meanwhile, 2 is asked for too
+		go func() { ends <- l.run(t.Context(), 1, 2) }() // task 0 was finished meanwhile; task 2 is new
 		time.Sleep(time.Second)
 		all := l.jobs(t)
 		if len(all) != 2 {

@@ -29,7 +29,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// kustomization is as much of one as the manifests use.
+// kustomization has the fields that the manifests use.
 type kustomization struct {
 	metav1.TypeMeta    `json:",inline"`
 	Namespace          string           `json:"namespace"`
@@ -47,7 +47,7 @@ type kustomization struct {
 	} `json:"configMapGenerator"`
 }
 
-// podMonitor is of the Prometheus operator, whose types are not Kubernetes' own.
+// podMonitor is a type of the Prometheus operator, not of Kubernetes.
 type podMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -63,8 +63,7 @@ type podMonitor struct {
 
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
-// objects reads the objects of a file; a field that their types do not have is an
-// error.
+// objects reads the objects of a file. An unknown field is an error.
 func objects(t *testing.T, file string) []any {
 	t.Helper()
 	body, err := os.ReadFile(file)
@@ -99,7 +98,7 @@ func objects(t *testing.T, file string) []any {
 	}
 }
 
-// one is the object of a type among the manifests.
+// one returns the manifests' object of a type.
 func one[T any](t *testing.T, file string) T {
 	t.Helper()
 	for _, o := range objects(t, file) {
@@ -193,8 +192,8 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
-	// A politeness that came with the manifests would hold over what every crawl's
-	// config says: only the example's user, who sees it, gets one.
+	// A politeness file in the manifests would override every crawl's config. Only the
+	// example has one, where the user sees it.
 	for folder, want := range map[string][]string{
 		"manifests": {"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml"},
 		"example":   {"crawlbatch-env ", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile},
@@ -252,7 +251,7 @@ func TestTheConfigsThatComeAlongAreGoodAndSayThePaceInOnePlace(t *testing.T) {
 	}
 }
 
-// What the cluster itself would refuse, of the restricted Pod Security level.
+// The cluster would refuse pods that violate the restricted Pod Security level.
 func TestTheCronJobsPodsMayNothing(t *testing.T) {
 	spec := one[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
 	if s := spec.SecurityContext; s == nil || !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
@@ -274,7 +273,7 @@ func TestTheCronJobsPodsMayNothing(t *testing.T) {
 	}
 }
 
-// The driver's role holds each right that it uses, and none that it does not.
+// The driver's role grants exactly the rights that the driver uses.
 func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 	used := map[string]bool{}
 	synctest.Test(t, func(t *testing.T) {
@@ -284,8 +283,8 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// The next driver replaces the Job, which asks for other pods, and finds a pod
-		// to label.
+		// The next driver wants other pods, so it replaces the Job. It also finds a pod to
+		// label.
 		l.Config.Kubernetes.Image = "other"
 		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
@@ -303,7 +302,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// One more adopts the Job, and says so in an Event.
+		// Another driver adopts the Job and reports it in an Event.
 		ctx, stop = context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {

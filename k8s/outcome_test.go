@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// attempts are the records of attempts at a fetch task.
+// attempts returns the attempt records of a fetch task.
 func (l *lab) attempts(t *testing.T, partition int) []manifest.Attempt {
 	t.Helper()
 	var out []manifest.Attempt
@@ -176,7 +176,7 @@ func many(n int) *manifest.Plan {
 func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.Config.Kubernetes.JobTasks = 2 // two Jobs
+		l.Config.Kubernetes.JobTasks = 2 // that makes two Jobs
 		job, ends := l.begin(t, 0, 1, 2, 3)
 		for n := range labelsAPass + 1 {
 			l.pod(t, job, fmt.Sprintf("pod-%d", n), n%2, 0, corev1.PodStatus{Phase: corev1.PodRunning})
@@ -218,7 +218,7 @@ func TestAJobDeletedByHandInterruptsUnlessItsTasksAreDone(t *testing.T) {
 			l := newLab(t)
 			job, ends := l.begin(t, 0)
 			if done {
-				l.result(t, 0) // and its ttl_seconds_after_finished was short
+				l.result(t, 0) // and the Job's ttl_seconds_after_finished was short
 			}
 			if err := l.cluster.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "crawl", job.Name); err != nil {
 				t.Fatal(err)
@@ -226,7 +226,7 @@ func TestAJobDeletedByHandInterruptsUnlessItsTasksAreDone(t *testing.T) {
 			if err := <-ends; done != (err == nil) || !done && !errors.Is(err, stages.ErrInterrupted) {
 				t.Errorf("done %v: %v", done, err)
 			}
-			again, ends := l.begin(t, 1) // and the next run submits anew
+			again, ends := l.begin(t, 1) // the next run makes a new Job
 			l.finish(t, again, ends, 1)
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/guard"
 )
 
-// policies are the NetworkPolicies among the manifests.
+// policies returns the NetworkPolicies of the manifests.
 func policies(t *testing.T, files ...string) []*networkingv1.NetworkPolicy {
 	t.Helper()
 	var out []*networkingv1.NetworkPolicy
@@ -27,9 +27,9 @@ func policies(t *testing.T, files ...string) []*networkingv1.NetworkPolicy {
 	return out
 }
 
-// reaches reports whether the policies let a pod of these labels open a connection
-// to an address that is no pod's: one of a rule's peers holds it, and one of its ports
-// is that port. A pod that no policy of that direction selects may do anything.
+// reaches reports whether the policies let a pod with these labels connect to an address
+// outside the cluster: a rule must have a peer that contains the address and must have the
+// port. A pod that no egress policy selects may connect anywhere.
 func reaches(all []*networkingv1.NetworkPolicy, labels map[string]string, protocol corev1.Protocol, to netip.AddrPort) bool {
 	selected := false
 	for _, p := range all {
@@ -78,7 +78,7 @@ func holds(block *networkingv1.IPBlock, a netip.Addr) bool {
 	return !slices.ContainsFunc(block.Except, func(e string) bool { return netip.MustParsePrefix(e).Contains(a) })
 }
 
-// aTask and aDriver are the labels of pods, as the executor and the CronJob set them.
+// aTask and aDriver are pod labels as the executor and the CronJob set them.
 var (
 	aTask   = map[string]string{LabelName: "crawlbatch", LabelComponent: "task", LabelStage: "fetch"}
 	aDriver = map[string]string{LabelName: "crawlbatch", LabelComponent: "driver"}
@@ -136,8 +136,8 @@ func TestPodsReachWhatTheyNeedAndNothingThatIsPrivate(t *testing.T) {
 	}
 }
 
-// The fetcher's own guard and the policy are two fences on one line: what the one
-// refuses, so does the other, and neither more.
+// The fetcher's guard and the policy must refuse the same addresses, so that each backs up
+// the other.
 func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 	own := policies(t, "manifests/networkpolicy.yaml")
 	prefixes := slices.Concat(ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, []netip.Prefix{ssrf.IPv6GlobalUnicast, ssrf.IPv6NAT64Prefix})
@@ -167,12 +167,12 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 		}
 		copy(v4[:], v6[:])
 		addresses = append(addresses, netip.AddrFrom4(v4), netip.AddrFrom16(v6))
-		v6[0] = 0x20 | v6[0]&0x1f // most of them global unicast
+		v6[0] = 0x20 | v6[0]&0x1f // makes most of them global unicast
 		addresses = append(addresses, netip.AddrFrom16(v6))
 	}
 	strict, open, shut := guard.New(false), 0, 0
 	for _, a := range addresses {
-		if !a.IsValid() { // before the first address, or after the last
+		if !a.IsValid() { // neighbours of the first and the last address do not exist
 			continue
 		}
 		may := strict.CheckAddr(a) == nil
@@ -190,7 +190,7 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 	}
 }
 
-// lastOf is the last address of a prefix.
+// lastOf returns the last address of a prefix.
 func lastOf(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for bit := p.Bits(); bit < len(b)*8; bit++ {

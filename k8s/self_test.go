@@ -22,7 +22,7 @@ func TestTheNameOfAJobTellsTheMonth(t *testing.T) {
 		{"crawlbatch-29891519", "2026-10"}, // 2026-10-31T23:59Z
 		{"crawlbatch-29891520", "2026-11"}, // a minute later
 		{"crawl-2026-13", ""},
-		{"crawl-20261101", ""}, // a date would be the minute of another year
+		{"crawl-20261101", ""}, // a date is no minute count
 		{"crawl-99999999999", ""},
 		{"crawlbatch", ""},
 		{"", ""},

@@ -34,7 +34,7 @@ kubernetes:
 		t.Fatal(err)
 	}
 	create(t, l.Bucket, key, settings)
-	create(t, l.Bucket, key, settings) // every driver does
+	create(t, l.Bucket, key, settings) // every driver creates it
 	var loaded manifest.Settings
 	if _, _, err := manifest.Load(t.Context(), l.Bucket, key, &loaded); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// heard keeps what is logged.
+// heard keeps log output.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -45,14 +45,14 @@ func (h *heard) times(text string) int {
 	return strings.Count(h.text.String(), text)
 }
 
-// listen has a lab's log kept.
+// listen records a lab's log.
 func (l *lab) listen() *heard {
 	h := &heard{}
 	l.Log = slog.New(slog.NewTextHandler(h, nil))
 	return h
 }
 
-// begin runs tasks in the background, and waits until their Job is there.
+// begin runs tasks in the background and waits for their Job.
 func (l *lab) begin(t *testing.T, partitions ...int) (batchv1.Job, chan error) {
 	t.Helper()
 	ends := make(chan error, 1)
@@ -65,7 +65,7 @@ func (l *lab) begin(t *testing.T, partitions ...int) (batchv1.Job, chan error) {
 	return all[len(all)-1], ends
 }
 
-// finish lets the tasks of a Job be done.
+// finish completes the tasks of a Job.
 func (l *lab) finish(t *testing.T, job batchv1.Job, ends chan error, partitions ...int) {
 	t.Helper()
 	for _, n := range partitions {
@@ -77,10 +77,10 @@ func (l *lab) finish(t *testing.T, job batchv1.Job, ends chan error, partitions 
 	}
 }
 
-// away is what a call says that no API answered.
+// away is the error of a call that no API server answers.
 var away = &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}
 
-// failing has some calls fail while on is true.
+// failing makes some calls fail while on is true.
 func (l *lab) failing(verb, resource string, err error) (on func(bool)) {
 	var mu sync.Mutex
 	fails := true
@@ -113,7 +113,7 @@ func TestAnAPIThatIsAwayForAWhileIsWaitedForAtEveryCall(t *testing.T) {
 		t.Run(c.verb+" "+c.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
-				l.answered.Store(true) // an earlier stage asked it
+				l.answered.Store(true) // an earlier stage has reached the API
 				on := l.failing(c.verb, c.resource, away)
 				time.AfterFunc(20*time.Minute, func() { on(false) })
 				ends := make(chan error, 1)
@@ -238,7 +238,7 @@ func TestASuspendedJobIsAdoptedAsItIs(t *testing.T) {
 		if _, err := l.cluster.BatchV1().Jobs("crawl").Update(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		l.Config.Kubernetes.Image = "registry.example/crawlbatch:2" // another is asked for meanwhile
+		l.Config.Kubernetes.Image = "registry.example/crawlbatch:2" // the next run wants another image
 		again, ends := l.begin(t, 0)
 		if len(l.jobs(t)) != 1 || again.Name != job.Name || !suspended(&again) {
 			t.Errorf("%d Jobs, %s suspended: %v", len(l.jobs(t)), again.Name, suspended(&again))

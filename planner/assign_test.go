@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// web is a list of URLs of many domains, the i-th with about n/i of them.
+// web lists URLs of many domains, about n/i URLs for the i-th.
 func web(domains, n int) []string {
 	var out []string
 	for d := 1; d <= domains; d++ {
@@ -81,8 +81,8 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// Longest processing time first: with 20 slow and many quick domains in 4
-// partitions, none takes much longer than another.
+// Longest processing time first: 20 slow and many quick domains give 4 partitions of about
+// equal time.
 func TestPartitionsAreBalancedByTime(t *testing.T) {
 	var urls []string
 	for d := range 20 {

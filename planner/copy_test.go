@@ -71,7 +71,7 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestOfSeveralCapturesOfAURLTheNewestIsPlanned folds what WARC files of others hold.
+// TestOfSeveralCapturesOfAURLTheNewestIsPlanned merges captures from an external archive.
 func TestOfSeveralCapturesOfAURLTheNewestIsPlanned(t *testing.T) {
 	at := func(file string, offset int32, at int64) source.Entry {
 		return source.Entry{URL: "http://a.test/1", File: file, Line: 1, Due: true, Listed: true, Content: source.Content{At: at, Filename: file, Offset: offset, Length: 10}}

@@ -42,7 +42,7 @@ func (l list) Entries(context.Context) iter.Seq2[source.Entry, error] {
 	}
 }
 
-// lines is a source of lines as a file of the user has them.
+// lines is a source with one entry per line, as in a user's file.
 func lines(texts ...string) list {
 	l := list{name: "urls.txt"}
 	for i, text := range texts {
@@ -83,7 +83,7 @@ func plan(t *testing.T, cfg Config, sources ...source.Source) *Plan {
 	return p
 }
 
-// stored commits a plan and reads back all that it holds.
+// stored commits a plan and reads it back.
 func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]schema.PlannedURL, refused []schema.Refused) {
 	t.Helper()
 	ctx := context.Background()
@@ -100,7 +100,7 @@ func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]s
 	return m, urls, tabletest.Read[schema.Refused](t, b, m.RefusedFile.Key)
 }
 
-// planned is the URLs of all partitions.
+// planned returns the URLs of all partitions.
 func planned(parts [][]schema.PlannedURL) []string {
 	var out []string
 	for _, rows := range parts {
@@ -112,7 +112,7 @@ func planned(parts [][]schema.PlannedURL) []string {
 	return out
 }
 
-// reasons is "line reason url" of each refusal, by line.
+// reasons returns "line reason url" for each refusal, by line.
 func reasons(rows []schema.Refused) []string {
 	slices.SortStableFunc(rows, func(a, b schema.Refused) int { return int(a.Line - b.Line) })
 	var out []string
@@ -184,7 +184,8 @@ func TestSameInputSameBytes(t *testing.T) {
 			t.Errorf("%s:\n%s", v.name, d)
 		}
 	}
-	// Of a domain over its budget the first lines are kept; else order does not matter.
+	// A budget keeps a domain's first lines, so the order matters. Without a budget it does
+	// not.
 	cfg.Budget = 0
 	a, b := plan(t, cfg, lines(urls...)).Manifest(), plan(t, cfg, lines(shuffled(urls)...)).Manifest()
 	if a.ID != b.ID || a.ID == first.ID {
@@ -298,7 +299,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		"bad number":   {func(c *Config) { c.PartitionURLs = 0 }, lines("http://a/"), ErrConfig},
 	} {
 		cfg := Default()
-		cfg.Memory = 1 << 20 // spills before it fails
+		cfg.Memory = 1 << 20 // small enough to spill before the failure
 		tc.cfg(&cfg)
 		req := request(t, tc.src)
 		if _, err := Make(context.Background(), cfg, req); !errors.Is(err, tc.want) {
@@ -347,7 +348,7 @@ func TestDryRunPredictsTheSameAndWritesNothing(t *testing.T) {
 	}
 }
 
-// creator is a store that takes so many objects and is full then.
+// creator is a store that is full after that many objects.
 type creator struct {
 	store.Bucket
 	room int
@@ -377,7 +378,7 @@ func TestPlanExistsOnceItsManifestDoes(t *testing.T) {
 			t.Fatalf("commit %d of %d: %v", room+1, parts+2, err)
 		}
 	}
-	// The same plan again, by another version of the program, is no conflict.
+	// The same plan from another version of the program is no conflict.
 	again := plan(t, cfg, lines(web(20, 10)...))
 	again.Manifest().Version = "another"
 	if err := again.Commit(ctx, b); err != nil {

@@ -24,8 +24,8 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 		name  string
 		known []source.Entry
 		lines string
-		want  []string // nil: it is not planned
-		found []string // of the refused row
+		want  []string // nil: the URL is not planned
+		found []string // spellings of the refused row
 	}{
 		{"canonical", nil, "q?a&b q?a&b", []string{}, nil},
 		{"only what changes the resource", nil, "q?a&utm_x=1&b q?a&b#top x/../q?a&b", []string{}, nil},
@@ -72,7 +72,7 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 	}
 }
 
-// A parameter that is stripped since leaves the spellings that the frontier knows as well.
+// If config now strips a parameter, spellings from the frontier lose it too.
 func TestKnownSpellingsLoseStrippedParameters(t *testing.T) {
 	const url = "http://a.example/q?a&b"
 	entry := func(url string, due bool, spellings ...string) source.Entry {
@@ -81,7 +81,7 @@ func TestKnownSpellingsLoseStrippedParameters(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		known []source.Entry
-		want  []string // nil: it is refused for its spellings
+		want  []string // nil: the URL is refused for its spellings
 	}{
 		{"the place of the parameter alone", []source.Entry{entry("q?a&b&utm_x=1", true, "q?utm_x=1&a&b", "q?a&utm_x=1&b")}, []string{}},
 		{"with others", []source.Entry{entry("q?a&b&utm_x=1", true, "q?b&utm_x=1&a", "%71?%75tm_x=1&a&b")}, []string{"%71?a&b", "q?b&a"}},
@@ -129,7 +129,7 @@ func under(paths []string) []string {
 	return out
 }
 
-// What a plan refuses for another reason keeps the spelling: it may be planned later.
+// A URL refused for another reason keeps its spelling: a later plan may have it.
 func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	cfg := Default()
 	cfg.Budget = 1
@@ -146,7 +146,7 @@ func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	}
 }
 
-// Where a URL just fits, spellings of three times its length are planned with it.
+// Spellings may be three times as long as a canonical URL of the greatest length.
 func TestLongSpellingsArePlanned(t *testing.T) {
 	rest := urlkey.MaxLength - len("http://a.example/")
 	var texts []string
@@ -161,7 +161,7 @@ func TestLongSpellingsArePlanned(t *testing.T) {
 	}
 }
 
-// A response that others stored is not asked for, whatever its URL's spellings.
+// A stored response is never requested, so its URL needs no spellings.
 func TestStoredResponsesHaveNoSpellings(t *testing.T) {
 	l := lines("http://a.example/%7Ea")
 	l.entries[0].Content = source.Content{At: 1, Filename: "x.warc", Offset: 2, Length: 3}
@@ -171,8 +171,8 @@ func TestStoredResponsesHaveNoSpellings(t *testing.T) {
 	}
 }
 
-// A redirect may lead to a URL that is known and not planned, whatever it is not planned
-// for: its spellings are in the plan, beside its domain's URLs.
+// A redirect may lead to a known URL that is not planned. The plan therefore has the
+// spellings of such URLs, beside its domain's URLs.
 func TestSpellingsOfKnownURLsThatAreNotPlanned(t *testing.T) {
 	known := func(url string, due bool, spellings int) source.Entry {
 		e := source.Entry{URL: url, Due: due, Priority: 1, Fetches: 3, ETag: "x", File: source.FrontierName}

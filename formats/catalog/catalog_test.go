@@ -25,7 +25,7 @@ url_query string, fetch_time timestamp, fetch_status smallint, fetch_redirect st
 content_mime_type string, content_mime_detected string, content_charset string, content_languages string,
 content_truncated string, warc_filename string, warc_record_offset int, warc_record_length int, warc_segment string`
 
-// beyondCCIndex are the columns that captures has besides, behind them.
+// beyondCCIndex lists the columns that captures has after those of cc-index.
 const beyondCCIndex = `
 revisit string, payload_warc_filename string, payload_warc_record_offset int, payload_warc_record_length int`
 
@@ -110,7 +110,7 @@ func TestStableColumnsLeaveOutTimesAndOffsets(t *testing.T) {
 	}
 }
 
-// sealedRound lists a part of every dataset, and a working file that is none.
+// sealedRound lists one part of every dataset, and one working file, which is not a part.
 func sealedRound(crawl string, round int) *manifest.Sealed {
 	s := &manifest.Sealed{Crawl: crawl, Round: round}
 	for _, d := range catalog.Datasets() {
@@ -169,7 +169,7 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 	}
 }
 
-// What a reparse says of a URL is as old as the month that it parses again.
+// A reparse knows no newer state of a URL than the month that it parses again.
 func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	const condition = "crawl NOT LIKE '%r%'"
 	for name, tc := range map[string]struct {

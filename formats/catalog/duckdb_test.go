@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// fixture is a small store of a directory whose name is full of SQL and glob characters.
+// fixture is a small store in a directory whose name is full of SQL and glob characters.
 type fixture struct {
 	root   string
 	bucket store.Bucket
@@ -42,7 +42,7 @@ func put[T any](t *testing.T, f *fixture, dataset, key string, rows []T) manifes
 	return tabletest.Write(t, f.bucket, dataset, key, rows)
 }
 
-// views is the script of a round set, as a file.
+// views writes the SQL script for sealed rounds to a file and returns its name.
 func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
 	t.Helper()
 	return duckdbtest.SQLFile(t, script(t, func(b *bytes.Buffer) error { return catalog.DuckDB(b, f.root, catalog.S3{}, "", sealed) }))
@@ -51,7 +51,7 @@ func (f *fixture) views(t *testing.T, sealed ...*manifest.Sealed) string {
 // noon is 2026-11-02 12:00:00 UTC.
 const noon = 1793620800000
 
-// capture is a stored response of url.
+// capture makes a stored response of url.
 func capture(t *testing.T, url string, status int16, mime, languages string) schema.Capture {
 	t.Helper()
 	key, err := urlkey.KeyOf(url)
@@ -108,7 +108,7 @@ func TestDuckDBOpensEveryDatasetEvenBeforeARoundIsSealed(t *testing.T) {
 	}
 }
 
-// emptyParts writes a part without rows of every dataset.
+// emptyParts writes a part without rows for every dataset.
 func emptyParts(t *testing.T, f *fixture, crawl string, round int) []manifest.File {
 	t.Helper()
 	key := func(dataset string) string { return layout.Table(dataset, crawl, round, 0) }
@@ -142,7 +142,7 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		}}
 	}
 	sealed := []*manifest.Sealed{round(0), round(1)}
-	round(2) // its parts are complete, but it is not sealed
+	round(2) // its parts are complete, but the round is not sealed
 	files := []string{
 		f.views(t, sealed...),
 		duckdbtest.SQLFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
@@ -168,8 +168,8 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	}
 }
 
-// Which version wrote a part is known to nobody: the one that sealed a round may not be
-// the one that merged it, and builds without a version are all alike.
+// Nothing says which version wrote a part: another version may have sealed the round, and
+// all builds without a version look the same.
 func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	type olderSkip struct {
 		URL    string `parquet:"url"`
@@ -208,7 +208,7 @@ func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	}
 }
 
-// A reparse began with a round of its month, and the month has gone on since.
+// The reparse starts after the first round of its month. The month then has another round.
 func TestDuckDBsNewestStateOfAURLIsTheMonthsNotAReparses(t *testing.T) {
 	f := newFixture(t)
 	round := func(crawl string, n int, s schema.URLState) *manifest.Sealed {
@@ -238,8 +238,8 @@ func TestDuckDBsNewestStateOfAURLIsTheMonthsNotAReparses(t *testing.T) {
 	}
 }
 
-// TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex asks the questions under
-// testdata/duckdb/cc-index with only the table's and the crawl's name changed.
+// TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex runs the queries in
+// testdata/duckdb/cc-index. It changes only the names of the table and the crawl.
 func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 	f := newFixture(t)
 	robots := capture(t, "https://www.example.org/robots.txt", 200, "text/plain", "")

@@ -22,7 +22,7 @@ func athena(t *testing.T, o catalog.AthenaOptions, sealed ...*manifest.Sealed) *
 	return s
 }
 
-// everyDialect is the SQL over sealed rounds in each dialect.
+// everyDialect returns the SQL for sealed rounds in each dialect.
 func everyDialect(t *testing.T, sealed []*manifest.Sealed) map[string]string {
 	t.Helper()
 	text := func(s *catalog.Script) string { return script(t, func(b *bytes.Buffer) error { return s.Write(b) }) }
@@ -119,7 +119,7 @@ func TestTrinosViewsHaveSealedRoundsAlone(t *testing.T) {
 	if want := "CALL system.sync_partition_metadata(schema_name => 'crawl'"; !strings.Contains(sql["trino, a dir"], want) {
 		t.Errorf("no %q where the schema names no catalog", want)
 	}
-	// A table over a folder that does not exist is refused by Trino.
+	// Trino refuses a table over a folder that does not exist.
 	empty := everyDialect(t, nil)["trino"]
 	if strings.Contains(empty, "external_location") || !strings.Contains(empty, "CAST(NULL AS timestamp(3)) AS \"fetch_time\"") {
 		t.Errorf("of a store without a finished round:\n%s", empty)
@@ -148,14 +148,14 @@ func TestSparksViewsReadTheFoldersOfSealedRounds(t *testing.T) {
 	}
 }
 
-// Many clients split a script at each semicolon, wherever it stands.
+// Many clients split a script at each semicolon, even within a text.
 func TestSemicolonsEndStatementsAndStandNowhereElse(t *testing.T) {
 	ends := regexp.MustCompile(`;(\n|$)`)
 	for _, sealed := range [][]*manifest.Sealed{nil, {sealedRound("2026-11", 0)}} {
 		for dialect, sql := range everyDialect(t, sealed) {
 			for i, line := range strings.Split(sql, "\n") {
 				if dialect == "duckdb" && strings.Contains(line, "crawl;data/") {
-					continue // the directory's own name
+					continue // the name of the directory
 				}
 				if strings.Contains(ends.ReplaceAllString(line, ""), ";") || strings.HasPrefix(line, "--") && strings.Contains(line, ";") {
 					t.Errorf("%s, line %d: %s", dialect, i+1, line)
@@ -165,9 +165,8 @@ func TestSemicolonsEndStatementsAndStandNowhereElse(t *testing.T) {
 	}
 }
 
-// Trino and Spark run the questions that are asked of DuckDB in `make test-duckdb`: with the
-// table's and the crawl's name changed as there, the text is standard SQL. What only one
-// dialect has must not come in.
+// Trino and Spark run the same questions as DuckDB in `make test-duckdb`, so they must be
+// standard SQL after the names of the table and the crawl are replaced.
 func TestCommonCrawlsQuestionsAskForNothingThatOnlyDuckDBHas(t *testing.T) {
 	only := regexp.MustCompile(`(?i)\b(qualify|exclude|struct_pack|list_value|strptime|epoch_ms|regexp_matches|string_agg|group by all|order by all)\b|::|\[[0-9]`)
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said is what a test expects of Robots: i, f and a for what is forbidden (index,
-// follow, archive), the list, and the end of availability.
+// said is the expected content of Robots. forbids has i, f and a for a forbidden index,
+// follow and archive.
 type said struct {
 	forbids, list, until string
 }

@@ -53,7 +53,7 @@ func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 	}
 }
 
-// Archive tools know WARC files by their base names.
+// Archive tools identify WARC files by their base names.
 func TestNamesOfWARCFilesAreUnique(t *testing.T) {
 	names := map[string]string{}
 	for _, crawl := range []string{"2026-11", "2026-12"} {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever the order in which spellings come, the set is the same, and what has
-// overflowed stays so.
+// The order of insertion does not change the set, and an overflow is permanent.
 func TestSpellingsAreASet(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e", "f", "g"}
 	for n := range len(all) + 1 {
@@ -30,7 +29,7 @@ func TestSpellingsAreASet(t *testing.T) {
 	}
 }
 
-// Two redirects of one URL to one target may differ in the spelling alone.
+// Two redirects of one URL to one target may differ only in the spelling.
 func TestEdgesThatDifferHaveAnOrder(t *testing.T) {
 	less := Edge{TargetBucket: 1, TargetSURT: "b", Target: "b", Source: "b", Kind: "b", Ordinal: 1, Spelling: "b"}
 	for name, change := range map[string]func(*Edge){

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// allPairs compares each with each.
+// allPairs compares each fingerprint with each other.
 func allPairs(fps []uint64, k int) []simhash.Pair {
 	var pairs []simhash.Pair
 	for i, a := range fps {
@@ -48,7 +48,7 @@ func sorted(fps []uint64) []uint64 {
 	return slices.Compact(fps)
 }
 
-// populations are ways in which fingerprints lie in the space of 64 bits.
+// populations generates fingerprints with different distributions over the 64 bits.
 var populations = map[string]func(r *rand.Rand, n int) []uint64{
 	"even": func(r *rand.Rand, n int) []uint64 {
 		fps := make([]uint64, n)
@@ -57,7 +57,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps
 	},
-	"families": func(r *rand.Rand, n int) []uint64 { // each near a few others, in chains
+	"families": func(r *rand.Rand, n int) []uint64 { // chains: each is near a few others
 		var fps []uint64
 		for len(fps) < n {
 			f := r.Uint64()

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// byTheBook follows the steps of the package's comment one by one.
+// byTheBook follows the steps of the package comment one by one.
 func byTheBook(text string) uint64 {
 	var words []string
 	var word strings.Builder
@@ -83,7 +83,7 @@ var texts = []string{
 
 func TestFingerprintsAreThoseOfTheDefinition(t *testing.T) {
 	var h simhash.Hasher
-	for range 2 { // what one text leaves behind does not touch the next
+	for range 2 { // state left by one text does not change the next fingerprint
 		for _, text := range texts {
 			if got, want := h.Of(text), byTheBook(text); got != want {
 				t.Errorf("%.40q: %016x, want %016x", text, got, want)
@@ -106,8 +106,8 @@ func FuzzHasher(f *testing.F) {
 	})
 }
 
-// These values were made by another implementation (Python, xxhash 3): stored
-// fingerprints are compared with ones that are made years later.
+// Another implementation (Python, xxhash 3) computed these values. Fingerprints must stay
+// the same for years, because stored ones are compared with new ones.
 func TestFingerprintsDoNotChange(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"":                    0,

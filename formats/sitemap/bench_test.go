@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fullSitemap is a sitemap of as many entries as one may have.
+// fullSitemap makes a sitemap with the maximum number of entries.
 func fullSitemap() []byte {
 	var b bytes.Buffer
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n")
@@ -18,7 +18,7 @@ func fullSitemap() []byte {
 	return b.Bytes()
 }
 
-// BenchmarkReadEntry is the price of one entry of a full sitemap.
+// BenchmarkReadEntry measures the cost per entry of a full sitemap.
 func BenchmarkReadEntry(b *testing.B) {
 	body := fullSitemap()
 	b.ReportAllocs()

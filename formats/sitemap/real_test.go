@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFiles reads sitemaps and feeds in the shape of real ones, sound and malformed.
+// TestFiles reads sitemaps and feeds that resemble real ones, valid and malformed.
 func TestFiles(t *testing.T) {
 	readFiles(t, filepath.Join("testdata", "files"), map[string]string{
 		"atom.xml":            "feed 2 dated 2 titled 2 summaries 2 /notes/7",
@@ -45,8 +45,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestRealFiles reads the files that lie beside the project, where they do; what each
-// has is what its name promises.
+// TestRealFiles reads the files beside the project, if they are present. A file's name says
+// what the reader must find.
 func TestRealFiles(t *testing.T) {
 	const dir = "../../../shared/data/sitemaps"
 	if _, err := os.Stat(dir); err != nil {
@@ -77,8 +77,8 @@ func TestRealFiles(t *testing.T) {
 	})
 }
 
-// readFiles wants all files of a folder, by name, to be told as in want: a line is the
-// kind, the number of entries, what the entries have together, the first.
+// readFiles compares a line per file of a folder with want: the kind, the number of
+// entries, what all entries have, the first entry.
 func readFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}

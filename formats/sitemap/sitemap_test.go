@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// all reads every entry, each with slices of its own.
+// all reads every entry and copies its slices.
 func all(t testing.TB, body []byte, lim Limits) ([]Entry, Summary, error) {
 	t.Helper()
 	var out []Entry

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// slow answers each read after the next of its delays, or the last of them.
+// slow delays each read by the next of its delays; the last delay repeats.
 type slow struct {
 	store.Bucket
 	content []byte
@@ -23,8 +23,8 @@ type slow struct {
 	delays []time.Duration
 	errs   map[int]error // by number of the read, from 0
 	reads  int
-	ended  int // reads
-	closed int // when ended reads
+	ended  int // number of reads
+	closed int // value of ended when closed
 }
 
 func (s *slow) wait(ctx context.Context) error {
@@ -79,10 +79,11 @@ func (o *slowObject) ReadAt(p []byte, off int64) (int, error) {
 
 const (
 	usual = 100 * time.Millisecond
-	late  = 110 * time.Millisecond // when the second request is sent
+	late  = 110 * time.Millisecond // the second request is sent then
 )
 
-// warm are the delays of reads that make the p95 known and save up for a few hedges.
+// warm returns enough usual delays to measure the p95 and save up for a few hedges, then
+// the given ones.
 func warm(then ...time.Duration) []time.Duration {
 	var d []time.Duration
 	for range 100 {
@@ -163,7 +164,8 @@ func TestTheFirstAnswerOfTwoIsTakenWhicheverItIs(t *testing.T) {
 
 func TestHedgesStayWithinTheirShareOfReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// From the 100th on all are slow at first, which the p95 needs a while to learn.
+		// From the 100th read on, the first request is always slow. The p95 takes a while
+		// to adapt.
 		delays := warm()
 		for range 1000 {
 			delays = append(delays, time.Second, 10*time.Millisecond)
@@ -233,7 +235,7 @@ func TestAHedgedReadOfAnObjectLeavesTheCallersBufferAlone(t *testing.T) {
 			t.Error("closed with a read under way")
 		}
 		s.mu.Unlock()
-		time.Sleep(2 * time.Minute) // of the bubble: the first request ends
+		time.Sleep(2 * time.Minute) // virtual time: the first request ends
 		synctest.Wait()
 		if string(p) != "mine" || s.closed != s.reads {
 			t.Errorf("%q is in the caller's buffer; closed after %d of %d reads", p, s.closed, s.reads)

@@ -12,10 +12,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// stuck takes no write until its context ends.
+// stuck blocks each write until its context ends.
 type stuck struct {
 	store.Bucket
-	after error // what it says then, if it is not the context's error
+	after error // its error then, unless nil
 }
 
 func (s stuck) Create(ctx context.Context, _ string, _ io.ReaderAt, _ int64) (store.Version, error) {

@@ -89,7 +89,7 @@ func TestRetriesBeyondTheBudgetWaitLongest(t *testing.T) {
 	for range 5 {
 		_, _, _ = b.Get(t.Context(), "k", 1)
 	}
-	// Four at once, then one of two calls pays for another.
+	// The budget allows four retries at once. After that, two calls pay for one.
 	if want := []time.Duration{1, 2, 1, 2, 1, 1000, 1000, 1000, 1, 1000}; !slices.Equal(waits, want) || told != len(waits) {
 		t.Errorf("waits %v, want %v; %d were told", waits, want, told)
 	}
@@ -113,18 +113,18 @@ func TestCountCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // lost: counted, no bytes out
+	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // lost: a request, but no bytes out
 	if _, err := c.Swap(ctx, "a", []byte("123"), v); err != nil {
 		t.Fatal(err)
 	}
 	_, _, _ = c.Get(ctx, "a", 100)
 	_, _, _ = c.Get(ctx, "absent", 100)
-	_, _, _ = c.Get(ctx, "a", 1) // above its limit: failed
+	_, _, _ = c.Get(ctx, "a", 1) // above its limit: an error
 	o, err := c.Open(ctx, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = o.ReadAt(make([]byte, 10), 1) // two bytes and the end
+	_, _ = o.ReadAt(make([]byte, 10), 1) // two bytes and the end of file
 	_ = o.Close()
 	for range c.List(ctx, "") {
 	}
@@ -189,11 +189,11 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// liar breaks one promise of a good store.
+// liar breaks one promise of a store.
 type liar struct {
 	store.Bucket
-	swapsAll bool // Swap takes any old version
-	staleGet bool // Get goes on to give the first state
+	swapsAll bool // Swap accepts any old version
+	staleGet bool // Get keeps returning the first state
 	first    []byte
 }
 
@@ -238,10 +238,10 @@ func TestProbeCatchesLiarsAndCleansUp(t *testing.T) {
 	}
 }
 
-// lateLister fails in the middle of each of its lists but the last.
+// lateLister breaks each of its lists off, except the last.
 type lateLister struct {
 	store.Bucket
-	fail []int // after how many keys, list by list
+	fail []int // after how many keys, for each list
 }
 
 func (l *lateLister) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
@@ -284,7 +284,7 @@ func TestRetriedListGoesOnWhereItBroke(t *testing.T) {
 		}
 		got = append(got, info.Key)
 	}
-	// The last try brought no new key, so with two tries it is given up.
+	// The last try brought no new key, so the second failure in a row ends the list.
 	if !slices.Equal(got, want[:6]) || !errors.Is(failed, store.ErrUnavailable) {
 		t.Errorf("got %q and %v, want the first six and %v", got, failed, store.ErrUnavailable)
 	}

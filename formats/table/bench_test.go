@@ -12,7 +12,7 @@ import (
 
 func bySURT(a, b *schema.Capture) int { return cmp.Compare(a.SURT, b.SURT) }
 
-// BenchmarkWrite reports what a row of captures costs to write and to keep.
+// BenchmarkWrite reports the cost of writing and keeping a row of captures.
 func BenchmarkWrite(b *testing.B) {
 	rows := captures(50_000)
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rows)), "ns/row")
 }
 
-// BenchmarkSort spills everything about ten times over.
+// BenchmarkSort spills about ten times.
 func BenchmarkSort(b *testing.B) {
 	rows := captures(50_000)
 	b.ReportAllocs()

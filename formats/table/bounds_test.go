@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// TestLongTextsDoNotStandInHeaders: a page of Parquet holds least and greatest
-// values uncompressed unless told otherwise, which is each long text twice.
+// TestLongTextsDoNotStandInHeaders checks page headers. By default a Parquet page stores
+// its least and greatest value uncompressed, so each long text twice.
 func TestLongTextsDoNotStandInHeaders(t *testing.T) {
 	var out bytes.Buffer
 	w, err := NewWriterTo[schema.Text](&out)

@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
-// rowTypes are the row structs of package schema.
+// rowTypes lists the row structs of package schema.
 var rowTypes = map[string]func(*testing.T){
 	"Capture": keepsEveryColumn[schema.Capture], "Fetch": keepsEveryColumn[schema.Fetch], "Request": keepsEveryColumn[schema.Request],
 	"Page": keepsEveryColumn[schema.Page], "WorkingPage": keepsEveryColumn[schema.WorkingPage], "Text": keepsEveryColumn[schema.Text],
@@ -29,9 +29,9 @@ var rowTypes = map[string]func(*testing.T){
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
 }
 
-// TestEveryColumnOfEveryRowTypeIsKept passes rows with a value in every column, and rows
-// with none, through everything that encodes rows: the codec of scratch files, a sorter
-// that spills, and Parquet.
+// TestEveryColumnOfEveryRowTypeIsKept sends rows with a value in every column, and rows
+// without any, through every encoding of rows: the codec of scratch files, a sorter that
+// spills, and Parquet.
 func TestEveryColumnOfEveryRowTypeIsKept(t *testing.T) {
 	if d := cmp.Diff(schemaRowTypes(t), slices.Sorted(maps.Keys(rowTypes))); d != "" {
 		t.Errorf("row types of package schema (-there +tested):\n%s", d)
@@ -41,8 +41,8 @@ func TestEveryColumnOfEveryRowTypeIsKept(t *testing.T) {
 	}
 }
 
-// schemaRowTypes lists the structs of package schema that have columns and are not
-// embedded in another.
+// schemaRowTypes lists the structs of package schema that have columns and are not embedded
+// in another struct.
 func schemaRowTypes(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../schema/*.go")
@@ -81,7 +81,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 		if !f.Anonymous {
 			give(reflect.ValueOf(&full).Elem().FieldByIndex(f.Index), f.Name, i+1)
 			if v := reflect.ValueOf(&zeros).Elem().FieldByIndex(f.Index); v.Kind() == reflect.Pointer {
-				v.Set(reflect.New(v.Type().Elem())) // 0 and false are not null
+				v.Set(reflect.New(v.Type().Elem())) // 0 and false differ from null
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 	}
 	for _, row := range want {
 		encoded := string(codec.Append(nil, &row))
-		got := full // decoding overwrites all of it
+		got := full // decoding overwrites every field
 		if err := codec.Decode(encoded, &got); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 	}
 }
 
-// give sets a column to a value that is not zero.
+// give sets a column to a value other than zero.
 func give(v reflect.Value, name string, n int) {
 	switch v.Kind() {
 	case reflect.String:

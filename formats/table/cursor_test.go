@@ -38,7 +38,7 @@ func TestCursorPeeksFindsAndEnds(t *testing.T) {
 		t.Fatalf("Peek: %v, %v", row, err)
 	}
 	for key, there := range []bool{true, false, true, false, true} {
-		for range 2 { // what was found stays the next row
+		for range 2 { // a found row stays the next row
 			if row := find(key); (row != nil) != there {
 				t.Errorf("found %d: %t", key, row != nil)
 			}
@@ -97,7 +97,7 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 		}
 	}
 	for range table.MergeFiles(t.Context(), s, []string{"1.parquet", "2.parquet"}, byKey) {
-		break // it can be left early
+		break // the caller may stop early
 	}
 	if _, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "absent.parquet"}, byKey)); err == nil {
 		t.Error("an absent object is no error")

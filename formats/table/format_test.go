@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// What an older format froze has the bytes of the struct before columns came.
+// A file of an older format equals a file of a struct without the newer columns.
 func TestColumnsOfAnOlderFormat(t *testing.T) {
 	type inner struct {
 		Host string `parquet:"host,dict"`
@@ -70,8 +70,8 @@ func written[T any](t *testing.T, rows []T, opts ...WriterOption) ([]byte, []str
 	return b.Bytes(), columns
 }
 
-// A column that tells 0 from null since format 2 has the bytes of a plain value in
-// format 1, the library's mistakes about runs of values included.
+// Since format 2 this column distinguishes 0 from null. In format 1 it has the bytes of a
+// plain value, including the library's errors in runs of values.
 func TestColumnsThatDidNotTellZero(t *testing.T) {
 	type row struct {
 		Row int32  `parquet:"row"`
@@ -120,7 +120,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 	}
 }
 
-// plainZero writes what TestColumnsThatDidNotTellZero does as it was before.
+// plainZero writes the same rows with the struct of format 1.
 func plainZero(t *testing.T, values []int64) []byte {
 	type row struct {
 		Row int32 `parquet:"row"`

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// file is a table of each kind, with the digest that the last crawlbatch of format 1
-// gave the rows of filled.
+// file is a table of each row type, with the digest of the file that the last crawlbatch of
+// format 1 wrote for filled's rows.
 type file struct {
 	name    string
 	write   func(t *testing.T, opts ...table.WriterOption) ([]byte, table.Local)
@@ -41,8 +41,8 @@ var files = []file{
 	{"representatives", filled[schema.Representative], false, "401cb481efd33326"},
 }
 
-// filled writes rows that a column's name and the row's number determine, over several
-// pages and with nulls. A column that came after format 1 changes no other.
+// filled writes several pages of rows with nulls. Column name and row number determine each
+// value, so that a newer column changes no other.
 func filled[T any](t *testing.T, opts ...table.WriterOption) ([]byte, table.Local) {
 	t.Helper()
 	var b bytes.Buffer
@@ -116,7 +116,7 @@ func TestFormat2HasTheEncodingsThatEveryReaderHas(t *testing.T) {
 	}
 	for _, f := range files {
 		if f.name == "edges" {
-			continue // a working file in every format
+			continue // working files are the same in every format
 		}
 		data, _ := f.write(t)
 		pf, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))

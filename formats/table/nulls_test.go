@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Zero values are null wherever they stand. Without the cut the library writes zeros
-// for some of them, which other programs take for values.
+// Optional zero values are always null. Without this project's fix, the library writes
+// zeros for some of them, and other programs read them as values.
 func TestZeroIsNullWhereverItStands(t *testing.T) {
 	type inner struct {
 		Status int16 `parquet:"status,optional"`
@@ -90,7 +90,7 @@ func nullsOf(t *testing.T, f *parquet.File, name string) (n int) {
 			}
 			n += int(p.NumNulls())
 		}
-		_ = pages.Close() // read only
+		_ = pages.Close() // only read
 	}
 	return n
 }

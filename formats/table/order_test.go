@@ -50,7 +50,7 @@ func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 			if err != nil || (len(runs) > 0) != (memory < 1<<30) || len(runs) > 128 {
 				t.Errorf("%d runs spilled (%v)", len(runs), err)
 			}
-			for range 2 { // it can be read again
+			for range 2 { // it can be read twice
 				got, err := tabletest.Collect(s.Sorted(t.Context()))
 				if err != nil {
 					t.Fatal(err)
@@ -154,7 +154,7 @@ func TestScanGivesTheColumnsAskedForInThatOrder(t *testing.T) {
 		t.Errorf("%d of status 200; URLs differ: %.1000s", statuses, d)
 	}
 	for range table.Scan(t.Context(), s, "c.parquet", "url") {
-		break // and it can be left early
+		break // the caller may stop early
 	}
 }
 
@@ -173,8 +173,8 @@ func TestConcatReadsObjectsInTurn(t *testing.T) {
 	}
 }
 
-// TestSortersOfSeveralGoroutinesMerge fills sorters from several goroutines: all in
-// memory, in a few runs, and in so many that they are merged on the way.
+// TestSortersOfSeveralGoroutinesMerge fills sorters from several goroutines: all in memory,
+// in a few runs, and in so many runs that some are merged early.
 func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
 	const goroutines, each = 3, 4000
 	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
@@ -203,7 +203,7 @@ func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
 			if runs, _ := os.ReadDir(dir); (len(runs) > 0) != (memory < 1<<30) || len(runs) > 128*goroutines {
 				t.Errorf("%d runs", len(runs))
 			}
-			for range 2 { // it can be read again
+			for range 2 { // it can be read twice
 				rows, err := tabletest.Collect(table.MergeSorted(t.Context(), sorters...))
 				if err != nil || len(rows) != goroutines*each {
 					t.Fatalf("%d rows, %v", len(rows), err)

@@ -47,8 +47,8 @@ func wideRows() []wide {
 	}
 }
 
-// sameRows compares rows with an empty list equal to none: Parquet's list column
-// is not optional.
+// sameRows compares rows. An empty list equals nil, because Parquet's list column is not
+// optional.
 func sameRows(t *testing.T, got, want []wide) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
@@ -248,7 +248,7 @@ func TestRangeReadsOnlyTheRowGroupsThatMeetIt(t *testing.T) {
 	}
 }
 
-// damaged is a bucket whose object has other bytes.
+// damaged is a bucket whose object has changed bytes.
 type damaged struct {
 	store.Bucket
 	body []byte
@@ -288,7 +288,7 @@ func fileOf(t testing.TB, n int) []byte {
 	return buf.Bytes()
 }
 
-// readDamaged reads all rows by both ways and returns the first error of each.
+// readDamaged reads all rows in both ways and returns the first error of each.
 func readDamaged(t testing.TB, b store.Bucket) (rows, columns error) {
 	r, err := table.Open[schema.Capture](t.Context(), b, "tables/x.parquet")
 	if err == nil {

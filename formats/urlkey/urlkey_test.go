@@ -231,8 +231,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// The numbers are part of the stored format: a domain that changed its bucket would
-// part from what earlier rounds know of it.
+// These numbers are part of the stored format: a domain in a new bucket would lose what
+// earlier rounds know of it.
 func TestBucketsNeverChange(t *testing.T) {
 	for _, tc := range []struct {
 		domain string
@@ -245,7 +245,7 @@ func TestBucketsNeverChange(t *testing.T) {
 	}
 }
 
-// TestSURT compares with what the reference implementation, internetarchive/surt
+// TestSURT compares with the SURTs that the reference implementation, internetarchive/surt
 // 0.3.1, gave for canonical URLs.
 func TestSURT(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "surt.tsv"))
@@ -303,7 +303,7 @@ func (c whatwgCase) run(t *testing.T) {
 	}
 }
 
-// TestURLStandard holds the rules of the URL Standard, a case for each.
+// TestURLStandard checks one case for each rule of the URL Standard.
 func TestURLStandard(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "whatwg.jsonl"))
 	if err != nil {
@@ -323,8 +323,8 @@ func TestURLStandard(t *testing.T) {
 	}
 }
 
-// TestWebPlatformTests runs the URL Standard's own tests, all of them, where they lie
-// beside the project.
+// TestWebPlatformTests runs the URL Standard's own tests, if they are present beside the
+// project.
 func TestWebPlatformTests(t *testing.T) {
 	data, err := os.ReadFile("../../../shared/data/url/wpt-urltestdata.json")
 	if err != nil {
@@ -337,7 +337,7 @@ func TestWebPlatformTests(t *testing.T) {
 	}
 	for _, e := range entries {
 		var c whatwgCase
-		if json.Unmarshal(e, &c) == nil { // else it is a comment
+		if json.Unmarshal(e, &c) == nil { // other elements are comments
 			c.run(t)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// transcript reads a file and tells, a line each, what Inspect found.
+// transcript writes one line for each finding of Inspect.
 func transcript(t testing.TB, in io.Reader) []string {
 	t.Helper()
 	var lines []string
@@ -38,7 +38,7 @@ func transcript(t testing.TB, in io.Reader) []string {
 	return lines
 }
 
-// stream hides that its reader can seek, and gives what it reads in small pieces.
+// stream returns a reader that cannot seek and reads in small pieces.
 func stream(b []byte) io.Reader { return iotest.HalfReader(bytes.NewBuffer(b)) }
 
 func gz(t testing.TB, text string) []byte {
@@ -116,8 +116,8 @@ func TestDamageIsReportedAndPassedOver(t *testing.T) {
 	}
 }
 
-// A damaged deflate stream may take the members behind it for its own data;
-// where the file can seek they are found all the same.
+// A damaged deflate stream may swallow the members after it. If the file can seek, the
+// reader still finds them.
 func TestRecordsThatDamageSwallowedAreFoundAgain(t *testing.T) {
 	b := gz(t, record("resource", strings.Repeat("second ", 50)))
 	for at := range len(b) {
@@ -298,10 +298,10 @@ func TestPayloadDigests(t *testing.T) {
 	}
 }
 
-// counts are what the findings of a file come to.
+// counts summarizes the findings in a file.
 type counts struct{ records, damaged, differ, problems int }
 
-// TestFilesOfOtherWriters reads files that other programs wrote, and damaged ones; see
+// TestFilesOfOtherWriters reads files of other programs, and damaged ones; see
 // testdata/writers/README.md.
 func TestFilesOfOtherWriters(t *testing.T) {
 	inspectAll(t, filepath.Join("testdata", "writers"), map[string]counts{
@@ -331,7 +331,7 @@ func TestFilesOfOtherWriters(t *testing.T) {
 	})
 }
 
-// TestForeignFiles reads the files that lie beside the project, where they do.
+// TestForeignFiles reads the files beside the project, if they are present.
 func TestForeignFiles(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "data", "warc")
 	if _, err := os.Stat(dir); err != nil {
@@ -356,7 +356,8 @@ func TestForeignFiles(t *testing.T) {
 	})
 }
 
-// inspectAll wants files of a folder to come to counts, whether they can be sought in or not.
+// inspectAll compares the findings in each file of a folder with counts, both with and
+// without seeking.
 func inspectAll(t *testing.T, dir string, tests map[string]counts) {
 	t.Helper()
 	for name, want := range tests {
@@ -425,7 +426,7 @@ func FuzzReader(f *testing.F) {
 				}
 			}
 		}
-		for range warc.Inspect(stream(file)) { // must end
+		for range warc.Inspect(stream(file)) { // the loop must end
 		}
 	})
 }

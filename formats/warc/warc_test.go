@@ -24,7 +24,8 @@ const (
 	plainBody    = "hello, world"
 )
 
-// testRecords are one of each kind that a crawl writes, tied together as it ties them.
+// testRecords returns one record of each kind that a crawl writes, with references between
+// them.
 func testRecords() []*warc.Record {
 	request, response := warc.NewID(), warc.NewID()
 	return []*warc.Record{
@@ -72,7 +73,7 @@ func testRecords() []*warc.Record {
 	}
 }
 
-// writeTestFile writes testRecords and gives the file and where each lies.
+// writeTestFile writes testRecords and returns the file and the extent of each record.
 func writeTestFile(t testing.TB) ([]byte, []*warc.Record, []warc.Extent) {
 	t.Helper()
 	var file bytes.Buffer
@@ -92,7 +93,7 @@ func writeTestFile(t testing.TB) ([]byte, []*warc.Record, []warc.Extent) {
 	return file.Bytes(), records, extents
 }
 
-// block is what rec's block ought to be.
+// block returns the expected block of rec.
 func block(t testing.TB, rec *warc.Record) string {
 	t.Helper()
 	b := bytes.Join(rec.Block, nil)
@@ -160,7 +161,7 @@ func TestEveryRecordIsReadAtItsExtent(t *testing.T) {
 			t.Errorf("record %d: %s at %+v, %q, %v", i, e.ID(), s.Extent, s.Problems, err)
 		}
 	}
-	// A wrong extent does not pass for a right one.
+	// A wrong extent is detected.
 	long := extents[1]
 	long.Length++
 	e, err := warc.ReadAt(bytes.NewReader(file), long, warc.ReaderOptions{})
@@ -189,7 +190,7 @@ func TestSameRecordsAreTheSameBytes(t *testing.T) {
 	first, records, _ := writeTestFile(t)
 	var again bytes.Buffer
 	w := warc.NewWriter(&again)
-	for _, rec := range records { // which have their IDs now
+	for _, rec := range records { // the records have their IDs now
 		if _, err := w.Write(rec); err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +276,7 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// fullDisk takes n bytes and no more.
+// fullDisk accepts n bytes.
 type fullDisk struct{ n int }
 
 var errFull = errors.New("no space left on device")
@@ -340,8 +341,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// FuzzWriter holds a record to being refused or read back as it was given, whatever
-// the web puts into its URL, its type and its body.
+// FuzzWriter checks that a record is refused or read back unchanged, whatever the web puts
+// into its URL, type and body.
 func FuzzWriter(f *testing.F) {
 	f.Add("http://a.example/", "text/html", []byte("HTTP/1.1 200 OK\r\n\r\nbody"), false)
 	f.Add("http://a.example/\r\nWARC-Type: warcinfo", "a\x00b", []byte("WARC/1.1\r\n\r\n"), true)

@@ -106,7 +106,7 @@ func TestTheKindsOfLinksThatAreFollowedAreThoseOfTheFile(t *testing.T) {
 		if d := cmp.Diff(tt.want, read(t, frozen).FollowedKinds()); d != "" {
 			t.Errorf("%q, frozen (-want +got):\n%s", tt.text, d)
 		}
-		// Another list crawls other URLs: it is refused once the crawl is planned.
+		// Another list would crawl other URLs, so a planned crawl refuses it.
 		if err := c.Adopt(read(t, "frontier: {follow: "+c.Frontier.Follow+", kinds: [area]}")); err == nil || !strings.Contains(err.Error(), "frontier.kinds differs") {
 			t.Errorf("%q: %v", tt.text, err)
 		}
@@ -162,7 +162,7 @@ fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag does
+	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag sets it
 	text, err := later.YAML()
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +199,8 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	}
 }
 
-// A crawl goes on as it began: what its crawl.json does not know is as it was when the
-// crawl was planned, and leaving it unset changes nothing.
+// A crawl continues with the settings of its start. A key missing in crawl.json keeps its
+// old meaning, and leaving it unset later changes nothing.
 func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 	now, err := Default().YAML()
 	if err != nil {
@@ -212,7 +212,7 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // and what follows it
+	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // with the sections after it
 	if !ok || strings.Contains(before, "kubernetes") || !strings.Contains(before, "follow:") {
 		t.Fatalf("no config of an older version:\n%s", before)
 	}
@@ -221,11 +221,11 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Fetch.MaxSitemap = 0 // as max_body
+	want.Fetch.MaxSitemap = 0 // 0 means the same limit as max_body
 	if d := cmp.Diff(want, frozen, cmpopts.IgnoreUnexported(Config{})); d != "" {
 		t.Errorf("an older config (-want +got):\n%s", d)
 	}
-	again, err := frozen.YAML() // as a driver gives it to its pods
+	again, err := frozen.YAML() // as a driver passes it to its pods
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestAReparseMayChangeWhatIsMadeOfDocumentsAndNotHowTheyWereFetched(t *testi
 	frozen.Fetch.MaxBody = 1 << 20
 	later := frozen.Clone()
 	later.Parse.MaxLinks, later.Dedup.MaxDistance, later.Frontier.Follow = 7, 1, "any"
-	later.Fetch.Slots = 3 // as in any crawl that goes on
+	later.Fetch.Slots = 3 // ignored, as in any crawl that continues
 	got, err := frozen.Reparsed(later)
 	if err != nil || got.Parse.MaxLinks != 7 || got.Dedup.MaxDistance != 1 || got.Frontier.Follow != "any" || got.Fetch.Slots != frozen.Fetch.Slots || got.Fetch.MaxBody != 1<<20 {
 		t.Errorf("%+v, %v", got, err)

@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the generated part of jobs/README.md")
 
-// The README has the reference of all keys, as it is generated.
+// The README contains the generated reference of all keys.
 func TestReadmeDocumentsEveryKey(t *testing.T) {
 	const file, begin, end = "../README.md", "<!-- generated: config -->\n", "<!-- end -->\n"
 	text, err := os.ReadFile(file)
@@ -37,7 +37,7 @@ func TestReadmeDocumentsEveryKey(t *testing.T) {
 	}
 }
 
-// The example in the README is a config that can be used as it is.
+// The example in the README is a valid config.
 func TestReadmeShowsAValidConfig(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestReadmeShowsAValidConfig(t *testing.T) {
 	}
 }
 
-// keyReference renders every key as tables of Markdown, one for each section.
+// keyReference renders the keys as Markdown, one table for each section.
 func keyReference() (string, error) {
 	var text strings.Builder
 	section := ""

@@ -27,7 +27,7 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 		if v.Kind() != reflect.Struct && rows[path].path == "" {
 			t.Errorf("%s has no row", path)
 		}
-		// The keys of an entry are part of the meaning of the map or list that holds it.
+		// The documentation of a map or list must name the keys of its entries.
 		entry := v.Type()
 		for entry.Kind() == reflect.Map || entry.Kind() == reflect.Slice {
 			entry = entry.Elem()
@@ -42,7 +42,7 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 	})
 }
 
-// golden reads a config that was written before the table was made.
+// golden reads a config from before the table of keys existed.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -76,8 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// without drops the lines of a config whose keys an older text does not have: keys were
-// added since.
+// without drops the lines of keys that were added after the older text.
 func without(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
@@ -109,11 +108,11 @@ func mustYAML(t *testing.T, c *Config) string {
 	return text
 }
 
-// Crawls under way rely on what was frozen when they were planned. A key that came after the
-// list may be either, but not in a section that is live as a whole.
+// Running crawls rely on the frozen keys of their plan. A newer key may be frozen or live,
+// except in a section that is live as a whole.
 func TestWhatIsFrozenIsAsBefore(t *testing.T) {
 	const name = "frozen-2026-11.txt"
-	was := map[string]bool{} // by path: frozen
+	was := map[string]bool{} // by path: whether it is frozen
 	for line := range strings.Lines(golden(t, name)) {
 		path, change, _ := strings.Cut(strings.TrimSpace(line), " ")
 		was[path] = change == "frozen"
@@ -171,7 +170,7 @@ kubernetes: {env: {TOKEN: hunter2, OTHER: "${SLOW}"}, namespace: there}
 		}},
 		"a file over what a crawl froze": {frozen, map[string]Setting{
 			"politeness.delay":              {Value: "3s", From: file + ":3"},
-			"politeness.in_flight_per_host": {Value: uint64(1), From: "default"}, // the section is whole or not there
+			"politeness.in_flight_per_host": {Value: uint64(1), From: "default"}, // a section is stored as a whole or not at all
 			"fetch.timeout.total":           {Value: "4s", From: "crawl.json"},
 			"plan.partition_urls":           {Value: uint64(3), From: "frozen in crawl.json"},
 		}},

@@ -17,7 +17,7 @@ import (
 
 var errFlaky = errors.New("flaky")
 
-// attempts runs tasks and returns how often each was tried and what became of it.
+// attempts runs tasks and returns the number of tries and the error of each.
 func run(t *testing.T, ctx context.Context, tasks int, try func(n int, attempt int) error) (tries map[int]int, ended map[int]error, err error) {
 	t.Helper()
 	var mu sync.Mutex
@@ -96,7 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
-			time.Sleep(time.Minute) // until the interruption, so that no other task ends before it
+			time.Sleep(time.Minute) // until the interruption, so that no other task ends first
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
@@ -120,10 +120,10 @@ func TestTasksWaitForAStoreThatIsAwayAndGoOnWhenItIsBack(t *testing.T) {
 			switch away := time.Since(began); {
 			case away < 5*time.Minute:
 				return fmt.Errorf("write: no room: %w", store.ErrFull)
-			case away < 10*time.Minute: // a task may say itself that it was interrupted by that
+			case away < 10*time.Minute: // a task may report the outage as an interruption
 				return fmt.Errorf("read: %w: %w", store.ErrUnavailable, stages.ErrInterrupted)
 			}
-			if attempt%2 == 0 { // what fails with the store there still counts
+			if attempt%2 == 0 { // failures while the store answers still count
 				return errFlaky
 			}
 			return nil
@@ -159,7 +159,7 @@ func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
 	})
 }
 
-// onlooker notes what tasks are said to wait for.
+// onlooker records what tasks wait for.
 type onlooker struct {
 	mu    sync.Mutex
 	waits []string

@@ -23,7 +23,7 @@ import (
 
 const crawl = "2026-11"
 
-// opened is a bucket that notes what is opened.
+// opened is a bucket that records which keys are opened.
 type opened struct {
 	store.Bucket
 	keys []string
@@ -34,7 +34,7 @@ func (o *opened) Open(ctx context.Context, key string) (store.Object, error) {
 	return o.Bucket.Open(ctx, key)
 }
 
-// tables are the tables among what was opened.
+// tables returns the opened tables.
 func (o *opened) tables() []string {
 	return slices.DeleteFunc(slices.Clone(o.keys), func(k string) bool { return !strings.HasSuffix(k, ".parquet") })
 }
@@ -48,13 +48,13 @@ func key(t *testing.T, url string) urlkey.Key {
 	return k
 }
 
-// round is what a sealed round holds, of one bucket.
+// round is the content of one bucket's tables in a sealed round.
 type round struct {
 	states map[string]schema.URLState
 	skips  map[string]schema.SkipReason
 }
 
-// fill stores sealed rounds of several buckets, and a plan of the one after them.
+// fill stores sealed rounds of several buckets, and the plan of the next round.
 func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -110,7 +110,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 	}
 	if len(plan) > 0 {
 		p := &manifest.Plan{ID: "abc", Crawl: crawl, Round: len(rounds), Buckets: buckets}
-		for n, url := range plan { // a partition a URL
+		for n, url := range plan { // one partition for each URL
 			k := key(t, url)
 			p.Partitions = append(p.Partitions, manifest.PlanPartition{
 				Partition: n, Bucket: urlkey.Bucket(k.Domain, buckets),
@@ -132,7 +132,7 @@ func find(t *testing.T, b store.Bucket, url string) (Found, error) {
 	return c.Find(t.Context(), key(t, url))
 }
 
-// said is a finding in short.
+// said is a short form of Found.
 type said struct {
 	State, Skip string // with the round
 	Partition   int    // -1: not planned
@@ -172,7 +172,7 @@ func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
 			"http://c.test/late":     {"2026-11.1 found", "", -1},
 			"http://d.test/":         {"", "", 0},
 			"http://a.test/nowhere":  {"", "", -1},
-			"https://a.test/":        {"", "", -1}, // the SURT of one that is there
+			"https://a.test/":        {"", "", -1}, // it shares the SURT of a known URL
 			"http://unheard.test/of": {"", "", -1},
 		} {
 			got, err := find(t, b, url)

@@ -38,18 +38,18 @@ import (
 
 const crawl = "2026-11"
 
-// lab is a planned crawl of a synthetic web, in one process whose metrics are served.
+// lab is a planned crawl of a synthetic web in one process that serves its metrics.
 type lab struct {
 	t       *testing.T
 	metrics *metrics.Metrics
 	url     string
-	counted *store.Counter // what the timed store writes to
+	counted *store.Counter // below the timed store
 	runner  worker.Runner
 	plan    *manifest.Plan
 	live    live
 }
 
-// live counts the outcomes recorded, listed by a checkpoint or not.
+// live counts recorded outcomes, whether or not a checkpoint lists them.
 type live struct{ urls atomic.Int64 }
 
 func (l *live) Add(name string, n int64) {
@@ -58,7 +58,7 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl; under, if any, comes between the store and what times it.
+// newLab plans the crawl. If under is set, it wraps the store below the timing.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -134,7 +134,7 @@ func (l *lab) tasks(stage stages.Stage) []stages.Task {
 	return all
 }
 
-// scrape reads the samples that are not zero, by name and labels.
+// scrape returns the samples other than zero, by name and labels.
 func (l *lab) scrape() map[string]float64 {
 	l.t.Helper()
 	resp, err := http.Get(l.url)
@@ -163,7 +163,7 @@ func (l *lab) scrape() map[string]float64 {
 	return samples
 }
 
-// only are the samples whose name starts so.
+// only returns the samples whose names have one of the prefixes.
 func only(samples map[string]float64, prefixes ...string) map[string]float64 {
 	out := map[string]float64{}
 	for name, v := range samples {
@@ -176,7 +176,7 @@ func only(samples map[string]float64, prefixes ...string) map[string]float64 {
 	return out
 }
 
-// committed is what the results of the fetch tasks say of URLs.
+// committed returns what the results of the fetch tasks count.
 func (l *lab) committed() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
@@ -194,7 +194,7 @@ func (l *lab) committed() map[string]float64 {
 	return want
 }
 
-// requested is what the requests that the tasks recorded say.
+// requested returns what the recorded requests add up to.
 func (l *lab) requested() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
@@ -233,7 +233,7 @@ func (l *lab) requested() map[string]float64 {
 	return want
 }
 
-// urlSeries are what counts a URL once, and what a process has at hand.
+// urlSeries lists prefixes of series that count a URL once, and of gauges of this process.
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
@@ -255,7 +255,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	total := 0.0
 	for name, n := range committed {
 		total += n
-		// No attempt lost anything, so what was counted as it happened is the same.
+		// No attempt lost anything, so the live counters agree.
 		if live := strings.Replace(name, "checkpointed", "processed", 1); got[live] != n {
 			t.Errorf("%s is %v, want %v", live, got[live], n)
 		}
@@ -289,7 +289,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 		t.Errorf("no word of the process: %v", only(got, "crawlbatch_", "go_goroutines", "process_"))
 	}
 
-	// Tasks that have a result do nothing, and count nothing.
+	// A task that has a result does nothing and counts nothing.
 	for _, task := range l.tasks(stages.Fetch) {
 		if err := l.runner.Run(t.Context(), task); err != nil {
 			t.Fatal(err)
@@ -320,7 +320,7 @@ func (l *lab) parts() float64 {
 	return n
 }
 
-// forgetful loses what segments are written to it, until it is mended.
+// forgetful refuses segments until it is repaired.
 type forgetful struct {
 	store.Bucket
 	mended atomic.Bool
@@ -363,8 +363,8 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Checkpoints are up to ten minutes apart, and a graph that stands still until then looks
-// like a crawl that does.
+// Checkpoints are up to ten minutes apart. A graph that moved only then would look like a
+// stalled crawl.
 func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	l := newLab(t, nil)
 	ctx, stop := context.WithCancel(t.Context())
@@ -421,7 +421,7 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	var during map[string]float64
 	l.runner.Progress = l.metrics.Progress(adder(func(name string, n int64) {
 		if name == stages.CountRequests && during == nil {
-			during = l.scrape() // at the first answer, robots.txt's
+			during = l.scrape() // at the first answer, that of robots.txt
 			stop()
 		}
 	}))

@@ -45,12 +45,12 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		stage stages.Stage
 		task  int
 		from  stages.Stage
-		want  []bool // which results it gets
+		want  []bool // whether it gets the result of each task
 	}{
 		{stages.Merge, 1, stages.Fetch, []bool{false, true, false}},
 		{stages.Dedup, 0, stages.Merge, []bool{true, true, true}},
 		{stages.Rank, 1, stages.Merge, []bool{true, true, true}},
-		{stages.Frontier, 1, stages.Merge, []bool{true, true, true}}, // redirects lead anywhere
+		{stages.Frontier, 1, stages.Merge, []bool{true, true, true}}, // redirects lead to any partition
 		{stages.Frontier, 1, stages.Rank, []bool{true, true}},        // priorities compare hosts of all buckets
 		{stages.Publish, 2, stages.Merge, []bool{false, false, true}},
 		{stages.Publish, 2, stages.Rank, []bool{false, true}},

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// said is what was written, by whomever.
+// said collects output of several goroutines.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -29,7 +29,7 @@ func (s *said) Write(p []byte) (int, error) {
 	return s.buf.Write(p)
 }
 
-// take gives what was written since it was taken last.
+// take returns the output since the last call.
 func (s *said) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func fetchTask(n int) stages.Task {
 	return stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: n}
 }
 
-// begin starts a fetch stage of which nothing is done.
+// begin starts a fetch stage of which nothing is finished.
 func begin(p *Progress, plan *manifest.Plan) {
 	s := jobs.StageStart{Plan: plan, Stage: stages.Fetch, Tasks: len(plan.Partitions), URLs: plan.URLs}
 	for n := range plan.Partitions {
@@ -107,8 +107,8 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// Of several partitions the one that takes longest decides when the stage ends, so its wait
-// is said first, and the advice names that partition with its own host.
+// The slowest partition decides when the stage ends. Its wait therefore comes first, and
+// the advice names that partition with its own host.
 func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		long stages.Wait
@@ -176,14 +176,14 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
-		// 30 + 60 on one lane, 90 + 60 on the other.
+		// 30 s + 60 s on one lane, 90 s + 60 s on the other.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
 		}
-		time.Sleep(2 * time.Minute) // the plan said one
+		time.Sleep(2 * time.Minute) // the plan predicted one minute
 		ends()
 		p.TaskDone(fetchTask(0), nil)
-		// 30 + 120 on one lane, 120 on the other.
+		// 30 s + 120 s on one lane, 120 s on the other.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
 		}
@@ -248,7 +248,7 @@ func TestProgressIsReadAsTheLogIs(t *testing.T) {
 	}
 }
 
-// stuck is a terminal that takes nothing: somebody pressed Ctrl-S.
+// stuck is a terminal that blocks all output, as after Ctrl-S.
 type stuck struct {
 	asked chan struct{}
 	never chan struct{}
@@ -263,7 +263,7 @@ func (s stuck) Write([]byte) (int, error) {
 func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	asked, never := make(chan struct{}, 10), make(chan struct{})
 	defer close(never)
-	// As New makes it for a terminal, whose size no test can give to a pipe.
+	// This is what New makes for a terminal. A test cannot give a size to a pipe.
 	p := &Progress{
 		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},

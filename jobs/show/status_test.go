@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// someStatus is a crawl with everything that a status tells of.
+// someStatus is a status with a value in every part.
 func someStatus(now time.Time) *jobs.Status {
 	fetch := jobs.StageStatus{
 		Stage: stages.Fetch, Tasks: 23, Done: 1, Running: 1, Recorded: 12345,

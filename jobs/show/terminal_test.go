@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// drawn is what a new block of a size shows of some lines.
+// drawn returns what a new block of the given size shows for the lines.
 func drawn(t *testing.T, width, height int, lines []string) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,8 +41,8 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 	}
 }
 
-// The block of a run on a low and narrow terminal lists fewer waits: the first of them,
-// which lasts longest, and the advice are shown.
+// On a small terminal the block drops waits: it keeps the first, which lasts longest, and
+// the advice.
 func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
 	p := &Progress{Options: Options{Err: &said{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
 		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + host

@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The names of checks in reports.
+// The names of the checks, as reports have them.
 const (
 	documents      = "documents"
 	filesThere     = "files are there"
@@ -45,7 +45,8 @@ const (
 	recomputeCheck = "the same inputs, the same bytes"
 )
 
-// audit runs the checks of the store's structure and of invariants 1 to 4 on the crawl as it is now.
+// audit runs the checks of the store's structure and of invariants 1 to 4 on the crawl's
+// present state.
 func (d *damaged) audit(change ...func(*Options)) *Report {
 	d.t.Helper()
 	o := d.a.Options
@@ -76,7 +77,7 @@ func (d *damaged) delete(key string) {
 	}
 }
 
-// edit changes a document.
+// edit changes a stored document.
 func edit[T any, D interface {
 	*T
 	manifest.Document
@@ -90,13 +91,13 @@ func edit[T any, D interface {
 	d.replace(key, encode(d.t, doc))
 }
 
-// noColumn has no column that a part has.
+// noColumn reads no column of any part.
 type noColumn struct {
 	None string `parquet:"none,optional"`
 }
 
-// settle has all documents of round 0 agree with an object as it is now, so that
-// only what is in it can be found wrong.
+// settle corrects all documents of round 0 for an object's present bytes. The checks can
+// then only find fault with its content.
 func (d *damaged) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
@@ -140,7 +141,7 @@ func (d *damaged) settle(key string) {
 	d.freeze(p)
 }
 
-// freeze has inputs.json name the results as they are now.
+// freeze writes the present results into inputs.json.
 func (d *damaged) freeze(p *manifest.Plan) {
 	d.t.Helper()
 	for _, stage := range stages.Order {
@@ -166,17 +167,17 @@ func (d *damaged) editIf(key string, doc manifest.Document, change func(manifest
 	}
 }
 
-// part is the published part of a dataset of partition 0 of round 0.
+// part returns the key of a dataset's published part of partition 0 in round 0.
 func part(dataset string) string { return layout.Table(dataset, testCrawl, 0, 0) }
 
-// change rewrites the rows of a part, and has the documents agree.
+// change rewrites the rows of a part and corrects the documents for it.
 func change[T any](d *damaged, key string, f func([]T) []T) {
 	d.t.Helper()
 	rewrite(d, key, f)
 	d.settle(key)
 }
 
-// first gives the first row that fits.
+// first returns the first row that fits.
 func first[T any](d *damaged, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {
@@ -192,7 +193,7 @@ func result(stage stages.Stage, n int) string {
 	return layout.Result(testCrawl, 0, string(stage), n)
 }
 
-// warcOf is the first WARC file of partition 0.
+// warcOf returns the first WARC file of partition 0.
 func warcOf(d *damaged) string {
 	d.t.Helper()
 	r, _, err := roundstate.LoadResult(d.t.Context(), d.b, stages.Task{Stage: stages.Fetch, Crawl: testCrawl})
@@ -249,7 +250,7 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 		}
 	}
 
-	// A task under way has what its checkpoint lists.
+	// An unfinished task has the files that its checkpoint lists.
 	d.delete(layout.Result(testCrawl, 1, "fetch", 0))
 	edit(d, layout.Checkpoint(testCrawl, 1, 0), func(c *manifest.Checkpoint) { c.Complete = false })
 	if r := d.audit(); r.Found() > 0 {
@@ -296,7 +297,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 	for _, c := range d.audit(func(o *Options) { o.Sample = 0.2 }).Checked {
 		t.Logf("%s: %d of %d", c.Check, c.Looked, all[c.Check])
-		everything := c.Check == documents || c.Check == filesThere || c.Check == tablesRead // cheap
+		everything := c.Check == documents || c.Check == filesThere || c.Check == tablesRead // cheap, so never sampled
 		if everything != (c.Looked == all[c.Check]) {
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}
@@ -310,7 +311,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 }
 
-// away is a store that answers nothing but documents.
+// away is a store that answers only reads of documents.
 type away struct{ store.Bucket }
 
 func (b away) Open(ctx context.Context, key string) (store.Object, error) {
@@ -333,7 +334,7 @@ func TestTheListOfViolationsIsBoundedAndTheRestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	const listed = 20 // of one check and round
+	const listed = 20 // violations of one check and round
 	d := copyCrawl(t)
 	change(d, part(stages.FileFetches), func([]schema.Fetch) []schema.Fetch { return nil })
 	r := d.audit()

@@ -83,7 +83,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				})
 				return slices.Delete(rows, i, i+1)
 			})
-			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round carried it over too
+			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round has carried this robots.txt over
 		},
 		"a request whose evidence is another answer": func(d *damaged) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
@@ -230,14 +230,14 @@ func isPart(dataset string) func(manifest.File) bool {
 	return func(f manifest.File) bool { return f.Key == part(dataset) }
 }
 
-// second finds the later of two requests in a row to one host that fit.
+// second returns the later of two consecutive requests to one host that fit.
 func second(d *damaged, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()
 	return first(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })
 }
 
-// deniedURL is a planned URL of partition 0 that robots.txt denied, of an origin
-// from which others were requested.
+// deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of its
+// origin were requested.
 func deniedURL(d *damaged) string {
 	d.t.Helper()
 	asked := map[string]bool{}

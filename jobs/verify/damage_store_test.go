@@ -13,14 +13,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// damages are ways to damage a crawl, by name. Each gives the checks that are to
-// find it, with the object that they are to name; "" for any.
+// damages are ways to damage a crawl, by name. Each returns the checks that must find it,
+// with the object that they must name; "" for any object.
 type damages map[string]func(d *damaged) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }
 
-// findEach damages a copy of the crawl in each way, and wants the checks that are
-// there for it, no other, to name the object.
+// findEach applies each damage to a copy of the crawl. Exactly the expected checks must
+// name the object.
 func findEach(t *testing.T, cases damages) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(cases)) {

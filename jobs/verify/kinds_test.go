@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed crawls a web by its areas, frames
-// and redirects alone.
+// TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed follows only the areas, frames and
+// redirects of a web.
 func TestOnlyLinksOfTheKindsThatConfigNamesAreFollowed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

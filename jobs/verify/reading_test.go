@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies URLs in other
-// spellings, which come from the list, from redirects and from links: as format 1 did and
-// as is done now. Then it audits the one as if it were the other.
+// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies other spellings
+// of URLs from the list, redirects and links. It crawls once as format 1 did and once as
+// now, then audits each as the other format.
 func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -72,7 +72,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				}
 			}
 			beganWith(format)
-			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2: two rounds, for links
+			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 has two rounds, for links
 				t.Fatal(err)
 			}
 			l.verify(t, true)
@@ -98,9 +98,9 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				}
 			}
 			if format == 1 {
-				want = denied // as if it had begun today
+				want = denied // as in a round that begins today
 			}
-			if format == 1 { // begun today, with the plan of the older version
+			if format == 1 { // a round that begins today with a plan of the older version
 				key := filepath.Join(l.dir, layout.PlanManifest(testCrawl, 0, p.ID))
 				body, err := os.ReadFile(key)
 				if err != nil {

@@ -33,8 +33,8 @@ import (
 
 const testCrawl = "2026-11"
 
-// crawled is a store with two sealed rounds of a synthetic web, made once and only
-// read; a test that damages it takes a copy.
+// crawled makes a store with two sealed rounds of a synthetic web, once. Tests only read
+// it; a test that damages it takes a copy.
 var crawled = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "verify-test-")
 	if err != nil {
@@ -44,7 +44,7 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is where crawled has made its store; "": nowhere.
+// crawledDir is the store of crawled; "" before it exists.
 var crawledDir string
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testConfig crawls what is at addr.
+// testConfig is a config for a crawl of the web at addr.
 func testConfig(addr string) *config.Config {
 	c := config.Default()
 	pause := config.Duration(20 * time.Millisecond)
@@ -93,7 +93,7 @@ func crawlTo(dir string) error {
 	}
 	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
 	urls := slices.Collect(web.Seeds())
-	for _, u := range urls { // and as another spelling of the same
+	for _, u := range urls { // the same URL in another spelling
 		if i := strings.LastIndexByte(u, '/') + 1; i < len(u) && u[i] >= 'a' && u[i] <= 'z' {
 			urls = append(urls, fmt.Sprintf("%s%%%02x%s", u[:i], u[i], u[i+1:]))
 			break
@@ -128,8 +128,8 @@ func drive(ctx context.Context, b store.Bucket, cfg *config.Config, scratch stri
 	return d.Run(ctx, testCrawl, rounds)
 }
 
-// planBuckets plans round 0 for several reduce buckets, which jobs.Plan does for
-// millions of URLs only. Round 1 has one.
+// planBuckets plans round 0 for several reduce buckets; jobs.Plan would need millions of
+// URLs for that. Round 1 has one bucket.
 func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from source.Source, scratch string) error {
 	c := worker.PlanConfig(cfg)
 	c.BucketURLs = 100
@@ -150,7 +150,7 @@ func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from s
 	return made.Commit(ctx, b)
 }
 
-// damaged is a copy of the crawl, and an audit of it.
+// damaged is a copy of the crawl and an audit of it.
 type damaged struct {
 	t      *testing.T
 	dir    string // of the store
@@ -177,7 +177,7 @@ func copyCrawl(t *testing.T) *damaged {
 		case e.IsDir():
 			return os.MkdirAll(to, 0o755)
 		}
-		// A link is enough: parts never change, and damage replaces files.
+		// Links are enough: parts never change, and damage replaces whole files.
 		return os.Link(filepath.Join(dir, "store", filepath.FromSlash(name)), to)
 	})
 	if err != nil {
@@ -194,7 +194,7 @@ func copyCrawl(t *testing.T) *damaged {
 	return &damaged{t: t, dir: own, b: b, a: audit.New(audit.Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
 }
 
-// load gives a round as the checks see it, as it stood when load was called first.
+// load returns a round as it was at the first call of load.
 func (d *damaged) load(number int) *audit.Round {
 	d.t.Helper()
 	if d.rounds == nil {
@@ -206,7 +206,7 @@ func (d *damaged) load(number int) *audit.Round {
 	return d.rounds[number]
 }
 
-// replace puts other bytes under a key.
+// replace stores other bytes under a key.
 func (d *damaged) replace(key string, body []byte) {
 	d.t.Helper()
 	if err := d.b.Delete(d.t.Context(), key); err != nil {
@@ -217,7 +217,7 @@ func (d *damaged) replace(key string, body []byte) {
 	}
 }
 
-// clean fails the test for each violation, and for checks that looked at nothing.
+// clean fails the test for each violation and for each check that read nothing.
 func (d *damaged) clean(invariant int) {
 	d.t.Helper()
 	for _, v := range d.a.Report().Violations {
@@ -236,7 +236,7 @@ func (d *damaged) clean(invariant int) {
 	}
 }
 
-// looked is how much a check read.
+// looked returns how many items a check read.
 func (d *damaged) looked(check string) int64 {
 	d.t.Helper()
 	for _, c := range d.a.Report().Checked {
@@ -248,7 +248,7 @@ func (d *damaged) looked(check string) int64 {
 	return 0
 }
 
-// finds fails the test unless there is a violation of the row with that in its problem.
+// finds fails the test unless some violation of the row contains the problem.
 func (d *damaged) finds(row, problem string) {
 	d.t.Helper()
 	all := d.a.Report().Violations

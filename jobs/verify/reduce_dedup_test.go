@@ -18,7 +18,7 @@ func TestClustersAreThoseThatWereStored(t *testing.T) {
 		}
 	}
 	d.clean(5)
-	// What the crawl shows, so that the checks have something to look at.
+	// The crawl must contain each kind of row, or the checks would prove nothing.
 	kinds, chains, earlier := map[schema.DuplicateKind]int{}, 0, 0
 	for number := range 2 {
 		for _, row := range rowsOf[schema.Duplicate](d, stages.FileDuplicates, number) {
@@ -146,7 +146,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 func TestAChangedRepresentativeOfASealedRoundIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(1)
-	d.a.Round = 1 // alone: else round 0 is looked at for itself
+	d.a.Round = 1 // otherwise the audit also checks round 0
 	key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
 	rewrite(d, key, func(rows []schema.Representative) []schema.Representative { return rows[1:] })
 	if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rewrite makes an object anew from its rows as change returns them.
+// rewrite replaces an object's rows with what change makes of them.
 func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -46,7 +46,7 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 	}
 }
 
-// damageRow changes the first row of a dataset of round 0 that fits, and returns its URL.
+// damageRow changes the first row of a dataset of round 0 that fits and returns its URL.
 func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {
@@ -129,7 +129,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.finds(url, c.problem)
-			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // which a link may miss too
+			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // then links may miss the row too
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// runner runs tasks of the copy.
+// runner runs tasks on the copy.
 func (d *damaged) runner() worker.Runner {
 	return worker.Runner{
 		Bucket: d.b, Config: d.a.Config, Version: "test", Scratch: d.t.TempDir(), Clock: stages.SystemClock{},
@@ -60,7 +60,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 	}
 	tasks(func(_ stages.Task, result *manifest.Result) {
 		for _, f := range result.Files {
-			// One of each dataset in any case.
+			// Delete at least one file of each dataset.
 			if datasets[f.Dataset] && random.IntN(3) > 0 {
 				continue
 			}

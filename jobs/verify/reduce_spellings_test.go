@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestForgottenSpellingsAreFound takes spellings away, or adds some that nobody kept.
+// TestForgottenSpellingsAreFound removes spellings, or adds some that do not exist.
 func TestForgottenSpellingsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -58,7 +58,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		t.Fatal("no planned URL fits")
 		return ""
 	}
-	// know has urls of round 0 know spellings of a URL that round 1 planned.
+	// know adds spellings to a row of urls of round 0 whose URL round 1 planned.
 	know := func(d *damaged, spellings ...string) string {
 		again := map[string]bool{}
 		for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 1) {
@@ -81,7 +81,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		round   int
 		damage  func(d *damaged) string
-		problem string // "": none
+		problem string // "" for none
 	}{
 		"of a planned URL": {0, func(d *damaged) string {
 			return damageRow(d, stages.FileURLs, urlOf, func(r *schema.URLRecord) bool { return len(r.Spellings) > 0 }, func(r *schema.URLRecord) []schema.URLRecord {

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again: rules of
-// robots.txt, pace and outcomes go from epoch to epoch.
+// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. The rules of
+// robots.txt, the pace and the outcomes must carry over from epoch to epoch.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -17,8 +17,8 @@ import (
 // older is the WARC file of an earlier crawl to which a revisit refers.
 const older = "warc/crawl=2025-11/round=0/part-00000-e1-00000.warc.gz"
 
-// revisited makes the first document of the crawl one that had not changed since an
-// earlier crawl, with all that points to it.
+// revisited turns the first document of the crawl into a revisit of an earlier crawl, and
+// corrects all references to it.
 func revisited(d *damaged, profile string) {
 	d.t.Helper()
 	key := warcOf(d)

@@ -56,7 +56,7 @@ func newSimwebLab(t *testing.T, w simweb.Config, change func(*config.Config)) *s
 	return &simwebLab{newCrawlLab(t, ln.Addr().String(), slices.Collect(web.Seeds()), change), web}
 }
 
-// newCrawlLab plans a crawl of URLs, which a server at an address answers for.
+// newCrawlLab plans a crawl of URLs that the server at an address answers.
 func newCrawlLab(t *testing.T, addr string, urls []string, change func(*config.Config)) *crawlLab {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -87,7 +87,7 @@ func newCrawlLab(t *testing.T, addr string, urls []string, change func(*config.C
 	}}
 }
 
-// verify reports each violation.
+// verify fails the test for each violation.
 func (l *crawlLab) verify(t *testing.T, oneClock bool) {
 	t.Helper()
 	for _, v := range l.report(t, oneClock).Violations {

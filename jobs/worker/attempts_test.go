@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// steps is a clock that goes on a second each time it is asked.
+// steps is a clock that advances one second with each reading.
 type steps struct{ now time.Time }
 
 func (s *steps) Now() time.Time {
@@ -33,7 +33,7 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 	counted := store.Count(r.Bucket)
 	r.Bucket = counted
 	merged := task(stages.Merge, 0)
-	// An input that is not there makes the first attempt fail, after some reads.
+	// A missing input makes the first attempt fail after some reads.
 	done(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Dataset: "fetches", Key: "gone", Bytes: 1})
 	done(t, r.Bucket, task(stages.Fetch, 1))
 	before := counted.Counts()
@@ -46,7 +46,7 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 		t.Fatalf("recorded as %+v", a)
 	}
 	u := *a[0].Usage
-	// The record's own PUT is not in it.
+	// The usage does not count the PUT of the record itself.
 	if u.Gets != after.Gets-before.Gets || u.Puts != after.Puts-before.Puts-1 || u.BytesRead != after.BytesIn-before.BytesIn {
 		t.Errorf("usage %+v; the store saw %+v, then %+v", u, before, after)
 	}

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// replace puts other bytes under a key, as a user's copy would.
+// replace stores other bytes under a key, as a user's copy would.
 func replace(t *testing.T, b store.Bucket, key string, body []byte) {
 	t.Helper()
 	if err := b.Delete(t.Context(), key); err != nil {
@@ -28,7 +28,7 @@ func replace(t *testing.T, b store.Bucket, key string, body []byte) {
 	}
 }
 
-// contents are all objects of a store but records of attempts.
+// contents returns all objects of a store except attempt records.
 func contents(t *testing.T, b store.Bucket) map[string]string {
 	t.Helper()
 	all := map[string]string{}

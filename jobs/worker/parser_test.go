@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseMainTextChoosesTheExtractor(t *testing.T) {
-	// A list of links before an article: the two extractors differ in what they take.
+	// The two extractors choose different parts of this page.
 	page := "<html><body><div><h2>The lamp</h2>" + strings.Repeat("<p>The lighthouse stands at the end of the cape, and its light can be seen far out at sea.</p>", 5) +
 		"<table><tr><td>Height</td><td>12 m</td></tr></table></div></body></html>"
 	texts := map[string]string{}

@@ -51,7 +51,7 @@ func TestComputeLeavesNoResultAndFetchesNothing(t *testing.T) {
 		}
 		n++
 	}
-	// The same by an attempt, whose result is what was computed.
+	// An attempt must commit the same result.
 	if err := r.Run(t.Context(), task(stages.Dedup, 0)); err != nil {
 		t.Fatal(err)
 	}

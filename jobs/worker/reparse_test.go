@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// reparsed is a store with a crawl whose fetch tasks are done, and a reparse of it.
+// reparsed is a store with a crawl whose fetch tasks are complete, and a reparse of it.
 func reparsed(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
 	t.Helper()
 	r, p := started(t)
@@ -40,7 +40,7 @@ func TestAReparseOfAnotherParserIsNotGoneOnWith(t *testing.T) {
 
 func TestAReparseReadsWhatItsInputsFroze(t *testing.T) {
 	r, fetch := reparsed(t, manifest.Reparse{Of: "2026-11", Parser: ParserVersion})
-	if err := r.Run(t.Context(), fetch); err != nil { // of no URLs
+	if err := r.Run(t.Context(), fetch); err != nil { // without URLs
 		t.Fatal(err)
 	}
 	var in manifest.Inputs

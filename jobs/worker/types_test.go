@@ -17,7 +17,8 @@ func zip(s string) string {
 	return b.String()
 }
 
-// What the registry of handlers reads is stored, and text; config decides first.
+// Config decides first. Then a type is stored if the registry has a handler for it, or if
+// it is text.
 func TestTypesThatAreStored(t *testing.T) {
 	body := map[string]string{
 		"sitemap.gz": zip("<?xml version='1.0'?><urlset><url><loc>/a</loc></url>"),

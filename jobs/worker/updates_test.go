@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// rounds is a clock whose sleeps wait until the test lets another round begin.
+// rounds is a clock whose sleeps last until the test begins the next round.
 type rounds struct {
 	slept chan time.Duration
 	next  chan struct{}
@@ -38,7 +38,7 @@ func (r *rounds) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// failingSwaps is a store that is away for so many swaps.
+// failingSwaps is a store that fails that many swaps.
 type failingSwaps struct {
 	store.Bucket
 	swaps int
@@ -80,11 +80,11 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name     string
-		write    string // "": the file stays as it is
-		away     int    // swaps that the store fails
+		write    string // "" leaves the file unchanged
+		away     int    // number of swaps that the store fails
 		revision int
 		delay    time.Duration
-		errors   int // logged so far
+		errors   int // errors logged so far
 	}{
 		{name: "there is no file", revision: 0},
 		{name: "it comes", write: "politeness: {delay: 3s}", revision: 1, delay: 3 * time.Second},

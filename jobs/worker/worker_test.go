@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// started is a store with a plan of two partitions, without URLs, and fetch results.
+// started is a store with a plan of two partitions without URLs, and their fetch results.
 func started(t *testing.T) (Runner, *manifest.Plan) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -103,7 +103,7 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 
 func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
 	r, _ := started(t)
-	r.Config = nil // no stage can do without one
+	r.Config = nil // every stage needs a config
 	for n := range 2 {
 		done(t, r.Bucket, task(stages.Merge, n))
 	}

@@ -25,7 +25,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// collect reads a source whole.
+// collect reads all entries of a source.
 func collect(ctx context.Context, s Source) ([]Entry, error) {
 	var out []Entry
 	for e, err := range s.Entries(ctx) {
@@ -37,7 +37,7 @@ func collect(ctx context.Context, s Source) ([]Entry, error) {
 	return out, nil
 }
 
-// urls are "line url" of each entry.
+// urls returns "line url" for each entry.
 func urls(entries []Entry) []string {
 	var out []string
 	for _, e := range entries {
@@ -84,7 +84,7 @@ type otherRow struct {
 	Link string `parquet:"link"`
 }
 
-// damaged overwrites all pages of a Parquet file; its footer stays.
+// damaged overwrites all pages of a Parquet file but not its footer.
 func damaged(file []byte) []byte {
 	out := bytes.Clone(file)
 	footer := len(out) - 8 - int(binary.LittleEndian.Uint32(out[len(out)-8:]))
@@ -101,8 +101,8 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// TestContract holds every source to the same promises: entries in order, the same
-// again, an early end of the caller and of the context.
+// TestContract checks the contract of every source: ordered entries, the same entries on a
+// second read, an early stop by the caller or the context.
 func TestContract(t *testing.T) {
 	two := "http://a.example/1"
 	three := "http://a.example/2"
@@ -136,7 +136,7 @@ func TestContract(t *testing.T) {
 				t.Errorf("read again: %v\n%s", err, d)
 			}
 			for range s.Entries(ctx) {
-				break // the caller may have enough
+				break // the caller may stop early
 			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
@@ -267,12 +267,12 @@ func TestBadSourcesAreNamed(t *testing.T) {
 	}
 }
 
-// found is a row of urls.
+// found is a row of urls in state found.
 func found(url string) schema.URLRecord {
 	return schema.URLRecord{SURT: url, URL: url, State: schema.StateFound, FirstSeen: "2026-11.0"}
 }
 
-// rounds stores one part of urls a round, in the order given, and seals it.
+// rounds stores and seals one part of urls per round, in the given order.
 func rounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifest.Sealed) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -319,8 +319,8 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 	}
 }
 
-// What a list may name too is told with its spellings, due or not; one of too many is
-// never due.
+// The frontier source yields spellings even of URLs that are not due, because a list may
+// name those. A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
 	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {
 		r := found(url)

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// archive is a store with WARC files, each of the records that are given.
+// archive makes a store with WARC files of the given records.
 func archive(t *testing.T, files ...[]*warc.Record) (store.Bucket, []string) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "archive"), dirstore.Options{})

@@ -24,12 +24,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// page is a page of a test: what is not given is ordinary.
+// page describes a page. Zero fields get ordinary values.
 type page struct {
 	url         string
-	text        string // "" for no text
+	text        string // "" means no text
 	fingerprint uint64
-	words       int32 // 0: 100
+	words       int32 // 0 means 100
 	canonical   string
 }
 
@@ -58,7 +58,7 @@ func bySURT(a, b schema.Page) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// put writes pages as merge does, or the columns alone that are read.
+// put writes pages as merge does, or only the columns that dedup reads.
 func put(t testing.TB, b store.Bucket, name, key string, pages []page, narrow bool) manifest.File {
 	t.Helper()
 	var rows []schema.Page
@@ -81,7 +81,7 @@ func representative(r schema.Page) schema.Representative {
 		TextDigest: r.TextDigest, SimHash: r.SimHash}
 }
 
-// world is a round after others. Partition i is of bucket i modulo buckets.
+// world is one round after others. Partition i belongs to bucket i modulo buckets.
 type world struct {
 	sealed     [][]page // by round
 	partitions [][]page
@@ -89,7 +89,7 @@ type world struct {
 	narrow     bool
 }
 
-// run runs the stage on w and gives the rows of each bucket, and the representatives of all.
+// run runs the stage on w and returns the rows of each bucket and all representatives.
 func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, []schema.Representative, *manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -146,7 +146,7 @@ func TestClusters(t *testing.T) {
 		cfg    Config
 		sealed [][]page
 		pages  []page
-		want   []schema.Duplicate // without SURT; of this round where no other is given
+		want   []schema.Duplicate // without SURT; of this round unless given
 	}{
 		{name: "nothing"},
 		{name: "pages that are not alike", pages: []page{{url: "http://a.test/1", text: "x", fingerprint: f}, {url: "http://a.test/2", text: "y", fingerprint: f ^ 0xf}}},
@@ -272,7 +272,7 @@ func TestClusters(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].SURT = page{url: tt.want[i].URL}.row(t).SURT
 				tt.want[i].RepresentativeCrawl = "2026-11"
-				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // it is given as rounds ago
+				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table gives it as a number of rounds ago
 			}
 			if diff := cmp.Diff(tt.want, rows[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -281,8 +281,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// randomWorld deals pages of few texts, whose fingerprints lie close together in
-// places, to rounds and partitions.
+// randomWorld distributes pages over rounds and partitions. It uses few texts, some with
+// similar fingerprints.
 func randomWorld(seed uint64, partitions, buckets int) world {
 	r := rand.New(rand.NewPCG(seed, 1))
 	texts := make([]page, 60)
@@ -325,7 +325,7 @@ func randomWorld(seed uint64, partitions, buckets int) world {
 	return w
 }
 
-// byTheBook makes the rows of w by comparing each page with each, but for Via.
+// byTheBook computes the rows of w by comparing all pairs of pages. It leaves Via empty.
 func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.Representative) {
 	type node struct {
 		page
@@ -421,8 +421,8 @@ func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.
 
 func byURL(a, b schema.Representative) int { return strings.Compare(a.URL, b.URL) }
 
-// checkVia goes the way from each row's page to its representative, and then
-// clears it: byTheBook does not know it.
+// checkVia follows Via from each row's page to its representative, then clears it for the
+// comparison with byTheBook.
 func checkVia(t testing.TB, w world, cfg Config, rows []schema.Duplicate) {
 	t.Helper()
 	now := map[string]schema.Page{}
@@ -529,7 +529,7 @@ func TestRowsDoNotDependOnPartitions(t *testing.T) {
 func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	_, _, a := randomWorld(4, 3, 2).run(t, defaults)
 	_, _, b := randomWorld(4, 3, 2).run(t, defaults)
-	if diff := cmp.Diff(a, b); diff != "" { // digests among it
+	if diff := cmp.Diff(a, b); diff != "" { // digests included
 		t.Error(diff)
 	}
 }
@@ -547,8 +547,8 @@ func TestBadInputIsPermanent(t *testing.T) {
 	}
 }
 
-// BenchmarkFindClusters is without the reading and writing of pages: one in three
-// is a copy, one in three is near another.
+// BenchmarkFindClusters measures clustering without reading and writing pages. One page in
+// three is a copy, one in three resembles another.
 func BenchmarkFindClusters(b *testing.B) {
 	const n = 1_000_000
 	r := rand.New(rand.NewPCG(1, 2))

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestClustersOfASyntheticWeb takes the pages of two rounds as the synthetic web
-// knows them, and the clusters it was made with.
+// TestClustersOfASyntheticWeb clusters the pages of two rounds of the synthetic web and
+// compares with the web's own clusters.
 func TestClustersOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Hosts, cfg.PagesPerHost = 12, 60
@@ -26,7 +26,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A row of duplicates, as far as the truth goes.
+	// A row of duplicates without the columns that the truth does not know.
 	type row struct {
 		URL, Representative string
 		Kind                schema.DuplicateKind

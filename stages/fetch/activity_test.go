@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// onlooker asks tasks what they do.
+// onlooker asks running tasks for their activity.
 type onlooker struct {
 	mu   sync.Mutex
 	look func() stages.Activity
@@ -75,13 +75,13 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 			_, err := l.run(ctx, nil, nil)
 			ended <- err
 		}()
-		time.Sleep(5 * time.Minute) // it is asked again after some two minutes, then after some eight
+		time.Sleep(5 * time.Minute) // the retries come after about two minutes and about eight
 		a := watch.now()
 		check("while it runs", a)
 		if a.Remaining < time.Until(a.Waits[0].Until) {
 			t.Errorf("it takes %s, and waits until %s", a.Remaining, a.Waits[0].Until)
 		}
-		// Renewals of the lease tell it, though nothing is recorded.
+		// Renewals of the lease publish the activity even if nothing is recorded.
 		told := l.checkpoint().Activity
 		if told == nil || time.Since(time.UnixMilli(told.At)) > 2*time.Minute || len(told.Waits) != 1 || told.Waits[0].Why != "robots.txt answered 503, asked again" ||
 			told.Waits[0].Until != a.Waits[0].Until.UnixMilli() {
@@ -111,7 +111,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 	})
 }
 
-// The store goes away with the last request, so the last checkpoint waits for it.
+// The store fails at the last request, so the last checkpoint waits for the store.
 func TestATaskTellsThatItWaitsForTheStoreAtItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		away := &freezing{}

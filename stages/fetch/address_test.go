@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// However an address that is not public is written, it is refused, or it is no URL.
+// An address that is not public is refused in any notation, or it is no valid URL.
 func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 	canon, err := urlkey.New(nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 		for _, raw := range []string{"http://" + host + "/", "https://user:secret@" + host + ":8443/latest/meta-data/"} {
 			k, err := canon.Canonical(raw, "")
 			if err != nil {
-				continue // no URL at all
+				continue // not a valid URL
 			}
 			if addrs, _, _, err := c.Locate(t.Context(), k.URL); !errors.Is(err, wire.ErrAddressBlocked) || len(addrs) > 0 {
 				t.Errorf("%s (%s): %v, %v", raw, k.URL, addrs, err)
@@ -65,7 +65,7 @@ func (f lookup) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{f(host)}}, nil
 }
 
-// Each hop of a redirect, and that of a robots.txt, is looked at like a first request.
+// Each hop of a redirect, also of robots.txt, is checked like a first request.
 func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 		fetches := l.outcomes(r)
 		for u, want := range map[string]schema.Outcome{
 			"http://a.com/in":  schema.AddressBlocked,
-			"http://a.com/out": schema.Redirected, // another domain's: never fetched out of turn
+			"http://a.com/out": schema.Redirected, // in another domain: never fetched without its turn
 			"http://b.org/x":   schema.AddressBlocked,
 		} {
 			if f := fetches[u]; f.Outcome != want {

@@ -78,7 +78,7 @@ func benchFile[T any](b *testing.B, bucket store.Bucket, dataset, key string, ro
 	return f
 }
 
-// crashed leaves the checkpoint of an attempt that died half-way.
+// crashed writes the checkpoint of an attempt that died half-way.
 func (x *bench) crashed(b *testing.B) {
 	b.Helper()
 	const segments = 10
@@ -113,8 +113,8 @@ func (x *bench) crashed(b *testing.B) {
 	}
 }
 
-// BenchmarkResume takes over a partition whose holder died half-way, up to where
-// the first request could be sent: at most 2 s for 50,000 URLs, 10 s for a million.
+// BenchmarkResume takes over a partition whose holder died half-way, up to the first
+// request: at most 2 s for 50,000 URLs, 10 s for a million.
 func BenchmarkResume(b *testing.B) {
 	for _, rows := range []int{50_000, 1_000_000} {
 		b.Run(fmt.Sprint(rows, " URLs"), func(b *testing.B) {
@@ -138,7 +138,7 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// attempt takes the partition over, as run does, and stops before the first request.
+// attempt takes the partition over as run does, and stops before the first request.
 func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	l, before, err := lease.Acquire(ctx, x.env, leaseOptions(x.in, &x.cfg))
 	if err != nil {
@@ -155,9 +155,9 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	return a, func() { a.close(); l.Close(); _ = p.Close() }, a.resume(ctx, before)
 }
 
-// BenchmarkCheckpoint makes a checkpoint of what a task records in a minute at 100
-// pages a second, with text and links as pages have them. It reports the share of
-// a processor that one a minute takes: at most 3 %.
+// BenchmarkCheckpoint makes a checkpoint of one minute's work at 100 pages a second, with
+// typical text and links. It reports the share of one CPU that a checkpoint per minute
+// takes: at most 3 %.
 func BenchmarkCheckpoint(b *testing.B) {
 	const pages = 6000
 	x := newBench(b, 2*pages*1000)

@@ -11,13 +11,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt ends a task where some hops of a
-// redirect were answered, and recorded: nobody asks for them, nor records them, again.
+// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt ends a task after some hops of a
+// redirect are recorded. The next attempt neither requests nor records them again.
 func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		killed bool
-		twice  map[string]int // what is asked for more than once
+		twice  map[string]int // requests per URL, where there are several
 	}{
 		{"told to end between two hops", false, nil},
 		{"killed as a hop waits for another try", true, map[string]int{"/hop3": 2}},

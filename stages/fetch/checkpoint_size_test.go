@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// However much a site sets, and however many of its chains wait, a checkpoint stays
-// far below what is read back.
+// Many cookies and many waiting redirect chains keep a checkpoint far below the size limit
+// for reading.
 func TestChainsOfRedirectsTakeBoundedRoomInCheckpoints(t *testing.T) {
 	hop := manifest.Hop{URL: "http://a.com/", Set: []string{"a=" + strings.Repeat("&", response.MaxCookieBytes-2)}}
 	size := len(hop.Set[0])
@@ -32,8 +32,7 @@ func TestChainsOfRedirectsTakeBoundedRoomInCheckpoints(t *testing.T) {
 	}
 }
 
-// A document for which there was no memory is asked for a while later, and leaves no
-// answer in its row.
+// A document that finds no memory is requested again later. Its row has no response.
 func TestADocumentWithoutMemoryIsAskedForLater(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		body := strings.Repeat("<p>word ", 400<<10/8)

@@ -13,13 +13,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs redirect to one, with and
-// without an interruption between them.
+// TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs redirect to one target, with
+// and without an interruption in between.
 func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		locations map[string]string // /1 is first, /2 interrupts, /3 comes after
-		more      string            // planned beside them
+		locations map[string]string // /1 is first, /2 interrupts, /3 comes last
+		more      string            // planned with them
 		target    string
 		sent      int
 		after     schema.Outcome // of /3

@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Tests of the rules under "Commit and resume" in jobs/README.md.
+// These tests check the rules under "Commit and resume" in jobs/README.md.
 
 // checkpointOf reads the lab's checkpoint.
 func (l *lab) checkpointOf() *manifest.Checkpoint {
@@ -34,7 +34,7 @@ func (l *lab) checkpointOf() *manifest.Checkpoint {
 	return &cp
 }
 
-// apart is a bucket without locks, as a store that several machines share.
+// apart is a bucket without locks, as in a store shared by several machines.
 type apart struct{ store.Bucket }
 
 func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
@@ -86,7 +86,7 @@ func TestPaceSurvivesACrash(t *testing.T) {
 		if _, err := l.run(t.Context(), dying{l.bucket, start.Add(40 * time.Second)}, nil); !errors.Is(err, errKilled) {
 			t.Fatalf("got %v, want the bucket's error", err)
 		}
-		var waited time.Time // when p05 was answered
+		var waited time.Time // time of p05's answer
 		for _, h := range l.web.hits() {
 			if h.path == "/p05" {
 				waited = h.at
@@ -148,7 +148,7 @@ func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
 	})
 }
 
-// mortal is a bucket that takes nothing once died is closed.
+// mortal is a bucket that fails once died is closed.
 type mortal struct {
 	store.Bucket
 	died chan struct{}
@@ -165,8 +165,8 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// What kills is asked for once by each attempt: with the request, the process has
-// had its last word to the store.
+// Each attempt requests the killing URL once. With that request the process loses the
+// store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -253,7 +253,7 @@ func TestASIGTERMEndsWithinTheGrace(t *testing.T) {
 				urls = c.N
 			}
 		}
-		if want := int64(hits - 3); urls != want { // robots.txt twice, and /hang
+		if want := int64(hits - 3); urls != want { // two for robots.txt, one for /hang
 			t.Errorf("%d URLs are recorded, want all %d that were answered", urls, want)
 		}
 	})
@@ -368,7 +368,7 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Plan = l.planID // as the worker has it
+		r.Plan = l.planID // as the worker creates it
 		warc := layout.WARC("2026-11", 0, l.planID, 0, 3, 0)
 		left := []string{
 			layout.Segment("2026-11", 0, l.planID, 0, 1, 7, "fetches"), warc, layout.CDXJ(warc),
@@ -520,8 +520,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// late is a bucket that sees a checkpoint only at the second look, as a process
-// that was paused after the first.
+// late is a bucket that hides a checkpoint at the first look, as from a process paused
+// after it.
 type late struct {
 	store.Bucket
 	key    string

@@ -13,8 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A site that wants to see its cookie back gets it, on the way to the document and
-// nowhere else.
+// A site that requires its cookie gets it on the way to the document, and nowhere else.
 func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string][]string{}
@@ -24,7 +23,7 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 			got[r.URL.RequestURI()] = append(got[r.URL.RequestURI()], r.Header.Get("Cookie"))
 			mu.Unlock()
 			switch r.URL.Path {
-			case "/wall": // itself, with a cookie
+			case "/wall": // redirects to itself with a cookie
 				if r.Header.Get("Cookie") == "" {
 					w.Header().Add("Set-Cookie", "seen=1; Path=/")
 					w.Header().Add("Set-Cookie", "elsewhere=1; Path=/other")
@@ -35,7 +34,7 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 					http.Redirect(w, r, "/wall", http.StatusFound)
 					return
 				}
-			case "/detour": // by way of another URL and back
+			case "/detour": // through another URL and back
 				if r.Header.Get("Cookie") == "" {
 					http.Redirect(w, r, "/consent?back=detour", http.StatusFound)
 					return
@@ -44,11 +43,11 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 				w.Header().Add("Set-Cookie", "consent=yes")
 				http.Redirect(w, r, "/detour", http.StatusFound)
 				return
-			case "/stubborn": // whatever is sent back, it wants another
+			case "/stubborn": // demands another cookie each time
 				w.Header().Add("Set-Cookie", fmt.Sprintf("n=%d; Path=/", len(got["/stubborn"])))
 				http.Redirect(w, r, "/stubborn", http.StatusFound)
 				return
-			case "/forgetful": // a loop, cookie or not
+			case "/forgetful": // loops with or without a cookie
 				w.Header().Add("Set-Cookie", "a=b")
 				http.Redirect(w, r, "/forgetful", http.StatusFound)
 				return
@@ -84,7 +83,7 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 		if asked := got["/consent?back=detour"]; len(asked) != 1 || asked[0] != "" {
 			t.Errorf("/consent was asked for with %q", asked)
 		}
-		// The request as it is archived has them.
+		// The archived request has the cookies.
 		var requests strings.Builder
 		for _, f := range r.FilesOf(stages.FileWARC) {
 			obj, err := l.bucket.Open(t.Context(), f.Key)

@@ -38,7 +38,7 @@ func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {
 	return out, nil
 }
 
-// record reads the record of a capture: its block, and what its digests come to.
+// record reads a capture's record: its block and the check of its digests.
 func (l *lab) record(c *schema.CaptureColumns) (*warc.Entry, string, warc.Summary) {
 	l.t.Helper()
 	obj, err := l.bucket.Open(l.t.Context(), c.WARCFilename)
@@ -68,7 +68,7 @@ func TestOfWhatSaysNoarchiveNoByteIsKept(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			switch r.URL.Path {
 			case "/robots.txt":
-				w.Header().Set("X-Robots-Tag", "noarchive") // its evidence is kept all the same
+				w.Header().Set("X-Robots-Tag", "noarchive") // its evidence is kept nonetheless
 				fmt.Fprint(w, "User-agent: *\nDisallow: /no\n")
 				return
 			case "/field":

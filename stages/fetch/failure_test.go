@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// What got no connection is a row of requests with class, words and time, and says
-// that nothing was sent; two hosts that failed alike say the same words.
+// A failed connection leaves a row of requests with class, text and time, and with no
+// request sent. Two hosts with the same failure have the same text.
 func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -71,7 +71,7 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 			seen[q.Host]++
 			want, failing := down[q.Host]
 			if !failing {
-				// The bubble's clock stands still while the server answers.
+				// Virtual time does not pass while the server answers.
 				if q.FirstByteMS == nil || *q.FirstByteMS != 0 || q.FirstByteUS == nil || q.TotalUS == nil || q.TLSMS != nil || q.BytesSent == 0 {
 					t.Errorf("%s: times %v %v %v %v", q.URL, q.FirstByteMS, q.FirstByteUS, q.TotalUS, q.TLSMS)
 				}
@@ -102,8 +102,8 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	})
 }
 
-// checkErrorsGroup checks that errors are tens of phrases, whatever the number of URLs
-// and hosts, and that none holds what is of one alone.
+// checkErrorsGroup checks that error texts are few, whatever the number of URLs and hosts,
+// and that none contains a name or number of one of them.
 func (l *lab) checkErrorsGroup(r *manifest.Result) {
 	l.t.Helper()
 	phrases := map[string]int{}

@@ -33,8 +33,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// lab is a store with a plan of one partition and a web to fetch it from, all in
-// a synctest bubble: its clock is virtual, its connections are pipes.
+// lab is a store with a plan of one partition, and a web to fetch it from. Both run in a
+// synctest bubble with a virtual clock; connections are pipes.
 type lab struct {
 	t       *testing.T
 	bucket  store.Bucket
@@ -46,11 +46,11 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // without tune connections go to the web
+	hooks   hooks // if tune is nil, connections go to web
 }
 
-// bubble runs f in a synctest bubble. Pooled compressors hold channels, which must
-// not pass from one bubble to another: two collections empty all pools.
+// bubble runs f in a synctest bubble. Pooled compressors hold channels, which must not pass
+// between bubbles; two garbage collections empty all pools.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	runtime.GC()
@@ -118,7 +118,7 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
 }
 
-// setSpelled gives the plan known URLs that are not planned; planRows sorts them by host.
+// setSpelled adds known URLs that are not planned to the plan; planRows sorts them by host.
 func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
@@ -135,7 +135,7 @@ func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.plan.Partitions[0].Spellings = &f
 }
 
-// run makes an attempt in a store, l.bucket if nil.
+// run makes an attempt in a store; nil means l.bucket.
 func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifest.Result, error) {
 	l.t.Helper()
 	if bucket == nil {
@@ -170,7 +170,7 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outcomes gives the outcome of every URL, each of which must have one.
+// outcomes returns the outcome of every URL and fails the test for a URL without one.
 func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
 	l.t.Helper()
 	out := map[string]schema.Fetch{}
@@ -212,8 +212,8 @@ func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
 	return out
 }
 
-// checkPace checks that no request came closer to the one before it on its host
-// than the delay that its row gives, in the rows and in the server's own log.
+// checkPace checks that each request kept the delay in its row to the previous request on
+// its host, by the rows and by the server's own log.
 func (l *lab) checkPace(r *manifest.Result) {
 	l.t.Helper()
 	last := map[string]schema.Request{}
@@ -236,10 +236,10 @@ type web struct {
 	conns  chan net.Conn
 	mu     sync.Mutex
 	log    []hit
-	down   map[string]error // by host: what dialling or looking up gives
+	down   map[string]error // by host: error of dialling or looking up
 	names  map[netip.Addr]string
-	addrs  map[string]netip.Addr // of hosts that have an address of their own
-	shares map[string]string     // by host: the one whose address it has too
+	addrs  map[string]netip.Addr // of hosts with an address of their own
+	shares map[string]string     // by host: the host whose address it shares
 }
 
 type hit struct {
@@ -261,7 +261,7 @@ func newWeb(t *testing.T, handler http.HandlerFunc) *web {
 	return w
 }
 
-// serve has another server take the connections.
+// serve replaces the server that takes the connections.
 func (w *web) serve(serve func(pipeListener)) {
 	_ = w.server.Close()
 	go serve(pipeListener{w.conns, make(chan struct{})})
@@ -283,7 +283,7 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { close(l.closed); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Lookup gives every host a public address of its own.
+// Lookup gives every host its own public address.
 func (w *web) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -306,7 +306,7 @@ func (w *web) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{a}}, nil
 }
 
-// nameOf is the host that has an address.
+// nameOf returns the host of an address.
 func (w *web) nameOf(addr netip.Addr) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -323,7 +323,7 @@ func (w *web) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	}
 }
 
-// tune has the task's connections go to the web.
+// tune connects the task to the web.
 func (w *web) tune(c *wire.Config) { c.Resolver, c.Dial = w, w.dial }
 
 func (w *web) hits() []hit {
@@ -363,7 +363,7 @@ func (plainParser) Sniff(contentType string, prefix []byte) string {
 	return t
 }
 
-// Wants and Refuses: text and XML, as long as they are no styles.
+// Wants and Refuses accept text and XML except styles.
 func (plainParser) Wants(mediaType string, _ []byte) bool {
 	return strings.HasPrefix(mediaType, "text/") && mediaType != "text/css" || strings.HasSuffix(mediaType, "xml")
 }
@@ -417,7 +417,7 @@ func urls(host string, n int) []string {
 	return out
 }
 
-// seen has a function called at each request.
+// seen sets a function that is called at each request.
 func seen(next http.Handler, f func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f()

@@ -13,14 +13,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// A body that nobody wants is not waited for: its name decides, or its beginning.
+// The fetcher stops reading an unwanted body: its type or its first bytes decide.
 func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	const big = 40 << 10
 	cases := map[string]struct {
 		contentType, body string
 		outcome           schema.Outcome
 		detected          string
-		most              int64 // bytes that may be received
+		most              int64 // the most bytes that may be received
 	}{
 		"/pdf":          {"application/pdf", strings.Repeat("x", big), schema.MIMEFiltered, "application/pdf", 20 << 10},
 		"/small-json":   {"application/json; charset=utf-8", "{}", schema.MIMEFiltered, "application/json", 1 << 10},
@@ -45,7 +45,7 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 			}
 			if len(c.body) > 1<<10 {
 				w.WriteHeader(http.StatusOK)
-				w.(http.Flusher).Flush() // chunked: the end is not told
+				w.(http.Flusher).Flush() // chunked, so the length is unknown
 			}
 			fmt.Fprint(w, c.body)
 		}), list...)
@@ -69,13 +69,13 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	})
 }
 
-// hungry wants what another parser does not.
+// hungry accepts types that another parser refuses.
 type hungry struct{ plainParser }
 
 func (hungry) Wants(mediaType string, _ []byte) bool { return !strings.HasPrefix(mediaType, "text/") }
 func (hungry) Refuses(string) bool                   { return false }
 
-// The parser decides what is stored: fetch has no list of its own.
+// The parser decides what is stored; fetch has no list of its own.
 func TestWhatIsStoredTheParserSays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,8 @@ func TestWhatIsStoredTheParserSays(t *testing.T) {
 	})
 }
 
-// A sitemap may be as long as sitemaps.org allows, whatever bounds other documents.
+// A sitemap may have the length that sitemaps.org allows, whatever the limit of other
+// documents.
 func TestSitemapsHaveABoundOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +128,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 	}{
 		{"application/pdf", "", 200, true},
 		{"APPLICATION/PDF ; q=1", "99999", 200, true},
-		{"application/pdf", "100", 200, false}, // read, so that the connection is kept
+		{"application/pdf", "100", 200, false}, // read to the end, so that the connection is kept
 		{"application/pdf", "many", 200, true},
 		{"application/pdf", "", 404, false},
 		{"application/octet-stream", "", 200, false},

@@ -27,13 +27,13 @@ func beHostile(kind int, w http.ResponseWriter, r *http.Request) {
 	switch kind {
 	case 0: // silence
 		<-r.Context().Done()
-	case 1: // a byte now and then
+	case 1: // one byte now and then
 		endless("x", time.Second)
-	case 2: // all that there is memory for, and then a byte now and then
+	case 2: // fills all memory, then sends a byte now and then
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte(strings.Repeat("word ", 400_000)))
 		endless("x", time.Second)
-	case 3: // a body without end
+	case 3: // an endless body
 		w.Header().Set("Content-Type", "text/html")
 		endless(strings.Repeat("word ", 1000), 0)
 	case 4:
@@ -41,13 +41,13 @@ func beHostile(kind int, w http.ResponseWriter, r *http.Request) {
 	case 5:
 		w.Header().Set("Retry-After", "3153600000")
 		w.WriteHeader(http.StatusTooManyRequests)
-	case 6: // the connection breaks off
+	case 6: // closes the connection
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// Beside 50 hostile hosts in the same task, good hosts are asked at the very moments
-// at which their delays end, and all their documents are whole.
+// Fifty hostile hosts in the same task delay no request to a good host, and damage no
+// document.
 func TestGoodHostsGoOnAtFullPaceBesideHostileOnes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

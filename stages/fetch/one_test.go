@@ -11,7 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Somebody waits for one URL: retries come within seconds, and each wait is told.
+// A user waits for this URL: retries come within seconds, and the command reports each
+// wait.
 func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 	status := func(robots, page int, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

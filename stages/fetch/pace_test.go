@@ -60,7 +60,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 	alone, _, _ := lively(false)
 	beside, outcomes, tries := lively(true)
-	// Each of the ten gets one try before it is known to be silent.
+	// Each of the ten gets one try before the fetcher knows that it is silent.
 	if most := alone + 10*15*time.Second/16 + 5*time.Second; beside > most {
 		t.Errorf("the others took %v, %v alone; want at most %v", beside, alone, most)
 	}
@@ -80,7 +80,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 }
 
-// Hosts that share an address wait for it without a slot and without a connection.
+// Hosts with one address wait for it without using a slot or a connection.
 func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		list := urls("alone.com", 20)
@@ -136,7 +136,7 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 	})
 }
 
-// What a Crawl-delay asks for holds between two rounds too.
+// A Crawl-delay also holds between two rounds.
 func TestALongCrawlDelayIsSpreadOverWindowsAndRounds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -179,8 +179,7 @@ func TestALongCrawlDelayIsSpreadOverWindowsAndRounds(t *testing.T) {
 	})
 }
 
-// A domain that is stopped gets no request any more, not even one whose turn was
-// given before.
+// A stopped domain gets no more requests, not even one that was already granted.
 func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 5)...)
@@ -189,7 +188,7 @@ func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 			l.web.tune(c)
 			dial := c.Dial
 			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
-				time.Sleep(3 * time.Second) // connects slowly
+				time.Sleep(3 * time.Second) // slow to connect
 				return dial(ctx, a)
 			}
 		}

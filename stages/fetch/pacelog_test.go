@@ -26,17 +26,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// mixture is a synthetic web of 1,000 hosts whose settings differ in every way that
-// the config, robots.txt, DNS and the hosts' own behaviour allow. What it expects of
-// a crawler is written down here, not asked of the code under test.
+// mixture is a synthetic web of 1,000 hosts. Their settings differ in every way that
+// config, robots.txt, DNS and host behaviour allow. It computes the expected pace itself,
+// without the code under test.
 type mixture struct {
 	web     *simweb.Web
 	server  *simweb.Server
-	domains map[string]int // in the order of their hosts
+	domains map[string]int // sorted by host
 
 	mu    sync.Mutex
 	slept map[string][]bool // by host, for each request in order: whether the answer took slowAnswer
-	busy  map[string]int    // requests being answered
+	busy  map[string]int    // number of requests being answered
 	most  map[string]int
 }
 
@@ -77,7 +77,7 @@ func newMixture(t *testing.T, record *simweb.Log) (m *mixture, urls []string) {
 	return m, urls
 }
 
-// What the config says, by the number of a domain, before and after its reload.
+// The settings of a domain by its number, before and after the reload.
 func (m *mixture) politeness(reloaded bool) polite.Config {
 	p := polite.Default()
 	p.Delay, p.PerAddressDelay = 2*time.Second, addressDelay
@@ -116,22 +116,22 @@ func (m *mixture) wanted(k int, reloaded bool) time.Duration {
 
 func stopped(k int) bool { return k%11 == 5 }
 
-// The behaviour of hosts, by their number.
-func dead(i int) bool    { return i%50 == 7 }  // takes no connection
+// The behaviour of a host by its number.
+func dead(i int) bool    { return i%50 == 7 }  // accepts no connection
 func unnamed(i int) bool { return i%50 == 17 } // has no address
-func slow(i int) bool    { return i%25 == 9 }  // takes slowAnswer for each answer
-func crowded(i int) bool { return i%25 == 4 }  // shares one address with all of these
-func (m *mixture) hermit(i int) bool { // asks for an hour between requests
+func slow(i int) bool    { return i%25 == 9 }  // needs slowAnswer for each answer
+func crowded(i int) bool { return i%25 == 4 }  // shares one address with all hosts of this kind
+func (m *mixture) hermit(i int) bool { // its Crawl-delay is an hour
 	return i%10 == 1 && m.web.Profile(i) == simweb.RobotsAllow
 }
-func (m *mixture) odd(i int) string { // a Crawl-delay that means nothing, or never
+func (m *mixture) odd(i int) string { // an invalid or infinite Crawl-delay
 	if i%10 == 3 && m.web.Profile(i) == simweb.RobotsAllow {
 		return []string{"-5", "NaN", "1e9"}[i/10%3]
 	}
 	return ""
 }
 
-// Lookup gives each host an address of its own, but some.
+// Lookup gives each host its own address, except those that share one.
 func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	i, ok := m.web.HostIndex(name)
 	if !ok || unnamed(i) {
@@ -143,7 +143,7 @@ func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})}}, nil
 }
 
-// address is which hosts are one for the delay of an address.
+// address returns the key under which hosts share the delay of an address.
 func (m *mixture) address(host string) string {
 	if i, _ := m.web.HostIndex(host); crowded(i) {
 		return "the crowd's"
@@ -164,7 +164,7 @@ func (m *mixture) tune(dial func(context.Context, netip.AddrPort) (net.Conn, err
 	}
 }
 
-// ServeHTTP has the synthetic web answer, in a time that differs.
+// ServeHTTP answers from the synthetic web after a varying time.
 func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	i, ok := m.web.HostIndex(host)
@@ -189,7 +189,7 @@ func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	out := &delayed{ResponseWriter: rw, hijacked: answered, wait: func() {
 		select {
 		case <-time.After(takes):
-		case <-r.Context().Done(): // the client has gone
+		case <-r.Context().Done(): // the client is gone
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(out, "User-agent: *\nDisallow:\nCrawl-delay: %s\n", rules)
 }
 
-// delayed waits before the head of an answer.
+// delayed delays the head of an answer.
 type delayed struct {
 	http.ResponseWriter
 	wait     func()
@@ -224,14 +224,14 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// Hijack is asked for by faults of the wire, which may outlast their client.
+// Faults on the wire call Hijack; they may outlast their client.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check audits the server's log. The config was reloaded at a time. It returns how
-// many gaps were held to each rule.
+// check audits the server's log. reloaded is when the config changed. It returns how many
+// gaps each rule decided.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {
@@ -273,8 +273,8 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// least is the gap that e had to keep to the request before it, and the rule that is
-// the strictest.
+// least returns the minimum gap of e to the previous request, and the strictest rule, which
+// decides it.
 func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {
@@ -295,7 +295,7 @@ func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Tim
 		take("Crawl-delay for ever", 1<<62)
 	}
 	if k%7 == 4 {
-		return rule, least // the one in flight beside it may have been sent before
+		return rule, least // the request in flight beside it may be older
 	}
 	switch last.Status {
 	case http.StatusTooManyRequests:
@@ -316,9 +316,9 @@ type bareParser struct{ plainParser }
 
 func (bareParser) Parse(*document.Document) (*document.Parsed, error) { return &document.Parsed{}, nil }
 
-// TestTheServersOwnLogProvesPaceAndRobots crawls, in virtual time, 1,000 hosts with
-// all settings mixed; the politeness is reloaded on the way, and the task stopped and
-// gone on with. What the server logged is held to what it asked for.
+// TestTheServersOwnLogProvesPaceAndRobots crawls 1,000 hosts with mixed settings in virtual
+// time. It reloads the politeness on the way and stops and resumes the task. The server's
+// log must respect every setting.
 func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// reparseLab is a fetch task that is done, of pages of which two have the same bytes
-// and one was redirected to.
+// reparseLab runs a fetch task. Two of its pages have the same bytes, and a redirect leads
+// to one page.
 func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	t.Helper()
 	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	return l, r
 }
 
-// countingParser counts the links of a page, as a parser has to.
+// countingParser counts the links of a page, as every parser must.
 type countingParser struct{ plainParser }
 
 func (countingParser) Parse(d *document.Document) (*document.Parsed, error) {
@@ -55,7 +55,7 @@ func (countingParser) Parse(d *document.Document) (*document.Parsed, error) {
 	return p, err
 }
 
-// reparse parses again what a result lists, into a crawl of its own.
+// reparse parses what a result lists into a new crawl.
 func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parser) (*manifest.Result, error) {
 	l.t.Helper()
 	l.runs++
@@ -68,7 +68,7 @@ func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parse
 	return reparse.Run(l.t.Context(), l.env(l.bucket, scratch), &reparse.Input{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg.Limits, l.cfg.StripParams, parser)
 }
 
-// laterParser is a parser that has learnt to shout.
+// laterParser is a newer parser version: other titles, one more link.
 type laterParser struct{ countingParser }
 
 func (laterParser) Parse(d *document.Document) (*document.Parsed, error) {
@@ -171,8 +171,8 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 	})
 }
 
-// A config that allows less than the one of the crawl did costs a document its new rows,
-// not the end of its text.
+// A smaller limit in the new config costs a document its new rows. The document is not
+// parsed in part.
 func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -203,7 +203,7 @@ func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	})
 }
 
-// tallied adds up what progress was told of URLs.
+// tallied adds up the URL counts that it receives as Progress.
 type tallied struct{ urls, most int64 }
 
 func (p *tallied) Add(name string, n int64) {
@@ -222,7 +222,7 @@ func TestAnAttemptThatFailsTakesBackWhatItCounted(t *testing.T) {
 		env.Progress = &told
 		task := l.task
 		task.Crawl = "2026-11r1"
-		// What the task is to write is there already, and is something else.
+		// The object that the task must write exists with other content.
 		if _, err := store.CreateBytes(t.Context(), l.bucket, layout.Segment(task.Crawl, task.Round, l.plan.ID, task.Partition, 0, 0, stages.FilePages), []byte("other")); err != nil {
 			t.Fatal(err)
 		}

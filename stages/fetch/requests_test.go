@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// TestAFetchTaskCostsTheStoreFewRequests counts, in virtual time, what a task of
-// default settings costs: at most 2,000 PUT for a million pages' data, and 150 an
-// hour more for checkpoints and leases.
+// TestAFetchTaskCostsTheStoreFewRequests counts the store requests of a task with default
+// settings in virtual time: at most 2,000 PUT for a million pages' data, and 150 more an
+// hour for checkpoints and leases.
 func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -38,7 +38,7 @@ func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 				}
 				hours, pages := time.Since(began).Hours(), float64(len(list))
 				n := counted.Counts()
-				// The end of a task is a checkpoint too, however little it holds.
+				// A task ends with a checkpoint, however little it contains.
 				const last = 12
 				allowed := 2000*pages/1e6 + 150*hours + last
 				t.Logf("%.0f pages in %.2f h: %d PUT (%.0f allowed), %d GET, %d LIST", pages, hours, n.Puts, allowed, n.Gets, n.Lists)

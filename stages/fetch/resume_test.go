@@ -24,9 +24,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 )
 
-// What a successor takes over, and how it begins.
+// These tests check what a successor takes over and how it begins.
 
-// fetcherOf makes a crawl of the lab's partition that was given nothing to do yet.
+// fetcherOf makes a fetcher for the lab's partition and gives it no work.
 func (l *lab) fetcherOf() *fetcher {
 	l.t.Helper()
 	scratch := l.t.TempDir()
@@ -48,7 +48,7 @@ func (l *lab) fetcherOf() *fetcher {
 	return c
 }
 
-// robotsSegment stores what a segment says of robots.txt files.
+// robotsSegment stores robots entries as a segment has them.
 func (l *lab) robotsSegment(epoch, number int, rows ...schema.RobotsFile) manifest.File {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.RobotsFile](filepath.Join(l.t.TempDir(), "robots.parquet"))
@@ -73,14 +73,15 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		failed := func(origin string) schema.RobotsFile {
 			return schema.RobotsFile{Origin: origin, Outcome: schema.InternalError, Failure: "robots.txt: died"}
 		}
-		// A segment that was listed later was also written later, whatever its key sorts as.
+		// The order of the listing decides which segment is newer, not the order of the
+		// keys.
 		d := &manifest.Checkpoint{Files: []manifest.File{
 			l.robotsSegment(9, 99999, known("http://a.com"), failed("http://c.net")),
 			l.robotsSegment(10, 0, failed("http://a.com"), known("http://b.org")),
 			l.robotsSegment(10, 1, failed("http://b.org")),
 			l.robotsSegment(100, 0, known("http://c.net")),
 		}}
-		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // as checkpoints list them
+		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // checkpoints list files in this order
 		c := l.fetcherOf()
 		err := robotscache.Each(t.Context(), l.bucket, d.Files, func() error { return nil }, func(row *schema.RobotsFile) error {
 			_, err := c.robots.Restore(row)
@@ -101,8 +102,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a text; before it
-// says so, it does what is asked of it.
+// failing is a bucket that cannot open objects whose keys contain a text. It calls before
+// first.
 type failing struct {
 	store.Bucket
 	at     string
@@ -122,8 +123,8 @@ func (f failing) Open(ctx context.Context, key string) (store.Object, error) {
 
 func (f failing) Unwrap() store.Bucket { return f.Bucket }
 
-// toldAt makes an attempt that is told to stop as it reads a file whose key
-// contains a text.
+// toldAt makes an attempt and tells it to stop while it reads a file whose key contains a
+// text.
 func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 	ctx, stop := context.WithCancel(l.t.Context())
 	defer stop()
@@ -157,7 +158,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 						page(w, r)
 					}), urls("a.com", 20)...)
 					shared := apart{l.bucket}
-					if at != "/plan-" { // there are segments to read
+					if at != "/plan-" { // reaches this only if it reads segments
 						ctx, stop := context.WithCancel(t.Context())
 						time.AfterFunc(15*time.Second, stop)
 						if _, err := l.run(ctx, shared, nil); !errors.Is(err, stages.ErrInterrupted) {
@@ -279,8 +280,8 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 	}
 }
 
-// TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt
-// that is unavailable at first and kills from its second answer on.
+// TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt that
+// is unavailable at first and kills the attempt from its second answer on.
 func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -321,7 +322,7 @@ func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testin
 	})
 }
 
-// sluggish is a bucket each of whose segments takes long to open.
+// sluggish is a bucket whose segments take long to open.
 type sluggish struct {
 	store.Bucket
 	takes time.Duration
@@ -334,8 +335,8 @@ func (s sluggish) Open(ctx context.Context, key string) (store.Object, error) {
 	return s.Bucket.Open(ctx, key)
 }
 
-// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another stand by
-// meanwhile.
+// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another attempt stand
+// by meanwhile.
 func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// recordAt reads a record of the store: its header, and what its block holds.
+// recordAt reads a record of the store and returns its header and its block.
 func (l *lab) recordAt(file string, offset, length int32) (h *warc.Entry, block string) {
 	l.t.Helper()
 	obj, err := l.bucket.Open(l.t.Context(), file)
@@ -33,8 +33,8 @@ func (l *lab) recordAt(file string, offset, length int32) (h *warc.Entry, block 
 	return e, string(b)
 }
 
-// The next month's plan says where the content of the month before lies. What has
-// not changed is stored as a revisit of it, whether the server says so or its bytes do.
+// A plan says where the previous month's content is stored. Content that has not changed,
+// by status 304 or by digest, becomes a revisit of that record.
 func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 	long := strings.Repeat("<p>always the same", 100)
 	var conditions []string
@@ -115,7 +115,7 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 			if ok != want.page {
 				t.Errorf("%s: has a page: %t, want %t", u, ok, want.page)
 			}
-			if ok { // DuckDB → WARC at offset: the page's own bytes
+			if ok { // as DuckDB users read WARC files: the offset leads to the page's own bytes
 				if e, block := l.recordAt(p.WARCFilename, p.WARCRecordOffset, p.WARCRecordLength); e.Type != warc.Response || !strings.Contains(block, "<p>") {
 					t.Errorf("%s: the page points to a %s: %.40q", u, e.Type, block)
 				}
@@ -149,20 +149,20 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 	})
 }
 
-// Within a task one payload is stored once, whatever URLs answer with it.
+// A task stores each payload once, even if several URLs answer with it.
 func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 	long := strings.Repeat("<p>the same everywhere", 100)
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			if r.URL.Path == "/p03" {
-				w.WriteHeader(http.StatusNotFound) // what it is called does not matter
+				w.WriteHeader(http.StatusNotFound) // the status does not matter
 			}
 			if strings.HasPrefix(r.URL.Path, "/p0") {
 				fmt.Fprint(w, long)
 				return
 			}
-			fmt.Fprint(w, "<p>short") // a revisit would be longer
+			fmt.Fprint(w, "<p>short") // too short: a revisit would be longer
 		}), urls("a.com", 13)...)
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
@@ -204,8 +204,7 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 	})
 }
 
-// Of what asks that no copy be kept there is nothing to refer to, neither in this
-// crawl nor in the next.
+// A noarchive page is not stored, so no revisit may refer to it, in this crawl or the next.
 func TestNothingRefersToWhatIsNotKept(t *testing.T) {
 	long := strings.Repeat("<p>the same everywhere", 100)
 	bubble(t, func(t *testing.T) {

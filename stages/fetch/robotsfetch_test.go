@@ -19,8 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// TestWhatARobotsAnswerMeansForItsHost asks hosts that each answer for /robots.txt in
-// a way of their own, and wants what that means for /a and for /private.
+// TestWhatARobotsAnswerMeansForItsHost has a host for each kind of robots.txt answer, and
+// checks the outcomes of /a and /private.
 func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	const rules = "User-agent: *\nDisallow: /private\n"
 	status := func(code int) http.HandlerFunc {
@@ -72,7 +72,7 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	hosts := map[string]struct {
 		answer     http.HandlerFunc
 		a, private schema.Outcome
-		asked      int // how often
+		asked      int // number of requests
 	}{
 		"rules.com":    {body(rules), ok, denied, 1},
 		"empty.com":    {body(""), ok, ok, 1},
@@ -181,8 +181,8 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	})
 }
 
-// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget is told to end right after
-// the first hop was answered: the next attempt asks for the second, not the first again.
+// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget ends a task right after the
+// first hop. The next attempt requests the second hop, not the first again.
 func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

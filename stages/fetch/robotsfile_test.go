@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rulesEverywhere is a web in which every host has a robots.txt, but none.com, which has
-// none, broken.com, whose server fails, and moved.com, whose lies elsewhere.
+// rulesEverywhere is a web in which every host has a robots.txt, with three exceptions:
+// none.com has none, broken.com fails, and moved.com redirects to another host.
 func rulesEverywhere(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/robots.txt" {
 		page(w, r)
@@ -50,9 +50,9 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 	round1 := []string{"http://a.com/2", "http://a.com/private", "http://none.com/2", "http://broken.com/2", "http://moved.com/private", "http://moved.com/2", "http://new.com/2"}
 	for _, c := range []struct {
 		name   string
-		later  time.Duration // than the end of round 0
-		ttl    time.Duration // in round 1
-		killed bool          // round 1's first attempt is, after a checkpoint
+		later  time.Duration // after the end of round 0
+		ttl    time.Duration // of round 1
+		killed bool          // whether round 1's first attempt is killed after a checkpoint
 		again  map[string]int
 	}{
 		{"at once", 0, 24 * time.Hour, false, map[string]int{"broken.com": 5, "new.com": 1}},
@@ -101,7 +101,8 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 					}
 				}
 				l.checkEvidence(second)
-				// Whoever comes next finds all that holds in this round's files.
+				// This round's files contain every entry that still holds, for the next
+				// reader.
 				known := map[string]schema.RobotsFile{}
 				for _, f := range rowsOf[schema.RobotsFile](l, second, stages.FileRobots) {
 					if f.Outcome == "" {
@@ -122,11 +123,11 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 	}
 }
 
-// checkEvidence checks that each request that robots.txt speaks of has its evidence:
-// a record of an answer with the digest, and delay and gap.
+// checkEvidence checks that each request that depends on robots.txt has its evidence (a
+// record of the answer with the digest), its delay and its gap.
 func (l *lab) checkEvidence(r *manifest.Result) {
 	l.t.Helper()
-	met := map[string]bool{} // host and epoch: nobody knows when the attempt before sent its last request
+	met := map[string]bool{} // host and epoch: an attempt does not know the last request of the attempt before
 	for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
 		if met[fmt.Sprint(q.Host, q.Epoch)] && q.GapMS == nil {
 			l.t.Errorf("%s %s: no gap", q.Purpose, q.URL)
@@ -188,7 +189,7 @@ func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
 			}
 			page(w, r)
 		}, urls...)
-		l.hooks.rules = 20_000 // of two hosts
+		l.hooks.rules = 20_000 // hosts of two domains
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

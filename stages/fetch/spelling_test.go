@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// respelled are rules that deny a URL whose canonical form they do not match.
+// respelled lists rules that deny a URL but do not match its canonical form.
 var respelled = []struct{ rule, given, canonical string }{
 	{"Disallow: /%7Ejoe/", "/%7Ejoe/a", "/~joe/a"},
 	{"Disallow: /~ann/", "/%7Eann/b", "/~ann/b"},
@@ -22,8 +22,8 @@ var respelled = []struct{ rule, given, canonical string }{
 	{"Disallow: /star-%2A.html", "/star-*.html", "/star-*.html"},
 }
 
-// TestNoSpellingOfADeniedURLReachesTheServer plans URLs as a list or link spells them,
-// and has redirects lead to them. Rounds that format 1 began ask as that did.
+// TestNoSpellingOfADeniedURLReachesTheServer plans URLs in the spellings of a list or link,
+// and redirects to them. Rounds that format 1 began send what format 1 sent.
 func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	file := "User-agent: *\n"
 	for _, c := range respelled {
@@ -104,7 +104,7 @@ func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 	})
 }
 
-// TestAChainKeepsItsSpelling has the next attempt go on with a redirect.
+// TestAChainKeepsItsSpelling interrupts a redirect; the next attempt continues it.
 func TestAChainKeepsItsSpelling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/q?z=1&a=2")
@@ -158,7 +158,7 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 	})
 }
 
-// knownRows are count URLs that are known by a spelling each, and one by five.
+// knownRows returns count known URLs with one spelling each, and one with five.
 func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	t.Helper()
 	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}
@@ -177,12 +177,12 @@ func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	return rows
 }
 
-// TestARedirectToAKnownURLIsJudgedInItsSpellings has redirects lead to URLs that are not
-// planned in the round, of which earlier rounds know spellings.
+// TestARedirectToAKnownURLIsJudgedInItsSpellings redirects to URLs that the round does not
+// plan. Earlier rounds know spellings of them.
 func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	for _, c := range []struct {
 		name, to string
-		old      bool // the plan has no such file
+		old      bool // whether the plan lacks this file
 		reading  robots.Reading
 		outcome  schema.Outcome
 		detail   string
@@ -224,8 +224,8 @@ func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	}
 }
 
-// TestAChainGoesOnWithKnownSpellings has the next attempt go on with a redirect to a
-// known URL.
+// TestAChainGoesOnWithKnownSpellings interrupts a redirect to a known URL; the next attempt
+// continues it.
 func TestAChainGoesOnWithKnownSpellings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/")

@@ -11,10 +11,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// A machine that is suspended, and a wall clock that is set: the monotonic clock
-// knows of neither.
+// A machine may be suspended, and its wall clock may be set. The monotonic clock notices
+// neither.
 
-// swaps notes when the checkpoint was swapped last.
+// swaps records when the checkpoint was last swapped.
 type swaps struct {
 	store.Bucket
 	last atomic.Int64 // nanoseconds, UTC
@@ -35,7 +35,7 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
-				var before, unproven atomic.Int64 // the last swap before the step; requests between that and the next
+				var before, unproven atomic.Int64 // the last swap before the step; the requests between the step and the next swap
 				time.AfterFunc(31*time.Second, func() {
 					before.Store(bucket.last.Load())
 					clock.Step.Store(step)

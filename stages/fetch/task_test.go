@@ -114,7 +114,8 @@ func misbehave() http.HandlerFunc {
 }
 
 func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
-	// One processor, so one slot for documents: a parser that fails must not wait for a second.
+	// One processor means one slot for documents. A parser that fails must not wait for a
+	// second slot.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type want struct {
 		outcome   schema.Outcome
@@ -239,7 +240,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 	})
 }
 
-// setPlanAt is setPlan under another plan, so that a lab may plan twice.
+// setPlanAt is setPlan with another plan ID, so that a lab can plan twice.
 func (l *lab) setPlanAt(rows []schema.PlannedURL, plan string) {
 	l.t.Helper()
 	l.planID = plan
@@ -286,7 +287,7 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 	}
 }
 
-// typeOf is the type of the record that a capture names.
+// typeOf returns the type of the record that a capture names.
 func typeOf(c schema.Capture) warc.Type {
 	if c.Revisit != "" {
 		return warc.Revisit
@@ -314,7 +315,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 			if f.Outcome != schema.OK {
 				t.Errorf("%s: %s", u, f.Outcome)
 			}
-			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // one a host
+			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // one for each host
 				t.Errorf("%s was asked %d times", u, n)
 			}
 		}
@@ -333,8 +334,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
-// dying is a bucket that is lost at a moment: swaps fail for good from then on,
-// as for a process that was killed.
+// dying is a bucket whose swaps all fail after a given time, as for a killed process.
 type dying struct {
 	store.Bucket
 	at time.Time
@@ -358,7 +358,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 	for _, after := range []time.Duration{500 * time.Millisecond, 21 * time.Second, 33 * time.Second, 47 * time.Second} {
 		bubble(t, func(t *testing.T) {
 			l := newLab(t, noRobots(page), append(urls("a.com", 30), urls("b.org", 30)...)...)
-			l.cfg.Checkpoint.Every = time.Second // stretched to 10 s, as little is recorded
+			l.cfg.Checkpoint.Every = time.Second // stretched to 10 s because little is recorded
 			_, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(after)}, nil)
 			if !errors.Is(err, errKilled) {
 				t.Fatalf("got %v, want the bucket's error", err)
@@ -386,7 +386,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 			l.checkCaptures(r)
 			want := 60 - recorded
 			if recorded == 0 {
-				want += 2 // what was known of robots.txt is lost too
+				want += 2 // the robots cache is lost too
 			}
 			if got := int64(len(l.web.hits()) - before); got != want {
 				t.Errorf("after %v: %d requests by the successor, want %d: %d were recorded", after, got, want, recorded)
@@ -412,7 +412,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 300)...)
-		shared := struct{ store.Bucket }{l.bucket} // without its locks, as a store across machines
+		shared := struct{ store.Bucket }{l.bucket} // without its locks, as in a store shared by several machines
 		frozen := &freezing{Bucket: shared}
 		start := time.Now()
 		old := make(chan error, 1)
@@ -421,7 +421,7 @@ func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 			old <- err
 		}()
 		time.Sleep(100 * time.Second)
-		frozen.set(true) // the old holder cannot reach the store, and does not know why
+		frozen.set(true) // the old holder loses the store without knowing why
 		before := len(l.web.hits())
 		r, err := l.run(t.Context(), shared, nil)
 		if err != nil {
@@ -443,7 +443,7 @@ func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 	})
 }
 
-// freezing is a bucket that can go away.
+// freezing is a bucket that can become unavailable.
 type freezing struct {
 	store.Bucket
 	frozen atomic.Bool
@@ -472,7 +472,7 @@ func TestNoRequestOutlastsALapsedRight(t *testing.T) {
 		l.outcomes(r)
 		l.checkPace(r)
 		for _, h := range l.web.hits() {
-			// The last swap before 90 s was sent at 60 s or later; the right is 180 s.
+			// The last swap before 90 s was sent at 60 s or later; the lease lasts 180 s.
 			if at := h.at.Sub(start); at > 90*time.Second+l.cfg.Checkpoint.Lease-l.cfg.Timeouts.Total && at < 400*time.Second {
 				t.Errorf("a request at %v without a right", at)
 			}
@@ -627,8 +627,8 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 	})
 }
 
-// TestARequestIsNotWrittenTwiceInARow: a kept connection that the server has closed
-// takes the request down with it; the next writing waits for the host's delay.
+// TestARequestIsNotWrittenTwiceInARow has the server close kept connections. A request on
+// such a connection is lost; its retry must wait for the host's delay.
 func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, urls("a.com", 6)...)
@@ -652,7 +652,7 @@ func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 						mu.Lock()
 						written = append(written, time.Now())
 						mu.Unlock()
-						if n == 2 { // of every connection, the third request dies
+						if n == 2 { // the third request on every connection fails
 							return
 						}
 						body := "<p>" + req.URL.Path
@@ -671,7 +671,7 @@ func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 				t.Errorf("%s: %s %s", u, f.Outcome, f.Error)
 			}
 		}
-		if len(written) != 7+3 { // robots.txt and six pages, three requests died
+		if len(written) != 7+3 { // robots.txt and six pages; three requests failed
 			t.Errorf("%d requests were written, want 10", len(written))
 		}
 		for i := 1; i < len(written); i++ {
@@ -686,7 +686,7 @@ func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 	})
 }
 
-// dated is a store with a clock of its own.
+// dated is a store with its own clock.
 type dated struct {
 	store.Bucket
 	skew time.Duration

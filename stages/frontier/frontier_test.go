@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// world is what a round leaves for the frontier.
+// world is the frontier's input for one round.
 type world struct {
 	buckets  int
 	fetches  []schema.Fetch
@@ -35,7 +35,7 @@ type world struct {
 	plan     []schema.PlannedURL
 }
 
-const at = 1_000_000 // when everything was fetched, ms
+const at = 1_000_000 // time of all fetches, ms
 
 func key(t testing.TB, url string) urlkey.Key {
 	t.Helper()
@@ -46,7 +46,7 @@ func key(t testing.TB, url string) urlkey.Key {
 	return k
 }
 
-// fetch is a row of fetches; change completes it.
+// fetch makes a row of fetches; change may adjust it.
 func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch)) schema.Fetch {
 	k := key(t, url)
 	f := schema.Fetch{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, Outcome: o, FetchedAt: at, RecordedAt: at, Depth: 2, FinalURL: url}
@@ -59,7 +59,7 @@ func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch
 	return f
 }
 
-// link is a row of inlinks of a target that a page at depth 2 links to.
+// link makes a row of inlinks: a page at depth 2 links to the target.
 func link(t testing.TB, url string, change func(*schema.Inlink)) schema.Inlink {
 	k := key(t, url)
 	l := schema.Inlink{SURT: k.SURT, URL: k.URL, Inlinks: 1, InlinkHosts: 1, Followed: true, FollowKind: true, SourceDepth: 2, FirstSource: "http://a.example/"}
@@ -118,7 +118,7 @@ func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows .
 	return s
 }
 
-// run runs all buckets of a world and reads back what they wrote.
+// run runs all buckets of a world and reads their output.
 func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest.Sealed) (urls []schema.URLRecord, skips []schema.Skip, results []*manifest.Result) {
 	t.Helper()
 	w.buckets = max(w.buckets, 1)
@@ -128,7 +128,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 	}
 	refused := put(t, b, "refused", layout.PlanRefused("2026-11", 1, "p"), w.refused, bySURT(func(r schema.Refused) (string, string) { return r.Domain, r.URL }))
 	in.Plan.RefusedFile = &refused
-	for n := range w.buckets { // one partition a bucket
+	for n := range w.buckets { // one partition per bucket
 		owns := func(url string) bool { return urlkey.Bucket(key(t, url).Domain, w.buckets) == n }
 		merge, rank := &manifest.Result{}, &manifest.Result{}
 		merge.Files = append(merge.Files, put(t, b, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 1, n),
@@ -352,7 +352,7 @@ func TestLinksAreFollowedOrSkipped(t *testing.T) {
 			for _, u := range tc.out {
 				wantSkips = append(wantSkips, u+" out_of_scope 3")
 			}
-			if tc.follow == FollowNone { // everything is out, whatever else it is
+			if tc.follow == FollowNone { // nothing is followed, so these reasons win
 				wantSkips = []string{"b.example/deep out_of_scope 16", "b.example/nofollow nofollow 3", "b.example/secret out_of_scope 3", "b.example/x/x/x/x out_of_scope 3",
 					"c.example/ out_of_scope 3", "sub.a.example/ out_of_scope 3", "www.a.example/new out_of_scope 3"}
 			}
@@ -442,7 +442,7 @@ func TestKnownURLs(t *testing.T) {
 			want = schema.URLRecord{Fetches: 4, NextDue: at + 24*day, ContentDigest: "D"}
 		case "http://a.example/changed":
 			want = schema.URLRecord{Fetches: 4, NextDue: at + 8*day, ContentDigest: "D", Changes: 1}
-		case "http://a.example/failed": // for the third time
+		case "http://a.example/failed": // its third failure
 			want = schema.URLRecord{Failures: 3, NextDue: at + 4*day}
 		default:
 			continue
@@ -453,8 +453,8 @@ func TestKnownURLs(t *testing.T) {
 	}
 }
 
-// A page is due sooner where its host's sitemap says that it has changed since it was
-// fetched; how often many sitemaps say so is bounded.
+// A page is due sooner if its host's sitemap says that it has changed since its fetch. The
+// number of sitemaps does not matter beyond a limit.
 func TestSitemapsBringPagesForward(t *testing.T) {
 	b := bucket(t)
 	day := 24 * time.Hour.Milliseconds()
@@ -501,21 +501,21 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 	}
 }
 
-// What a page's changes have taught outlives announcements, and announcements that come
-// to nothing are believed less and less.
+// Announcements do not erase the interval learned from a page's changes. A page that
+// announces changes without changing is believed less and less.
 func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
 	const day = 24 * 60 * 60 * 1000
-	const start = 1000 * day // the first visit; the one before was 100 days earlier
+	const start = 1000 * day // time of the first visit; the previous one was 100 days earlier
 	const url = "http://a.example/page"
 	type visit struct {
 		digest   string
-		lastmod  func(fetched int64) int64 // as the sitemap says after the visit; nil: it does not
-		interval float64                   // until it is due again, days
+		lastmod  func(fetched int64) int64 // from the sitemap after the visit; nil: the sitemap has none
+		interval float64                   // days until it is due again
 	}
-	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // it always says now
+	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always says now
 	same := func(n int, interval float64, lastmod func(int64) int64) visit {
 		return visit{fmt.Sprint("D", n), lastmod, interval}
 	}
@@ -580,13 +580,14 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 				if got := float64(r.NextDue-when) / day; got != v.interval {
 					t.Fatalf("after visit %d it is due in %g days, want %g: %+v", n, got, v.interval, r)
 				}
-				when = r.NextDue // it is fetched when it is due
+				when = r.NextDue // the next visit is when it is due
 			}
 		})
 	}
 }
 
-// Invariant 6, on a tangle of links, and that the number of buckets decides nothing.
+// Invariant 6 holds on a tangle of links, and the number of buckets does not change the
+// result.
 func TestNoTargetIsLost(t *testing.T) {
 	var w world
 	url := func(n uint64) string {

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// spellings are named by letters: http://a.example/q in five ways and more.
+// spellings returns spellings by letter: http://a.example/q in five ways and more.
 func spellings(letters string) []string {
 	var out []string
 	for _, c := range letters {
@@ -19,8 +19,8 @@ func spellings(letters string) []string {
 	return out
 }
 
-// TestSpellingsOnlyGrow takes one URL through rounds. Each round is what is said of it,
-// and what then is in urls ("state spellings due"; "": no row) and skips.
+// TestSpellingsOnlyGrow takes one URL through rounds. Each round has an input, and the
+// expected rows in urls ("state spellings due"; "": no row) and skips.
 func TestSpellingsOnlyGrow(t *testing.T) {
 	const url = "http://a.example/q"
 	linked := func(letters string, change func(*schema.Inlink)) world {
@@ -128,7 +128,7 @@ func TestSpellingsOnlyGrow(t *testing.T) {
 				cfg := Default()
 				cfg.Follow = FollowAny
 				earlier := seal(t, b, "2026-10", n, 1, known...)
-				store := bucket(t) // of the round's own objects
+				store := bucket(t) // with the round's own objects
 				for _, f := range earlier.Files {
 					copyTo(t, b, store, f.Key)
 				}
@@ -157,7 +157,7 @@ func TestSpellingsOnlyGrow(t *testing.T) {
 	}
 }
 
-// describe is a row as "state letters when".
+// describe writes a row as "state letters when".
 func describe(u *schema.URLRecord) string {
 	letters := ""
 	for _, s := range u.Spellings {

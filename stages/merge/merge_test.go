@@ -27,7 +27,7 @@ const (
 	buckets = 4
 )
 
-// segment is what a fetch task recorded between two checkpoints.
+// segment holds what a fetch task recorded between two checkpoints.
 type segment struct {
 	fetches  []schema.Fetch
 	requests []schema.Request
@@ -374,9 +374,8 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 	}
 }
 
-// What a sitemap says of when a page changed counts for pages of its own host.
-// What the sitemaps and feeds of a host say of its pages is kept as far as they could
-// know it: a date to come in one must not hide a true one in another.
+// A sitemap's date of change counts for pages of its own host only. A date more than a day
+// after the fetch is dropped: it could hide a true date from another sitemap or feed.
 func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
 	said := func(ordinal int32, target string, lastmod int64) schema.Link {
@@ -419,7 +418,7 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 			{Purpose: schema.ForPage, URL: a + "2", Host: "a.example.org", Start: 30, Error: "timeout"},
 			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 40, Error: "timeout"},
 			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 50, Error: "timeout", DelayMS: 4000},
-			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, Status: 200}, // b's robots.txt led there
+			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, Status: 200}, // b's robots.txt led to it
 		},
 	})
 	want := []schema.Host{
@@ -433,8 +432,8 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 	}
 }
 
-// A row of requests without a byte sent tells why there was no connection; hosts count
-// what was sent. Rows of format 1 have no microseconds.
+// If no byte was sent, the row of requests says why there was no connection. hosts counts
+// only requests that were sent. Rows of format 1 have no microseconds.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 	took := func(us int64) *int64 { return &us }
 	w := newWorld(t, []string{a, b}, segment{
@@ -464,8 +463,8 @@ func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	}
 }
 
-// The spelling that a target's own domain gives goes on, whatever the kind of its link;
-// a stranger's does not count.
+// Edges keep the spellings from links within the target's domain, of any kind. Spellings
+// from other domains do not count.
 func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 	spelt := func(source, target, spelling string, kind schema.LinkKind, ordinal int32) schema.Link {
 		l := link(t, source, target, kind, ordinal)

@@ -33,7 +33,7 @@ func newParser(tb testing.TB) *Parser {
 	return p
 }
 
-// benchPages are the real pages, or the project's own where those are absent.
+// benchPages returns the real pages, or the project's own pages if those are missing.
 func benchPages(tb testing.TB) (pages []document.Document, bytes int64) {
 	for _, p := range parsetest.Documents(tb) {
 		pages = append(pages, p)
@@ -42,7 +42,7 @@ func benchPages(tb testing.TB) (pages []document.Document, bytes int64) {
 	return pages, bytes
 }
 
-// cpu is what this process has used, user and system: of the collector, too.
+// cpu returns the user and system time of this process, garbage collection included.
 func cpu(tb testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -51,8 +51,8 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// treeOf and tokensOf are what the stage is measured by: x/net/html's tree of a page,
-// and its tokenizer alone.
+// treeOf and tokensOf are the yardsticks: x/net/html's tree of a page, and its tokenizer
+// alone.
 func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
@@ -68,8 +68,9 @@ func tokensOf(tb testing.TB, d *document.Document) {
 	}
 }
 
-// BenchmarkParse is the whole stage and, in the same run, the floor: html.Parse of the
-// same bytes. It has to cost at most as much; the tokenizer alone costs about half.
+// BenchmarkParse measures the whole stage and, in the same run, the floor: html.Parse of
+// the same bytes. The stage must cost at most as much. The tokenizer alone costs about
+// half.
 func BenchmarkParse(b *testing.B) {
 	p := newParser(b)
 	pages, n := benchPages(b)
@@ -100,9 +101,9 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportMetric(1, "×html.Parse-at-most")
 }
 
-// BenchmarkParseParts tells where the stage's time goes, a page. The parts are measured
-// one by one; what links and their URLs cost is what the stage costs less where none are
-// wanted, and what remains is for words, terms, fingerprints and rows.
+// BenchmarkParseParts reports the time per page of each part. It measures the parts
+// separately. The cost of links is what the stage saves without links; the rest is words,
+// terms, fingerprints and rows.
 func BenchmarkParseParts(b *testing.B) {
 	p, linkless := newParser(b), newParser(b)
 	linkless.cfg.MaxLinks = 1
@@ -153,11 +154,10 @@ func BenchmarkParseParts(b *testing.B) {
 	report(whole, "all")
 }
 
-// BenchmarkParseQuality is no time but how good the stage is: F1 of the main content
-// of real pages (aim 0.96), and on the corpus of many languages how many languages are
-// told from the text alone, of whole pages and of pieces of 100 to 200 characters, and
-// how many undeclared charsets. Beside them are the floors: what whatlanggo and
-// x/net/html/charset tell of the same.
+// BenchmarkParseQuality reports quality, not time: F1 of the main content of real pages
+// (aim 0.96), and on the corpus of many languages the share of detected languages (whole
+// pages, and pieces of 100 to 200 characters) and of undeclared charsets. The floors are
+// whatlanggo and x/net/html/charset.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
 		articles := parsetest.Real(b)
@@ -176,7 +176,7 @@ func BenchmarkParseQuality(b *testing.B) {
 		b.ReportMetric(100*parsetest.GuessCharsets(b, charset.Decode).Share(), "%charset")
 		floor := parsetest.GuessCharsets(b, func(body []byte, contentType string) ([]byte, string) {
 			e, name, _ := xcharset.DetermineEncoding(body, contentType)
-			out, _ := e.NewDecoder().Bytes(body) // no decoder of the standard's fails
+			out, _ := e.NewDecoder().Bytes(body) // the standard's decoders never fail
 			return out, name
 		})
 		b.ReportMetric(100*floor.Share(), "%charset-x/net")

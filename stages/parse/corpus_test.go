@@ -20,7 +20,7 @@ import (
 
 var declaresLanguage = regexp.MustCompile(`(?i)<html[^>]*\slang=`)
 
-// corpusRow is what is stored of a page, in short.
+// corpusRow is a short form of a page's stored rows.
 type corpusRow struct {
 	Page       string   `json:"page"`
 	Kind       Kind     `json:"kind"`
@@ -35,12 +35,12 @@ type corpusRow struct {
 	TextDigest string   `json:"text_digest"`
 	SimHash    string   `json:"simhash"`
 	Canonical  string   `json:"canonical,omitempty"`
-	Begins     []string `json:"main_begins"` // the first blocks, cut
+	Begins     []string `json:"main_begins"` // the first blocks, shortened
 	Topics     []string `json:"topics"`
 }
 
-// TestGoldenRowsOfTheCorpus compares what is stored of each page of the corpus with
-// what was; its language and charset are those of the manifest, which no parser made.
+// TestGoldenRowsOfTheCorpus compares the stored rows of each page of the corpus with
+// golden.jsonl. Language and charset come from the manifest, not from a parser.
 func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	p := newParser(t)
 	golden := filepath.Join(parsetest.CorpusDir(t), "golden.jsonl")
@@ -104,12 +104,12 @@ func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	}
 }
 
-// sameLanguage compares a language with the true one: Norwegian is written in two ways.
+// sameLanguage compares a language with the true one. Norwegian has two written forms.
 func sameLanguage(got, truth string) bool {
 	return got == truth || truth == "nor" && (got == "nob" || got == "nno")
 }
 
-// shortTexts are pieces of 100 to 200 characters of a page's text.
+// shortTexts cuts pieces of 100 to 200 characters from a page's text.
 func shortTexts(s string) (out []string) {
 	for _, line := range strings.Split(s, "\n") {
 		for len(line) > 0 && len(out) < 12 {
@@ -128,8 +128,8 @@ func shortTexts(s string) (out []string) {
 	return out
 }
 
-// detectLanguages guesses the language of every page of the corpus from its text
-// alone, and of pieces of its main content.
+// detectLanguages guesses the language of every page of the corpus from its text alone, and
+// of pieces of its main content.
 func detectLanguages(tb testing.TB, detect func(string) string) (pages, short parsetest.Accuracy) {
 	p := newParser(tb)
 	for _, c := range parsetest.Corpus(tb) {
@@ -158,8 +158,8 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short pa
 	return pages, short
 }
 
-// TestDetectedLanguages holds what is reached, less a little: of the pieces some are in
-// English whatever the page is in.
+// TestDetectedLanguages checks for slightly less than the present quality. Some pieces are
+// in English whatever their page's language.
 func TestDetectedLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -15,14 +15,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden rows in testdata")
 
-// goldenPage is a document of testdata/pages; its rows lie beside it as NAME.json.
+// goldenPage is a document of testdata/pages; NAME.json beside it has its rows.
 type goldenPage struct {
 	name string
 	doc  document.Document
 }
 
-// contentTypes are the Content-Type fields of the golden pages; others have none but
-// text/html.
+// contentTypes lists Content-Type fields of golden pages. The others have text/html.
 var contentTypes = map[string]string{
 	"windows-1251.html": "text/html; charset=windows-1251",
 	"plain.txt":         "text/plain",
@@ -33,7 +32,7 @@ var contentTypes = map[string]string{
 	"document.pdf":      "application/octet-stream",
 }
 
-// headers are the header fields of the golden pages.
+// headers lists other header fields of golden pages.
 var headers = map[string]map[string][]string{
 	"main.html": {
 		"X-Robots-Tag":     {"otherbot: noindex", "examplebot: nofollow", "unavailable_after: 25 Jun 2030 15:00:00 PST"},
@@ -74,7 +73,7 @@ func goldenPages(tb testing.TB) (pages []goldenPage) {
 	return pages
 }
 
-// columnsOf is a row as its columns that are not empty.
+// columnsOf returns the columns of a row that are not empty.
 func columnsOf(v reflect.Value, out map[string]any) map[string]any {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pdfHandler is what a new format would be.
+// pdfHandler shows how to add a format.
 var pdfHandler = handler{[]string{"application/pdf"}, always, func(j *job) {
 	j.r.Kind = "pdf"
 	j.r.Text.Full = string(j.body[:8])
@@ -93,7 +93,7 @@ func zipped(s string) string {
 	return b.String()
 }
 
-// said is a link as what its entry says of it.
+// said writes a link on one line.
 func said(l *schema.Link) string {
 	s := fmt.Sprintf("%s %s", l.Kind, l.Target)
 	if l.Rel != "" {
@@ -178,7 +178,7 @@ func TestLinksSayWhatEntriesSay(t *testing.T) {
 	}
 }
 
-// A feed has text, and no main text: a list of titles is nobody's near duplicate.
+// A feed has full text but no main text: a list of titles is no near duplicate.
 func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
 	r := newParser(t).Parse(&document.Document{URL: "https://example.com/feed", ContentType: "application/rss+xml", Body: []byte(
 		"<rss><channel><language>de-DE</language><title>T</title><description>D</description>" + strings.Repeat("<item><title>Ein Titel von vielen</title><link>/a</link></item>", 50) + "</channel></rss>")})
@@ -190,7 +190,7 @@ func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
 	}
 }
 
-// Pages come first: what else entries name has a bound of its own.
+// Pages come first. Images and other links of entries have a limit of their own.
 func TestASitemapKeepsAllItsPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -248,7 +248,7 @@ func TestSitemapFiles(t *testing.T) {
 	})
 }
 
-// TestRealSitemaps reads files that lie beside the repository, where they do.
+// TestRealSitemaps reads the files beside the repository, if they are present.
 func TestRealSitemaps(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "sitemaps")
 	if !ok {
@@ -267,8 +267,8 @@ func TestRealSitemaps(t *testing.T) {
 	})
 }
 
-// parseSitemaps wants each file of a folder to become a kind of page and so many links
-// of each kind.
+// parseSitemaps checks the kind of page and the number of links of each kind for each file
+// of a folder.
 func parseSitemaps(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	p := newParser(t)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// check holds the promises that every result keeps.
+// check checks the promises of every result.
 func check(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	t.Helper()
 	checkMeta(t, r)
@@ -61,7 +61,7 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 	tests := []struct {
 		name, body string
 		links      int
-		text       string // what the full text ends with
+		text       string // the end of the full text
 	}{
 		{"nesting", many("<div>", 300_000) + "<a href=/x>deep</a>", 1, "deep"},
 		{"nesting that is ended", many("<div>", 300_000) + many("</div>", 300_000) + "end", 0, "end"},
@@ -104,7 +104,7 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 	}
 }
 
-// TestDeepNestingIsNoLimit shows what x/net/html's tree builder refuses.
+// TestDeepNestingIsNoLimit parses a page that x/net/html's tree builder refuses.
 func TestDeepNestingIsNoLimit(t *testing.T) {
 	const deep = 10_000
 	page := strings.Repeat("<div>", deep) + "<p>deep <a href=/x>down</a></p>" + strings.Repeat("</div>", deep) + "<p>and up</p>"
@@ -117,14 +117,14 @@ func TestDeepNestingIsNoLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded parses bodies of 50 MiB and holds how much memory that takes, all
-// in all, whatever of it is freed on the way.
+// TestMemoryIsBounded parses bodies of 50 MiB and bounds the total memory allocated, freed
+// or not.
 func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	size := 50 << 20
-	if raceDetector { // which is slow, and drops what is pooled now and then
+	if raceDetector { // the race detector is slow and sometimes drops pooled objects
 		size = 4 << 20
 	}
 	fill := func(head, part string) []byte {
@@ -185,7 +185,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes the heap has given out since the process began.
+// allocated returns how many bytes the heap has allocated since the process began.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)

@@ -122,7 +122,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// linkLines are links as lines: kind target "anchor" rel position nofollow.
+// linkLines writes links as lines: kind target "anchor" rel position nofollow.
 func linkLines(links []schema.Link) (lines []string) {
 	for _, l := range links {
 		s := fmt.Sprintf("%s %s", l.Kind, strings.TrimPrefix(l.Target, "https://example.com"))

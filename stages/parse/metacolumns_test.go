@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
-// bounds are how long the columns may be that documents write, bytes.
+// bounds are the maximum lengths, in bytes, of columns with text from documents.
 var bounds = map[string]int{
 	"title": fold.MaxTitle, "description": fold.MaxDescription, "keywords": fold.MaxDescription, "author": fold.MaxShort, "generator": fold.MaxShort,
 	"og_title": fold.MaxTitle, "og_description": fold.MaxDescription, "og_type": 64, "og_site_name": fold.MaxShort, "og_locale": 64,
@@ -21,10 +21,10 @@ var bounds = map[string]int{
 	"json_ld": 16 << 10,
 }
 
-// urls are the columns that hold canonical URLs.
+// urls lists the columns with canonical URLs.
 var urls = map[string]bool{"canonical_url": true, "refresh_url": true, "og_image": true, "og_url": true, "twitter_image": true, "favicon": true}
 
-// checkMeta holds what every row of pages keeps, whatever the document says.
+// checkMeta checks what holds for every row of pages.
 func checkMeta(t *testing.T, r *Result) {
 	t.Helper()
 	for name, v := range columnsOf(reflect.ValueOf(r.Page), map[string]any{}) {
@@ -54,7 +54,7 @@ func checkMeta(t *testing.T, r *Result) {
 	}
 }
 
-// pageColumns are the named columns of a page's row as a map; "" for those that are null.
+// pageColumns returns the named columns of a page's row; "" for null.
 func pageColumns(r *Result, names ...string) map[string]any {
 	all := columnsOf(reflect.ValueOf(r.Page), map[string]any{})
 	out := map[string]any{}

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// treeMeta is what x/net/html's tree of a page says of the page: an independent
-// reading of the columns that one attribute of one element decides.
+// treeMeta is read from x/net/html's tree of a page. It independently checks columns that
+// depend on one attribute of one element.
 type treeMeta struct {
 	metas             map[string]string // content of the first element of a name or property
 	base              string

@@ -2,5 +2,5 @@
 
 package parse
 
-// raceDetector tells that the test runs with the race detector.
+// raceDetector is whether the race detector is on.
 const raceDetector = false

@@ -12,7 +12,7 @@ import (
 
 var wordRE = regexp.MustCompile(`[\pL\pN_]+`)
 
-// shingles counts the runs of four words of a text.
+// shingles counts the runs of four words in a text.
 func shingles(s string) map[string]float64 {
 	w := wordRE.FindAllString(s, -1)
 	m := make(map[string]float64)
@@ -24,8 +24,8 @@ func shingles(s string) map[string]float64 {
 	return m
 }
 
-// score is precision and recall of a page's shingles, as the benchmark that the
-// pages come from counts them.
+// score returns precision and recall of a page's shingles, counted as in the benchmark that
+// the pages come from.
 func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	a, b := shingles(want), shingles(got)
 	var tp, fp, fn float64
@@ -46,14 +46,14 @@ func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	return precision, recall, tp+fp > 0, tp+fn > 0
 }
 
-// leastF1 is what the default extractor reaches on the real pages, less a little.
+// leastF1 is slightly less than the default extractor's F1 on the real pages.
 const leastF1 = 0.975
 
 func TestMainContentOfRealPages(t *testing.T) {
 	scoreOf(t, newParser(t), leastF1)
 }
 
-// leastTrafilatura is what the other extractor reaches, less a little.
+// leastTrafilatura is slightly less than the other extractor's F1.
 const leastTrafilatura = 0.95
 
 func TestMainContentOfRealPagesByTrafilatura(t *testing.T) {
@@ -87,8 +87,8 @@ func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
 	}
 }
 
-// mainScore is precision and recall of the main content of the real pages, and how
-// many there are.
+// mainScore returns precision and recall of the main content of the real pages, and their
+// number.
 func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision, recall, f1 float64, n int) {
 	var p, r, np, nr float64
 	for _, page := range pages {
@@ -108,7 +108,7 @@ func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision
 	return p, r, 2 * p * r / (p + r), len(pages)
 }
 
-// scoreOf wants a parser to reach an F1 on the articles, and on the real pages.
+// scoreOf checks that a parser reaches an F1 on the articles and on the real pages.
 func scoreOf(t *testing.T, parser *Parser, least float64) {
 	t.Helper()
 	for name, pages := range map[string][]parsetest.Page{"own": parsetest.Articles(t), "real": parsetest.Real(t)} {

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
-// titled is a page with a title, a headline and paragraphs.
+// titled makes a page with a title, a headline and paragraphs.
 func titled(title, heading string, paragraphs ...string) string {
 	return "<html><head><title>" + title + "</title></head><body><nav><a href=/>Home</a> <a href=/a>About us</a></nav><h1>" + heading +
 		"</h1><p>" + strings.Join(paragraphs, "</p><p>") + "</p><footer>© 2026 Example</footer></body></html>"

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/sitemap"
 )
 
-// BenchmarkSitemap is a sitemap of 50,000 entries, from bytes to rows.
+// BenchmarkSitemap parses a sitemap of 50,000 entries, from bytes to rows.
 func BenchmarkSitemap(b *testing.B) {
 	var body bytes.Buffer
 	body.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n")

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLinksKeepTheirSpelling holds that of every kind of link.
+// TestLinksKeepTheirSpelling covers every kind of link.
 func TestLinksKeepTheirSpelling(t *testing.T) {
 	const head, sitemap = `<!doctype html><head>`, `<urlset>`
 	for _, tt := range []struct {

@@ -34,7 +34,7 @@ func key(t *testing.T, url string) urlkey.Key {
 	return k
 }
 
-// working is a page as merge hands it on, with its term counts.
+// working makes a page as merge writes it, with its term counts.
 func working(t *testing.T, url string, indexable bool) schema.WorkingPage {
 	p := page(t, url, indexable)
 	return schema.Working(&p, schema.TermCounts{Terms: []string{"lamp"}, Counts: []int32{3}})
@@ -44,7 +44,7 @@ func page(t *testing.T, url string, indexable bool) schema.Page {
 	return schema.Page{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}}
 }
 
-// input is a round of three pages: a stands for itself, b for its copy c.
+// input is a round of three pages: a represents only itself, b represents its copy c.
 func input(t *testing.T, b store.Bucket) *stages.Input {
 	t.Helper()
 	ua, ub, uc := "http://h.test/a", "http://h.test/b", "http://h.test/c"

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A server that is kept from running reads requests late; the log still says when
-// they came.
+// A server without CPU time reads requests late. The log must still say when they came.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	web, log := newWeb(t, nil), NewLog(1, nil)
 	server := NewServer(web, log)
@@ -24,7 +23,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- server.Serve(ctx, late) }()
 
-	// The kernel begins to note times a moment after it is asked to.
+	// The kernel notes times only a moment after the request to do so.
 	const tries = 100
 	for i := range tries {
 		conn, err := net.Dial("tcp", ln.Addr().String())

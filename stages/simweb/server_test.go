@@ -36,8 +36,8 @@ func serve(t testing.TB, w *Web, log *Log) (addr string) {
 	return ln.Addr().String()
 }
 
-// rawGet asks for a URL on a connection of its own and returns all that comes
-// until the connection ends, or until it was silent for patience.
+// rawGet requests a URL on a new connection and returns all bytes until the connection ends
+// or is silent for patience.
 func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -66,8 +66,8 @@ func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]by
 
 const ok = "HTTP/1.1 200 OK"
 
-// onTheWire says for each fault of the wire what the raw bytes must hold: how they
-// begin, and what they must have and not have further on.
+// onTheWire lists for each fault of the wire how the raw bytes begin, and what they must
+// and must not contain.
 var onTheWire = map[string]struct{ begins, has, hasNot string }{
 	"status-colon":      {begins: "HTTP/1.1 200: OK\r\n", has: "</html>"},
 	"status-icy":        {begins: "ICY 200 OK\r\n", has: "</html>"},
@@ -151,7 +151,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 	}
 }
 
-// rawRead returns what comes within a time.
+// rawRead returns the bytes that come within a time.
 func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -318,7 +318,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		hung <- err
 	}()
 	for len(log.Entries()) == 0 {
-		time.Sleep(time.Millisecond) // until the request has come in
+		time.Sleep(time.Millisecond) // until the request has arrived
 	}
 	cancel()
 	if err := <-served; err != nil {

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// newWeb makes the default web, changed by change.
+// newWeb makes the default web, with its config changed by change.
 func newWeb(t testing.TB, change func(*Config)) *Web {
 	t.Helper()
 	cfg := Default()
@@ -63,9 +63,9 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// defaultWeb is the digest of all that the default web answers without faults of
-// coding, which depend on the versions of libraries. It changes when the generator
-// does: let it, but know that recorded figures and seeds then mean another web.
+// defaultWeb is the digest of all answers of the default web, except faults of codings,
+// which depend on library versions. If the generator changes, update it: recorded figures
+// and seeds then mean another web.
 const defaultWeb = "af6e1caff876fa4e6279cd23554ef771c4490aadc7ca829e3b632ca0bec00947"
 
 func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {
@@ -173,7 +173,7 @@ func TestHugeWebCostsNothing(t *testing.T) {
 	}
 }
 
-// mainOf is the main text of a page of the graph.
+// mainOf returns the main text of a page of the graph.
 func mainOf(w *Web, h, p int) []byte { return w.document(h, p, "", w.path(h, p), nil).Main }
 
 func TestCopiesAreWhatTheyClaim(t *testing.T) {

@@ -49,7 +49,7 @@ func TestReadingMakesNothing(t *testing.T) {
 	}
 }
 
-// tree lists all files below root, temporary ones too, without lock files.
+// tree lists all files below root, including temporary files but not lock files.
 func tree(t *testing.T, root string) []string {
 	t.Helper()
 	files := []string{}
@@ -82,8 +82,8 @@ func TestWritesLeaveNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestSyncOrder shows that a name is given only to synced bytes, and that the
-// folders, those made too, are synced before the call returns.
+// TestSyncOrder shows that a file gets its name only after its bytes are synced, and that
+// all folders, new ones too, are synced before the call returns.
 func TestSyncOrder(t *testing.T) {
 	base := t.TempDir()
 	root := filepath.Join(base, "data")
@@ -133,7 +133,7 @@ func TestSyncOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("deletes of all", "data/x/y", "data")
-	for range 2 { // the second time after another process removed the folders
+	for range 2 { // second time: another process removed the folders
 		if _, err := store.CreateBytes(t.Context(), s, "x/y/k", []byte("one")); err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func TestLinkToNowhereInTheWayIsAnError(t *testing.T) {
 	}
 }
 
-// cancelReader ends the context while it is read.
+// cancelReader cancels the context while it is read.
 type cancelReader struct{ cancel context.CancelFunc }
 
 func (c cancelReader) ReadAt(p []byte, _ int64) (int, error) {

@@ -38,7 +38,7 @@ func TestFolderWithoutPermissionIsDenied(t *testing.T) {
 	root := t.TempDir()
 	s := openDir(t, filepath.Join(root, "data"))
 	if os.Geteuid() == 0 {
-		s.root, s.anchor = "/sys/kernel/data", "/sys/kernel" // where root cannot write either
+		s.root, s.anchor = "/sys/kernel/data", "/sys/kernel" // where even root cannot write
 		s.fileSystem = func(string) (string, error) { return "", nil }
 	} else if err := os.Chmod(root, 0o555); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest"
 )
 
-// The test binary is its own child: with this set it plays one role on the
-// store in the directory and exits.
+// childRole, if set in the environment, makes the test binary play one role on the store in
+// the directory and exit.
 const childRole = "CRAWLBATCH_DIRSTORE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child says "ready", waits for its parent's line and does what its role is.
+// child prints "ready", waits for a line from its parent and plays its role.
 func child(role, root, who string) error {
 	s, err := Open(root, Options{})
 	if err != nil {
@@ -63,9 +63,9 @@ func child(role, root, who string) error {
 			return err
 		}
 		fmt.Println("locked", ok)
-		_, _ = in.ReadString('\n') // holds it until killed
+		_, _ = in.ReadString('\n') // holds it until the parent kills it
 	case "cut create", "cut swap":
-		// Killed at the sync that its number says: before it, nothing of it is done.
+		// The parent kills the process at this sync, before the sync has an effect.
 		var at int
 		if _, err := fmt.Sscanf(who, "process-%d", &at); err != nil {
 			return err
@@ -91,10 +91,10 @@ func child(role, root, who string) error {
 	return nil
 }
 
-// cutKey is what a process that is cut off writes.
+// cutKey is the key that a killed process writes.
 const cutKey = "tables/x/k"
 
-// endless says when its first bytes were taken.
+// endless prints "writing" when its first bytes are read.
 type endless struct{}
 
 func (endless) ReadAt(p []byte, off int64) (int, error) {
@@ -102,7 +102,7 @@ func (endless) ReadAt(p []byte, off int64) (int, error) {
 		fmt.Println("writing")
 	}
 	if off > 1<<20 {
-		select {} // stays in the middle of the body until killed
+		select {} // waits here, in the middle of the body, until the parent kills it
 	}
 	return len(p), nil
 }
@@ -165,7 +165,7 @@ func (p *process) kill(t *testing.T) {
 }
 
 func TestCreateHasOneWinnerAmongProcesses(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "data") // all find it missing
+	root := filepath.Join(t.TempDir(), "data") // all of them find the object missing
 	var all []*process
 	for i := range 4 {
 		all = append(all, start(t, "create", root, i))
@@ -249,10 +249,9 @@ func TestKilledWriterLeavesNothingVisible(t *testing.T) {
 	}
 }
 
-// TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a
-// write in turn. What another process then finds is the state before or after, and
-// the same write, made again, is durable: its folders are synced even where the dead
-// one had given the name already.
+// TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a write in
+// turn. Another process then finds the state before or after. It repeats the write, which
+// is durable: its folders are synced even if the killed process had already named the file.
 func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	for _, role := range []string{"cut create", "cut swap"} {
 		states := map[string]int{}
@@ -270,7 +269,7 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 				t.Fatal(err)
 			}
 			if said == "done\n" {
-				break // it has no more syncs
+				break // the write needs no more syncs
 			}
 			p.kill(t)
 			again(t, role, root, at, states)
@@ -285,7 +284,7 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	}
 }
 
-// again looks at what a killed writer left and makes its write anew.
+// again checks what a killed writer left and repeats its write.
 func again(t *testing.T, role, root string, at int, states map[string]int) {
 	t.Helper()
 	s := openDir(t, root)
@@ -312,7 +311,7 @@ func again(t *testing.T, role, root string, at int, states map[string]int) {
 			t.Errorf("%s, killed at sync %d: %s was not synced by the next", role, at, folder)
 		}
 	}
-	if _, err := store.CreateBytes(t.Context(), s, "tables/x/other", nil); err != nil { // sweeps
+	if _, err := store.CreateBytes(t.Context(), s, "tables/x/other", nil); err != nil { // this sweeps temporary files
 		t.Fatal(err)
 	}
 	if got := tree(t, root); len(got) != 2 {

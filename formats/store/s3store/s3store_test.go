@@ -25,8 +25,8 @@ func TestS3Contract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Bucket { return connect(t, server.Endpoint, server.NewBucket(t)) })
 }
 
-// TestS3ContractThroughABadNetwork runs the contract while requests and answers
-// of conditional writes are lost, refused and delayed.
+// TestS3ContractThroughABadNetwork runs the contract while requests and answers of
+// conditional writes get lost, refused and delayed.
 func TestS3ContractThroughABadNetwork(t *testing.T) {
 	server := versitygw.Start(t)
 	behind := proxy(t, server.Endpoint)
@@ -78,7 +78,7 @@ func TestS3SwapsLoseNothingThroughABadNetwork(t *testing.T) {
 	storetest.CheckMarks(t, s, "marks", 80)
 }
 
-// zeros is a body of zeros but for its first byte.
+// zeros is a body of zeros except its first byte.
 type zeros byte
 
 func (z zeros) ReadAt(p []byte, off int64) (int, error) {
@@ -89,8 +89,8 @@ func (z zeros) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// TestS3LargeBodiesAreSettledToo goes through what can become of the completion
-// of an upload in parts.
+// TestS3LargeBodiesAreSettledToo tries every fate of the request that completes a multipart
+// upload.
 func TestS3LargeBodiesAreSettledToo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("uploads of 65 MiB, not with -short")
@@ -101,7 +101,7 @@ func TestS3LargeBodiesAreSettledToo(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		script []action
-		posts  int // begin and complete
+		posts  int // requests that begin and complete the upload
 	}{
 		{"answered", nil, 2},
 		{"answer lost", []action{dropAfter}, 2},
@@ -191,7 +191,7 @@ func TestS3RealRefusals(t *testing.T) {
 		t.Errorf("Probe of a bucket that does not exist: %v", err)
 	}
 	for name, want := range map[string]string{"AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID"} {
-		_ = connect(t, server.Endpoint, bucket) // sets the environment right
+		_ = connect(t, server.Endpoint, bucket) // resets the environment
 		t.Setenv(name, "wrong")
 		wrong, err := Open(t.Context(), Scheme+bucket, Options{})
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
 
-// connect opens the store of a bucket at endpoint as a user's environment would.
+// connect opens the store of a bucket at endpoint with a user's environment.
 func connect(t *testing.T, endpoint, bucket string) *Store {
 	t.Helper()
 	for _, pair := range (*versitygw.Server)(nil).Env(endpoint) {
@@ -31,7 +31,7 @@ func connect(t *testing.T, endpoint, bucket string) *Store {
 	return s
 }
 
-// fake is as much of S3 as a scripted test of conditional writes needs: whole
+// fake implements the part of S3 that scripted tests of conditional writes need: whole
 // objects in memory, PUT, GET and the two conditions.
 type fake struct {
 	mu      sync.Mutex
@@ -74,13 +74,13 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// action is what happens to one request on its way.
+// action handles one request; it may pass it on, fail it or lose its answer.
 type action func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 func pass(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) }
 
-// dropBefore and dropAfter break the connection without an answer, before or
-// after the request took effect.
+// dropBefore and dropAfter close the connection without an answer, before or after the
+// request takes effect.
 func dropBefore(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 
 func dropAfter(_ http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -99,8 +99,8 @@ func statusAfter(status int, code string) action {
 	}
 }
 
-// scripted lets a script happen to the requests that match, one action each,
-// and logs the methods of all.
+// scripted applies the next action of its script to each request that matches, and logs the
+// methods of all requests.
 type scripted struct {
 	next  http.Handler
 	match func(*http.Request) bool
@@ -108,7 +108,7 @@ type scripted struct {
 	mu     sync.Mutex
 	script []action
 	log    []string
-	sums   map[string]bool // signed digests of bodies of conditional writes
+	sums   map[string]bool // signed body digests of conditional writes
 }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func scriptOn(next http.Handler, match func(*http.Request) bool, script ...actio
 	return &scripted{next: next, match: match, script: script, sums: map[string]bool{}}
 }
 
-// proxy hands requests to a real server, with the host that they were signed for.
+// proxy forwards requests to a real server with the host that their signature covers.
 func proxy(t *testing.T, endpoint string) http.Handler {
 	t.Helper()
 	target, err := url.Parse(endpoint)
@@ -161,7 +161,7 @@ func proxy(t *testing.T, endpoint string) http.Handler {
 }
 
 func TestMain(m *testing.M) {
-	// A machine's own settings must not reach the tests.
+	// The machine's own AWS settings must not affect the tests.
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)

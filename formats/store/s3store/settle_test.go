@@ -15,8 +15,8 @@ import (
 
 const objectPath = "/bucket/some/prefix/k"
 
-// TestConditionalWritesAreSettled goes through what can become of the request
-// of a conditional write: the outcome is that of the store, whatever is lost.
+// TestConditionalWritesAreSettled tries every fate of a conditional write's request. The
+// reported outcome must match the store.
 func TestConditionalWritesAreSettled(t *testing.T) {
 	anotherWrites := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		f := next.(*fake)
@@ -36,7 +36,7 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		stored string // "" for none
-		old    string // body whose version is swapped; "create" or "" for the zero version
+		old    string // the version of this body is swapped; "create" or "" for the zero version
 		script []action
 		want   error
 		ends   string
@@ -112,7 +112,7 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 }
 
 func TestReadBackThatFailsIsNoVerdict(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1") // of reads; conditional writes have none anyway
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // for reads; conditional writes are never retried by the SDK
 	backend := &fake{objects: map[string]string{}}
 	reads := scriptOn(backend, func(r *http.Request) bool { return r.Method == http.MethodGet },
 		statusBefore(503, "SlowDown"), statusBefore(502, ""), statusBefore(500, "InternalError"))
@@ -160,8 +160,8 @@ type brokenDisk struct{}
 
 func (brokenDisk) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
-// TestErrorsSayWhatToDo goes through refusals of reads, and looks for what must
-// not be in an error.
+// TestErrorsSayWhatToDo tries refusals of reads. It also looks for secrets that an error
+// must not contain.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for _, c := range []struct {

@@ -16,12 +16,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// wire answers requests in a test's bubble, where time is not real.
+// wire answers requests in a synctest bubble with virtual time.
 type wire func(*http.Request) (*http.Response, error)
 
 func (w wire) Do(r *http.Request) (*http.Response, error) { return w(r) }
 
-// hangs answers after so long, unless the request ends before.
+// hangs answers after d unless the request ends first.
 func hangs(d time.Duration, then wire) wire {
 	return func(r *http.Request) (*http.Response, error) {
 		if err := store.Sleep(r.Context(), d); err != nil {
@@ -42,7 +42,7 @@ func response(r *http.Request, status int, size int64, body io.Reader) *http.Res
 	return &http.Response{StatusCode: status, ContentLength: size, Body: io.NopCloser(body), Header: header, Request: r}
 }
 
-// endless is a body that delivers a byte a minute.
+// endless is a body that delivers one byte a minute.
 type endless struct{ ctx context.Context }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -186,7 +186,7 @@ func TestReachTellsAfterThreeSecondsThatItIsStillTrying(t *testing.T) {
 					}
 				}
 				_ = s.Reach(t.Context())
-				synctest.Wait() // what OnSilence wrote happened before: the passing of time orders nothing
+				synctest.Wait() // synchronizes with OnSilence's write; virtual time alone does not
 				if (told == 1) != c.told || told > 1 {
 					t.Errorf("told %d times, want %t", told, c.told)
 				}

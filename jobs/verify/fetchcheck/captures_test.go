@@ -20,7 +20,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 		name, block string
 		reason      warc.Truncation // of the record
 		row         located
-		want        string // part of the problem; "": none
+		want        string // part of the problem; "" for none
 	}{
 		{"withheld without a digest", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, ""},
 		{"kept without a digest", head + body, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},

@@ -28,7 +28,7 @@ func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 		rows     []paced
 		oneClock bool
 		limit    int
-		pace     string // part of the problem; "": none
+		pace     string // part of the problem; "" for none
 		inFlight bool
 	}{
 		{name: "a whole delay", rows: []paced{at("a", 1, 0, 50), at("a", 1, 100, 50)}},

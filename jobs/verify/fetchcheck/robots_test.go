@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// noStore is a store that is never asked.
+// noStore panics on any read.
 type noStore struct{ store.Bucket }
 
 func (noStore) String() string { return "nowhere" }
@@ -27,18 +27,18 @@ const originURL = "http://a.test"
 
 // reply is an answer to a robots.txt request.
 type reply struct {
-	url   string // "": of originURL
+	url   string // "" means originURL
 	epoch int32
 	at    int64
-	raw   string // response; "": none came
-	lost  bool   // it is not stored
+	raw   string // response; "" if none came
+	lost  bool   // whether it is missing in the store
 }
 
 func rawResponse(status int, more, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, more, len(body), body)
 }
 
-// archived writes replies as captures of one WARC file, and gives a judge of them.
+// archived writes replies as captures into one WARC file and returns a judge of them.
 func archived(t *testing.T, replies []reply) *judge {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot"}
 }
 
-// names has a request name the record that its digest is of as its evidence: of
-// several the last that came before it.
+// names sets a request's evidence: of the records with the request's digest, the last one
+// before the request.
 func (j *judge) names(q *asked) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {
@@ -108,7 +108,7 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		name    string
 		replies []reply
 		at      int64
-		of      int // the reply that it names; -1: none
+		of      int // the reply that it names; -1 for none
 		want    string
 	}{
 		{"the answer", twice, ttl + 5, 1, ""},
@@ -153,7 +153,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 		name    string
 		replies []reply
 		request asked
-		want    string // part of the problem; "": none
+		want    string // part of the problem; "" for none
 	}{
 		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
 		{"a file that denies it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}}, page(5, digest(shut)), `denied it: "Disallow: /a" in line 3`},

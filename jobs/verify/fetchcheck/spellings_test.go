@@ -18,7 +18,8 @@ import (
 
 const spelledRules = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\n"
 
-// spelledJudge judges by spelledRules, with the spellings of a plan and of redirects.
+// spelledJudge returns a judge with the rules of spelledRules and with spellings from a
+// plan and from redirects.
 func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	t.Helper()
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
@@ -33,7 +34,7 @@ func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 		}},
 	}
 	if reading == robots.Google {
-		j.spellings.planned = nil // plans of format 1 keep none
+		j.spellings.planned = nil // plans of format 1 have no spellings
 	}
 	return j
 }
@@ -43,8 +44,8 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		name, url, planned string
 		at                 int64
 		epoch              int32
-		want               string // by every reading; "": nothing
-		noted              bool   // of a round that read as Google does
+		want               string // the problem under every reading; "" for none
+		noted              bool   // whether a reading like Google's only notes it
 	}{
 		{"no spelling", "/a", "/a", 9, 1, "", false},
 		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
@@ -108,8 +109,8 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfRedirectsTargetsAreReadFromThePlan gives a plan URLs that are known and not
-// planned. Those that redirects led to count, whether they were requested or denied.
+// TestSpellingsOfRedirectsTargetsAreReadFromThePlan has a plan with URLs that are known but
+// not planned. Targets of redirects count, requested or denied.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	yes := true
@@ -145,7 +146,7 @@ func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	}
 }
 
-// tableOf stores a table and gives its key.
+// tableOf stores a table and returns its key.
 func tableOf[T any](t *testing.T, b store.Bucket, key string, rows []T) string {
 	t.Helper()
 	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "t.parquet"))

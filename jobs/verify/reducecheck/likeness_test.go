@@ -30,7 +30,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			}
 			l.add(digest, int64(fingerprint), long)
 		}
-		// By the book: grow a component from each page.
+		// The definition: grow a component from each page.
 		want := make([]int, l.count())
 		for i := range want {
 			want[i] = -1
@@ -60,7 +60,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 		}
 		for i := range want {
 			if want[i] < 0 {
-				continue // sealed ones that no page of the round is like
+				continue // a page of a sealed round that resembles no page of this one
 			}
 			for j := range i {
 				if same := l.find(int32(i)) == l.find(int32(j)); same != (want[i] == want[j]) {

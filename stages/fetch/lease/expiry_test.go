@@ -11,10 +11,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// A machine that is suspended, and a wall clock that is set: the monotonic clock
-// knows of neither.
+// A machine may be suspended, and its wall clock may be set. The monotonic clock notices
+// neither.
 
-// testLease is a lease with the right to fetch until a time.
+// testLease is a lease with the right to fetch until a given time.
 func testLease(clock stages.Clock, until time.Time) *Lease {
 	return &Lease{Options: Options{Duration: 3 * time.Minute, Request: 30 * time.Second}, clock: clock, log: slog.New(slog.DiscardHandler), until: until}
 }
@@ -33,7 +33,7 @@ func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
 			t.Errorf("aborted after %v, the right ran 10s", at)
 		}
 		l.mu.Lock()
-		l.until = time.Now().Add(time.Minute) // lapsed but not replaced: swapped, and on it goes
+		l.until = time.Now().Add(time.Minute) // expired but not replaced: the holder renews it and continues
 		l.mu.Unlock()
 		time.Sleep(30 * time.Second)
 		if err := f.Context().Err(); err != nil {
@@ -49,7 +49,7 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 	l := testLease(stages.SystemClock{}, sent.Add(3*time.Minute))
 	for name, c := range map[string]struct {
 		monotonic time.Duration
-		wall      int64 // seconds it is off the monotonic clock
+		wall      int64 // offset from the monotonic clock in seconds
 		want      bool
 	}{
 		"within":                      {2 * time.Minute, 0, true},

@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved has the answer of a renewal
-// lost for good, before or after its effect. The swap after it, with which the task
-// ends, must stand in the store when it is acknowledged.
+// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the answer of a renewal for
+// good, before or after its effect. The task's last swap comes next. If it is acknowledged,
+// the store must have it.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 	if err := l.Swap(t.Context(), renew); err != nil {
 		t.Fatal(err)
 	}
-	// Of the same epoch, with a counter below: by its holder it is another's.
+	// A lower counter with the same epoch: its holder must take it for another's.
 	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, l.stored); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type flight struct {
 	result Result
 }
 
-// fly uses grants on slots in virtual time until there are none or the time is over.
+// fly uses grants on slots in virtual time until no grants are left or the time is over.
 // send returns how long a request takes and how it ends.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
@@ -141,7 +141,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 				last = clock.now
 				return tt.takes[grant.Item.ID], Result{Class: Success}
 			})
-			for i := range got { // means are fractions
+			for i := range got { // round: the means are fractions
 				got[i] = got[i].Round(time.Millisecond)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -268,7 +268,7 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 			s.Add("a", rows(0, 5))
 			other := next(t, s, clock)
 			other.Written(clock.now, noAddr)
-			grant := next(t, s, clock) // connecting
+			grant := next(t, s, clock) // still connecting
 			change(s, other)
 			if _, err := grant.Written(clock.now, noAddr); !errors.Is(err, ErrNotDue) {
 				t.Errorf("got %v, want the write refused", err)
@@ -283,8 +283,8 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 	}
 }
 
-// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own:
-// hosts that share an address wait without a slot.
+// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own.
+// Hosts that wait for a shared address must not hold slots.
 func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -344,7 +344,7 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	}
 }
 
-// A round that sent nothing must not end at once, because the next one would start at once.
+// A round that sent nothing must not end at once: the next one would start at once.
 func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(time.Second, 1))

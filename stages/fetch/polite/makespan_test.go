@@ -33,7 +33,7 @@ func zipfSizes(hosts, total, limit int) []int {
 	return n
 }
 
-// load is a crawl in virtual time.
+// load is a simulated crawl in virtual time.
 type load struct {
 	sizes   []int
 	slots   int
@@ -136,7 +136,7 @@ type banded struct {
 
 func (b *banded) Band() Band { return b.bands[len(b.bands)-len(b.list)] }
 
-// The load of the figure; tests use a fifth of it.
+// BenchmarkMakespan uses this load; tests use a fifth of it.
 func zipfLoad(hosts, urls, slots int) load {
 	return load{sizes: zipfSizes(hosts, urls, 750), slots: slots, delay: 2 * time.Second, service: 1.5}
 }
@@ -148,7 +148,7 @@ func TestMakespanIsNearItsLowerBound(t *testing.T) {
 	}
 }
 
-// 100 of 1,000 hosts never answer; the others must not take longer because of them.
+// 100 of 1,000 hosts never answer; the others must take no longer because of them.
 func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	with := zipfLoad(1000, 40_000, 40)
 	with.dead = func(host int) bool { return host%10 == 3 }

@@ -89,7 +89,7 @@ func TestDelayIsFromWriteToWrite(t *testing.T) {
 	start := clock.now
 
 	first := next(t, s, clock)
-	clock.add(700 * time.Millisecond) // connecting
+	clock.add(700 * time.Millisecond) // still connecting
 	if p, err := first.Written(clock.now, noAddr); err != nil || !p.First {
 		t.Errorf("pace of the first request: %+v, %v", p, err)
 	}
@@ -223,8 +223,8 @@ func TestCrawlDelayIsAFloor(t *testing.T) {
 func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 	tests := []struct {
 		name   string
-		probes []Class // how the probes end
-		want   Kind    // of the grant after them
+		probes []Class // result of each probe
+		want   Kind    // kind of the grant after them
 		pauses []time.Duration
 	}{
 		{"resumed", []Class{Success}, Fetch, []time.Duration{2 * time.Minute}},
@@ -403,7 +403,7 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	grant.Written(clock.now, noAddr)
 	grant.Done(Result{Class: Success})
 	clock.add(4 * time.Second)
-	next(t, s, clock) // b: about to be written
+	next(t, s, clock) // b is about to be written
 	limited := next(t, s, clock)
 	limited.Written(clock.now, noAddr)
 	limited.Done(Result{Class: RateLimited, RetryAfter: 5 * time.Minute})
@@ -789,8 +789,8 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	}
 }
 
-// Items left by an earlier attempt that are not due before the window closes are closed at
-// once; a task that has sent nothing waits.
+// Items of an earlier attempt that are due only after the window closes are closed at once.
+// A task that has sent nothing waits.
 func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		clock := newClock()

@@ -17,7 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// archived makes a store with WARC files of n records each, and returns their places.
+// archived makes a store with WARC files of n records each, and returns the places of the
+// records.
 func archived(t *testing.T, files, n int) (store.Bucket, []Place) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -108,7 +109,7 @@ func TestARecordThatIsNotWholeIsItsDocumentsTrouble(t *testing.T) {
 				return err
 			}
 			if err != nil {
-				p.File = "" // as a mark
+				p.File = "" // marks a failure
 			}
 			return nil
 		},

@@ -43,8 +43,8 @@ func TestAddressFamiliesAlternate(t *testing.T) {
 	}
 }
 
-// A host that does not answer on its first address costs a quarter of a second,
-// one that refuses costs nothing.
+// If a host's first address does not answer, the client tries the next after a quarter of a
+// second. A refusal costs no time.
 func TestNextAddressIsTriedBeforeTheFirstGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent bool

@@ -13,8 +13,7 @@ import (
 )
 
 // BenchmarkDo fetches a wiretest.Page of the mean size of real ones over loopback, plain
-// and gzip-encoded, beside net/http doing the same; the server's own time is in
-// both.
+// and gzip-encoded, and does the same with net/http. Both include the server's own time.
 func BenchmarkDo(b *testing.B) {
 	text := strings.Repeat(wiretest.LongPage, 9)[:186_000]
 	for _, enc := range []string{"identity", "gzip"} {
@@ -48,7 +47,7 @@ func BenchmarkDo(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				for b.Loop() {
-					// As the field it decodes by itself: no payload, no digest.
+					// net/http does less: it keeps no payload and computes no digest.
 					resp, err := c.Get(srv.URL)
 					if err != nil {
 						b.Fatal(err)

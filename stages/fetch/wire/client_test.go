@@ -124,7 +124,7 @@ func TestConnectionIsKeptWhenBothAgree(t *testing.T) {
 	}
 }
 
-// A kept connection that dies unanswered costs a new one, not the request.
+// If a kept connection dies before an answer, the request gets a new connection.
 func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	for _, how := range []string{"close", "reset", "speak"} {
 		t.Run(how, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 					readRequest(r)
 					return
 				}
-				// The next request is read and not answered.
+				// The server reads the next request and does not answer it.
 				if readRequest(r); how == "reset" {
 					reset(c)
 				}
@@ -166,7 +166,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// What is closed while idle is seen before anything is written on it.
+// The client notices that an idle connection was closed before it writes to it.
 func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 	closed := make(chan struct{})
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {
@@ -184,7 +184,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN is on its way over loopback; alive sees it as soon as it is there.
+	// The FIN is on its way over loopback; alive sees it once it has arrived.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)
 	}
@@ -218,7 +218,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 		phrase string
 	}{
 		{"refused", refused, "http://host.test/", ErrConnect, "refused", "connection refused"},
-		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or reset: the system decides
+		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or reset: the operating system decides
 		{"closed after the request", reading(func(net.Conn) {}), "http://host.test/", ErrDisconnect, "", "connection closed before a response"},
 		{"reset after the request", reading(reset), "http://host.test/", ErrDisconnect, "reset", "connection reset before a response"},
 		{"reset in the head", reading(func(c net.Conn) {
@@ -250,7 +250,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 			}
 		})
 	}
-	// Whether connecting succeeds before the RST comes is the system's affair.
+	// The operating system decides whether connecting succeeds before the RST comes.
 	c := clientTo(t, rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) { reset(c) }), nil)
 	if _, err := get(t, c, "http://host.test/"); !errors.Is(err, ErrDisconnect) && !errors.Is(err, ErrConnect) {
 		t.Errorf("reset at accept: %v", err)
@@ -302,7 +302,7 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	if x, err := get(t, clientTo(t, addr, nil), "http://anything.test:25/"); err != nil || x.Route != dial.RouteConnectTo {
 		t.Errorf("by connect-to: %v", err)
 	}
-	// A rule that only changes the port names no address.
+	// A rule that only changes the port contains no address.
 	portOnly, err := New(Config{Resolver: resolver, ConnectTo: []dial.ConnectTo{{Host: "rebound.test", ToPort: addr.Port()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -313,8 +313,8 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	}
 }
 
-// The name answers with a public address when it is checked and with a private
-// one when it is dialled; only one answer is ever used.
+// The name has a public address when it is checked and a private one when it is dialled.
+// The client must use only one answer.
 func TestRebindingGainsNothing(t *testing.T) {
 	calls := 0
 	resolver := resolverFunc(func(context.Context, string) (dns.Answer, error) {
@@ -450,7 +450,7 @@ func TestBodyIsCutAtTheLimit(t *testing.T) {
 	}
 }
 
-// An endless body costs what the limit says, in whatever pieces it comes.
+// An endless body costs at most the limit, in pieces of any size.
 func TestEndlessBodies(t *testing.T) {
 	for name, piece := range map[string]string{"to the end": "xxxxxxxx", "chunked": "8\r\nxxxxxxxx\r\n", "in chunks of one byte": "1\r\nx\r\n"} {
 		t.Run(name, func(t *testing.T) {

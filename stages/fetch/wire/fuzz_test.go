@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// fuzzLimits are small so that the fuzzer meets them.
+// fuzzLimits are small so that the fuzzer reaches them.
 const (
 	fuzzMaxBody   = 4 << 10
 	fuzzMaxHeader = 2 << 10
@@ -31,8 +31,8 @@ func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 	return x, m, nil
 }
 
-// FuzzResponse holds for any bytes: no panic, every bound, the raw response a
-// part of the input to the byte, and the same result however the bytes arrive.
+// FuzzResponse checks for any bytes: no panic, every bound holds, the raw response is a
+// part of the input, and the result does not depend on how the bytes arrive.
 func FuzzResponse(f *testing.F) {
 	for _, r := range badResponses {
 		if len(r.raw) < 8<<10 {
@@ -77,8 +77,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzReplay holds a response that was kept to being read again as it was: that is
-// how documents are parsed from their archive.
+// FuzzReplay checks that a kept response reads the same again, since documents are later
+// parsed from the archive.
 func FuzzReplay(f *testing.F) {
 	for _, r := range badResponses {
 		if r.kind == nil && len(r.raw) < 4<<10 {

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// gzCRC is a gzip stream whose checksum is wrong.
+// gzCRC is a gzip stream with a wrong checksum.
 func gzCRC(s string) string {
 	b := []byte(wiretest.Encode("gzip", s))
 	b[len(b)-8] ^= 0xff
 	return string(b)
 }
 
-// badResponse is one named fault and what is to be made of it.
+// badResponse is one named fault with the expected result.
 type badResponse struct {
 	name     string
 	raw      string
@@ -28,12 +28,12 @@ type badResponse struct {
 	trunc    http1.Truncation // of the body
 	wireCut  http1.Truncation // of the payload
 	kind     error
-	reason   string // in the error
-	rawBody  string // if not what follows the head
+	reason   string // in the error text
+	rawBody  string // set if it differs from what follows the head
 }
 
 var badResponses = []badResponse{
-	// Found to be lost whole by net/http.
+	// net/http loses these responses completely.
 	{name: "content length is a word", raw: "HTTP/1.1 200 OK\r\nContent-Length: thousand\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthInvalid}},
 	{name: "two content lengths, the larger true", raw: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthConflict}},
 	{name: "two content lengths, the smaller true", raw: "HTTP/1.1 200 OK\r\nContent-Length: 37\r\nContent-Length: 9999\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthConflict}},
@@ -170,7 +170,7 @@ func TestMalformedResponsesAreSalvagedOrNamed(t *testing.T) {
 	}
 }
 
-// checkRaw holds that what was received is kept to the byte.
+// checkRaw checks that the received bytes are kept unchanged.
 func checkRaw(t *testing.T, x *Exchange, tt badResponse) {
 	t.Helper()
 	got := raw(t, x)
@@ -180,7 +180,7 @@ func checkRaw(t *testing.T, x *Exchange, tt badResponse) {
 	}
 	switch tt.rawBody {
 	case "":
-		// Everything to the end, unless the rest made no sense.
+		// Expect all bytes to the end, unless the rest is unreadable.
 		if !strings.HasSuffix(tt.raw, got) && x.Truncated == http1.Complete {
 			t.Errorf("raw response %.200q does not end as sent", got)
 		}

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// Who stands in line does not read, so its peer is not slow.
+// A body that waits for memory is not read, so its peer is not slow.
 func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(512 << 10)
@@ -36,7 +36,7 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// Who is through the gate is judged by all that came, not by what it held before.
+// A body that has passed the gate is judged by all its bytes, not by those before the gate.
 func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	const blocks, block = 64, 64 << 10
 	text := wiretest.Noise(block)
@@ -47,7 +47,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 				if _, err := io.WriteString(c, text); err != nil {
 					return
 				}
-				time.Sleep(150 * time.Millisecond) // some 430 KiB a second
+				time.Sleep(150 * time.Millisecond) // about 430 KiB a second
 			}
 		})
 		done := make(chan error, 2)
@@ -70,7 +70,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// As many bodies are cut as others need, not one for each that waits.
+// The client cuts as many bodies as others need, not one for each that waits.
 func TestOneBodyIsCutAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(10 << 20)
@@ -106,7 +106,7 @@ func TestOneBodyIsCutAtATime(t *testing.T) {
 	})
 }
 
-// What ends because it was cut off is no whole body, whatever its framing says.
+// A body that was cut off is incomplete, whatever its framing says.
 func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 	text := wiretest.Noise(300 << 10)
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.AfterFunc(25*time.Second, gate.release)
-		go func() { // after 12 s somebody needs what the body has
+		go func() { // after 12 s another body needs this body's memory
 			time.Sleep(12 * time.Second)
 			_ = c.memory.grow(t.Context(), &share{memory: c.memory}, 512<<10, time.Now().Add(10*time.Second))
 		}()
@@ -137,7 +137,7 @@ func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 	})
 }
 
-// The time that a body waited for our memory is not its host's.
+// The time that a body waits for memory does not count against its host.
 func TestRunningOutOfTimeInLineIsNoFaultOfTheHost(t *testing.T) {
 	text := wiretest.Noise(64 << 10)
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// memoryClient asks a server that sends what payload gives for a path.
+// memoryClient returns a client of a server that sends payload(path).
 func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string)) *Client {
 	t.Helper()
 	c, err := New(Config{
@@ -35,8 +35,8 @@ func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string
 	return c
 }
 
-// However many exchanges are held, their bodies share a bounded memory; who finds
-// none waits for a release, and gives up when its own time is over.
+// All bodies share a bounded memory. An exchange that finds none waits for a release, and
+// gives up at its own time limit.
 func TestBodiesShareABoundedMemory(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	for _, coding := range []string{"identity", "gzip"} {
@@ -81,8 +81,8 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 	}
 }
 
-// Many bodies that all have begun and all want more than there is come to their
-// end, one after the other.
+// Many bodies have begun and together want more memory than exists. They complete one after
+// the other.
 func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 				if err != nil || len(x.Body) != len(text) {
 					t.Errorf("%v after %d bytes", err, len(x.Body))
 				}
-				time.Sleep(100 * time.Millisecond) // it is parsed
+				time.Sleep(100 * time.Millisecond) // as a parser would release it
 				x.Release()
 			})
 		}
@@ -105,7 +105,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	})
 }
 
-// Bodies that trickle in and hold all the memory make way for others.
+// Slow bodies that hold all the memory make way for others.
 func TestSlowBodiesMakeWay(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestSlowBodiesMakeWay(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		time.Sleep(2 * time.Second) // the servers see that their connections are closed
+		time.Sleep(2 * time.Second) // the servers see their connections closed
 		if cut == 0 {
 			t.Error("none of the slow bodies was cut")
 		}

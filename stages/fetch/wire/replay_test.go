@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every response that
-// the client could make something of.
+// TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every response that the
+// client could read.
 func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 	type told struct {
 		Status                      int
@@ -90,7 +90,8 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	}
 }
 
-// A document that stands where the head should end counts as one whatever is kept of it.
+// If a document begins inside the head, the replay finds it there too, however much of it
+// was kept.
 func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
 	for _, in := range []string{
 		"Content-Length:1,0\n<html", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n<html>x", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n<!doctype html>",

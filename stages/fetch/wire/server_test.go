@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// rawServer answers each request on each connection with whatever handle does;
-// the connection is closed when handle returns.
+// rawServer answers each request on each connection by calling handle. It closes the
+// connection when handle returns.
 func rawServer(t testing.TB, handle func(c net.Conn, r *bufio.Reader, nth int)) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,13 +76,13 @@ func answer(raw string) func(net.Conn, *bufio.Reader, int) {
 	}
 }
 
-// reset makes c's close send a RST.
+// reset makes c's Close send an RST.
 func reset(c net.Conn) {
 	c.(*net.TCPConn).SetLinger(0)
 	c.Close()
 }
 
-// clientTo returns a client all of whose requests go to addr.
+// clientTo returns a client that sends all requests to addr.
 func clientTo(t testing.TB, addr netip.AddrPort, change func(*Config)) *Client {
 	t.Helper()
 	cfg := Config{
@@ -100,7 +100,7 @@ func clientTo(t testing.TB, addr netip.AddrPort, change func(*Config)) *Client {
 	return c
 }
 
-// get does a GET of http://host.test/ through a client to addr.
+// get does a GET of http://host.test/ with a client of addr.
 func get(t testing.TB, c *Client, url string) (*Exchange, error) {
 	t.Helper()
 	x, err := c.Do(context.Background(), &Request{Method: http.MethodGet, URL: url})
@@ -127,7 +127,7 @@ func (f resolverFunc) Lookup(ctx context.Context, host string) (dns.Answer, erro
 	return f(ctx, host)
 }
 
-// fakeResolver knows the names it has and no others.
+// fakeResolver knows the given names and no others.
 type fakeResolver map[string]dns.Answer
 
 func (r fakeResolver) Lookup(_ context.Context, host string) (dns.Answer, error) {

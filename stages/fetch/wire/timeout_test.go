@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// pipeServer is the client's end of a connection in memory whose other end
-// answers every request with raw.
+// pipeServer returns the client's end of an in-memory connection. The other end answers
+// every request with raw.
 func pipeServer(raw string) net.Conn {
 	return pipeHandler(func(c net.Conn, r *bufio.Reader) {
 		for readRequest(r) != "" {
@@ -39,7 +39,7 @@ func pipeHandler(handle func(net.Conn, *bufio.Reader)) net.Conn {
 	return client
 }
 
-// hold writes raw and then says nothing until the client goes away.
+// hold writes raw and then waits until the client goes away.
 func hold(raw string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)
@@ -49,7 +49,7 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// dripEvery does not divide the limits, so that no byte comes with one.
+// dripEvery does not divide the limits, so that no byte arrives exactly at a limit.
 const dripEvery = 700 * time.Millisecond
 
 // drip writes head and then a byte every dripEvery.
@@ -65,7 +65,7 @@ func drip(head string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// Every phase has its limit, and the time it takes is that limit.
+// Every phase takes exactly its limit.
 func TestEveryWaitIsBounded(t *testing.T) {
 	limits := Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second}
 	never := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
@@ -114,7 +114,7 @@ func TestEveryWaitIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				defer time.Sleep(time.Hour) // what waits in the background ends in its own time
+				defer time.Sleep(time.Hour) // background work ends by its own time limits
 				begin := time.Now()
 				x, err := c.Do(t.Context(), &Request{URL: tt.url})
 				defer x.Release()
@@ -139,8 +139,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 	}
 }
 
-// The caller's context ends an exchange wherever it is, and that is told apart
-// from a server's slowness.
+// The caller's context can end an exchange in any phase. The error differs from that of a
+// slow server.
 func TestContextAborts(t *testing.T) {
 	for name, handle := range map[string]func(net.Conn, *bufio.Reader){
 		"before the first byte": hold(""),
@@ -176,7 +176,7 @@ func TestContextAborts(t *testing.T) {
 	}
 }
 
-// countedConn counts itself out when it is closed.
+// countedConn decrements a counter when it is closed.
 type countedConn struct {
 	net.Conn
 	open *atomic.Int32

@@ -27,7 +27,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// certificate makes a self-signed one for name, valid around now or not.
+// certificate makes a self-signed certificate for name, valid now or not.
 func certificate(t *testing.T, name string, from, to time.Duration) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -115,7 +115,8 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 	}
 }
 
-// readHello takes a ClientHello off the connection, so that closing it sends no reset.
+// readHello reads a ClientHello from the connection, so that closing the connection sends
+// no RST.
 func readHello(r *bufio.Reader) {
 	var header [5]byte
 	if _, err := io.ReadFull(r, header[:]); err == nil {
@@ -174,7 +175,7 @@ func TestTLSConnectionsAndSessionsAreReused(t *testing.T) {
 	}
 }
 
-// heldBack holds back what is written until it is flushed.
+// heldBack holds written bytes back until it is flushed.
 type heldBack struct {
 	net.Conn
 	held []byte
@@ -189,8 +190,8 @@ func (h *heldBack) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What a server says before it was asked is nobody's answer, even where TLS has read
-// it from the socket together with the answer before it.
+// Bytes that a server sends before a request answer nothing, even if TLS reads them
+// together with the previous answer.
 func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
 	const smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
@@ -224,7 +225,7 @@ func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-said
-				// Over loopback the bytes are there a moment after they were written.
+				// Over loopback the bytes arrive a moment after they were written.
 				to, err := http1.ParseTarget(scheme + "://host.test/")
 				if err != nil {
 					t.Fatal(err)
@@ -258,8 +259,8 @@ func TestHeadCutOverTLSIsAnError(t *testing.T) {
 	}
 }
 
-// proxyServer is a proxy that speaks CONNECT to target, whatever was asked for,
-// and answers other requests itself.
+// proxyServer is a proxy that connects every CONNECT to target and answers other requests
+// itself.
 func proxyServer(t *testing.T, target netip.AddrPort, status string, asked chan<- string) netip.AddrPort {
 	return rawServer(t, func(c net.Conn, r *bufio.Reader, _ int) {
 		req := readRequest(r)
@@ -293,7 +294,7 @@ func TestProxy(t *testing.T) {
 		name, url, status string
 		private           bool
 		connectTo         []dial.ConnectTo
-		line              string // of the request that the proxy gets
+		line              string // request that the proxy receives
 		kind              error
 	}{
 		{name: "http in absolute form", url: "http://host.test:81/a?b", line: "GET http://host.test:81/a?b HTTP/1.1"},

@@ -45,19 +45,17 @@ func TestGuessedCharsets(t *testing.T) {
 	}
 }
 
-// TestDeclaredEncodings runs cases of the project's own, in the form of html5lib's: decode
-// finds what each expects.
+// TestDeclaredEncodings runs the project's own cases, in html5lib's form.
 func TestDeclaredEncodings(t *testing.T) {
 	if passed, _, all := encodings(t, []string{filepath.Join("testdata", "encodings.dat")}); passed < all || all < 30 {
 		t.Errorf("passed %d of %d", passed, all)
 	}
 }
 
-// TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests: wherever x/net/html/charset
-// finds what the test expects, so does decode. Where a test expects windows-1252 for
-// ASCII that declares nothing, it is UTF-8 here, which is the same. One wants a declaration
-// found that a script writes, one has a page that says EUC-JP and is in UTF-8, which is
-// what it is read as here.
+// TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. decode must pass every test
+// that x/net/html/charset passes. ASCII without a declaration is UTF-8 here instead of
+// windows-1252, with the same result. Two tests fail on purpose: a declaration written by a
+// script, and UTF-8 text that declares EUC-JP.
 func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {
@@ -80,8 +78,8 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// encodings runs files of tests; passed is how many decode passes, theirs how many
-// x/net/html/charset does.
+// encodings runs files of tests. passed counts those that decode passes, theirs those that
+// x/net/html/charset passes.
 func encodings(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {
@@ -117,7 +115,7 @@ func encodings(t *testing.T, files []string) (passed, theirs, all int) {
 	return passed, theirs, all
 }
 
-// FuzzDecode holds what decode promises of any bytes and any declaration.
+// FuzzDecode checks decode's promises for any bytes and any declaration.
 func FuzzDecode(f *testing.F) {
 	for _, c := range parsetest.Corpus(f) {
 		f.Add("text/html", parsetest.Mute(c.Body)[:min(len(c.Body)-2, 2000)])

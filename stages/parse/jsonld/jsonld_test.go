@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// ldSays are the objects of valid JSON that json_ld is about, read with encoding/json:
-// headline and name of each that has one.
+// ldSays reads valid JSON with encoding/json and collects headline and name of each object
+// that json_ld may describe.
 func ldSays(v any, nested bool, says map[string]bool) {
 	switch v := v.(type) {
 	case []any:
@@ -81,8 +81,8 @@ func TestJSONLDOfRealPagesIsWhatEncodingJSONReads(t *testing.T) {
 	}
 }
 
-// FuzzJSONLD holds the promises of json_ld, and that of valid JSON the scanner finds
-// the end where encoding/json finds it.
+// FuzzJSONLD checks the promises of json_ld. For valid JSON, the scanner must find the same
+// end as encoding/json.
 func FuzzJSONLD(f *testing.F) {
 	for _, s := range []string{`{"@type":"Article","headline":"H","author":[{"name":"A"}]}`, `[{"@graph":[{"@type":"BreadcrumbList","itemListElement":[{"position":1,"item":{"@id":"/","name":"n"}}]}]}]`,
 		`<!-- //<![CDATA[` + "\n" + `{"a":"b" "c",} //]]>`, `{'type':'x',name:"\ud83d\u00e9\q"}`, `{"x":[1e-5,true,"\\",{}],"datePublished":"2024-01-02"}`, `{"a":"b"c","d":[}`} {
@@ -95,7 +95,7 @@ func FuzzJSONLD(f *testing.F) {
 				t.Errorf("skip stops at %d of %q", z.pos, script)
 			}
 		}
-		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // as decode leaves documents
+		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // decoding a document removes these
 		var l Data
 		l.Read(script)
 		if len(l.nodes) > maxNodes || l.kept > maxKept {
@@ -116,7 +116,7 @@ func FuzzJSONLD(f *testing.F) {
 	})
 }
 
-// BenchmarkJSONLD is what JSON-LD costs of a page: its scripts alone, from bytes to the column.
+// BenchmarkJSONLD measures JSON-LD alone: the scripts of a page, from bytes to the column.
 func BenchmarkJSONLD(b *testing.B) {
 	docs := parsetest.Documents(b)
 	var pages [][][]byte

@@ -25,13 +25,13 @@ type tokenizerTest struct {
 	DoubleEscaped bool
 }
 
-// contexts are the elements whose text begins in a state of the tokenizer.
+// contexts maps a start state of the tokenizer to an element whose text begins in it.
 var contexts = map[string]atom.Atom{"Data state": 0, "PLAINTEXT state": atom.Plaintext, "RCDATA state": atom.Title, "RAWTEXT state": atom.Style,
 	"Script data state": atom.Script}
 
 var escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
 
-// unescaped undoes the second escaping of some tests.
+// unescaped undoes the double escaping of some tests.
 func unescaped(s string) string {
 	return escapes.ReplaceAllStringFunc(s, func(m string) string {
 		n, _ := strconv.ParseUint(m[2:], 16, 16)
@@ -39,8 +39,8 @@ func unescaped(s string) string {
 	})
 }
 
-// expected is what a test says the tokens are, in the form of lexed: comments and
-// doctypes left out, as are attributes that nobody looks at.
+// expected returns a test's tokens in the form of lexed, without comments, doctypes and
+// unused attributes.
 func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 	t.Helper()
 	for _, raw := range test.Output {
@@ -84,17 +84,17 @@ func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 	return out
 }
 
-// TestTokens runs cases of the project's own, in the form of html5lib's: the lexer and
-// x/net/html's tokenizer find what each expects.
+// TestTokens runs the project's own cases, in html5lib's form, through the lexer and
+// through x/net/html's tokenizer.
 func TestTokens(t *testing.T) {
 	if passed, all := tokenize(t, []string{filepath.Join("testdata", "tokens.json")}); passed < all || all < 50 {
 		t.Errorf("passed %d of %d cases", passed, all)
 	}
 }
 
-// TestTokenizerTestsOfHTML5Lib runs html5lib's tokenizer tests, in each state in which
-// a document's text can begin, through the lexer and x/net/html's tokenizer: both must
-// find the same, and so the lexer finds what the test expects wherever x/net/html does.
+// TestTokenizerTestsOfHTML5Lib runs html5lib's tokenizer tests in each state in which a
+// document's text can begin. The lexer and x/net/html's tokenizer must find the same
+// tokens.
 func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {
@@ -108,7 +108,7 @@ func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// tokenize runs files of tests; passed is how many x/net/html's tokenizer passes.
+// tokenize runs files of tests. passed counts those that x/net/html's tokenizer passes.
 func tokenize(t *testing.T, files []string) (passed, all int) {
 	t.Helper()
 	for _, f := range files {
@@ -131,7 +131,7 @@ func tokenize(t *testing.T, files []string) (passed, all int) {
 			for _, state := range test.InitialStates {
 				context, ok := contexts[state]
 				if !ok {
-					continue // a CDATA section: see the lexer's own tests
+					continue // a CDATA section: the lexer's own tests cover it
 				}
 				if test.LastStartTag != "" {
 					context = atom.Lookup([]byte(test.LastStartTag))

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// even makes texts comparable: x/net/html normalises line ends and some NULs.
+// even removes differences that do not matter: x/net/html normalises line ends and some
+// NULs.
 func even(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(s)
 }
 
-// lexed lists the tokens of the lexer, theirs those of x/net/html: texts that follow
-// one another joined, attributes that nobody looks at left out.
+// lexed lists the lexer's tokens, theirs those of x/net/html. Both join adjacent texts and
+// omit unused attributes.
 func lexed(doc []byte) (out []string) {
 	z := Lexer{Src: doc}
 	for {

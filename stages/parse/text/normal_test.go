@@ -43,7 +43,7 @@ func TestNormalForm(t *testing.T) {
 	}
 }
 
-// TestLineBreaksAndCompositionDoNotChangeTheDigest is why there is a normal form.
+// TestLineBreaksAndCompositionDoNotChangeTheDigest shows the purpose of the normal form.
 func TestLineBreaksAndCompositionDoNotChangeTheDigest(t *testing.T) {
 	const one = "Tiếng Việt\nđược viết bằng chữ Latinh. Ångström, 각 나라."
 	other := strings.ToUpper(norm.NFD.String(strings.ReplaceAll(one, "\n", "  ")))
@@ -67,10 +67,10 @@ var (
 	whiteSpaces = regexp.MustCompile(`[\pZ\x{0}-\x{20}\x{85}\x{200B}]+`)
 )
 
-// byTheBook is the normal form as the package comment has it, a step a line.
+// byTheBook computes the normal form as the package comment defines it, one step per line.
 func byTheBook(s string) string {
 	s = norm.NFC.String(s)
-	s = string([]rune(s)) // a byte that is not UTF-8 is U+FFFD
+	s = string([]rune(s)) // a byte that is not UTF-8 becomes U+FFFD
 	s = invisibles.ReplaceAllString(s, "")
 	s = strings.Map(unicode.ToLower, s)
 	return strings.Trim(whiteSpaces.ReplaceAllString(s, " "), " ")
@@ -105,7 +105,7 @@ func TestNormalFormIsThatOfTheDefinition(t *testing.T) {
 	}
 }
 
-// TestDigestOfAnotherProgram: these were made by Python's unicodedata and hashlib.
+// TestDigestOfAnotherProgram compares with digests from Python's unicodedata and hashlib.
 func TestDigestOfAnotherProgram(t *testing.T) {
 	for s, want := range map[string]string{
 		"Cafe\u0301 au\u00A0lait\nTIẾNG": "SQMPK3OOVWNDDBHTFONRLDK5ELVAZDLK",

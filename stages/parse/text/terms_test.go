@@ -80,7 +80,7 @@ func TestTermsGrowWithTheText(t *testing.T) {
 	}
 }
 
-// allLists are all lists with their languages.
+// allLists returns all lists with their languages.
 func allLists() map[string]*stopList {
 	all := map[string]*stopList{}
 	for lang := range stopLists() {
@@ -142,8 +142,8 @@ func TestStopRatio(t *testing.T) {
 	}
 }
 
-// BenchmarkOddTexts counts texts that are made to be slow; nanoseconds a byte must not
-// grow with their length.
+// BenchmarkOddTexts counts terms in texts designed to be slow. The nanoseconds per byte
+// must not grow with the length.
 func BenchmarkOddTexts(b *testing.B) {
 	distinct := func(n int) string {
 		var sb strings.Builder

@@ -50,8 +50,8 @@ func TestHintsOfNames(t *testing.T) {
 	}
 }
 
-// outline builds an outline from a script: "<name.class" opens, ">" closes, other words
-// are blocks with underscores for spaces; a leading * makes a block a link, # a heading.
+// outline builds an outline from a script: "<name.class" opens, ">" closes, other words are
+// blocks with underscores for spaces. A leading * makes a block a link, # a heading.
 func outline(script string) *Outline {
 	var o Outline
 	o.Reset(1 << 20)
@@ -139,8 +139,8 @@ func TestOutlineKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-// FuzzOutline builds an outline from bytes: what is chosen of it are lines of what is
-// visible of it, in order.
+// FuzzOutline builds an outline from bytes. The chosen text must consist of visible lines,
+// in order.
 func FuzzOutline(f *testing.F) {
 	f.Add([]byte("\x00a text of some length that reads like prose, as it has words\x01\x05\x02more\x03\x04"))
 	f.Add([]byte("\x00\x10\x20\x30x\x01y\x02z\x03\x06\x07"))

@@ -67,7 +67,7 @@ var naiveScripts = map[string]string{"Latn": "Latin", "Cyrl": "Cyrillic", "Grek"
 	"Deva": "Devanagari", "Beng": "Bengali", "Hang": "Hangul", "Thai": "Thai", "Mymr": "Myanmar", "Hira": "Hiragana",
 	"Kana": "Katakana", "Hani": "Han"}
 
-// kindByTheBook says of a code point what the definition of words says of it.
+// kindByTheBook classifies a code point by the definition of words.
 func kindByTheBook(r rune) string {
 	is := func(names ...string) bool {
 		for _, n := range names {
@@ -96,11 +96,11 @@ func kindByTheBook(r rune) string {
 	return "letter"
 }
 
-// wordsByTheBook is the definition of words again, slowly: it marks the places between
+// wordsByTheBook is a second, slow implementation of words. It marks the places between
 // code points where no word ends.
 func wordsByTheBook(normal string) (out []string) {
 	runes := []rune(normal)
-	kinds := make([]string, len(runes)) // of a mark within a word that of what it follows
+	kinds := make([]string, len(runes)) // a mark within a word has the kind of the character before it
 	for i, r := range runes {
 		kinds[i] = kindByTheBook(r)
 	}

@@ -47,7 +47,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestOddDocumentsWithinTheBoundsComeBack reads what is just not refused.
+// TestOddDocumentsWithinTheBoundsComeBack reads documents just within the bounds.
 func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -59,7 +59,7 @@ func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	}
 }
 
-// odd are documents that are hard to read as trees, at about the bounds.
+// odd returns documents at about the bounds that are hard to read as trees.
 func odd() map[string]string {
 	prose := "The lighthouse stands at the end of the cape, and its light can be seen far out at sea. "
 	return map[string]string{

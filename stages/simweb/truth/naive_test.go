@@ -21,14 +21,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a crawler of a few lines over net/http, net/url and x/net/html. It
-// shares no code with Truth, which it is held against.
+// naive is a crawler of a few lines over net/http, net/url and x/net/html. It shares no
+// code with Truth, which is compared with it.
 type naive struct {
 	t      *testing.T
 	client *http.Client
-	robots map[string]func(path string) (allowed bool, rule string) // by host; nil function: unreachable
+	robots map[string]func(path string) (allowed bool, rule string) // by host; a nil function: unreachable
 
-	unanswered string // redirect hop of the last outcome that was not asked for, or gave no answer
+	unanswered string // redirect hop of the last outcome that was not requested or not answered
 	strip      *regexp.Regexp
 }
 
@@ -58,7 +58,7 @@ func (n *naive) get(u string) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
-// canonical resolves ref by net/url and brings it to the form that the web's own URLs have.
+// canonical resolves ref with net/url and converts it to the web's own form of URLs.
 func (n *naive) canonical(base, ref string) (string, bool) {
 	b, err := url.Parse(base)
 	if err != nil {
@@ -93,7 +93,7 @@ func domainOf(u string) string {
 	return d
 }
 
-// allowed asks a host's robots.txt. ok is false where it is unreachable.
+// allowed requests a host's robots.txt. ok is false if it is unreachable.
 func (n *naive) allowed(u string) (allowed bool, rule string, ok bool) {
 	host := hostOf(u)
 	verdict, asked := n.robots[host]
@@ -221,7 +221,7 @@ func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page
 	}
 }
 
-// rounds crawls like Truth does.
+// rounds crawls rounds as Truth does.
 func (n *naive) rounds(seeds []string, rounds int, maxDepth int32) ([]Round, error) {
 	var out []Round
 	known, domains := map[string]bool{}, map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// newWeb makes the default web, changed by change.
+// newWeb makes the default web, with its config changed by change.
 func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	t.Helper()
 	cfg := simweb.Default()
@@ -38,13 +38,13 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	return srv.Listener.Addr().String()
 }
 
-// unreadable are the faults that net/http loses or that a test has no time for.
+// unreadable lists the faults that net/http cannot read or that would take a test too long.
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {
-		case "reset", "close": // as net/http sees them too
+		case "reset", "close": // net/http sees these as faults too
 			continue
-		case "http-1.0", "early-hints", "chunked", "gzip": // nothing is wrong in them
+		case "http-1.0", "early-hints", "chunked", "gzip": // these are not faults
 			continue
 		case "deep", "gzip-bomb", "charset-wrong", "redirect-invalid":
 			names = append(names, f.Name)
@@ -68,7 +68,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the graph may lack some
+	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the link graph may lack some
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}
@@ -131,7 +131,7 @@ func TestTruthKnowsTheTableOfFaults(t *testing.T) {
 			t.Errorf("%s is no fault", f.URL)
 			continue
 		}
-		if want.Host { // this one, on this host
+		if want.Host { // this one on this host
 			continue
 		}
 		if f.Outcome != want.Outcome || int(f.HTTPStatus) != want.Status || int(f.Redirects) != want.Redirects || f.Truncated != want.Truncated {

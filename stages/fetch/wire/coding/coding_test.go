@@ -30,8 +30,8 @@ func TestCodingsAreUndone(t *testing.T) {
 	for name, text := range texts {
 		for _, tt := range []struct {
 			field  string
-			layers []string // as applied
-			want   []string // as undone
+			layers []string // codings applied
+			want   []string // codings undone
 		}{
 			{"gzip", []string{"gzip"}, []string{"gzip"}},
 			{"GZIP", []string{"gzip"}, []string{"gzip"}},
@@ -87,7 +87,7 @@ func TestCutEncodingsKeepWhatTheyHold(t *testing.T) {
 func TestBombsAreCut(t *testing.T) {
 	zeros := strings.Repeat("\x00", 16<<20)
 	bomb := wiretest.Encode("gzip", zeros)
-	var members strings.Builder // that decode to nothing, over and over
+	var members strings.Builder // empty members, again and again
 	empty := wiretest.Encode("gzip", "")
 	for members.Len() < 8<<20 {
 		members.WriteString(empty)
@@ -116,7 +116,7 @@ func TestBombsAreCut(t *testing.T) {
 	}
 }
 
-// Inflating stays within a limit that ratio alone sets.
+// Only the limit on the ratio stops this inflation.
 func TestRatioWarning(t *testing.T) {
 	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimit)
 	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {
@@ -136,7 +136,7 @@ func TestZstdWindowIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds that any payload under any codings stays within the limits.
+// FuzzDecode checks the limits for any payload under any codings.
 func FuzzDecode(f *testing.F) {
 	for _, c := range []string{"gzip", "deflate", "raw deflate", "br", "zstd"} {
 		e := wiretest.Encode(c, wiretest.Page)

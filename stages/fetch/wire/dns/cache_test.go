@@ -19,7 +19,7 @@ type resolverFunc func(context.Context, string) (Answer, error)
 
 func (f resolverFunc) Lookup(ctx context.Context, host string) (Answer, error) { return f(ctx, host) }
 
-// fakeResolver knows the names it has and no others.
+// fakeResolver knows the given names and no others.
 type fakeResolver map[string]Answer
 
 func (r fakeResolver) Lookup(_ context.Context, host string) (Answer, error) {
@@ -36,7 +36,7 @@ func TestAnswersAreBelievedAsLongAsTheyHold(t *testing.T) {
 		name   string
 		answer Answer
 		err    error
-		absent bool // IsNotFound
+		absent bool // expected IsNotFound
 		fails  bool
 		hold   time.Duration
 	}{
@@ -108,7 +108,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		cancel() // whose look-up the others wait for
+		cancel() // the others wait for its look-up
 		wg.Wait()
 		if asked.Load() != 1 {
 			t.Errorf("asked %d times", asked.Load())
@@ -129,8 +129,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// dnsServer answers queries on loopback over UDP, and over TCP what it
-// truncated there.
+// dnsServer answers queries on loopback over UDP. It repeats over TCP what it truncated
+// there.
 func dnsServer(t *testing.T, truncate bool, answer func(q dnsmessage.Question, b *dnsmessage.Builder)) string {
 	t.Helper()
 	var pc net.PacketConn

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// lookups is a resolver made of what each look-up in turn gives.
+// lookups is a resolver that gives its answers in turn.
 type lookups struct {
 	answers []func(ctx context.Context) (Answer, error)
 	asked   int
@@ -77,7 +77,7 @@ func TestAnotherNameServerIsAskedWhenOneFails(t *testing.T) {
 	}
 }
 
-// A name that comes and goes is believed as long as each answer holds.
+// A name comes and goes. Each answer holds for its own TTL.
 func TestFlappingNamesAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := gives(Answer{Addrs: []netip.Addr{someAddr}, TTL: time.Minute}, nil)
@@ -116,8 +116,7 @@ func TestNameServersAreAddresses(t *testing.T) {
 	}
 }
 
-// The names that an answer goes through count for its TTL, and a circle of them is
-// no address.
+// An answer's TTL is the least of its chain of aliases. A circle of aliases has no address.
 func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	cname := func(b *dnsmessage.Builder, from, to string, ttl uint32) {
 		b.CNAMEResource(dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(from), Class: dnsmessage.ClassINET, TTL: ttl},
@@ -159,8 +158,8 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	}
 }
 
-// A server that has no IPv6 address for a name and fails at the question for the
-// other has not said that there is no such name: the next one is asked.
+// A server has no IPv6 address for a name and fails at the other question. This does not
+// mean that the name does not exist, so the resolver asks the next server.
 func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -20,8 +20,8 @@ func raw(r *Response) string {
 	return b.String()
 }
 
-// FuzzChunks holds that what is framed properly is read back, in any pieces,
-// and that anything else is bounded.
+// FuzzChunks checks that well-framed chunks read back in any pieces, and that other input
+// stays bounded.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("5;x=y\nhello0\n"), 1)
@@ -50,8 +50,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// FuzzTarget holds that whatever is accepted makes one request line and one
-// Host field.
+// FuzzTarget checks that every accepted URL makes one request line and one Host field.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"http://example.org/a?b#c", "https://u:p@[::1]:8443/ü", "http://0x7f.1/", "http://a.b\r\nc/"} {
 		f.Add(s)
@@ -73,8 +72,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// FuzzHeaders holds that header lines become fields that no line break, NUL or
-// colon can turn into others, and that what is written from them is read back the same.
+// FuzzHeaders checks that a line break, NUL or colon in a header line cannot create other
+// fields, and that written fields read back the same.
 func FuzzHeaders(f *testing.F) {
 	for _, s := range []string{
 		"Content-Type: text/html\r\nSet-Cookie: a=b\r\n\r\n", "A: b\r\n c\r\n\td\r\n\r\n", "no colon\r\n: no name\r\nA : b\r\n\r\n",
