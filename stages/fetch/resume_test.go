@@ -158,7 +158,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 						page(w, r)
 					}), urls("a.com", 20)...)
 					shared := apart{l.bucket}
-					if at != "/plan-" { // reaches this only if it reads segments
+					if at != "/plan-" { // an earlier attempt must leave segments to read
 						ctx, stop := context.WithCancel(t.Context())
 						time.AfterFunc(15*time.Second, stop)
 						if _, err := l.run(ctx, shared, nil); !errors.Is(err, stages.ErrInterrupted) {
