@@ -64,7 +64,7 @@ func (g *group) requested() (o *outcome, other bool) {
 	case g.outcome != nil:
 		return g.outcome, false
 	case g.response != nil:
-		o := *g.response
+		o := outcome(*g.response)
 		o.FinalURL = ""
 		return &o, true
 	case g.hop != nil:

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,11 +71,11 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 // group holds everything that the inputs say about one URL.
 type group struct {
 	surt, url string
-	prior     *schema.URLRecord
-	outcome   *outcome
-	response  *outcome
-	hop       *hop
-	redirect  *redirect
+	prior     *schema.URLRecord // its state after the last earlier round
+	outcome   *outcome          // it was planned in this round
+	response  *response         // it responded in place of the planned URL that redirected to it
+	hop       *hop              // it responded on the way to another URL, mostly with a redirect
+	redirect  *redirect         // a planned URL redirects to it
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
 	spellings schema.Spellings // of all inputs, the plan included
@@ -83,28 +84,30 @@ type group struct {
 // add adds an item. Prior states come oldest first, and the last one counts. Of responses
 // and redirects the first one counts, which is the least in the order of its input.
 func (g *group) add(i *item) {
-	switch {
-	case i.prior != nil:
-		g.prior = i.prior
-		g.spellings = g.spellings.Union(i.prior.Spellings)
-	case i.outcome != nil:
-		g.outcome = i.outcome
-	case i.response != nil && g.response == nil:
-		g.response = i.response
-	case i.hop != nil && (g.hop == nil || i.hop.Status/100 == 3 && g.hop.Status/100 != 3):
-		g.hop = i.hop
-	case i.redirect != nil && g.redirect == nil:
-		g.redirect = i.redirect
-	case i.inlink != nil:
-		g.spellings = g.spellings.Union(i.inlink.Spellings)
-		if i.inlink.FollowKind { // else it is there for its spellings only
-			g.inlink = i.inlink
+	switch row := i.row.(type) {
+	case *schema.URLRecord:
+		g.prior = row
+		g.spellings = g.spellings.Union(row.Spellings)
+	case *outcome:
+		g.outcome = row
+	case *response:
+		g.response = cmp.Or(g.response, row)
+	case *hop:
+		if g.hop == nil || row.Status/100 == 3 && g.hop.Status/100 != 3 {
+			g.hop = row
 		}
-	case i.refused != nil:
-		g.refused = append(g.refused, i.refused)
-		g.spellings = g.spellings.Union(i.refused.Spellings)
-	case i.planned != nil:
-		g.spellings = g.spellings.Union(i.planned.Spellings)
+	case *redirect:
+		g.redirect = cmp.Or(g.redirect, row)
+	case *schema.Inlink:
+		g.spellings = g.spellings.Union(row.Spellings)
+		if row.FollowKind { // else it is there for its spellings only
+			g.inlink = row
+		}
+	case *schema.Refused:
+		g.refused = append(g.refused, row)
+		g.spellings = g.spellings.Union(row.Spellings)
+	case *plannedSpelling:
+		g.spellings = g.spellings.Union(row.Spellings)
 	}
 }
 

@@ -17,17 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// item is what one input says about one URL. Exactly one of the pointers is set.
+// item is what one input says about one URL. Its row is one of the types that group.add
+// distinguishes.
 type item struct {
 	surt, url string
-	prior     *schema.URLRecord // its state after an earlier round
-	outcome   *outcome          // it was planned in this round
-	response  *outcome          // it responded in place of the planned URL that redirected to it
-	hop       *hop              // it responded on the way to another URL, mostly with a redirect
-	redirect  *redirect         // a planned URL redirects to it
-	inlink    *schema.Inlink
-	refused   *schema.Refused
-	planned   *plannedSpelling // it was planned, with spellings
+	row       any
 }
 
 // plannedSpelling holds what the frontier reads from a plan. The rest is in fetches.
@@ -87,30 +81,54 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFile adds an object to the merge.
-func addFile[T any](ctx context.Context, i *inputs, key string, conv func(*T) (item, bool)) error {
-	r, err := table.Open[T](ctx, i.env.Bucket, key)
-	if err != nil {
-		return err
+// addFiles adds objects to the merge, each as a stream of its own. keep chooses their rows;
+// nil keeps all.
+func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keep func(*T) bool) error {
+	for _, key := range keys {
+		r, err := table.Open[T](ctx, i.env.Bucket, key)
+		if err != nil {
+			return err
+		}
+		i.closers = append(i.closers, r)
+		i.streams = append(i.streams, table.Convert(r, func(row *T) (item, bool) {
+			surt, url := place(row)
+			return item{surt, url, row}, keep == nil || keep(row)
+		}))
 	}
-	i.closers = append(i.closers, r)
-	i.streams = append(i.streams, table.Convert(r, conv))
 	return nil
 }
 
-// addSorted adds rows that fill produces unsorted.
-func addSorted[T any](ctx context.Context, i *inputs, compare func(a, b *T) int, fill func(add func(*T) error) error, conv func(*T) (item, bool)) error {
-	s, err := table.NewSorter(i.env.Scratch, compare, i.cfg.Memory)
+// addSorted adds a row for each row of the objects for which take returns one. Equal URLs
+// are sorted by tie.
+func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
+	place func(*Out) (surt, url string), tie func(a, b *Out) int) error {
+	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
+		aSURT, aURL := place(a)
+		bSURT, bURL := place(b)
+		return cmp.Or(schema.CompareURLs(aSURT, aURL, bSURT, bURL), tie(a, b))
+	}, i.cfg.Memory)
 	if err != nil {
 		return err
 	}
 	i.closers = append(i.closers, s)
-	if err := fill(s.Add); err != nil {
-		return err
+	for row, err := range table.Concat[In](ctx, i.env.Bucket, keys) {
+		if err != nil {
+			return err
+		}
+		out, err := take(&row)
+		if err == nil && out != nil {
+			err = s.Add(out)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	p := table.Pull(s.Sorted(ctx))
 	i.closers = append(i.closers, p)
-	i.streams = append(i.streams, table.Convert(p, conv))
+	i.streams = append(i.streams, table.Convert(p, func(row *Out) (item, bool) {
+		surt, url := place(row)
+		return item{surt, url, row}, true
+	}))
 	return nil
 }
 
@@ -118,40 +136,33 @@ func addSorted[T any](ctx context.Context, i *inputs, compare func(a, b *T) int,
 // keeps that order for equal URLs.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, i.Close())
-		}
-	}()
-	for _, key := range i.priorKeys() {
-		if err := addFile(ctx, i, key, func(r *schema.URLRecord) (item, bool) {
-			return item{surt: r.SURT, url: r.URL, prior: r}, i.owns(r.Domain)
-		}); err != nil {
-			return nil, err
+	for _, add := range []func(context.Context) error{
+		i.addPrior, i.addOutcomes, i.addHops, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
+	} {
+		if err := add(ctx); err != nil {
+			return nil, errors.Join(err, i.Close())
 		}
 	}
-	for _, key := range i.partitionKeys(stages.FileFetches, "") {
-		if err := addFile(ctx, i, key, func(o *outcome) (item, bool) {
-			return item{surt: o.SURT, url: o.URL, outcome: o}, true
-		}); err != nil {
-			return nil, err
-		}
-	}
-	for _, key := range i.partitionKeys(stages.FileCaptures, schema.SubsetDiagnostics) {
-		if err := addFile(ctx, i, key, func(h *hop) (item, bool) {
-			return item{surt: h.SURT, url: h.URL, hop: h}, true
-		}); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range in.Results[stages.Rank][i.bucket].FilesOf(stages.FileInlinks) {
-		if err := addFile(ctx, i, f.Key, func(r *schema.Inlink) (item, bool) {
-			return item{surt: r.SURT, url: r.URL, inlink: r}, true
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return i, errors.Join(i.addResponses(ctx), i.addRedirects(ctx), i.addRefused(ctx), i.addSpellings(ctx))
+	return i, nil
+}
+
+func (i *inputs) addPrior(ctx context.Context) error {
+	return addFiles(ctx, i, i.priorKeys(), func(r *schema.URLRecord) (surt, url string) { return r.SURT, r.URL },
+		func(r *schema.URLRecord) bool { return i.owns(r.Domain) })
+}
+
+func (i *inputs) addOutcomes(ctx context.Context) error {
+	return addFiles(ctx, i, i.partitionKeys(stages.FileFetches, ""), func(o *outcome) (surt, url string) { return o.SURT, o.URL }, nil)
+}
+
+func (i *inputs) addHops(ctx context.Context) error {
+	keys := i.partitionKeys(stages.FileCaptures, schema.SubsetDiagnostics)
+	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL }, nil)
+}
+
+func (i *inputs) addInlinks(ctx context.Context) error {
+	keys := stages.Keys(i.in.Results[stages.Rank][i.bucket:i.bucket+1], stages.FileInlinks)
+	return addFiles(ctx, i, keys, func(r *schema.Inlink) (surt, url string) { return r.SURT, r.URL }, nil)
 }
 
 // priorKeys lists the parts of urls of earlier rounds, oldest first, that may hold
@@ -170,33 +181,26 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
+// response is the outcome of a planned URL, filed under the URL that responded in its
+// place. FinalURL is the planned URL.
+type response outcome
+
 // addResponses adds the URLs that responded in place of planned ones. Redirects are
 // followed within a domain only, so these URLs are in the same bucket.
 func (i *inputs) addResponses(ctx context.Context) error {
-	keys := i.partitionKeys(stages.FileFetches, "")
-	compare := func(a, b *outcome) int {
-		return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), strings.Compare(a.FinalURL, b.FinalURL))
-	}
-	return addSorted(ctx, i, compare, func(add func(*outcome) error) error {
-		for o, err := range table.Concat[outcome](ctx, i.env.Bucket, keys) {
-			if err != nil {
-				return err
-			}
-			if !moved(&o) {
-				continue
-			}
-			k, err := urlkey.KeyOf(o.FinalURL)
-			if err != nil {
-				return fmt.Errorf("final URL of %q: %w", o.URL, err)
-			}
-			o.FinalURL, o.URL = o.URL, o.FinalURL
-			o.SURT, o.Host, o.Domain = k.SURT, k.Host, k.Domain
-			if err := add(&o); err != nil {
-				return err
-			}
+	return addSorted(ctx, i, i.partitionKeys(stages.FileFetches, ""), func(o *outcome) (*response, error) {
+		if !moved(o) {
+			return nil, nil
 		}
-		return nil
-	}, func(o *outcome) (item, bool) { return item{surt: o.SURT, url: o.URL, response: o}, true })
+		k, err := urlkey.KeyOf(o.FinalURL)
+		if err != nil {
+			return nil, fmt.Errorf("final URL of %q: %w", o.URL, err)
+		}
+		o.FinalURL, o.URL = o.URL, o.FinalURL
+		o.SURT, o.Host, o.Domain = k.SURT, k.Host, k.Domain
+		return (*response)(o), nil
+	}, func(r *response) (surt, url string) { return r.SURT, r.URL },
+		func(a, b *response) int { return strings.Compare(a.FinalURL, b.FinalURL) })
 }
 
 // moved reports whether the outcome is the response of another URL.
@@ -214,31 +218,22 @@ func moved(o *outcome) bool {
 // addRedirects adds the targets of redirects that were not followed. It reads all
 // partitions, because a redirect may lead into any bucket.
 func (i *inputs) addRedirects(ctx context.Context) error {
-	keys := stages.Keys(i.in.Results[stages.Merge], stages.FileFetches)
-	compare := func(a, b *redirect) int {
-		return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
-	}
-	return addSorted(ctx, i, compare, func(add func(*redirect) error) error {
-		for t, err := range table.Concat[target](ctx, i.env.Bucket, keys) {
-			if err != nil {
-				return err
-			}
-			if t.RedirectTarget == "" {
-				continue
-			}
-			k, err := urlkey.KeyOf(t.RedirectTarget)
-			if err != nil {
-				return fmt.Errorf("redirect target of %q: %w", t.URL, err)
-			}
-			if !i.owns(k.Domain) {
-				continue
-			}
-			if err := add(&redirect{SURT: k.SURT, URL: k.URL, Source: t.URL, Depth: t.Depth}); err != nil {
-				return err
-			}
+	return addSorted(ctx, i, stages.Keys(i.in.Results[stages.Merge], stages.FileFetches), func(t *target) (*redirect, error) {
+		if t.RedirectTarget == "" {
+			return nil, nil
 		}
-		return nil
-	}, func(r *redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, redirect: r}, true })
+		k, err := urlkey.KeyOf(t.RedirectTarget)
+		if err != nil {
+			return nil, fmt.Errorf("redirect target of %q: %w", t.URL, err)
+		}
+		if !i.owns(k.Domain) {
+			return nil, nil
+		}
+		return &redirect{SURT: k.SURT, URL: k.URL, Source: t.URL, Depth: t.Depth}, nil
+	}, func(r *redirect) (surt, url string) { return r.SURT, r.URL },
+		func(a, b *redirect) int {
+			return cmp.Or(cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
+		})
 }
 
 // addRefused adds the entries that the plan refused. Texts that are not URLs belong to
@@ -248,23 +243,15 @@ func (i *inputs) addRefused(ctx context.Context) error {
 	if f == nil || f.Rows == 0 {
 		return nil
 	}
-	compare := func(a, b *schema.Refused) int {
-		return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
-	}
-	return addSorted(ctx, i, compare, func(add func(*schema.Refused) error) error {
-		for r, err := range table.Concat[schema.Refused](ctx, i.env.Bucket, []string{f.Key}) {
-			if err != nil {
-				return err
-			}
-			if r.Domain == "" && i.bucket != 0 || r.Domain != "" && !i.owns(r.Domain) {
-				continue
-			}
-			if err := add(&r); err != nil {
-				return err
-			}
+	return addSorted(ctx, i, []string{f.Key}, func(r *schema.Refused) (*schema.Refused, error) {
+		if r.Domain == "" && i.bucket != 0 || r.Domain != "" && !i.owns(r.Domain) {
+			return nil, nil
 		}
-		return nil
-	}, func(r *schema.Refused) (item, bool) { return item{surt: r.SURT, url: r.URL, refused: r}, true })
+		return r, nil
+	}, func(r *schema.Refused) (surt, url string) { return r.SURT, r.URL },
+		func(a, b *schema.Refused) int {
+			return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
+		})
 }
 
 // addSpellings adds the planned URLs that have spellings, because only the plan has the
@@ -279,18 +266,13 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 			keys = append(keys, p.File.Key)
 		}
 	}
-	compare := func(a, b *plannedSpelling) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
-	return addSorted(ctx, i, compare, func(add func(*plannedSpelling) error) error {
-		for r, err := range table.Concat[plannedSpelling](ctx, i.env.Bucket, keys) {
-			if err == nil && len(r.Spellings) > 0 {
-				err = add(&r)
-			}
-			if err != nil {
-				return err
-			}
+	return addSorted(ctx, i, keys, func(p *plannedSpelling) (*plannedSpelling, error) {
+		if len(p.Spellings) == 0 {
+			return nil, nil
 		}
-		return nil
-	}, func(r *plannedSpelling) (item, bool) { return item{surt: r.SURT, url: r.URL, planned: r}, true })
+		return p, nil
+	}, func(p *plannedSpelling) (surt, url string) { return p.SURT, p.URL },
+		func(a, b *plannedSpelling) int { return 0 })
 }
 
 // planned has the hosts and domains of the bucket that this crawl has planned.

@@ -25,48 +25,46 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.Keys(in.Results[stages.Rank], stages.FileInlinks)))
 	defer inlinks.Close()
 
-	w, err := stages.NewWriter[schema.Page](env, stages.FilePages, stages.ByURL)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Abort()
 	var indexable, copies int64
-	for page, err := range table.Concat[schema.Page](ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FilePages)) {
-		if err != nil {
-			return nil, fmt.Errorf("read pages: %w", err)
-		}
-		page.ClusterSize = 1
-		d, err := duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
-		if err != nil {
-			return nil, fmt.Errorf("read duplicates: %w", err)
-		}
-		if d != nil {
-			page.ClusterSize = d.ClusterSize
-			if d.Kind != schema.DupRepresentative {
-				page.DuplicateOf, page.DuplicateKind = d.Representative, string(d.Kind)
-				copies++
+	key := layout.Table(stages.FilePages, t.Crawl, t.Round, t.Partition)
+	f, err := stages.Write(ctx, env, stages.FilePages, key, stages.ByURL, func(w *table.Writer[schema.Page]) error {
+		for page, err := range table.Concat[schema.Page](ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FilePages)) {
+			if err != nil {
+				return fmt.Errorf("read pages: %w", err)
+			}
+			page.ClusterSize = 1
+			d, err := duplicates.Find(func(d *schema.Duplicate) int { return schema.CompareURLs(d.SURT, d.URL, page.SURT, page.URL) })
+			if err != nil {
+				return fmt.Errorf("read duplicates: %w", err)
+			}
+			if d != nil {
+				page.ClusterSize = d.ClusterSize
+				if d.Kind != schema.DupRepresentative {
+					page.DuplicateOf, page.DuplicateKind = d.Representative, string(d.Kind)
+					copies++
+				}
+			}
+			i, err := inlinks.Find(func(i *schema.Inlink) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
+			if err != nil {
+				return fmt.Errorf("read inlinks: %w", err)
+			}
+			if i != nil {
+				page.Inlinks = i.Inlinks
+			}
+			key, err := urlkey.KeyOf(page.URL)
+			if err != nil {
+				return fmt.Errorf("page %q: %w: %w", page.URL, err, stages.ErrPermanent)
+			}
+			page.Rank = ranks[key.Host]
+			if page.Indexable {
+				indexable++
+			}
+			if err := w.Append(&page); err != nil {
+				return err
 			}
 		}
-		i, err := inlinks.Find(func(i *schema.Inlink) int { return schema.CompareURLs(i.SURT, i.URL, page.SURT, page.URL) })
-		if err != nil {
-			return nil, fmt.Errorf("read inlinks: %w", err)
-		}
-		if i != nil {
-			page.Inlinks = i.Inlinks
-		}
-		key, err := urlkey.KeyOf(page.URL)
-		if err != nil {
-			return nil, fmt.Errorf("page %q: %w: %w", page.URL, err, stages.ErrPermanent)
-		}
-		page.Rank = ranks[key.Host]
-		if page.Indexable {
-			indexable++
-		}
-		if err := w.Append(&page); err != nil {
-			return nil, err
-		}
-	}
-	f, err := table.Finish(ctx, w, env.Bucket, stages.FilePages, layout.Table(stages.FilePages, t.Crawl, t.Round, t.Partition))
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -46,96 +46,81 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 
 // writeHosts writes the bucket's hosts: those of the partitions, and those that are only
 // link targets.
-func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (f manifest.File, err error) {
-	w, err := stages.NewWriter[schema.Host](env, stages.FileHosts, []string{"host"})
-	if err != nil {
-		return f, err
-	}
-	defer w.Abort()
-	at := int32(0)
-	write := func(h schema.Host, id int32) error {
-		h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
-		return w.Append(&h)
-	}
-	// linkedOnly writes the hosts before end that are link targets and in no partition.
-	linkedOnly := func(end int32) error {
-		for ; at < end; at++ {
-			name := g.names[at]
-			domain := urlkey.Domain(hostName(name))
-			if urlkey.Bucket(domain, in.Plan.Buckets) != in.Task.Partition {
-				continue
+func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (manifest.File, error) {
+	t := in.Task
+	key := layout.Table(stages.FileHosts, t.Crawl, t.Round, t.Partition)
+	return stages.Write(ctx, env, stages.FileHosts, key, []string{"host"}, func(w *table.Writer[schema.Host]) error {
+		at := int32(0)
+		write := func(h schema.Host, id int32) error {
+			if urlkey.Bucket(h.Domain, in.Plan.Buckets) != t.Partition {
+				return nil
 			}
-			if err := write(schema.Host{Host: name, Domain: domain}, at); err != nil {
+			h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
+			return w.Append(&h)
+		}
+		// linkedOnly writes the hosts before end that are link targets and in no partition.
+		linkedOnly := func(end int32) error {
+			for ; at < end; at++ {
+				name := g.names[at]
+				if err := write(schema.Host{Host: name, Domain: urlkey.Domain(hostName(name))}, at); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		compare := func(a, b *schema.Host) int { return strings.Compare(a.Host, b.Host) }
+		for h, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileHosts), compare) {
+			if err != nil {
+				return fmt.Errorf("read hosts: %w", err)
+			}
+			id := g.ids[h.Host]
+			if id < at {
+				return fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", h.Host, stages.ErrPermanent)
+			}
+			if err := linkedOnly(id); err != nil {
+				return err
+			}
+			at = id + 1
+			if err := write(h, id); err != nil {
 				return err
 			}
 		}
-		return nil
-	}
-	compare := func(a, b *schema.Host) int { return strings.Compare(a.Host, b.Host) }
-	for h, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileHosts), compare) {
-		if err != nil {
-			return f, fmt.Errorf("read hosts: %w", err)
-		}
-		id := g.ids[h.Host]
-		if id < at {
-			return f, fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", h.Host, stages.ErrPermanent)
-		}
-		if err := linkedOnly(id); err != nil {
-			return f, err
-		}
-		at = id + 1
-		if urlkey.Bucket(h.Domain, in.Plan.Buckets) != in.Task.Partition {
-			continue
-		}
-		if err := write(h, id); err != nil {
-			return f, err
-		}
-	}
-	if err := linkedOnly(int32(len(g.names))); err != nil {
-		return f, err
-	}
-	t := in.Task
-	return table.Finish(ctx, w, env.Bucket, stages.FileHosts, layout.Table(stages.FileHosts, t.Crawl, t.Round, t.Partition))
+		return linkedOnly(int32(len(g.names)))
+	})
 }
 
 // writeInlinks writes a row for each target of the bucket.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, edges int64, err error) {
 	bucket := int64(in.Task.Partition)
-	w, err := stages.NewWriter[schema.Inlink](env, stages.FileInlinks, stages.ByURL)
-	if err != nil {
-		return f, 0, err
-	}
-	defer w.Abort()
 	t := newTarget(g, cfg)
-	flush := func() error {
-		if t.row.URL == "" {
-			return nil
-		}
-		row := t.finish()
-		return w.Append(&row)
-	}
-	for e, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
-		schema.CompareEdges, table.IntRange("target_bucket", bucket, bucket)) {
-		if err != nil {
-			return f, 0, fmt.Errorf("read edges: %w", err)
-		}
-		if int64(e.TargetBucket) != bucket {
-			continue
-		}
-		edges++
-		if e.Target != t.row.URL {
-			if err := flush(); err != nil {
-				return f, 0, err
+	key := layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition)
+	f, err = stages.Write(ctx, env, stages.FileInlinks, key, stages.ByURL, func(w *table.Writer[schema.Inlink]) error {
+		flush := func() error {
+			if t.row.URL == "" {
+				return nil
 			}
-			t.reset(&e)
+			row := t.finish()
+			return w.Append(&row)
 		}
-		t.add(&e)
-	}
-	if err := flush(); err != nil {
-		return f, 0, err
-	}
-	f, err = table.Finish(ctx, w, env.Bucket, stages.FileInlinks,
-		layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition))
+		for e, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
+			schema.CompareEdges, table.IntRange("target_bucket", bucket, bucket)) {
+			if err != nil {
+				return fmt.Errorf("read edges: %w", err)
+			}
+			if int64(e.TargetBucket) != bucket {
+				continue
+			}
+			edges++
+			if e.Target != t.row.URL {
+				if err := flush(); err != nil {
+					return err
+				}
+				t.reset(&e)
+			}
+			t.add(&e)
+		}
+		return flush()
+	})
 	return f, edges, err
 }
 
