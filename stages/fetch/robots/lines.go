@@ -100,7 +100,7 @@ func splitLine(raw []byte) (line, bool) {
 	if i := bytes.IndexByte(raw, '#'); i >= 0 {
 		raw = raw[:i]
 	}
-	text := string(trimSpace(raw))
+	text := trimSpace(string(raw))
 	sep := strings.IndexByte(text, ':')
 	if sep < 0 {
 		sep = strings.IndexAny(text, " \t")
@@ -131,15 +131,6 @@ func keyOf(name string) key {
 }
 
 // trimSpace trims ASCII white space only, because other spaces may belong to a path.
-func trimSpace[T string | []byte](s T) T {
-	start, end := 0, len(s)
-	for start < end && isSpace(s[start]) {
-		start++
-	}
-	for end > start && isSpace(s[end-1]) {
-		end--
-	}
-	return s[start:end]
-}
+func trimSpace(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -58,7 +58,7 @@ func differs(body, agent, rawURL string) string {
 		}
 	}
 	for i := 0; i+2 < len(body); i++ {
-		if isEscape(body, i) && (body[i+1] <= '9' || body[i+2] <= '9') && !bytes.Equal([]byte(normalise(body)), []byte(body)) {
+		if _, escaped := octet(body, i); escaped && (body[i+1] <= '9' || body[i+2] <= '9') && !bytes.Equal([]byte(normalise(body)), []byte(body)) {
 			return "it damages the digits of escapes as it raises their case"
 		}
 	}

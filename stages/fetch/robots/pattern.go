@@ -1,6 +1,9 @@
 package robots
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // pattern is the compiled path of a rule. '*' matches any octets, and '$' at the end of the
 // pattern matches the end of the URL (RFC 9309, section 2.2.3).
@@ -57,67 +60,51 @@ func (p pattern) match(path string) bool {
 }
 
 // directory returns the pattern for the directory that an Allow rule for its index page
-// (".../index.html") implies. Google's parser does this, the RFC does not; it only allows
+// (".../index.html") implies, or one without text. Google's parser does this, the RFC does not; it only allows
 // more.
-func (p pattern) directory() (pattern, bool) {
+func (p pattern) directory() pattern {
 	slash := strings.LastIndexByte(p.text, '/')
 	if slash < 0 || !strings.HasPrefix(p.text[slash:], "/index.htm") {
-		return pattern{}, false
+		return pattern{}
 	}
-	text := p.text[:slash+1] + "$"
-	return pattern{text: text, anchored: true, wild: strings.IndexByte(text, '*') >= 0}, true
+	return compiled(p.text[:slash+1] + "$")
 }
 
 // normalise brings a rule's path to the form of URL paths: it percent-encodes octets
 // outside ASCII and puts escapes in upper case (RFC 9309, section 2.2.2). It decodes no
 // escapes: %2A is not a wildcard, and %2F is not a slash.
 func normalise(s string) string {
-	i := 0
-	for i < len(s) && !mustChange(s, i) {
-		i++
-	}
-	if i == len(s) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == '%' || r >= 0x80 }) {
 		return s
 	}
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	b.Grow(len(s) + 16)
-	b.WriteString(s[:i])
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case isEscape(s, i):
-			b.WriteByte('%')
-			b.WriteByte(upper(s[i+1]))
-			b.WriteByte(upper(s[i+2]))
+	out := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); i++ {
+		c, escaped := octet(s, i)
+		if escaped {
 			i += 2
-		case c >= 0x80:
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&0xF])
-		default:
-			b.WriteByte(c)
+		}
+		if escaped || c >= 0x80 {
+			out = appendEscape(out, c)
+		} else {
+			out = append(out, c)
 		}
 	}
-	return b.String()
+	return string(out)
 }
 
-func mustChange(s string, i int) bool {
-	return s[i] >= 0x80 || isEscape(s, i) && (upper(s[i+1]) != s[i+1] || upper(s[i+2]) != s[i+2])
-}
-
-func isEscape(s string, i int) bool {
-	return s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2])
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-func upper(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		return c - 'a' + 'A'
+// octet returns the octet at s[i], or the one whose escape begins there.
+func octet(s string, i int) (c byte, escaped bool) {
+	if s[i] == '%' && i+2 < len(s) {
+		if n, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+			return byte(n), true
+		}
 	}
-	return c
+	return s[i], false
+}
+
+func appendEscape(out []byte, c byte) []byte {
+	const hex = "0123456789ABCDEF"
+	return append(out, '%', hex[c>>4], hex[c&0xF])
 }
 
 // pathOf returns the part of a URL that rules match: path, parameters and query,

@@ -38,21 +38,16 @@ func rfcForm(s string, rule bool) string {
 	if i == len(s) {
 		return s
 	}
-	const hex = "0123456789ABCDEF"
-	out := make([]byte, i, len(s)+16)
-	copy(out, s)
+	out := append(make([]byte, 0, len(s)+16), s[:i]...)
 	for ; i < len(s); i++ {
-		c := s[i]
-		escaped := false
-		if isEscape(s, i) {
-			c, escaped = octet(s, i), true
+		c, escaped := octet(s, i)
+		if escaped {
 			i += 2
 		}
-		switch {
-		case stands[c] && !escaped, escaped && decoded(c), c == '*' && rule && !escaped:
+		if stands[c] && !escaped || escaped && decoded(c) || c == '*' && rule && !escaped {
 			out = append(out, c)
-		default:
-			out = append(out, '%', hex[c>>4], hex[c&0xF])
+		} else {
+			out = appendEscape(out, c)
 		}
 	}
 	return string(out)
@@ -61,9 +56,10 @@ func rfcForm(s string, rule bool) string {
 // firstChange is the index of the first octet that rfcForm changes, len(s) if none.
 func firstChange(s string, rule bool) int {
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case stands[c], c == '*' && rule:
-		case isEscape(s, i) && !decoded(octet(s, i)) && upper(s[i+1]) == s[i+1] && upper(s[i+2]) == s[i+2]:
+		c, escaped := octet(s, i)
+		switch {
+		case !escaped && (stands[c] || c == '*' && rule):
+		case escaped && !decoded(c) && s[i+1:i+3] == strings.ToUpper(s[i+1:i+3]):
 			i += 2
 		default:
 			return i
@@ -90,25 +86,11 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// octet decodes the escape at s[i].
-func octet(s string, i int) byte {
-	digit := func(c byte) byte {
-		if c <= '9' {
-			return c - '0'
-		}
-		return upper(c) - 'A' + 10
-	}
-	return digit(s[i+1])<<4 | digit(s[i+2])
-}
-
 // rfc returns the pattern in the form of rfcForm.
 func (p pattern) rfc() pattern {
-	text, end := p.text, ""
-	if p.anchored {
-		text, end = text[:len(text)-1], "$"
-	}
-	if firstChange(text, true) < len(text) {
-		p.text = rfcForm(text, true) + end
+	text, anchored := strings.CutSuffix(p.text, "$")
+	if p.text = rfcForm(text, true); anchored {
+		p.text += "$"
 	}
 	return p
 }
@@ -124,10 +106,7 @@ func rfcRules(rules []rule) []rule {
 		if out == nil {
 			out = slices.Clone(rules)
 		}
-		out[i].pattern, out[i].directory = p, pattern{}
-		if out[i].allow {
-			out[i].directory, _ = p.directory()
-		}
+		out[i] = makeRule(p, rules[i].allow, rules[i].line, rules[i].num)
 	}
 	return out
 }

@@ -93,57 +93,46 @@ func Parse(body []byte) *File {
 	var open bool // the next User-agent line belongs to the last group
 	var sitemaps []string
 	eachLine(body, func(l line) {
+		if l.key == keyUserAgent && !open {
+			f.groups = append(f.groups, group{})
+			open = true
+		}
+		if l.key == keySitemap {
+			if l.value != "" && !strings.ContainsAny(l.value, " \t") {
+				sitemaps = append(sitemaps, l.value)
+			}
+			return
+		}
+		if len(f.groups) == 0 {
+			return // rules before the first User-agent line apply to no crawler
+		}
+		g := &f.groups[len(f.groups)-1]
 		switch l.key {
 		case keyUserAgent:
-			if !open {
-				f.groups = append(f.groups, group{})
-				open = true
-			}
-			g := &f.groups[len(f.groups)-1]
 			g.agents = append(g.agents, agentOf(l.value))
 		case keyAllow, keyDisallow:
-			if len(f.groups) == 0 {
-				return // rules before the first User-agent line apply to no crawler
-			}
 			open = false
-			g := &f.groups[len(f.groups)-1]
-			g.rules = append(g.rules, newRule(l))
+			g.rules = append(g.rules, makeRule(compile(l.value), l.key == keyAllow, ruleText(l.text), l.num))
 		case keyCrawlDelay:
-			if len(f.groups) == 0 {
-				return
-			}
-			g := &f.groups[len(f.groups)-1]
 			if s, ok := parseSeconds(l.value); ok {
 				g.addDelay(s, false)
 			}
 		case keyRequestRate:
-			if len(f.groups) == 0 {
-				return
-			}
-			g := &f.groups[len(f.groups)-1]
 			if s, ok := parseRate(l.value); ok {
 				g.addDelay(s, true)
 			}
 		case keyContentSignal:
-			if len(f.groups) == 0 {
-				return
-			}
-			g := &f.groups[len(f.groups)-1]
 			g.signals = append(g.signals, newSignalLine(l.value, len(g.agents)))
-		case keySitemap:
-			if l.value != "" && !strings.ContainsAny(l.value, " \t") {
-				sitemaps = append(sitemaps, l.value)
-			}
 		}
 	})
 	f.sitemaps = readSitemaps(sitemaps)
 	return f
 }
 
-func newRule(l line) rule {
-	r := rule{pattern: compile(l.value), allow: l.key == keyAllow, line: ruleText(l.text), num: l.num}
-	if r.allow {
-		r.directory, _ = r.pattern.directory()
+func makeRule(p pattern, allow bool, line string, num int) rule {
+	r := rule{pattern: p, allow: allow, line: line, num: num}
+	if allow {
+		r.directory = p.directory()
 	}
 	return r
 }

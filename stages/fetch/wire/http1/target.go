@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // maxURL bounds a request's URL in bytes; servers commonly accept 8 KiB.
@@ -105,13 +107,18 @@ func normalHost(h string) (string, error) {
 		}
 	}
 	h = strings.ToLower(h)
-	if len(strings.TrimSuffix(h, ".")) > 253 {
+	name := strings.TrimSuffix(h, ".")
+	if len(name) > 253 {
 		return "", errors.New("longer than 253 characters")
 	}
-	if endsInNumber(h) {
-		return parseIPv4(h)
+	if isNumber(name[strings.LastIndexByte(name, '.')+1:]) {
+		u, err := urlkey.WHATWG("http://"+h+"/", "")
+		if err != nil {
+			return "", errors.New("ends in a number and is not an IPv4 address")
+		}
+		return strings.TrimSuffix(strings.TrimPrefix(u, "http://"), "/"), nil
 	}
-	for label := range strings.SplitSeq(strings.TrimSuffix(h, "."), ".") {
+	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 {
 			return "", errors.New("label that is empty or longer than 63 characters")
 		}
@@ -119,70 +126,11 @@ func normalHost(h string) (string, error) {
 	return h, nil
 }
 
-// endsInNumber implements the WHATWG "ends in a number checker".
-func endsInNumber(h string) bool {
-	h = strings.TrimSuffix(h, ".")
-	last := h[strings.LastIndexByte(h, '.')+1:]
-	if last == "" {
-		return false
-	}
-	if strings.Trim(last, "0123456789") == "" {
-		return true
-	}
-	_, ok := parseIPv4Number(last)
-	return ok
-}
-
-// parseIPv4 parses one to four numbers, decimal, octal or hexadecimal. The last
-// number fills the remaining bytes (WHATWG URL, "IPv4 parser").
-func parseIPv4(h string) (string, error) {
-	bad := errors.New("ends in a number and is not an IPv4 address")
-	parts := strings.Split(strings.TrimSuffix(h, "."), ".")
-	if len(parts) > 4 {
-		return "", bad
-	}
-	var v uint64
-	for i, p := range parts {
-		n, ok := parseIPv4Number(p)
-		if !ok {
-			return "", bad
-		}
-		if i < len(parts)-1 {
-			if n > 255 {
-				return "", bad
-			}
-			v |= n << (8 * (3 - i))
-			continue
-		}
-		if n >= 1<<(8*(5-len(parts))) {
-			return "", bad
-		}
-		v |= n
-	}
-	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String(), nil
-}
-
-func parseIPv4Number(s string) (uint64, bool) {
-	base := 10
-	switch {
-	case s == "":
-		return 0, false
-	case len(s) >= 2 && s[0] == '0' && s[1] == 'x':
-		s, base = s[2:], 16
-		if s == "" {
-			return 0, true
-		}
-	case len(s) >= 2 && s[0] == '0':
-		s, base = s[1:], 8
-	}
-	if s[0] == '+' || s[0] == '-' || strings.Contains(s, "_") {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(s, base, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return 1 << 63, true // a number that is too large for any place
-	}
-	return n, err == nil
+// isNumber reports whether a last label makes its host an IPv4 address (WHATWG URL, "ends
+// in a number checker").
+func isNumber(label string) bool {
+	hex, ok := strings.CutPrefix(label, "0x")
+	return ok && strings.Trim(hex, "0123456789abcdef") == "" || label != "" && strings.Trim(label, "0123456789") == ""
 }
 
 // requestPath turns path, query and fragment of a URL into a request target. It drops the
