@@ -8,11 +8,7 @@ import "time"
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hosts[name]
-	if h == nil {
-		h = s.add(name, noRows{})
-	}
-	if d > h.crawlDelay {
+	if h := s.host(name); d > h.crawlDelay {
 		h.crawlDelay = d
 		h.slacken(s.cfg.SlowFactor)
 		s.reschedule(h)

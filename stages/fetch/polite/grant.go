@@ -108,12 +108,9 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	if !p.First {
 		p.Gap = at.Sub(h.written)
 	}
-	h.written, h.paced = at, later(h.paced, at)
+	h.written = at
 	s.meet(h, s.addressOf(a))
-	if h.addr != nil {
-		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
-		h.addr.due = later(h.addr.due, h.addr.next)
-	}
+	s.sentAt(h, at)
 	g.at, g.Delay, h.held, s.sent = at, p.Delay, false, true
 	s.reschedule(h)
 	s.wakeNext()
@@ -127,12 +124,17 @@ func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sentAt(h, at)
+	s.reschedule(h)
+}
+
+// sentAt lets the delays of a host and of its address begin at a time.
+func (s *Scheduler) sentAt(h *host, at time.Time) {
 	h.paced = later(h.paced, at)
 	if h.addr != nil {
 		h.addr.next = later(h.addr.next, at.Add(s.cfg.PerAddressDelay))
 		h.addr.due = later(h.addr.due, h.addr.next)
 	}
-	s.reschedule(h)
 }
 
 // Class tells what the end of a request means for its host.
@@ -183,11 +185,7 @@ func (g *Grant) Done(r Result) {
 		h.keepFrom(now.Add(r.Hold), ByHold)
 	}
 	if r.Requeue != nil {
-		s.seq++
-		it := *r.Requeue
-		it.seq = s.seq
-		h.push(it)
-		s.left++
+		s.push(h, *r.Requeue)
 	}
 	if h.inFlight == 0 && h.remaining() == 0 {
 		h.br.forget()

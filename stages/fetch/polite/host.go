@@ -88,28 +88,19 @@ func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urge
 
 // due is when the host's next request may be sent; its address may be due later.
 func (h *host) due() time.Time {
-	at := h.notBefore
-	if !h.paced.IsZero() {
-		at = later(at, h.paced.Add(h.delay()))
-	}
+	at := later(h.pace(), h.firstItem())
 	if h.br.open {
 		at = later(at, h.br.probeAt)
 	}
-	return later(at, h.firstItem())
+	return at
 }
 
 // firstItem is when the first available item is due.
 func (h *host) firstItem() (at time.Time) {
-	if !h.blocked {
-		if h.rows.Len() > 0 {
-			return at
-		}
-		if len(h.extra) > 0 {
-			at = h.extra[0].NotBefore
-		}
-	}
-	if len(h.urgent) > 0 && (h.blocked || len(h.extra) == 0 || h.urgent[0].NotBefore.Before(at)) {
-		at = h.urgent[0].NotBefore
+	rows := !h.blocked && h.rows.Len() > 0
+	pushed := len(h.urgent) > 0 || !h.blocked && len(h.extra) > 0
+	if pushed && !rows {
+		at = h.first().NotBefore
 	}
 	return at
 }
@@ -130,14 +121,6 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 		return Item{ID: id}, true
 	}
 	return Item{}, false
-}
-
-func (h *host) push(it Item) {
-	if it.Urgent {
-		heap.Push(&h.urgent, it)
-	} else {
-		heap.Push(&h.extra, it)
-	}
 }
 
 // predict is the least time that the host's remaining items take, in seconds.

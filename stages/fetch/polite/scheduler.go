@@ -119,6 +119,14 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 // adopt applies the configured terms to the host.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
+// host returns the host with that name. One that only redirects or robots.txt name is new.
+func (s *Scheduler) host(name string) *host {
+	if h := s.hosts[name]; h != nil {
+		return h
+	}
+	return s.add(name, noRows{})
+}
+
 type noRows struct{}
 
 func (noRows) Len() int           { return 0 }
@@ -130,16 +138,21 @@ func (noRows) Pop() (int64, bool) { return 0, false }
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hosts[name]
-	if h == nil {
-		h = s.add(name, noRows{})
-	}
-	s.seq++
-	it.seq = s.seq
-	h.push(it)
-	s.left++
+	h := s.host(name)
+	s.push(h, it)
 	s.reschedule(h)
 	s.wakeNext()
+}
+
+func (s *Scheduler) push(h *host, it Item) {
+	s.seq++
+	it.seq = s.seq
+	to := &h.extra
+	if it.Urgent {
+		to = &h.urgent
+	}
+	heap.Push(to, it)
+	s.left++
 }
 
 // Block restricts a host to urgent items until Unblock. It adds an unknown host.
@@ -151,11 +164,7 @@ func (s *Scheduler) Unblock(name string) { s.setBlocked(name, false) }
 func (s *Scheduler) setBlocked(name string, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hosts[name]
-	if h == nil && blocked {
-		h = s.add(name, noRows{})
-	}
-	if h != nil && h.blocked != blocked {
+	if h := s.host(name); h.blocked != blocked {
 		h.blocked = blocked
 		s.reschedule(h)
 		s.wakeNext()

@@ -69,10 +69,7 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	for _, c := range clocks {
-		h := s.hosts[c.Host]
-		if h == nil {
-			h = s.add(c.Host, noRows{}) // a host reached by redirects
-		}
+		h := s.host(c.Host)
 		if wait := duration(c.WaitMS) - waited; wait > 0 {
 			h.keepFrom(now.Add(wait), ByEarlier)
 		}
