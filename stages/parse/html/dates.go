@@ -81,11 +81,4 @@ func dateOfPath(path string) string {
 	return ""
 }
 
-func digits(s string, n int) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return len(s) == n
-}
+func digits(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789") == "" }

@@ -18,6 +18,7 @@ const (
 	tabular                     // part of a table
 	opaque                      // its content is not text of the document
 	heading
+	tableEdge // an end within a table does not end elements outside
 )
 
 // maxIDs is more than the largest id; see TestElementsFit.
@@ -45,11 +46,12 @@ var elements = func() map[atom.Atom]element {
 	add(block|closesP, atom.P)
 	add(block|closesP|listEdge, atom.Article, atom.Main, atom.Nav, atom.Header, atom.Footer, atom.Aside)
 	add(block|closesP|heading, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6)
-	add(block|closesP|boundary|listEdge, atom.Table)
+	add(block|closesP|boundary|listEdge|tableEdge, atom.Table)
 	add(block|tabular|boundary|listEdge, atom.Td, atom.Th, atom.Caption)
 	add(block|tabular|listEdge, atom.Tr, atom.Tbody, atom.Thead, atom.Tfoot)
 	add(block|boundary|listEdge, atom.Body, atom.Html, atom.Marquee)
-	add(boundary|listEdge|opaque, atom.Template, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
+	add(boundary|listEdge|opaque|tableEdge, atom.Template)
+	add(boundary|listEdge|opaque, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
 	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
 	add(listEdge, atom.Button, atom.Select)
 	// Inline, kept because they may be hidden.

@@ -32,18 +32,12 @@ func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 
 // hidesByStyle reports whether a style has display:none or visibility:hidden.
 func hidesByStyle(style []byte) bool {
-	for len(style) > 0 {
-		rule := style
-		if i := bytes.IndexByte(style, ';'); i >= 0 {
-			rule, style = style[:i], style[i+1:]
-		} else {
-			style = nil
-		}
-		i := bytes.IndexByte(rule, ':')
-		if i < 0 {
+	for rule := range bytes.SplitSeq(style, semicolon) {
+		name, value, ok := bytes.Cut(rule, colon)
+		if !ok {
 			continue
 		}
-		name, value := bytes.TrimSpace(rule[:i]), bytes.TrimSpace(rule[i+1:])
+		name, value = bytes.TrimSpace(name), bytes.TrimSpace(value)
 		if j := bytes.IndexAny(value, " !"); j >= 0 {
 			value = value[:j]
 		}
@@ -56,6 +50,7 @@ func hidesByStyle(style []byte) bool {
 }
 
 var (
+	colon                        = []byte{':'}
 	styleDisplay, styleNone      = []byte("display"), []byte("none")
 	styleVisibility, styleHidden = []byte("visibility"), []byte("hidden")
 )

@@ -201,10 +201,7 @@ func (h *Reader) startTag(a atom.Atom) {
 		}
 		h.links.add(schema.KindScript, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
 		return
-	case atom.Style, atom.Noembed, atom.Noframes:
-		h.collect = toNowhere
-		return
-	case atom.Textarea:
+	case atom.Style, atom.Noembed, atom.Noframes, atom.Textarea:
 		h.collect = toNowhere
 		return
 	case atom.Iframe:

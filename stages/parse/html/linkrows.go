@@ -2,6 +2,7 @@ package html
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -116,22 +117,10 @@ func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
 
 // noteAuthor keeps the text of the first link with rel=author that may be a name.
 func (l *linkList) noteAuthor(row *schema.Link) {
-	if l.relAuthor == "" && row.Kind == schema.KindA && row.Anchor != "" && len(row.Anchor) <= maxByline && hasWord(row.Rel, "author") {
+	if l.relAuthor == "" && row.Kind == schema.KindA && row.Anchor != "" && len(row.Anchor) <= maxByline &&
+		strings.Contains(row.Rel, "author") && slices.Contains(strings.Split(row.Rel, " "), "author") {
 		l.relAuthor = row.Anchor
 	}
-}
-
-// hasWord reports whether words, which are separated by single spaces, include word.
-func hasWord(words, word string) bool {
-	if len(words) < len(word) {
-		return false
-	}
-	for w := range strings.SplitSeq(words, " ") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // commonRels are the rels of most links.

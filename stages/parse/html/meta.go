@@ -2,6 +2,7 @@ package html
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/directives"
@@ -220,18 +221,9 @@ func appendName(list *string, content []byte) {
 	case name == "":
 	case *list == "":
 		*list = name
-	case len(*list)+strings.Count(*list, nameBreak)+len(name)+len(", ") <= fold.MaxShort && !hasName(*list, name):
+	case len(*list)+strings.Count(*list, nameBreak)+len(name)+len(", ") <= fold.MaxShort && !slices.Contains(strings.Split(*list, nameBreak), name):
 		*list += nameBreak + name
 	}
-}
-
-func hasName(list, name string) bool {
-	for n := range strings.SplitSeq(list, nameBreak) {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // itemprop reads a microdata property that has its value in an attribute.

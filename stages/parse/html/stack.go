@@ -118,20 +118,7 @@ func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	}
 }
 
-func (h *Reader) endWithinTable(a atom.Atom) {
-	if h.count[elements[a].id] == 0 {
-		return
-	}
-	for i := len(h.stack) - 1; i >= 0; i-- {
-		switch h.stack[i].atom {
-		case a:
-			h.popTo(i)
-			return
-		case atom.Table, atom.Template:
-			return
-		}
-	}
-}
+func (h *Reader) endWithinTable(a atom.Atom) { h.endWithin(a, tableEdge) }
 
 func (h *Reader) endHeading() {
 	for i := len(h.stack) - 1; i >= 0; i-- {

@@ -52,7 +52,7 @@ func Detect(s string) string {
 	if len(s) < leastText {
 		return ""
 	}
-	if _, language := writtenIn(s); language != "" {
+	if language := writtenIn(s); language != "" {
 		return language
 	}
 	t := languages()

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -69,9 +70,14 @@ func TestScoredLanguagesAreLanguages(t *testing.T) {
 			t.Errorf("%s has letters but no words", lang)
 		}
 	}
-	for w, lang := range writingLanguages {
-		if base, err := language.ParseBase(lang); lang != "" && (err != nil || base.ISO3() != lang) || lang == "" && writing(w) > inDevanagari {
+	for _, lang := range writings[4:] {
+		if base, err := language.ParseBase(lang); err != nil || base.ISO3() != lang {
 			t.Errorf("%q is no code of ISO 639-3", lang)
+		}
+	}
+	for _, r := range writingRanges {
+		if !slices.Contains(writings[:], r.writing) {
+			t.Errorf("the script %q of U+%04X is not listed", r.writing, r.from)
 		}
 	}
 	for i := 1; i < len(writingRanges); i++ {

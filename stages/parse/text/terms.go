@@ -73,7 +73,7 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
-	size := min(len(t.text)/4+16, 2*maxWords)
+	size := min(len(t.text)/2, maxWords) + 16 // more than the words that are looked at: the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
 	words(t.text, t.add)
 	return t.words
@@ -148,10 +148,6 @@ func (t *Terms) id(w *word) int32 {
 	for i := h & mask; ; i = (i + 1) & mask {
 		k := t.slots[i]
 		if k == 0 {
-			if len(t.ids)*4 >= len(t.slots)*3 {
-				t.grow()
-				return t.id(w)
-			}
 			e := entry{hash: h, start: int32(w.start), end: int32(w.end), count: 1, class: w.class}
 			t.judge(&e, w, p)
 			t.ids = append(t.ids, e)
@@ -193,35 +189,12 @@ func (t *Terms) judge(e *entry, w *word, p []byte) {
 	}
 }
 
-func (t *Terms) grow() {
-	t.slots = make([]int32, 2*len(t.slots))
-	mask := uint64(len(t.slots) - 1)
-	for k := range t.ids {
-		i := t.ids[k].hash & mask
-		for t.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = int32(k + 1)
-	}
-}
-
 func pairHash(a, b int32) uint64 {
 	x := (uint64(uint32(a))<<32 | uint64(uint32(b))) * 0x9E3779B97F4A7C15
 	return x ^ x>>29
 }
 
 func (t *Terms) pair(a, b int32) {
-	if len(t.pairs)*4 >= len(t.twos)*3 {
-		t.twos = make([]int32, 2*len(t.twos))
-		mask := uint64(len(t.twos) - 1)
-		for k := range t.pairs {
-			i := pairHash(t.pairs[k].a, t.pairs[k].b) & mask
-			for t.twos[i] != 0 {
-				i = (i + 1) & mask
-			}
-			t.twos[i] = int32(k + 1)
-		}
-	}
 	mask := uint64(len(t.twos) - 1)
 	for i := pairHash(a, b) & mask; ; i = (i + 1) & mask {
 		k := t.twos[i]

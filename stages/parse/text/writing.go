@@ -8,94 +8,63 @@ import (
 	"unicode/utf8"
 )
 
-// writing is a script that text is written in.
-type writing uint8
-
-// The scripts. Latin, Cyrillic, Arabic and Devanagari serve several languages. Each other script
-// serves mainly one.
-const (
-	inLatin writing = iota
-	inCyrillic
-	inArabic
-	inDevanagari
-	inHan
-	inKana
-	inTibetan
-	inGreek
-	inArmenian
-	inHebrew
-	inBengali
-	inGurmukhi
-	inGujarati
-	inOriya
-	inTamil
-	inTelugu
-	inKannada
-	inMalayalam
-	inSinhala
-	inThai
-	inLao
-	inBurmese
-	inGeorgian
-	inHangul
-	inEthiopic
-	inKhmer
-	writingCount
-)
-
-// writingLanguages are the languages that scripts imply.
-var writingLanguages = [writingCount]string{inGreek: "ell", inArmenian: "hye", inHebrew: "heb", inBengali: "ben", inGurmukhi: "pan", inGujarati: "guj", inOriya: "ori",
-	inTamil: "tam", inTelugu: "tel", inKannada: "kan", inMalayalam: "mal", inSinhala: "sin", inThai: "tha", inLao: "lao", inBurmese: "mya", inGeorgian: "kat",
-	inHangul: "kor", inEthiopic: "amh", inKhmer: "khm", inHan: "zho", inKana: "jpn", inTibetan: "bod"}
+// writings are the scripts that text is written in, each named after the language that it implies.
+// The first four serve several languages. Of scripts with equal counts, the earlier one wins.
+var writings = [...]string{"Latn", "Cyrl", "Arab", "Deva", "zho", "jpn", "bod", "ell", "hye", "heb", "ben", "pan", "guj", "ori", "tam", "tel",
+	"kan", "mal", "sin", "tha", "lao", "mya", "kat", "kor", "amh", "khm"}
 
 // writingRange is a range of characters of a script.
 type writingRange struct {
 	from, to rune
-	writing  writing
+	writing  string
 }
 
 // writingRanges are sorted by character. Characters outside them have no script here.
 var writingRanges = [...]writingRange{
-	{0xAA, 0x24F, inLatin}, {0x370, 0x3FF, inGreek}, {0x400, 0x52F, inCyrillic}, {0x531, 0x58F, inArmenian}, {0x5D0, 0x5F4, inHebrew},
-	{0x620, 0x6FF, inArabic}, {0x904, 0x97F, inDevanagari}, {0x985, 0x9FB, inBengali}, {0xA05, 0xA75, inGurmukhi}, {0xA85, 0xAF9, inGujarati},
-	{0xB05, 0xB71, inOriya}, {0xB85, 0xBFA, inTamil}, {0xC05, 0xC7F, inTelugu}, {0xC85, 0xCF2, inKannada}, {0xD05, 0xD7F, inMalayalam},
-	{0xD85, 0xDF4, inSinhala}, {0xE01, 0xE4E, inThai}, {0xE81, 0xEDF, inLao}, {0xF00, 0xFBC, inTibetan}, {0x1000, 0x109F, inBurmese},
-	{0x10A0, 0x10FF, inGeorgian}, {0x1100, 0x11FF, inHangul}, {0x1200, 0x137F, inEthiopic}, {0x1780, 0x17DC, inKhmer}, {0x1E00, 0x1EFF, inLatin},
-	{0x1F00, 0x1FFF, inGreek}, {0x3041, 0x30FF, inKana}, {0x3400, 0x9FFF, inHan}, {0xAC00, 0xD7A3, inHangul}, {0xFB50, 0xFEFC, inArabic},
+	{0xAA, 0x24F, "Latn"}, {0x370, 0x3FF, "ell"}, {0x400, 0x52F, "Cyrl"}, {0x531, 0x58F, "hye"}, {0x5D0, 0x5F4, "heb"},
+	{0x620, 0x6FF, "Arab"}, {0x904, 0x97F, "Deva"}, {0x985, 0x9FB, "ben"}, {0xA05, 0xA75, "pan"}, {0xA85, 0xAF9, "guj"},
+	{0xB05, 0xB71, "ori"}, {0xB85, 0xBFA, "tam"}, {0xC05, 0xC7F, "tel"}, {0xC85, 0xCF2, "kan"}, {0xD05, 0xD7F, "mal"},
+	{0xD85, 0xDF4, "sin"}, {0xE01, 0xE4E, "tha"}, {0xE81, 0xEDF, "lao"}, {0xF00, 0xFBC, "bod"}, {0x1000, 0x109F, "mya"},
+	{0x10A0, 0x10FF, "kat"}, {0x1100, 0x11FF, "kor"}, {0x1200, 0x137F, "amh"}, {0x1780, 0x17DC, "khm"}, {0x1E00, 0x1EFF, "Latn"},
+	{0x1F00, 0x1FFF, "ell"}, {0x3041, 0x30FF, "jpn"}, {0x3400, 0x9FFF, "zho"}, {0xAC00, 0xD7A3, "kor"}, {0xFB50, 0xFEFC, "Arab"},
 }
 
-// writtenIn returns the script of a text and the language that the script implies, or "" if it
-// implies none. Foreign parts of a text are mostly Latin (names, commands, addresses). So letters
-// of other scripts count twice. Ideographs, each about half a word, count four times.
-func writtenIn(s string) (best writing, language string) {
+// writtenIn returns the language that the script of a text implies, or "" if it implies none.
+// Foreign parts of a text are mostly Latin (names, commands, addresses). So letters of other
+// scripts count twice. Ideographs, each about half a word, count four times.
+func writtenIn(s string) (language string) {
 	count := countLetters(s)
 	// Text in ideographs is Japanese if it also has kana.
-	if count[inKana]*20 > count[inKana]+count[inHan] {
-		count[inKana], count[inHan] = count[inKana]+count[inHan], 0
+	if count["jpn"]*20 > count["jpn"]+count["zho"] {
+		count["jpn"], count["zho"] = count["jpn"]+count["zho"], 0
 	}
-	most := count[inLatin]
-	for sc := inCyrillic; sc < writingCount; sc++ {
-		n := 2 * count[sc]
-		if sc == inHan || sc == inKana || sc == inHangul {
+	best, most := writings[0], count[writings[0]]
+	for _, w := range writings[1:] {
+		n := 2 * count[w]
+		if w == "zho" || w == "jpn" || w == "kor" {
 			n *= 2
 		}
 		if n > most {
-			best, most = sc, n
+			best, most = w, n
 		}
 	}
-	if best == inTibetan && (strings.Contains(s, "ཨིན") || strings.Contains(s, "འབད")) {
-		return best, "dzo" // "is" and "do" of Dzongkha
+	switch {
+	case best == "bod" && (strings.Contains(s, "ཨིན") || strings.Contains(s, "འབད")):
+		return "dzo" // "is" and "do" of Dzongkha
+	case slices.Contains(writings[:4], best):
+		return ""
 	}
-	return best, writingLanguages[best]
+	return best
 }
 
 // countLetters counts the letters of a text by script.
-func countLetters(s string) (count [writingCount]int) {
-	at := 0
+func countLetters(s string) map[string]int {
+	var latin, at int
+	var inRange [len(writingRanges)]int
 	for _, r := range s {
 		if r < utf8.RuneSelf {
 			if r|0x20 >= 'a' && r|0x20 <= 'z' {
-				count[inLatin]++
+				latin++
 			}
 			continue
 		}
@@ -106,8 +75,12 @@ func countLetters(s string) (count [writingCount]int) {
 			}
 		}
 		if unicode.IsLetter(r) {
-			count[writingRanges[at].writing]++
+			inRange[at]++
 		}
+	}
+	count := map[string]int{writings[0]: latin}
+	for i, n := range inRange {
+		count[writingRanges[i].writing] += n
 	}
 	return count
 }
