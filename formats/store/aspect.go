@@ -8,9 +8,19 @@ import (
 // Locker is an optional interface of a store on one machine. Its lock becomes free when
 // the holder dies, so a successor does not have to wait for a lease.
 type Locker interface {
-	// Lock takes the named lock if it is free; ok reports whether it did. release frees
-	// the lock and may be called twice.
-	Lock(name string) (release func(), ok bool, err error)
+	// Lock takes the named lock if it is free; ok reports whether it did.
+	Lock(name string) (lock Lock, ok bool, err error)
+}
+
+// Lock is a lock that was taken. Several goroutines may use it at a time.
+type Lock interface {
+	// Stands reports whether the lock still keeps others out. Somebody may have removed the
+	// file that it is made of, or have released it: then it never stands again, and another
+	// process may hold the name.
+	Stands() bool
+	// Release frees the lock. It may be called twice. A lock that does not stand is left
+	// alone, since the name may be another's by now.
+	Release()
 }
 
 // Dater is an optional interface of a store that has its own clock.

@@ -106,7 +106,7 @@ func (a *attempt) admit(ctx context.Context) error {
 		_, _, waiting := a.log.Size()
 		now := a.env.Clock.Now()
 		short, since := a.disk.Short(now)
-		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.mayWrite(now) {
+		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.lease.MayBegin(now) {
 			if told {
 				a.env.Log.Info("there is room again")
 			}

@@ -244,30 +244,105 @@ func TestSweepRemovesOnlyWhatDeadWritersLeft(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
-	s, other := openDir(t, t.TempDir()), (*Store)(nil)
-	other = openDir(t, s.root)
-	release, ok, err := s.Lock("fetch@2026-11.0:17")
+func TestReleasedLocksLeaveNoFiles(t *testing.T) {
+	s := openDir(t, t.TempDir())
+	l, ok, err := s.Lock("fetch@2026-11.0:17")
 	if !ok || err != nil {
-		t.Fatalf("first Lock: %t, %v", ok, err)
+		t.Fatalf("Lock: %t, %v", ok, err)
 	}
-	if _, ok, err := other.Lock("fetch@2026-11.0:17"); ok || err != nil {
-		t.Fatalf("Lock of what is held: %t, %v", ok, err)
-	}
-	otherRelease, ok, err := other.Lock("fetch@2026-11.0:18")
-	if !ok || err != nil {
-		t.Fatalf("Lock of another name: %t, %v", ok, err)
-	}
-	otherRelease()
-	release()
-	release()
-	again, ok, err := other.Lock("fetch@2026-11.0:17")
-	if !ok || err != nil {
-		t.Fatalf("Lock after release: %t, %v", ok, err)
-	}
-	again()
+	l.Release()
 	if left, _ := filepath.Glob(filepath.Join(s.tmp(), lockFolder, "hold-*")); len(left) != 0 {
 		t.Errorf("lock files left: %q", left)
+	}
+}
+
+// TestALockWhoseFileIsRemovedStandsNoMore removes the file, or all of .tmp, below a holder.
+// The next holder's lock stands, whatever the first one does then.
+func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
+	for _, gone := range []string{"", lockFolder, lockFolder + "/hold-l"} {
+		t.Run(gone, func(t *testing.T) {
+			root := t.TempDir()
+			s, other := openDir(t, root), openDir(t, root)
+			first, ok, err := s.Lock("l")
+			if !ok || err != nil || !first.Stands() {
+				t.Fatalf("first Lock: %t, %v", ok, err)
+			}
+			if err := os.RemoveAll(filepath.Join(s.tmp(), gone)); err != nil {
+				t.Fatal(err)
+			}
+			if first.Stands() {
+				t.Error("a lock stands whose file is gone")
+			}
+			second, ok, err := other.Lock("l")
+			if !ok || err != nil {
+				t.Fatalf("second Lock: %t, %v", ok, err)
+			}
+			if first.Stands() || !second.Stands() {
+				t.Errorf("the first stands %t, the second %t", first.Stands(), second.Stands())
+			}
+			first.Release()
+			if !second.Stands() {
+				t.Error("the first holder removed the lock of the second")
+			}
+			if _, ok, err := s.Lock("l"); ok || err != nil {
+				t.Errorf("Lock of what the second holds: %t, %v", ok, err)
+			}
+			second.Release()
+			again, ok, err := s.Lock("l")
+			if !ok || err != nil {
+				t.Fatalf("Lock after all: %t, %v", ok, err)
+			}
+			again.Release()
+		})
+	}
+}
+
+// TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers removes .tmp while a swap stages its
+// body. Another process swaps meanwhile: of the two one wins.
+func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
+	root := t.TempDir()
+	s, other := openDir(t, root), openDir(t, root)
+	v, err := store.CreateBytes(t.Context(), s, "k", []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.fsync = func(f *os.File) error {
+		if strings.Contains(f.Name(), tmpPrefix) {
+			s.fsync = (*os.File).Sync
+			if err := os.RemoveAll(filepath.Join(root, store.Reserved, lockFolder)); err != nil {
+				t.Error(err)
+			}
+			if _, err := other.Swap(t.Context(), "k", []byte("theirs"), v); err != nil {
+				t.Errorf("the other's swap: %v", err)
+			}
+		}
+		return f.Sync()
+	}
+	if _, err := s.Swap(t.Context(), "k", []byte("ours"), v); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("the swap whose lock is gone: %v, want %v", err, store.ErrUnavailable)
+	}
+	if _, err := s.Swap(t.Context(), "k", []byte("ours"), v); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("the swap again: %v, want %v", err, store.ErrConflict)
+	}
+	if body, _, err := s.Get(t.Context(), "k", 100); string(body) != "theirs" {
+		t.Errorf("the object is %q, %v", body, err)
+	}
+}
+
+func BenchmarkLockStands(b *testing.B) {
+	s, err := Open(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, ok, err := s.Lock("fetch/part-00017/checkpoint.json")
+	if err != nil || !ok {
+		b.Fatal(ok, err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !l.Stands() {
+			b.Fatal("it does not stand")
+		}
 	}
 }
 
@@ -283,7 +358,7 @@ func TestLockHasOneHolderWhileManyTakeAndRelease(t *testing.T) {
 					return err
 				}
 				for range 200 {
-					release, ok, err := s.Lock("l")
+					l, ok, err := s.Lock("l")
 					if err != nil {
 						return err
 					}
@@ -296,7 +371,7 @@ func TestLockHasOneHolderWhileManyTakeAndRelease(t *testing.T) {
 					default:
 						return errors.New("two hold the lock")
 					}
-					release()
+					l.Release()
 				}
 				return nil
 			}()

@@ -5,20 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock that Swap holds while it compares and renames key. There are only
-// 256 such locks, so lock files need no removal. lockKey polls: a blocking flock ignores
-// ctx, and the holder may be a stopped process.
-func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err error) {
+// lockKey takes the lock that Swap holds while it compares and renames key; closing the file
+// releases it. There are only 256 such locks, so lock files need no removal. lockKey polls: a
+// blocking flock ignores ctx, and the holder may be a stopped process.
+func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
 	name := filepath.Join(s.tmp(), lockFolder, fmt.Sprintf("key-%02x", byte(h.Sum32())))
@@ -29,10 +30,12 @@ func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err err
 	poll := store.Backoff{Base: time.Millisecond, Max: 50 * time.Millisecond}
 	for try := 0; ; try++ {
 		ok, err := tryLock(f)
-		if ok {
-			return func() { _ = f.Close() }, nil // closing releases the lock
-		}
-		if err == nil {
+		switch {
+		case ok && !stands(f):
+			err = s.emptied(fs.ErrNotExist)
+		case ok:
+			return f, nil
+		case err == nil:
 			err = store.Sleep(ctx, poll.Delay(try))
 		}
 		if err != nil {
@@ -42,50 +45,81 @@ func (s *Store) lockKey(ctx context.Context, key string) (unlock func(), err err
 	}
 }
 
+// lock is a held flock on a file. It implements store.Lock.
+type lock struct {
+	file   *os.File
+	is     syscall.Stat_t // the open file
+	closed atomic.Bool
+}
+
+// Stands implements store.Lock: it compares the file of that name with the open one, whose
+// inode is not used again while it is open.
+func (l *lock) Stands() bool {
+	var named syscall.Stat_t
+	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
+}
+
+// Release implements store.Lock. It removes the file while it holds the lock, so that lock
+// files do not pile up; stands tells a process that has already opened the file.
+func (l *lock) Release() {
+	held := l.Stands()
+	if l.closed.Swap(true) {
+		return
+	}
+	if held {
+		_ = os.Remove(l.file.Name())
+	}
+	_ = l.file.Close()
+}
+
 // Lock implements store.Locker with a flock on a file in ROOT/.tmp/locks. The lock becomes
 // free when the holding process dies for any reason.
-func (s *Store) Lock(name string) (release func(), ok bool, err error) {
-	f, err := s.lock(name)
+func (s *Store) Lock(name string) (store.Lock, bool, error) {
+	l, err := s.lock(name)
 	if err != nil {
 		return nil, false, wrap("lock", name, err)
 	}
-	if f == nil {
+	if l == nil {
 		return nil, false, nil
 	}
-	var once sync.Once
-	return func() {
-		once.Do(func() {
-			// Remove the file while holding the lock, so that lock files do not pile up.
-			// stands tells a process that has already opened the file.
-			_ = os.Remove(f.Name())
-			_ = f.Close()
-		})
-	}, true, nil
+	return l, true, nil
 }
 
-// lock returns the locked file, or nil if another process holds it.
-func (s *Store) lock(name string) (*os.File, error) {
+// lock returns the lock, or nil if another process holds it.
+func (s *Store) lock(name string) (*lock, error) {
 	if err := store.CheckKey(name); err != nil {
 		return nil, err
 	}
-	if err := s.prepare(); err != nil {
-		return nil, err
-	}
 	path := filepath.Join(s.tmp(), lockFolder, "hold-"+url.PathEscape(name))
-	for {
+	var gone error
+	for range linkTries {
+		if err := s.prepare(); err != nil {
+			return nil, err
+		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+		if errors.Is(err, fs.ErrNotExist) {
+			gone = s.emptied(err) // the folder is made again
+			continue
+		}
 		if err != nil {
-			return nil, s.emptied(err)
+			return nil, err
 		}
 		ok, err := tryLock(f)
 		if ok && stands(f) {
-			return f, nil
+			l := &lock{file: f}
+			if err := syscall.Fstat(int(f.Fd()), &l.is); err != nil {
+				_ = f.Close()
+				return nil, &os.PathError{Op: "fstat", Path: path, Err: err}
+			}
+			return l, nil
 		}
 		_ = f.Close()
 		if !ok || err != nil {
 			return nil, err
 		}
+		gone = s.emptied(fs.ErrNotExist)
 	}
+	return nil, gone
 }
 
 // tryLock takes the exclusive flock of f, unless another open file has it.

@@ -224,11 +224,11 @@ func TestKilledHolderFreesItsLock(t *testing.T) {
 		t.Fatalf("Lock while the child lives: %t, %v", ok, err)
 	}
 	p.kill(t)
-	release, ok, err := s.Lock("l")
+	l, ok, err := s.Lock("l")
 	if !ok || err != nil {
 		t.Fatalf("Lock after the child was killed: %t, %v", ok, err)
 	}
-	release()
+	l.Release()
 }
 
 func TestKilledWriterLeavesNothingVisible(t *testing.T) {

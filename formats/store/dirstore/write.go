@@ -121,11 +121,11 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	unlock, err := s.lockKey(ctx, key)
+	lock, err := s.lockKey(ctx, key)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer lock.Close() //nolint:errcheck // nothing was written to it
 	var tmp *staged
 	defer func() { tmp.discard() }()
 	for range linkTries {
@@ -142,9 +142,13 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 				return err
 			}
 		}
+		// Whoever empties .tmp from now on removes the staged file too.
+		if !stands(lock) {
+			return s.emptied(fs.ErrNotExist)
+		}
 		if old != "" {
 			if err := os.Rename(tmp.f.Name(), path); err != nil {
-				return err
+				return s.emptied(err)
 			}
 			return s.syncFolders(filepath.Dir(path))
 		}
@@ -313,11 +317,11 @@ func (s *Store) remove(ctx context.Context, path, key string) error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	unlock, err := s.lockKey(ctx, key)
+	lock, err := s.lockKey(ctx, key)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer lock.Close() //nolint:errcheck // nothing was written to it
 	if err := os.Remove(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

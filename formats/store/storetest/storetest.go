@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Bucket) {
 		{"writers and deleters of one folder do not disturb each other", comeAndGo},
 		{"keys of the layout and odd ones work", oddKeys},
 		{"keys that are not clean are refused everywhere", badKeys},
+		{"a lock, if it has locks, has one holder until its release", locks},
 		{"a context that has ended ends calls", endedContext},
 		{"probe finds it fit and leaves nothing", probe},
 	} {

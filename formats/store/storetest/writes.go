@@ -309,3 +309,41 @@ func comeAndGo(t *testing.T, b store.Bucket) {
 		t.Fatalf("left: %q", got)
 	}
 }
+
+// locks shows what store.Locker promises. Stores without locks pass.
+func locks(t *testing.T, b store.Bucket) {
+	locker, ok := store.As[store.Locker](b)
+	if !ok {
+		return
+	}
+	take := func(name string) store.Lock {
+		t.Helper()
+		l, ok, err := locker.Lock(name)
+		if err != nil || !ok || !l.Stands() {
+			t.Fatalf("Lock(%q) of a free lock: %t, %v", name, ok, err)
+		}
+		return l
+	}
+	first := take("fetch@2026-11.0:17")
+	if _, ok, err := locker.Lock("fetch@2026-11.0:17"); ok || err != nil {
+		t.Fatalf("Lock of what is held: %t, %v", ok, err)
+	}
+	other := take("fetch@2026-11.0:18")
+	first.Release()
+	if first.Stands() || !other.Stands() {
+		t.Errorf("after its release a lock stands: %t; another one: %t", first.Stands(), other.Stands())
+	}
+	second := take("fetch@2026-11.0:17")
+	first.Release()
+	if !second.Stands() {
+		t.Error("a second release freed the next holder's lock")
+	}
+	second.Release()
+	other.Release()
+	if _, _, err := locker.Lock("not//clean"); !errors.Is(err, store.ErrKey) {
+		t.Errorf("Lock of a name that is not clean: %v, want %v", err, store.ErrKey)
+	}
+	if got := keys(t, b, ""); len(got) != 0 {
+		t.Errorf("locks are listed as objects: %q", got)
+	}
+}

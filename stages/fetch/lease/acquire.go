@@ -33,8 +33,9 @@ var ErrComplete = errors.New("the fetch task is complete")
 func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predecessor, error) {
 	l := &Lease{
 		Options: opt, bucket: env.Bucket, key: layout.Checkpoint(opt.Task.Crawl, opt.Task.Round, opt.Task.Partition),
-		clock: env.Clock, log: env.Log, watcher: env.Watcher, version: env.Version, unlock: func() {},
+		clock: env.Clock, log: env.Log, watcher: env.Watcher, version: env.Version,
 	}
+	l.locker, _ = store.As[store.Locker](env.Bucket)
 	for {
 		before, err := l.wait(ctx)
 		if err == nil && !before.Exists {
@@ -46,8 +47,8 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		if err == nil {
 			return l, before, nil
 		}
-		l.unlock()
-		l.unlock = func() {}
+		l.Close()
+		l.hold(nil)
 		if !errors.Is(err, stages.ErrTaken) {
 			return l, before, err
 		}
@@ -96,7 +97,6 @@ func (l *Lease) take(ctx context.Context) error {
 // the store's lock on it is free, or it has not changed for the holder's lease and a
 // tenth, by this attempt's own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
-	locker, locks := store.As[store.Locker](l.bucket)
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}
 	defer func() { unwatch() }()
@@ -108,13 +108,13 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 		seen = before.Seen
 		lease := max(time.Duration(l.doc.LeaseMS)*time.Millisecond, l.Duration)
 		expires := seen.Add(lease + lease/10)
-		if locks {
-			unlock, ok, err := locker.Lock(l.key)
+		if l.locker != nil {
+			lock, ok, err := l.locker.Lock(l.key)
 			if err != nil {
 				return before, fmt.Errorf("lock %q: %w", l.key, err)
 			}
 			if ok {
-				l.unlock = unlock
+				l.hold(lock)
 				return l.look(ctx, seen) // its holder may have swapped before it died
 			}
 			standing.Store(&stages.Wait{Why: "another process of this machine fetches this partition; gone on with when it ends"})

@@ -16,7 +16,7 @@ import (
 
 // testLease is a lease with the right to fetch until a given time.
 func testLease(clock stages.Clock, until time.Time) *Lease {
-	return &Lease{Options: Options{Duration: 3 * time.Minute, Request: 30 * time.Second}, clock: clock, log: slog.New(slog.DiscardHandler), until: until}
+	return &Lease{Options: Options{Duration: 3 * time.Minute, Request: 30 * time.Second}, clock: clock, log: slog.New(slog.DiscardHandler), until: until, sent: until.Add(-3 * time.Minute)}
 }
 
 func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
@@ -55,8 +55,11 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 		"within":                      {2 * time.Minute, 0, true},
 		"in the last request's time":  {151 * time.Second, 0, false},
 		"woken after an hour":         {time.Minute, 3600, false},
-		"woken early enough":          {time.Minute, 60, true},
-		"set back, within":            {time.Minute, -3600, true},
+		"clocks that differ a little": {2 * time.Minute, 5, true},
+		"woken early enough":          {time.Minute, 60, false}, // in a paused machine, who knows what passed
+		"set forward a little":        {time.Minute, 6, false},
+		"set back a little":           {time.Minute, -6, false},
+		"set back, within":            {time.Minute, -3600, false},
 		"set back, and over":          {151 * time.Second, -3600, false},
 		"woken after a day, set back": {4 * time.Minute, -86400, false},
 	} {

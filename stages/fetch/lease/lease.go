@@ -39,7 +39,7 @@ type Lease struct {
 	log     *slog.Logger
 	watcher stages.Watcher // may be nil
 	version string         // of crawlbatch
-	unlock  func()         // of the store's lock, if the store has locks
+	locker  store.Locker   // nil if the store has no locks
 
 	swapping  sync.Mutex // held during a swap
 	doc       manifest.Checkpoint
@@ -48,8 +48,9 @@ type Lease struct {
 	first     time.Time            // when unsettled was sent first
 
 	mu    sync.Mutex
-	until time.Time // when the right to fetch ends; zero once the right is lost
-	sent  time.Time // when the last acknowledged swap was sent
+	until time.Time  // when the right to fetch ends; zero once the right is lost
+	sent  time.Time  // when the last acknowledged swap was sent
+	lock  store.Lock // of the store, that others see held; nil if it has no locks
 	lost  bool
 }
 
@@ -58,7 +59,11 @@ func (l *Lease) Key() string { return l.key }
 
 // Close frees the store's lock. The lease itself ends with a swap that releases it, or when
 // its time is over.
-func (l *Lease) Close() { l.unlock() }
+func (l *Lease) Close() {
+	if lock := l.held(); lock != nil {
+		lock.Release()
+	}
+}
 
 // Checkpoint is the last acknowledged checkpoint. It must not be changed.
 func (l *Lease) Checkpoint() manifest.Checkpoint {
@@ -74,6 +79,9 @@ func (l *Lease) Checkpoint() manifest.Checkpoint {
 func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
+	if err := l.reclaim(); err != nil {
+		return err
+	}
 	if l.unsettled != nil {
 		if err := l.send(ctx); err != nil {
 			return err
@@ -128,11 +136,40 @@ func (l *Lease) lose() {
 	l.lost, l.until = true, time.Time{}
 }
 
-// MayWrite reports whether a request that is written now ends within the right.
-func (l *Lease) MayWrite(now time.Time) bool {
+// maxDisagreement is how much the monotonic and the wall clock may differ in what passed
+// since the last acknowledged swap. Beyond it the machine was paused, or its clock was set.
+const maxDisagreement = 5 * time.Second
+
+// MayWrite reports whether a request that is written now ends within the right. It looks at
+// the store's lock.
+func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
+
+// MayBegin is MayWrite without a look at the store's lock.
+func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
+
+// remaining is how long the right lasts from now; at most zero if there is none. It ends
+// if somebody removed the store's lock, since another process may have taken it.
+func (l *Lease) remaining(now time.Time) time.Duration {
+	if lock := l.held(); lock != nil && !lock.Stands() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.lock == lock && !l.lost {
+			l.until = l.sent
+		}
+		return 0
+	}
+	return l.right(now)
+}
+
+// right is how long the right lasts from now by the clocks. It has ended if they disagree,
+// until the next swap is acknowledged.
+func (l *Lease) right(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.lost && left(l.until, now) >= l.Request
+	if l.lost || disagreement(l.sent, now) > maxDisagreement {
+		return 0
+	}
+	return left(l.until, now)
 }
 
 // left is the time from now until a given time. It uses the monotonic or the wall clock,
@@ -143,11 +180,54 @@ func left(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// expires is when the right ends unless it is renewed; zero once it is lost.
-func (l *Lease) expires() time.Time {
+// disagreement is by how much the monotonic and the wall clock differ in the time from one
+// reading to another.
+func disagreement(from, to time.Time) time.Duration {
+	return (to.Sub(from) - to.Round(0).Sub(from.Round(0))).Abs()
+}
+
+// reclaim takes the store's lock again if somebody removed its file. If another process
+// has it now, the checkpoint tells whether that one has taken the partition: swaps go on,
+// without a right to fetch. The caller holds swapping.
+func (l *Lease) reclaim() error {
+	gone := l.held()
+	if gone == nil || gone.Stands() {
+		return nil
+	}
+	lock, ok, err := l.locker.Lock(l.key)
+	if err != nil {
+		return fmt.Errorf("lock %q again: %w", l.key, err)
+	}
+	if !ok {
+		return nil
+	}
+	l.log.Warn("the lock of this partition was removed from outside: taken again; leave the store's own folder alone while it is in use", "folder", store.Reserved)
+	l.mu.Lock()
+	l.lock, l.until = lock, l.sent
+	l.mu.Unlock()
+	gone.Release()
+	return nil
+}
+
+// held is the store's lock; nil if the store has none.
+func (l *Lease) held() store.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.until
+	return l.lock
+}
+
+// hold replaces the store's lock, before the partition is taken.
+func (l *Lease) hold(lock store.Lock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lock = lock
+}
+
+// isLost reports whether another attempt has the partition.
+func (l *Lease) isLost() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
 }
 
 // renewed is when the last acknowledged swap was sent.

@@ -25,7 +25,7 @@ const toldAfter = 3
 // than its lease calls it before KeepRenewed runs. If the store does not answer, that is no
 // error: the next call tries again.
 func (l *Lease) RenewIfDue(ctx context.Context) error {
-	if left(l.renewed().Add(l.Duration/3), l.clock.Now()) > 0 {
+	if l.renewsIn(l.clock.Now()) > 0 {
 		return nil
 	}
 	err := l.Swap(ctx, func(*manifest.Checkpoint) error { return nil })
@@ -35,13 +35,19 @@ func (l *Lease) RenewIfDue(ctx context.Context) error {
 	return err
 }
 
+// renewsIn is the time until the lease should be renewed. A right that has ended is
+// renewed at once.
+func (l *Lease) renewsIn(now time.Time) time.Duration {
+	return min(left(l.renewed().Add(l.Duration/3), now), l.remaining(now))
+}
+
 // KeepRenewed renews the lease until ctx ends, even if no checkpoint is made or an upload
 // takes long. update adds to each swapped checkpoint. An error ends the attempt.
 func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
 	every := l.Duration / 3
 	failed := 0
 	for {
-		if wait := left(l.renewed().Add(every), l.clock.Now()); wait > 0 {
+		if wait := l.renewsIn(l.clock.Now()); wait > 0 {
 			if err := l.clock.Sleep(ctx, min(wait, maxSleep)); err != nil {
 				return nil //nolint:nilerr // the attempt has ended
 			}
@@ -49,6 +55,15 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 		}
 		err := l.Swap(ctx, func(d *manifest.Checkpoint) error { update(d); return nil })
 		switch {
+		case err == nil && l.remaining(l.clock.Now()) <= 0:
+			// Another process has the store's lock and has not swapped yet, or the clocks
+			// drifted apart while the swap was under way.
+			if failed++; failed == toldAfter {
+				l.log.Warn("the lease is renewed and gives no right to fetch; it is tried again")
+			}
+			if l.clock.Sleep(ctx, min(max(every/10, 100*time.Millisecond), maxSleep)) != nil {
+				return nil
+			}
 		case err == nil:
 			if failed >= toldAfter {
 				l.log.Info("the lease is renewed again")
@@ -76,20 +91,19 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 // process that was suspended may have some when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
-		until := l.expires()
-		if until.IsZero() {
-			return // lost: the attempt ends
-		}
-		if wait := left(until, l.clock.Now()); wait > 0 {
+		if wait := l.remaining(l.clock.Now()); wait > 0 {
 			if l.clock.Sleep(ctx, min(wait, maxSleep)) != nil {
 				return
 			}
 			continue // it may have been renewed meanwhile
 		}
-		l.log.Warn("the right to fetch has run out: requests in flight are aborted, fetching waits for it")
+		if l.isLost() {
+			return // the attempt ends
+		}
+		l.log.Warn("the right to fetch has ended: requests in flight are aborted, fetching waits for it")
 		f.AbortAll()
-		for !l.expires().After(until) {
-			if l.clock.Sleep(ctx, 100*time.Millisecond) != nil {
+		for l.remaining(l.clock.Now()) <= 0 {
+			if l.isLost() || l.clock.Sleep(ctx, 100*time.Millisecond) != nil {
 				return
 			}
 		}

@@ -1,0 +1,142 @@
+package fetch
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Somebody removes the folder with the store's locks while a partition is fetched.
+
+// emptying is a store whose locks somebody removes at a moment.
+type emptying struct {
+	*dirstore.Store
+	root string
+	at   func() bool // asked ahead of each Lock
+}
+
+func (e *emptying) Lock(name string) (store.Lock, bool, error) {
+	if e.at() {
+		_ = os.RemoveAll(filepath.Join(e.root, store.Reserved))
+	}
+	return e.Store.Lock(name)
+}
+
+// asked notes which of several attempts sent a request, by its user agent.
+type asked struct {
+	mu   sync.Mutex
+	runs []string
+}
+
+func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		a.runs = append(a.runs, r.UserAgent())
+		a.mu.Unlock()
+		next(w, r)
+	}
+}
+
+// turns is how often the requests pass from one run to another.
+func (a *asked) turns() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := 1; i < len(a.runs); i++ {
+		if a.runs[i] != a.runs[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store, each of which
+// tries again when it is told that the other has the partition. The locks are removed as the
+// second run looks for one, or at some other time.
+func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
+	const planned = 60
+	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var who asked
+				l := newLab(t, noRobots(who.note(page)), urls("a.com", planned)...)
+				root := l.bucket.String()
+				began := time.Now()
+				var wg sync.WaitGroup
+				for i, agent := range []string{"first/1.0 (+https://example.org/)", "second/1.0 (+https://example.org/)"} {
+					d, err := dirstore.Open(root, dirstore.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					bucket := &emptying{Store: d, root: root, at: func() bool {
+						return atLook && i == 1 && time.Since(began) > 20*time.Second && time.Since(began) < 40*time.Second
+					}}
+					cfg := l.cfg
+					cfg.UserAgent = agent
+					wg.Go(func() {
+						time.Sleep(time.Duration(i) * 10 * time.Second)
+						for range 20 {
+							_, err := runWith(t.Context(), l.env(bucket, t.TempDir()), &Input{Task: l.task, Plan: l.plan}, cfg, l.parser, hooks{tune: l.web.tune})
+							if err == nil {
+								return
+							}
+							if !errors.Is(err, stages.ErrTaken) {
+								t.Error(err)
+								return
+							}
+						}
+						t.Error("it was told 20 times that another has the partition")
+					})
+				}
+				if !atLook {
+					time.AfterFunc(20300*time.Millisecond, func() { _ = os.RemoveAll(filepath.Join(root, store.Reserved)) })
+				}
+				wg.Wait()
+				checkpoint := l.checkpointOf()
+				r, err := l.run(t.Context(), nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for u, f := range l.outcomes(r) {
+					if f.Outcome != schema.OK {
+						t.Errorf("%s: %s", u, f.Outcome)
+					}
+				}
+				l.web.checkPace(t, l.cfg.Politeness.Delay)
+				if n := who.turns(); n > 1 || atLook && n == 0 {
+					t.Errorf("the requests passed from one run to the other %d times, epoch %d", n, checkpoint.Epoch)
+				}
+				// What the first had fetched since its last checkpoint is fetched again, as after a crash.
+				if n := len(l.web.hits()); n > planned+2+20 {
+					t.Errorf("%d requests for %d URLs, epoch %d", n, planned, checkpoint.Epoch)
+				}
+			})
+		})
+	}
+}
+
+// TestARunWhoseLockIsRemovedGoesOn has no other run: the lock is taken again, and swapped,
+// before the next request.
+func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLab(t, noRobots(page), urls("a.com", 40)...)
+		time.AfterFunc(31*time.Second, func() { _ = os.RemoveAll(filepath.Join(l.bucket.String(), store.Reserved)) })
+		r, err := l.run(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.outcomes(r)
+		l.checkPace(r)
+		if n, epoch := len(l.web.hits()), l.checkpointOf().Epoch; n != 41 || epoch != 1 {
+			t.Errorf("%d requests for 40 URLs and robots.txt, epoch %d", n, epoch)
+		}
+	})
+}
