@@ -51,7 +51,7 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 
 // rowLayout lists the fields of a row struct in order, with embedded structs flattened. It
 // measures, encodes and decodes rows. It reaches a field by its offset, several times
-// faster than by reflection. The field's kind gives the type at that offset.
+// faster than by reflection. The field's shape and kind give the type at that offset.
 type rowLayout struct {
 	fields []rowField
 	size   int // bytes of the struct itself
@@ -62,8 +62,8 @@ type rowField struct {
 	embedded bool
 	offset   uintptr
 	shape    shape
-	kind     kind
-	elem     reflect.Type // of the value, or of each element
+	kind     reflect.Kind // of the value, or of each element
+	elem     reflect.Type // of that kind
 }
 
 type shape uint8
@@ -72,17 +72,6 @@ const (
 	plain   shape = iota
 	pointer       // nil is null
 	list
-)
-
-type kind uint8
-
-const (
-	kindString kind = iota
-	kindInt
-	kindBool
-	kindFloat
-	kindByte // only as an element of []byte
-	kindUint // only in scratch files: columns of Parquet files are signed
 )
 
 func layoutOf(t reflect.Type) (*rowLayout, error) {
@@ -101,7 +90,7 @@ func columnsOf(t reflect.Type) (*rowLayout, error) {
 		return nil, err
 	}
 	for _, f := range l.fields {
-		if f.kind == kindUint {
+		if f.kind == reflect.Uint64 {
 			return nil, fmt.Errorf("field %s of %v: columns are signed", f.name, t)
 		}
 		if f.shape == pointer && f.embedded {
@@ -127,8 +116,7 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 		case reflect.Slice:
 			field.shape, field.elem = list, f.Type.Elem()
 		}
-		var ok bool
-		if field.kind, ok = kindOf(field.elem.Kind(), field.shape); !ok || !f.IsExported() {
+		if field.kind = field.elem.Kind(); !field.isColumn() || !f.IsExported() {
 			return fmt.Errorf("field %s of %v: type %v is not a column type", f.Name, t, f.Type)
 		}
 		l.fields = append(l.fields, field)
@@ -136,26 +124,20 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 	return nil
 }
 
-// kindOf returns the kind of a value or element. It returns false if no column has this
-// type.
-func kindOf(k reflect.Kind, s shape) (kind, bool) {
-	switch k {
+// isColumn reports whether columns have this shape and kind. Those of Parquet files are
+// signed, so uint64 is only in scratch files.
+func (f *rowField) isColumn() bool {
+	switch f.kind {
 	case reflect.String:
-		return kindString, s != pointer
+		return f.shape != pointer
 	case reflect.Int32:
-		return kindInt, true
-	case reflect.Int16, reflect.Int64, reflect.Int:
-		return kindInt, s != list
-	case reflect.Bool:
-		return kindBool, s != list
-	case reflect.Float64:
-		return kindFloat, s != list
+		return true
+	case reflect.Int16, reflect.Int64, reflect.Int, reflect.Bool, reflect.Float64:
+		return f.shape != list
 	case reflect.Uint8:
-		return kindByte, s == list
-	case reflect.Uint64:
-		return kindUint, s == plain
+		return f.shape == list
 	}
-	return 0, false
+	return f.kind == reflect.Uint64 && f.shape == plain
 }
 
 // textBytes returns the memory that a row holds outside its struct.
@@ -167,92 +149,72 @@ func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 		switch {
 		case f.shape == pointer:
 			n += 8
-		case f.shape == list && f.kind == kindString:
-			for _, s := range *(*[]string)(p) {
-				n += 16 + len(s)
-			}
-		case f.shape == list && f.kind == kindInt:
-			n += 4 * len(*(*[]int32)(p))
 		case f.shape == list:
-			n += len(*(*[]byte)(p))
-		case f.kind == kindString:
+			first, length := elements(p)
+			n += length * int(f.elem.Size())
+			for i := 0; f.kind == reflect.String && i < length; i++ {
+				n += len(*(*string)(f.at(first, i)))
+			}
+		case f.kind == reflect.String:
 			n += len(*(*string)(p))
 		}
 	}
 	return n
 }
 
-// encode appends a row to buf.
+// elements returns the first element of a list of any type, and the list's length.
+func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
+	l := *(*[]byte)(p)
+	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
+}
+
+// at returns an element of a list.
+func (f *rowField) at(first unsafe.Pointer, i int) unsafe.Pointer {
+	return unsafe.Add(first, uintptr(i)*f.elem.Size())
+}
+
+// encode appends a row to buf. A pointer is 0 if it is nil, otherwise 1 and its value. A
+// list is 0 if it is nil, otherwise its length plus 1 and its elements.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	for i := range l.fields {
 		f := &l.fields[i]
 		p := unsafe.Add(row, f.offset)
-		switch f.shape {
-		case plain:
-			buf = f.appendValue(buf, p)
-		case pointer:
-			if p = *(*unsafe.Pointer)(p); p == nil {
-				buf = append(buf, 0)
-			} else {
-				buf = f.appendValue(append(buf, 1), p)
+		switch {
+		case f.shape == plain:
+			buf = f.encode(buf, p)
+		case *(*unsafe.Pointer)(p) == nil:
+			buf = append(buf, 0)
+		case f.shape == pointer:
+			buf = f.encode(append(buf, 1), *(*unsafe.Pointer)(p))
+		default:
+			first, length := elements(p)
+			buf = binary.AppendUvarint(buf, uint64(length)+1)
+			for i := range length {
+				buf = f.encode(buf, f.at(first, i))
 			}
-		case list:
-			buf = f.appendList(buf, p)
 		}
 	}
 	return buf
 }
 
-func (f *rowField) appendValue(buf []byte, p unsafe.Pointer) []byte {
+// encode appends a value.
+func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	switch f.kind {
-	case kindString:
-		return appendText(buf, *(*string)(p))
-	case kindUint:
-		return binary.AppendUvarint(buf, *(*uint64)(p))
-	case kindFloat:
-		return binary.LittleEndian.AppendUint64(buf, math.Float64bits(*(*float64)(p)))
-	case kindBool:
-		if *(*bool)(p) {
-			return append(buf, 1)
-		}
-		return append(buf, 0)
-	}
-	switch f.elem.Size() {
-	case 2:
+	case reflect.String:
+		s := *(*string)(p)
+		return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
+	case reflect.Int16:
 		return binary.AppendVarint(buf, int64(*(*int16)(p)))
-	case 4:
+	case reflect.Int32:
 		return binary.AppendVarint(buf, int64(*(*int32)(p)))
+	case reflect.Int64, reflect.Int:
+		return binary.AppendVarint(buf, *(*int64)(p))
+	case reflect.Float64:
+		return binary.LittleEndian.AppendUint64(buf, math.Float64bits(*(*float64)(p)))
+	case reflect.Uint64:
+		return binary.AppendUvarint(buf, *(*uint64)(p))
 	}
-	return binary.AppendVarint(buf, *(*int64)(p))
-}
-
-// appendList appends a list of n elements: n+1, then the elements. For nil it appends 0.
-func (f *rowField) appendList(buf []byte, p unsafe.Pointer) []byte {
-	if *(*unsafe.Pointer)(p) == nil {
-		return append(buf, 0)
-	}
-	switch f.kind {
-	case kindString:
-		list := *(*[]string)(p)
-		buf = binary.AppendUvarint(buf, uint64(len(list))+1)
-		for _, s := range list {
-			buf = appendText(buf, s)
-		}
-	case kindInt:
-		list := *(*[]int32)(p)
-		buf = binary.AppendUvarint(buf, uint64(len(list))+1)
-		for _, n := range list {
-			buf = binary.AppendVarint(buf, int64(n))
-		}
-	case kindByte:
-		list := *(*[]byte)(p)
-		buf = append(binary.AppendUvarint(buf, uint64(len(list))+1), list...)
-	}
-	return buf
-}
-
-func appendText(buf []byte, s string) []byte {
-	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
+	return append(buf, *(*byte)(p)) // a bool is 0 or 1
 }
 
 // decode reads a row that encode wrote into row, which must be zeroed.
@@ -288,25 +250,22 @@ type decoder struct {
 
 func (d *decoder) value(f *rowField, p unsafe.Pointer) {
 	switch f.kind {
-	case kindString:
+	case reflect.String:
 		*(*string)(p) = d.take(d.uvarint())
-	case kindUint:
-		*(*uint64)(p) = d.uvarint()
-	case kindFloat:
+	case reflect.Int16:
+		*(*int16)(p) = int16(d.varint())
+	case reflect.Int32:
+		*(*int32)(p) = int32(d.varint())
+	case reflect.Int64, reflect.Int:
+		*(*int64)(p) = d.varint()
+	case reflect.Float64:
 		if s := d.take(8); len(s) == 8 {
 			*(*float64)(p) = math.Float64frombits(binary.LittleEndian.Uint64([]byte(s)))
 		}
-	case kindBool:
+	case reflect.Uint64:
+		*(*uint64)(p) = d.uvarint()
+	case reflect.Bool:
 		*(*bool)(p) = d.uvarint() == 1
-	case kindInt:
-		switch n := d.varint(); f.elem.Size() {
-		case 2:
-			*(*int16)(p) = int16(n)
-		case 4:
-			*(*int32)(p) = int32(n)
-		default:
-			*(*int64)(p) = n
-		}
 	}
 }
 
@@ -320,20 +279,16 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 		return
 	}
 	switch f.kind {
-	case kindString:
-		list := make([]string, n)
-		for i := range list {
-			list[i] = d.take(d.uvarint())
-		}
-		*(*[]string)(p) = list
-	case kindInt:
-		list := make([]int32, n)
-		for i := range list {
-			list[i] = int32(d.varint())
-		}
-		*(*[]int32)(p) = list
-	case kindByte:
+	case reflect.String:
+		*(*[]string)(p) = make([]string, n)
+	case reflect.Int32:
+		*(*[]int32)(p) = make([]int32, n)
+	case reflect.Uint8:
 		*(*[]byte)(p) = []byte(d.take(n))
+		return
+	}
+	for first, i := *(*unsafe.Pointer)(p), 0; i < int(n); i++ {
+		d.value(f, f.at(first, i))
 	}
 }
 
