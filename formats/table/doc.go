@@ -15,7 +15,7 @@
 //   - Sorter sorts more rows than fit in memory, Merge merges sorted streams, Cursor takes
 //     rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.
-//   - Scan reads a few columns of wide files as Arrow batches.
+//   - Scan decodes a whole file with a second library, to check it.
 //
 // It imports packages schema, store and manifest.
 package table

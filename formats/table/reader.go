@@ -100,7 +100,7 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 	if r.win, err = openWindow(obj); err != nil {
 		return nil, err
 	}
-	defer r.damage(&err)
+	defer r.win.damage(&err)
 	// Streaming does not need the page index and the Bloom filters, which cost requests.
 	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
@@ -153,21 +153,6 @@ func (r *Reader[T]) extents(group int) []extent {
 	return out
 }
 
-// damage turns a panic or an error of the Parquet library into ErrCorrupt, unless the
-// store failed. The library trusts most of a file's content.
-func (r *Reader[T]) damage(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%v", p)
-	}
-	switch {
-	case *err == nil || *err == io.EOF || errors.Is(*err, ErrCorrupt):
-	case r.win.err != nil:
-		*err = r.win.err
-	default:
-		*err = fmt.Errorf("%w (%v)", ErrCorrupt, *err)
-	}
-}
-
 // Rows returns the number of rows in the object, including those that options leave out.
 func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
 
@@ -188,7 +173,7 @@ func (r *Reader[T]) Read(batch []T) (int, error) {
 }
 
 func (r *Reader[T]) read(batch []T) (n int, err error) {
-	defer r.damage(&err)
+	defer r.win.damage(&err)
 	for r.cur == nil {
 		if r.next == len(r.groups) {
 			return 0, io.EOF

@@ -87,6 +87,21 @@ func (w *window) fetch(p []byte, off int64) error {
 	return err
 }
 
+// damage turns a panic or an error of a Parquet library into ErrCorrupt, unless the
+// store failed. The libraries trust most of a file's content.
+func (w *window) damage(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%v", p)
+	}
+	switch {
+	case *err == nil || *err == io.EOF || errors.Is(*err, ErrCorrupt):
+	case w.err != nil:
+		*err = w.err
+	default:
+		*err = fmt.Errorf("%w (%v)", ErrCorrupt, *err)
+	}
+}
+
 // extent is the place of a column chunk: its offset and length in bytes.
 type extent struct{ start, size int64 }
 

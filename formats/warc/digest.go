@@ -23,10 +23,6 @@ func DigestOf(parts ...[]byte) Digest {
 	for _, p := range parts {
 		h.Write(p)
 	}
-	return sha1Digest(h)
-}
-
-func sha1Digest(h hash.Hash) Digest {
 	var sum [sha1.Size]byte
 	return Digest("sha1:" + base32.StdEncoding.EncodeToString(h.Sum(sum[:0])))
 }

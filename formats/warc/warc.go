@@ -12,7 +12,6 @@ package warc
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/netip"
 	"strings"
@@ -102,8 +101,7 @@ type Extent struct {
 	Length int64 `json:"length"`
 }
 
-// Record is a record to write. Its block is the concatenation of Block and
-// BlockReader; neither is copied.
+// Record is a record to write.
 type Record struct {
 	Type Type
 	// ID is the record's URI, "urn:uuid:…" without angle brackets. If it is empty, the
@@ -113,19 +111,11 @@ type Record struct {
 	Date time.Time
 	// TargetURI is the requested URI; required except in warcinfo and metadata.
 	TargetURI string
-	// ContentType is the content type of the block. If it is empty, the Writer uses the usual one
-	// of Type.
-	ContentType string
-
+	// Block holds the parts of the block, which are not copied.
 	Block [][]byte
-	// BlockReader, if not nil, is read twice from its start: first to digest it, then to write it.
-	BlockReader io.ReadSeeker
-
 	// PayloadDigest is the digest of the block's entity body, with content codings but without
-	// chunk framing. If it is empty and Payload is not nil, the Writer sets it to the digest of the
-	// concatenation of Payload.
+	// chunk framing; "" if the record states none.
 	PayloadDigest Digest
-	Payload       [][]byte
 
 	// IPAddress is the address of the server, if there was one.
 	IPAddress netip.Addr
@@ -147,8 +137,6 @@ type Record struct {
 
 	// Filename is the name of the file that a warcinfo record describes.
 	Filename string
-	// Extra fields are written last, in order.
-	Extra []Field
 }
 
 // Fields returns a block of application/warc-fields, as in warcinfo and metadata
@@ -167,8 +155,8 @@ func Fields(fields ...Field) []byte {
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ")
 
-// defaultContentTypes are the content types of records that name none.
-var defaultContentTypes = map[Type]string{
+// contentTypes are the content types of blocks.
+var contentTypes = map[Type]string{
 	Response: ContentTypeResponse, Revisit: ContentTypeResponse, Request: ContentTypeRequest,
 	Warcinfo: ContentTypeFields, Metadata: ContentTypeFields,
 }

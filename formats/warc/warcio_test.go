@@ -28,7 +28,7 @@ func TestWarcioReadsEveryRecordWhereItIs(t *testing.T) {
 		}
 		records = append(records, &warc.Record{
 			Type: warc.Response, Date: testDate, TargetURI: fmt.Sprintf("http://a.example/%d", i),
-			Block: [][]byte{[]byte("HTTP/1.1 404 Not Found\r\nContent-Type: application/octet-stream\r\n\r\n"), body}, Payload: [][]byte{body},
+			Block: [][]byte{[]byte("HTTP/1.1 404 Not Found\r\nContent-Type: application/octet-stream\r\n\r\n"), body}, PayloadDigest: warc.DigestOf(body),
 		})
 	}
 	var extents []warc.Extent

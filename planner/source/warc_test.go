@@ -80,7 +80,6 @@ func TestOfOtherRecordsOnlyWhatIsBrokenIsTold(t *testing.T) {
 	revisit := response("http://a.test/again", 5)
 	revisit.Type, revisit.Profile, revisit.RefersToURI = warc.Revisit, warc.ProfileIdenticalPayload, "http://a.test/one"
 	dns := response("dns:a.test", 5)
-	dns.ContentType = "text/dns"
 	resource := response("http://a.test/resource", 5)
 	resource.Type = warc.Resource
 	request := response("http://a.test/one", 5)
