@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"sync/atomic"
+	"sync"
 )
 
 // Counts are the calls and bytes of a bucket since it was wrapped. They count calls of
@@ -20,7 +20,8 @@ type Counts struct {
 // Counter is a Bucket that counts the calls to the wrapped one.
 type Counter struct {
 	Bucket
-	puts, gets, lists, deletes, failed, bytesIn, bytesOut atomic.Int64
+	mu     sync.Mutex
+	counts Counts
 }
 
 // Count wraps b.
@@ -29,84 +30,70 @@ func Count(b Bucket) *Counter { return &Counter{Bucket: b} }
 // Unwrap returns the counted bucket.
 func (c *Counter) Unwrap() Bucket { return c.Bucket }
 
-// Counts reads the counters. Each one is exact; together they are not a snapshot.
+// Counts reads the counters.
 func (c *Counter) Counts() Counts {
-	return Counts{
-		Puts: c.puts.Load(), Gets: c.gets.Load(), Lists: c.lists.Load(), Deletes: c.deletes.Load(),
-		Failed: c.failed.Load(), BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
 }
 
-func (c *Counter) note(err error) {
+// note counts a call: once in calls, with the bytes that it moved.
+func (c *Counter) note(calls *int64, err error, in, out int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*calls++
+	c.counts.BytesIn += in
 	switch {
-	case err == nil, err == io.EOF, errors.Is(err, ErrExists), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
+	case err == nil:
+		c.counts.BytesOut += out
+	case err == io.EOF, errors.Is(err, ErrExists), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
 	default:
-		c.failed.Add(1)
-	}
-}
-
-func (c *Counter) wrote(size int64, err error) {
-	c.puts.Add(1)
-	c.note(err)
-	if err == nil {
-		c.bytesOut.Add(size)
+		c.counts.Failed++
 	}
 }
 
 // Create implements Bucket.
 func (c *Counter) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error) {
 	v, err := c.Bucket.Create(ctx, key, body, size)
-	c.wrote(size, err)
+	c.note(&c.counts.Puts, err, 0, size)
 	return v, err
 }
 
 // Swap implements Bucket.
 func (c *Counter) Swap(ctx context.Context, key string, body []byte, old Version) (Version, error) {
 	v, err := c.Bucket.Swap(ctx, key, body, old)
-	c.wrote(int64(len(body)), err)
+	c.note(&c.counts.Puts, err, 0, int64(len(body)))
 	return v, err
 }
 
 // Get implements Bucket.
 func (c *Counter) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
 	body, v, err := c.Bucket.Get(ctx, key, limit)
-	c.read(len(body), err)
+	c.note(&c.counts.Gets, err, int64(len(body)), 0)
 	return body, v, err
-}
-
-func (c *Counter) read(n int, err error) {
-	c.gets.Add(1)
-	c.bytesIn.Add(int64(n))
-	c.note(err)
 }
 
 // Open implements Bucket. The Counter also counts reads of the object.
 func (c *Counter) Open(ctx context.Context, key string) (Object, error) {
 	object, err := c.Bucket.Open(ctx, key)
-	c.read(0, err)
+	c.note(&c.counts.Gets, err, 0, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &countedObject{object, c}, nil
-}
-
-type countedObject struct {
-	Object
-	counter *Counter
-}
-
-func (o *countedObject) ReadAt(p []byte, off int64) (int, error) {
-	n, err := o.Object.ReadAt(p, off)
-	o.counter.read(n, err)
-	return n, err
+	return ReadBy(object, func(p []byte, off int64) (int, error) {
+		n, err := object.ReadAt(p, off)
+		c.note(&c.counts.Gets, err, int64(n), 0)
+		return n, err
+	}), nil
 }
 
 // List implements Bucket.
 func (c *Counter) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		c.lists.Add(1)
+		var failed error
+		defer func() { c.note(&c.counts.Lists, failed, 0, 0) }()
 		for info, err := range c.Bucket.List(ctx, prefix) {
-			c.note(err)
+			failed = err
 			if !yield(info, err) {
 				return
 			}
@@ -117,7 +104,6 @@ func (c *Counter) List(ctx context.Context, prefix string) iter.Seq2[Info, error
 // Delete implements Bucket.
 func (c *Counter) Delete(ctx context.Context, key string) error {
 	err := c.Bucket.Delete(ctx, key)
-	c.deletes.Add(1)
-	c.note(err)
+	c.note(&c.counts.Deletes, err, 0, 0)
 	return err
 }

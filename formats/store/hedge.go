@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -50,18 +51,10 @@ const hedgeTokens = 10
 // object store where one of many machines is overloaded. The losing request of a Get is
 // cancelled; that of a read runs to its end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
-	if h.MaxBytes <= 0 {
-		h.MaxBytes = 4 << 20
-	}
-	if h.Floor <= 0 {
-		h.Floor = 50 * time.Millisecond
-	}
-	if h.Samples <= 0 {
-		h.Samples = 32
-	}
-	if h.Share <= 0 {
-		h.Share = 0.05
-	}
+	h.MaxBytes = cmp.Or(h.MaxBytes, 4<<20)
+	h.Floor = cmp.Or(h.Floor, 50*time.Millisecond)
+	h.Samples = cmp.Or(h.Samples, 32)
+	h.Share = cmp.Or(h.Share, 0.05)
 	return &Hedged{Bucket: b, hedge: h}
 }
 
@@ -284,5 +277,3 @@ func (o *hedgedObject) Close() error {
 	}
 	return o.Object.Close()
 }
-
-var _ io.ReaderAt = (*hedgedObject)(nil)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,7 @@ type Backoff struct {
 
 // Delay returns the pause after try number try, counted from 0.
 func (b Backoff) Delay(try int) time.Duration {
-	base, limit, random := b.Base, b.Max, b.Rand
-	if base <= 0 {
-		base = 200 * time.Millisecond
-	}
-	if limit <= 0 {
-		limit = 20 * time.Second
-	}
+	base, limit, random := cmp.Or(b.Base, 200*time.Millisecond), cmp.Or(b.Max, 20*time.Second), b.Rand
 	if random == nil {
 		random = rand.Float64
 	}
@@ -69,15 +64,9 @@ type Retry struct {
 // does not repeat Create and Swap. Only the stores can tell a lost response from a lost
 // race, so they repeat those themselves.
 func WithRetry(b Bucket, r Retry) Bucket {
-	if r.Tries <= 0 {
-		r.Tries = 8
-	}
-	if r.Burst <= 0 {
-		r.Burst = 64
-	}
-	if r.Share <= 0 {
-		r.Share = 0.2
-	}
+	r.Tries = cmp.Or(r.Tries, 8)
+	r.Burst = cmp.Or(r.Burst, 64)
+	r.Share = cmp.Or(r.Share, 0.2)
 	if r.Sleep == nil {
 		r.Sleep = Sleep
 	}
@@ -171,25 +160,16 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This is a closure because io.ReaderAt has no context.
-	return &retryingObject{Object: object, readAt: func(p []byte, off int64) (n int, err error) {
-		err = b.do(ctx, func() error {
+	return ReadBy(object, func(p []byte, off int64) (n int, err error) {
+		err = b.do(ctx, func() error { // it continues after the bytes that a failed try has read
 			var m int
 			m, err = object.ReadAt(p[n:], off+int64(n))
 			n += m
 			return err
 		})
 		return n, err
-	}}, nil
+	}), nil
 }
-
-type retryingObject struct {
-	Object
-	readAt func([]byte, int64) (int, error)
-}
-
-// ReadAt continues after the bytes that a failed try has read.
-func (o *retryingObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
 func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {

@@ -65,6 +65,20 @@ type Object interface {
 	Size() int64 // bytes
 }
 
+// ReadBy returns o, but calls of ReadAt go to readAt. A closure can hold what io.ReaderAt
+// lacks, such as a context.
+func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
+	return &readObject{o, readAt}
+}
+
+type readObject struct {
+	Object
+	readAt func([]byte, int64) (int, error)
+}
+
+// ReadAt implements io.ReaderAt.
+func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
+
 // Bucket is an object store, or a prefix of one. Several goroutines and processes may call
 // all methods at a time. Keys obey CheckKey, and no key is also the folder of another key.
 type Bucket interface {

@@ -138,40 +138,38 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// Create implements store.Bucket.
-func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
-	f, _, err := s.meet(ctx, Create, key)
-	if err != nil {
-		return "", err
+// call makes a call of op that returns a value.
+func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
+	var v, none T
+	f, _, err := s.meet(ctx, op, key)
+	if err == nil {
+		v, err = do()
+		err = s.answer(f, op, key, err)
 	}
-	v, err := s.Bucket.Create(ctx, key, body, size)
-	if err = s.answer(f, Create, key, err); err != nil {
-		return "", err
+	if err != nil {
+		return none, err
 	}
 	return v, nil
+}
+
+// Create implements store.Bucket.
+func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	return call(ctx, s, Create, key, func() (store.Version, error) { return s.Bucket.Create(ctx, key, body, size) })
 }
 
 // Swap implements store.Bucket.
 func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
-	f, _, err := s.meet(ctx, Swap, key)
-	if err != nil {
-		return "", err
-	}
-	v, err := s.Bucket.Swap(ctx, key, body, old)
-	if err = s.answer(f, Swap, key, err); err != nil {
-		return "", err
-	}
-	return v, nil
+	return call(ctx, s, Swap, key, func() (store.Version, error) { return s.Bucket.Swap(ctx, key, body, old) })
 }
 
 // Get implements store.Bucket.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
-	f, _, err := s.meet(ctx, Get, key)
+	var v store.Version
+	body, err := call(ctx, s, Get, key, func() (body []byte, err error) {
+		body, v, err = s.Bucket.Get(ctx, key, limit)
+		return body, err
+	})
 	if err != nil {
-		return nil, "", err
-	}
-	body, v, err := s.Bucket.Get(ctx, key, limit)
-	if err = s.answer(f, Get, key, err); err != nil {
 		return nil, "", err
 	}
 	return body, v, nil
@@ -191,7 +189,7 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 		_ = o.Close()
 		return nil, err
 	}
-	return &object{o, func(p []byte, off int64) (int, error) {
+	return store.ReadBy(o, func(p []byte, off int64) (int, error) {
 		f, part, err := s.meet(ctx, Read, key)
 		if err != nil {
 			return 0, err
@@ -208,16 +206,8 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 			return 0, err
 		}
 		return n, err
-	}}, nil
+	}), nil
 }
-
-type object struct {
-	store.Object
-	readAt func([]byte, int64) (int, error)
-}
-
-// ReadAt implements io.ReaderAt.
-func (o *object) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
 // List implements store.Bucket. A short list breaks off within its first keys. A list with
 // a lost response fails at its end.
@@ -247,9 +237,6 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, e
 
 // Delete implements store.Bucket.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	f, _, err := s.meet(ctx, Delete, key)
-	if err != nil {
-		return err
-	}
-	return s.answer(f, Delete, key, s.Bucket.Delete(ctx, key))
+	_, err := call(ctx, s, Delete, key, func() (struct{}, error) { return struct{}{}, s.Bucket.Delete(ctx, key) })
+	return err
 }

@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -39,13 +40,13 @@ type Bucket struct {
 
 	mu      sync.Mutex
 	written map[string]written
-	files   int // number created so far; file names are never reused
+	files   atomic.Int64 // number created so far; file names are never reused
 }
 
 // written is the state of a key in the layer.
 type written struct {
 	file    string // "" if the object was deleted
-	size    int64
+	size    int64  // -1 if the object was deleted
 	version store.Version
 }
 
@@ -121,7 +122,7 @@ func (b *Bucket) Swap(ctx context.Context, key string, body []byte, old store.Ve
 	if now.version != old {
 		return "", wrap("swap", key, store.ErrConflict)
 	}
-	next, err := b.saveLocked(bytes.NewReader(body), int64(len(body)))
+	next, err := b.save(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
 		return "", wrap("swap", key, err)
 	}
@@ -182,11 +183,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 		var above []store.Info // size < 0 if deleted
 		for key, w := range b.written {
 			if strings.HasPrefix(key, prefix) {
-				i := store.Info{Key: key, Size: w.size}
-				if w.file == "" {
-					i.Size = -1
-				}
-				above = append(above, i)
+				above = append(above, store.Info{Key: key, Size: w.size})
 			}
 		}
 		b.mu.Unlock()
@@ -233,7 +230,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.written[key]
-	b.written[key] = written{}
+	b.written[key] = written{size: -1}
 	if old.file == "" {
 		return nil
 	}
@@ -251,23 +248,8 @@ func (b *Bucket) look(key string) (written, bool) {
 }
 
 // save writes a body to a new file.
-func (b *Bucket) save(body io.ReaderAt, size int64) (written, error) {
-	b.mu.Lock()
-	name := b.next()
-	b.mu.Unlock()
-	return save(name, body, size)
-}
-
-func (b *Bucket) saveLocked(body io.ReaderAt, size int64) (written, error) {
-	return save(b.next(), body, size)
-}
-
-func (b *Bucket) next() string {
-	b.files++
-	return filepath.Join(b.dir, strconv.Itoa(b.files))
-}
-
-func save(name string, body io.ReaderAt, size int64) (_ written, err error) {
+func (b *Bucket) save(body io.ReaderAt, size int64) (_ written, err error) {
+	name := filepath.Join(b.dir, strconv.FormatInt(b.files.Add(1), 10))
 	f, err := os.Create(name)
 	if err != nil {
 		return written{}, full(err)
