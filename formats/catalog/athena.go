@@ -60,11 +60,7 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 }
 
 func tableProperties(properties [][2]string) string {
-	out := make([]string, len(properties))
-	for i, p := range properties {
-		out[i] = hiveLiteral(p[0]) + "=" + hiveLiteral(p[1])
-	}
-	return strings.Join(out, ",\n  ")
+	return joined(properties, ",\n  ", func(p [2]string) string { return hiveLiteral(p[0]) + "=" + hiveLiteral(p[1]) })
 }
 
 // athenaPartitions adds the folders that hold parts of sealed rounds. An Athena statement

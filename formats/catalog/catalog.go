@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -122,7 +123,7 @@ func Columns(t reflect.Type) []Column {
 		out = append(out, Column{
 			Name:        name,
 			Type:        typeOf(f.Type, options),
-			Nullable:    hasOption(options, "optional"),
+			Nullable:    slices.Contains(strings.Split(options, ","), "optional"),
 			Stable:      f.Tag.Get("vol") == "",
 			Description: describe(f),
 		})
@@ -138,15 +139,6 @@ func describe(f reflect.StructField) string {
 	return f.Tag.Get("doc")
 }
 
-func hasOption(options, name string) bool {
-	for o := range strings.SplitSeq(options, ",") {
-		if o == name {
-			return true
-		}
-	}
-	return false
-}
-
 func typeOf(t reflect.Type, options string) Type {
 	if strings.Contains(options, "timestamp(") {
 		return Timestamp
@@ -154,22 +146,16 @@ func typeOf(t reflect.Type, options string) Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return Boolean
-	case reflect.Int16:
-		return Int16
-	case reflect.Int32:
-		return Int32
-	case reflect.Int64:
-		return Int64
-	case reflect.Float64:
-		return Float64
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Int32 {
-			return Int32List
-		}
-		return StringList
+	if t.Kind() != reflect.Slice {
+		return types[t.Kind()]
 	}
-	return String
+	if t.Elem().Kind() == reflect.Int32 {
+		return Int32List
+	}
+	return StringList
+}
+
+// types holds the types of values; others than these are strings.
+var types = map[reflect.Kind]Type{
+	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

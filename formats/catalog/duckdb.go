@@ -75,11 +75,7 @@ func rounds(sealed []*manifest.Sealed) string {
 	if len(sealed) == 0 {
 		return "no round is sealed yet"
 	}
-	var out []string
-	for _, s := range sealed {
-		out = append(out, fmt.Sprintf("%s.%d", s.Crawl, s.Round))
-	}
-	return "rounds " + strings.Join(out, ", ")
+	return "rounds " + joined(sealed, ", ", func(s *manifest.Sealed) string { return fmt.Sprintf("%s.%d", s.Crawl, s.Round) })
 }
 
 func duckSecret(out io.Writer, root string, s3 S3) error {
@@ -104,14 +100,9 @@ func duckSecret(out io.Writer, root string, s3 S3) error {
 func duckView(out io.Writer, name string, d Dataset, root string, sealed []*manifest.Sealed) {
 	keys := parts(d.Name, sealed)
 	fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\nSELECT\n", name)
-	columns := slices.Concat(d.Columns, d.Partitions)
-	for i, c := range columns {
-		comma := ","
-		if i == len(columns)-1 {
-			comma = ""
-		}
-		fmt.Fprintf(out, "  %s AS %s%s\n", duckExpression(c, len(keys) == 0), identifier(c.Name), comma)
-	}
+	fmt.Fprintf(out, "%s\n", joined(slices.Concat(d.Columns, d.Partitions), ",\n", func(c Column) string {
+		return fmt.Sprintf("  %s AS %s", duckExpression(c, len(keys) == 0), identifier(c.Name))
+	}))
 	if len(keys) == 0 {
 		// There is no part yet, so this is an empty view with all columns.
 		fmt.Fprint(out, "WHERE false;\n")
@@ -120,18 +111,9 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 	}
 	// The empty branch adds the columns that no part has.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
-	for i, key := range keys {
-		comma := ","
-		if i == len(keys)-1 {
-			comma = ""
-		}
-		fmt.Fprintf(out, "  %s%s\n", literal(escapeGlob(root)+"/"+key), comma)
-	}
-	types := make([]string, len(d.Partitions))
-	for i, p := range d.Partitions {
-		types[i] = fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB())
-	}
-	fmt.Fprintf(out, "], hive_partitioning = true, hive_types = {%s}, union_by_name = true));\n", strings.Join(types, ", "))
+	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
+	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })
+	fmt.Fprintf(out, "], hive_partitioning = true, hive_types = {%s}, union_by_name = true));\n", types)
 	duckComments(out, name, d)
 }
 
@@ -149,15 +131,13 @@ func duckExpression(c Column, empty bool) string {
 }
 
 func duckNulls(columns []Column) string {
-	out := make([]string, len(columns))
-	for i, c := range columns {
+	return joined(columns, ", ", func(c Column) string {
 		t := c.Type.DuckDB()
 		if c.Type == Timestamp {
 			t = "TIMESTAMPTZ"
 		}
-		out[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", t, identifier(c.Name))
-	}
-	return strings.Join(out, ", ")
+		return fmt.Sprintf("CAST(NULL AS %s) AS %s", t, identifier(c.Name))
+	})
 }
 
 func duckComments(out io.Writer, name string, d Dataset) {

@@ -100,29 +100,38 @@ func sealedRows(sealed []*manifest.Sealed) string {
 		}
 		roundsOf[s.Crawl] = append(roundsOf[s.Crawl], fmt.Sprint(s.Round))
 	}
-	terms := make([]string, len(crawls))
-	for i, crawl := range crawls {
-		terms[i] = fmt.Sprintf(`("crawl" = %s AND "round" IN (%s))`, literal(crawl), strings.Join(roundsOf[crawl], ", "))
-	}
-	return strings.Join(terms, "\n   OR ")
+	return joined(crawls, "\n   OR ", func(crawl string) string {
+		return fmt.Sprintf(`("crawl" = %s AND "round" IN (%s))`, literal(crawl), strings.Join(roundsOf[crawl], ", "))
+	})
 }
 
 // newest returns the query for the newest state of each URL: one row of urls_history per
-// URL.
-func newest(history string, columns []string, sealed []*manifest.Sealed) string {
-	list := strings.Join(columns, ", ")
+// URL. list has its columns.
+func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
 		"  FROM %s\n  %s) AS states\nWHERE newest = 1", list, list, history, withoutReparses(sealed))
 }
 
-// quoted returns the names of columns, each between two quotes.
-func quoted(columns []Column, quote string) []string {
-	out := make([]string, len(columns))
-	for i, c := range columns {
-		out[i] = quote + c.Name + quote
+// joined joins the texts of items.
+func joined[T any](items []T, separator string, text func(T) string) string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = text(item)
 	}
-	return out
+	return strings.Join(texts, separator)
+}
+
+// quoted lists the names of columns, each between two quotes.
+func quoted(columns []Column, quote string) string {
+	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
+}
+
+// nulls selects a null for each column. typeName names types in the dialect.
+func nulls(columns []Column, typeName func(Type) string, quote string) string {
+	return joined(columns, ",\n", func(c Column) string {
+		return fmt.Sprintf("  CAST(NULL AS %s) AS %s", typeName(c.Type), quote+c.Name+quote)
+	})
 }
 
 // plain returns a description without semicolons, because clients split at them.
@@ -145,9 +154,7 @@ func hiveLiteral(s string) string {
 
 // hiveColumns declares columns in the dialects of Hive.
 func hiveColumns(columns []Column) string {
-	lines := make([]string, len(columns))
-	for i, c := range columns {
-		lines[i] = fmt.Sprintf("  `%s` %s COMMENT %s", c.Name, c.Type.Hive(), hiveLiteral(plain(c.Description)))
-	}
-	return strings.Join(lines, ",\n")
+	return joined(columns, ",\n", func(c Column) string {
+		return fmt.Sprintf("  `%s` %s COMMENT %s", c.Name, c.Type.Hive(), hiveLiteral(plain(c.Description)))
+	})
 }

@@ -30,11 +30,7 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 	s.Head = append(s.Head, "Temporary views of this Spark session: spark-sql -i FILE, or spark.sql(…) for each statement.",
 		"Times are instants. The session's time zone is set to UTC so that dates and hours are the same as in the other readers.")
 	if len(older) > 0 {
-		names := make([]string, len(older))
-		for i, o := range older {
-			names[i] = o.String()
-		}
-		s.Head = append(s.Head, "WARNING: parts of format 1, which Spark 3.5.3 to 4.0.0 reads wrong without an error (SPARK-52240): "+strings.Join(names, ", ")+".",
+		s.Head = append(s.Head, "WARNING: parts of format 1, which Spark 3.5.3 to 4.0.0 reads wrong without an error (SPARK-52240): "+joined(older, ", ", Older.String)+".",
 			"The statement that switches the vectorized reader off makes these versions read them correctly, but more slowly. Spark releases with the fix do not need it.")
 		s.add("reader", "SET spark.sql.parquet.enableVectorizedReader=false")
 	}
@@ -43,7 +39,7 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 		view, columns := tableName(d), slices.Concat(d.Columns, d.Partitions)
 		found := folders(d.Name, sealed)
 		if len(found) == 0 {
-			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\nSELECT\n%s\nWHERE false", view, sparkNulls(columns))
+			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` AS\nSELECT\n%s\nWHERE false", view, nulls(columns, Type.Hive, "`"))
 		} else {
 			base := root + "/tables/" + d.Name
 			for i, f := range found {
@@ -64,11 +60,3 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 
 // sparkGlob escapes the glob characters in a directory's name.
 var sparkGlob = strings.NewReplacer(`\`, `\\`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
-
-func sparkNulls(columns []Column) string {
-	lines := make([]string, len(columns))
-	for i, c := range columns {
-		lines[i] = fmt.Sprintf("  CAST(NULL AS %s) AS `%s`", c.Type.Hive(), c.Name)
-	}
-	return strings.Join(lines, ",\n")
-}

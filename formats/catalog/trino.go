@@ -45,13 +45,13 @@ func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
 		if len(folders(d.Name, sealed)) == 0 {
 			// Trino refuses a location that does not exist, so the script creates no
 			// table.
-			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, trinoNulls(columns))
+			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, nulls(columns, Type.Trino, `"`))
 		} else {
 			s.add(view+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s,\n  partitioned_by = ARRAY[%s]\n)",
-				in(table), trinoColumns(columns), row, literal(root+"/tables/"+d.Name), strings.Join(quoted(d.Partitions, `'`), ", "))
+				in(table), trinoColumns(columns), row, literal(root+"/tables/"+d.Name), quoted(d.Partitions, `'`))
 			s.add(view+"-partitions", "CALL %s(schema_name => %s, table_name => %s, mode => 'ADD')", procedure, literal(name), literal(table))
 			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT %s\nFROM %s\nWHERE %s",
-				in(view), row, strings.Join(quoted(columns, `"`), ", "), in(table), sealedRows(sealed))
+				in(view), row, quoted(columns, `"`), in(table), sealedRows(sealed))
 		}
 		if d.Name == "urls" {
 			s.add("urls-view", "CREATE OR REPLACE VIEW %s COMMENT 'One row for a known URL, in its newest state.' SECURITY INVOKER AS\n%s",
@@ -62,17 +62,7 @@ func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
 }
 
 func trinoColumns(columns []Column) string {
-	lines := make([]string, len(columns))
-	for i, c := range columns {
-		lines[i] = fmt.Sprintf("  %s %s COMMENT %s", identifier(c.Name), c.Type.Trino(), literal(plain(c.Description)))
-	}
-	return strings.Join(lines, ",\n")
-}
-
-func trinoNulls(columns []Column) string {
-	lines := make([]string, len(columns))
-	for i, c := range columns {
-		lines[i] = fmt.Sprintf("  CAST(NULL AS %s) AS %s", c.Type.Trino(), identifier(c.Name))
-	}
-	return strings.Join(lines, ",\n")
+	return joined(columns, ",\n", func(c Column) string {
+		return fmt.Sprintf("  %s %s COMMENT %s", identifier(c.Name), c.Type.Trino(), literal(plain(c.Description)))
+	})
 }
