@@ -158,24 +158,22 @@ func (j *jsonReader) head(key string, raw []byte) {
 			j.sum.Author = cmp.Or(j.sum.Author, plainJSON(author.Name))
 		}
 		return
-	case "title", "description", "language", "home_page_url", "feed_url", "next_url":
-		if json.Unmarshal(raw, &v) != nil || v == "" {
-			return
+	}
+	if json.Unmarshal(raw, &v) != nil || v == "" {
+		return
+	}
+	switch key {
+	case "home_page_url", "feed_url", "next_url":
+		if len(v) <= MaxLoc && len(j.sum.Links) < maxFeedLinks {
+			rel := map[string]string{"home_page_url": "alternate", "feed_url": "self", "next_url": "next"}[key]
+			j.sum.Links = append(j.sum.Links, FeedLink{Rel: rel, Href: reference([]byte(v))})
 		}
-	}
-	rel := map[string]string{"home_page_url": "alternate", "feed_url": "self", "next_url": "next"}[key]
-	switch {
-	case rel != "" && len(v) <= MaxLoc:
-		j.sum.Links = append(j.sum.Links, FeedLink{Rel: rel, Href: reference([]byte(v))})
-	case key == "title":
+	case "title":
 		j.sum.Title = plainJSON(v)
-	case key == "description":
+	case "description":
 		j.sum.Description = plainJSON(v)
-	case key == "language":
+	case "language":
 		j.sum.Lang = cut(fold(cut(string(v), maxMarkup)), 64)
-	}
-	if len(j.sum.Links) > maxFeedLinks {
-		j.sum.Links = j.sum.Links[:maxFeedLinks]
 	}
 }
 

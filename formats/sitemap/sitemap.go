@@ -23,6 +23,7 @@ package sitemap
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -120,12 +121,7 @@ const headLen = 4096
 // feed, the error wraps ErrUnknown. If r fails, Read passes on the entries before the failure and
 // returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
-	if lim.Entries <= 0 {
-		lim.Entries = MaxEntries
-	}
-	if lim.Bytes <= 0 {
-		lim.Bytes = MaxBytes
-	}
+	lim.Entries, lim.Bytes = cmp.Or(lim.Entries, MaxEntries), cmp.Or(lim.Bytes, MaxBytes)
 	in, err := open(r, lim)
 	if err != nil {
 		return Summary{}, err

@@ -74,6 +74,9 @@ func trimRune(p []byte) []byte {
 // maxEntity bounds the name of an entity, in bytes. The longest name in HTML has 31.
 const maxEntity = 32
 
+// entities are those of XML.
+var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
+
 // unescape appends p to dst with the entities of XML and HTML resolved. An entity needs its
 // semicolon, so the & of a query such as ?a=1&copy=2 stays.
 func unescape(dst, p []byte) []byte {
@@ -88,22 +91,12 @@ func unescape(dst, p []byte) []byte {
 			dst, p = append(dst, '&'), p[1:]
 			continue
 		}
-		switch string(p[1:j]) {
-		case "amp":
-			dst = append(dst, '&')
-		case "lt":
-			dst = append(dst, '<')
-		case "gt":
-			dst = append(dst, '>')
-		case "quot":
-			dst = append(dst, '"')
-		case "apos":
-			dst = append(dst, '\'')
-		default:
-			if c := p[1]; c != '#' && (c|0x20 < 'a' || c|0x20 > 'z') || bytes.IndexByte(p[1:j], '&') >= 0 {
-				dst, p = append(dst, '&'), p[1:]
-				continue
-			}
+		if c, ok := entities[string(p[1:j])]; ok {
+			dst = append(dst, c)
+		} else if c := p[1]; c != '#' && (c|0x20 < 'a' || c|0x20 > 'z') || bytes.IndexByte(p[1:j], '&') >= 0 {
+			dst, p = append(dst, '&'), p[1:]
+			continue
+		} else {
 			dst = append(dst, html.UnescapeString(string(p[:j+1]))...)
 		}
 		p = p[j+1:]

@@ -178,25 +178,21 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
+// roots are the root elements.
+var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
+
 // root reads a tag before the root element. It skips elements that programs format warnings with.
 // Any other element is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
-	switch string(x.tag.local) {
-	case "urlset":
-		x.sum.Kind = URLSet
-	case "sitemapindex":
-		x.sum.Kind = Index
-	case "rss", "rdf":
-		x.sum.Kind = RSS
-	case "feed":
-		x.sum.Kind = Atom
-	case "b", "br", "div", "font", "i", "p", "pre", "span", "strong":
-		return nil
-	default:
+	x.sum.Kind, x.known = roots[string(x.tag.local)]
+	if !x.known {
+		switch string(x.tag.local) {
+		case "b", "br", "div", "font", "i", "p", "pre", "span", "strong":
+			return nil
+		}
 		return fmt.Errorf("root element %q: %w", x.tag.name[:min(len(x.tag.name), 40)], ErrUnknown)
 	}
-	x.known = true
 	if x.feed() {
 		x.attrs(func(key, val []byte) {
 			switch string(key) {

@@ -68,15 +68,7 @@ func (c *Canonicalizer) canonical(raw, base string) (laid, given, error) {
 }
 
 // trim drops leading and trailing C0 controls and spaces, as the standard's parser does.
-func trim(s string) string {
-	for len(s) > 0 && s[0] <= ' ' {
-		s = s[1:]
-	}
-	for len(s) > 0 && s[len(s)-1] <= ' ' {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trim(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
 
 // schemeOf returns the scheme of an absolute URL, or "" if there is none (RFC 3986, 3.1).
 func schemeOf(s string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -162,23 +163,14 @@ func Split(canonical string) (Parts, error) {
 
 // splitName fills the parts that only a name has.
 func (p *Parts) splitName() {
-	reversed := make([]byte, 0, len(p.HostName))
-	last := [...]*string{&p.TLD, &p.SecondLast, &p.ThirdLast, &p.FourthLast, &p.FifthLast}
-	for n, rest, more := 0, p.HostName, true; more; n++ {
-		i := strings.LastIndexByte(rest, '.')
-		if n < len(last) {
-			*last[n] = rest[i+1:]
-		}
-		if n > 0 {
-			reversed = append(reversed, '.')
-		}
-		reversed = append(reversed, rest[i+1:]...)
-		if more = i >= 0; more {
-			rest = rest[:i]
+	labels := strings.Split(p.HostName, ".")
+	slices.Reverse(labels)
+	p.NameReversed = strings.Join(labels, ".")
+	for i, last := range [...]*string{&p.TLD, &p.SecondLast, &p.ThirdLast, &p.FourthLast, &p.FifthLast} {
+		if i < len(labels) {
+			*last = labels[i]
 		}
 	}
-	p.NameReversed = string(reversed)
-
 	suffix, icann := publicsuffix.PublicSuffix(p.HostName)
 	p.PrivateSuffix = suffix
 	p.PrivateDomain = under(p.HostName, suffix, "")

@@ -46,12 +46,7 @@ func (n *names) match(name string) bool {
 	if name == "" || !n.first[name[0]] {
 		return false
 	}
-	for _, p := range n.patterns {
-		if glob(p, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.patterns, func(p string) bool { return glob(p, name) })
 }
 
 // glob matches name against a pattern in lower case. Its time is proportional to the product of

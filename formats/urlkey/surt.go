@@ -1,6 +1,7 @@
 package urlkey
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -193,15 +194,7 @@ func sortedArgs(q string) bool {
 
 // compareArgs orders arguments by name, then by value. Of equal names, one without "=" comes first.
 func compareArgs(a, b string) int {
-	an, av, aHas := strings.Cut(a, "=")
-	bn, bv, bHas := strings.Cut(b, "=")
-	switch c := strings.Compare(an, bn); {
-	case c != 0:
-		return c
-	case aHas != bHas && bHas:
-		return -1
-	case aHas != bHas:
-		return 1
-	}
-	return strings.Compare(av, bv)
+	name, _, _ := strings.Cut(a, "=")
+	other, _, _ := strings.Cut(b, "=")
+	return cmp.Or(strings.Compare(name, other), strings.Compare(a, b))
 }

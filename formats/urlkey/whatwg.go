@@ -37,11 +37,9 @@ func parse(raw, base string) (*url.Url, error) {
 	if len(raw) > maxRaw || len(base) > maxRaw {
 		return nil, fmt.Errorf("parse %s: %w", quoted(raw), ErrTooLong)
 	}
-	var (
-		b   *url.Url
-		err error
-	)
+	var b *url.Url
 	if base != "" {
+		var err error
 		if b, err = standard.Parse(base); err != nil {
 			return nil, fmt.Errorf("parse base %s: %w", quoted(base), ErrNotURL)
 		}
@@ -95,11 +93,7 @@ func showACE(host string) string { return mapLabels(host, "xn-q", "xn-") }
 
 // domainToASCII is the standard's algorithm of that name, in its lenient form.
 func domainToASCII(name string) (string, bool) {
-	ascii := true
-	for i := 0; i < len(name) && ascii; i++ {
-		ascii = name[i] < utf8.RuneSelf
-	}
-	if ascii {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(name), true
 	}
 	if !utf8.ValidString(name) {
