@@ -61,6 +61,7 @@ type Fetch struct {
 	Window               Duration   `yaml:"window"`
 	CrawlWindow          Duration   `yaml:"crawl_window"`
 	Proxy                string     `yaml:"proxy"`
+	ProxyFilters         bool       `yaml:"proxy_filters"`
 	Resolvers            []string   `yaml:"resolvers,omitempty"`
 	Checkpoint           Checkpoint `yaml:"checkpoint"`
 	ConnectTo            []string   `yaml:"connect_to,omitempty"`

@@ -59,8 +59,9 @@ func (c *Config) table() []field {
 		key(&f.Pauses.Breaker, 2*minute, between(ms, hour), live, "of a host at which most requests fail, before it is probed"),
 		key(&f.Window, 20*hour, between(second, 31*day), live, "of a round's fetch stage; URLs without an outcome by then are deferred to the next round"),
 		key(&f.CrawlWindow, 30*day, between(second, 366*day), live, "`run` begins no round after it"),
-		key(&f.Proxy, "", proxyAddress, live, "every request goes through it; names are resolved here too, to refuse private addresses").
+		key(&f.Proxy, "", proxyAddress, live, "every request goes through it, by CONNECT to an address that was resolved and checked here; write its password as `${VAR}`").
 			hidden(hidePassword),
+		key(&f.ProxyFilters, false, nil, live, "the proxy itself refuses private addresses: plain http goes to it by name, in absolute form, as a proxy needs that refuses CONNECT to port 80"),
 		key(&f.Resolvers, nil, resolvers, live, "name servers to ask in turn instead of the system's"),
 		key(&f.Checkpoint.Every, minute, between(100*ms, 10*minute), live, "time between two checkpoints of a task"),
 		key(&f.Checkpoint.Bytes, 256*mib, between(64*kib, 16*gib), live, "bytes fetched since the last checkpoint that cause the next one"),

@@ -130,6 +130,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.Checkpoint = fetch.Checkpoint{Every: c.Fetch.Checkpoint.Every.Std(), Bytes: int64(c.Fetch.Checkpoint.Bytes), Lease: c.Fetch.Checkpoint.Lease.Std()}
 	f.StripParams = c.Plan.StripParams
 	f.Proxy = c.Fetch.Proxy
+	f.ProxyFilters = c.Fetch.ProxyFilters
 	f.Resolvers = c.Fetch.Resolvers
 	f.ConnectTo = c.Fetch.ConnectTo
 	f.PaceConnectTo = c.Politeness.PerAddressDelay != nil

@@ -27,7 +27,9 @@ type Config struct {
 	Checkpoint   Checkpoint
 	StripParams  []string // query parameters that are removed from canonical URLs
 
-	Proxy     string
+	Proxy        string
+	ProxyFilters bool // the proxy itself refuses private addresses
+
 	Resolvers []string // name servers instead of the system's, ADDRESS[:PORT]; asked in order until one answers
 	ConnectTo []string // HOST:PORT:ADDR:PORT
 	// PaceConnectTo paces targets of ConnectTo by their address, like others.

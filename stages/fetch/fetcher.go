@@ -107,7 +107,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	return &fetcher{
 		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, archiver: segments.NewArchiver(o.sink),
 		client: client, requests: request.Sender{
-			Client: client, Clock: env.Clock, Progress: env.Progress, MayWrite: o.gate.mayWrite,
+			Client: client, Clock: env.Clock, Log: env.Log, Progress: env.Progress, MayWrite: o.gate.mayWrite,
 			RobotsTimeout: cfg.RobotsTimeout, PaceConnectTo: cfg.PaceConnectTo, Epoch: o.epoch,
 		},
 		canon: canon, token: token, sched: sched,
@@ -131,7 +131,7 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 		rules = append(rules, r)
 	}
 	connections := wire.Config{
-		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ConnectTo: rules,
+		UserAgent: cfg.UserAgent, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, ConnectTo: rules,
 		Guard: guard.New(cfg.AllowPrivateNetworks), Now: env.Clock.Now,
 		MaxIdle: max(256, 2*cfg.Slots), MaxIdlePerHost: cfg.Politeness.MostInFlight(),
 	}

@@ -9,10 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -54,11 +56,14 @@ type Ask struct {
 type Sender struct {
 	Client        *wire.Client
 	Clock         stages.Clock
+	Log           *slog.Logger
 	Progress      stages.Progress
 	MayWrite      func(now time.Time) bool // asked as each request is written
 	RobotsTimeout time.Duration            // of a request for robots.txt; 0: as of others
 	PaceConnectTo bool                     // targets of connect_to are paced by address, too
 	Epoch         int                      // of the attempt, for rows
+
+	noTunnel sync.Once // the log says once that the proxy refuses CONNECT for plain http
 }
 
 // Sent is a request that was made or tried. Release its exchange.
@@ -211,6 +216,9 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	if s.Err != nil {
 		why := s.Failure()
 		row.Error, row.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
+		if errors.Is(s.Err, dial.ErrNoTunnel) {
+			r.noTunnel.Do(func() { r.Log.Warn("the proxy refuses connections for plain http", "error", s.Err) })
+		}
 		if !s.Aborted() {
 			outcome := response.OfError(s.Err).Outcome
 			row.ErrorClass = string(outcome)

@@ -40,12 +40,14 @@ type Config struct {
 
 	Guard     *guard.Guard     // guard.New(false)
 	ConnectTo []dial.ConnectTo // the first match wins; its targets are exempt from the guard
-	// Proxy is "http://[user:password@]host:port", or "" for no proxy. For https the
-	// client looks up and checks the address and sends it in CONNECT. For http it sends
-	// the absolute URL, and the proxy looks up the host again. The guard does not check
-	// the proxy's own address. If private networks are allowed, only the proxy looks up
-	// hosts.
+	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks
+	// up and checks the address and sends it in CONNECT, for http too. The guard does not
+	// check the proxy's own address. If private networks are allowed, only the proxy looks
+	// up hosts.
 	Proxy string
+	// ProxyFilters declares that the proxy itself refuses private addresses. The client
+	// then sends plain http in absolute form, and the proxy looks up the host again.
+	ProxyFilters bool
 
 	TLS      *tls.Config  // a copy is used; TLS 1.2 or later and the system's roots if nil
 	Resolver dns.Resolver // dns.SystemResolver(); the client caches the answers of any resolver
@@ -104,7 +106,7 @@ type Client struct {
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	dialer, err := dial.New(dial.Config{
-		Guard: cfg.Guard, ConnectTo: cfg.ConnectTo, Proxy: cfg.Proxy, TLS: cfg.TLS,
+		Guard: cfg.Guard, ConnectTo: cfg.ConnectTo, Proxy: cfg.Proxy, ProxyFilters: cfg.ProxyFilters, TLS: cfg.TLS,
 		Names: dns.NewCache(cfg.Resolver, cfg.Now), Dial: cfg.Dial, Now: cfg.Now,
 	})
 	if err != nil {

@@ -21,8 +21,9 @@
 //     Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL in
 //     the head, chunk lines ending in a bare LF, …) and reports the fault in Warnings.
 //     ErrProtocol says why a response is unusable.
-//   - Every dialled address has passed the guard after DNS, except targets named
-//     by ConnectTo and the configured proxy.
+//   - Every address that is dialled, or sent to the proxy in CONNECT, has passed the guard
+//     after DNS, except targets named by ConnectTo and the configured proxy. Of plain http
+//     with ProxyFilters this holds for the look-up here; the proxy's own is its own.
 //   - The client calls Request.OnWrite right before it writes the first byte of a request.
 //     The caller measures its pace there. An error from OnWrite stops the request.
 //

@@ -2,16 +2,13 @@ package wire
 
 import (
 	"bufio"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -21,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"crawlbatch.io/crawlbatch/stages/fetch/guard"
-	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
@@ -256,111 +251,5 @@ func TestHeadCutOverTLSIsAnError(t *testing.T) {
 	_, err := get(t, clientTo(t, addr, func(c *Config) { c.TLS = &tls.Config{RootCAs: pool} }), "https://host.test/")
 	if !errors.Is(err, ErrDisconnect) {
 		t.Errorf("error %v", err)
-	}
-}
-
-// proxyServer is a proxy that connects every CONNECT to target and answers other requests
-// itself.
-func proxyServer(t *testing.T, target netip.AddrPort, status string, asked chan<- string) netip.AddrPort {
-	return rawServer(t, func(c net.Conn, r *bufio.Reader, _ int) {
-		req := readRequest(r)
-		asked <- req
-		if !strings.HasPrefix(req, "CONNECT ") {
-			io.WriteString(c, okHead+wiretest.Page)
-			return
-		}
-		io.WriteString(c, "HTTP/1.1 "+status+"\r\nX-Proxy: yes\r\n\r\n")
-		if !strings.HasPrefix(status, "2") {
-			return
-		}
-		up, err := net.Dial("tcp", target.String())
-		if err != nil {
-			return
-		}
-		defer up.Close()
-		go func() { io.Copy(up, r); up.Close() }()
-		io.Copy(c, up)
-	})
-}
-
-func TestProxy(t *testing.T) {
-	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
-	origin := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}, okHead+wiretest.Page, nil)
-	resolver := fakeResolver{
-		"host.test": {Addrs: []netip.Addr{someAddr}}, "inner.test": {Addrs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
-	}
-	secret := "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("user:secret"))
-	tests := []struct {
-		name, url, status string
-		private           bool
-		connectTo         []dial.ConnectTo
-		line              string // request that the proxy receives
-		kind              error
-	}{
-		{name: "http in absolute form", url: "http://host.test:81/a?b", line: "GET http://host.test:81/a?b HTTP/1.1"},
-		{name: "https to the address that was checked", url: "https://host.test/", line: "CONNECT 93.184.216.34:443 HTTP/1.1"},
-		{name: "https by name if nothing is checked", url: "https://host.test/", private: true, line: "CONNECT host.test:443 HTTP/1.1"},
-		{name: "connect-to goes through a tunnel", url: "https://host.test/", connectTo: []dial.ConnectTo{{Host: "host.test", Addr: "other.test", ToPort: 8443}}, line: "CONNECT other.test:8443 HTTP/1.1"},
-		{name: "refused", url: "https://host.test/", status: "403 Forbidden", line: "CONNECT 93.184.216.34:443 HTTP/1.1", kind: ErrConnect},
-		{name: "private name", url: "http://inner.test/", kind: ErrAddressBlocked},
-		{name: "private address", url: "https://169.254.169.254/", kind: ErrAddressBlocked},
-		{name: "bad port", url: "http://host.test:25/", private: true, kind: ErrAddressBlocked},
-		{name: "unknown name", url: "http://nowhere.test/", kind: ErrNXDomain},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if tt.status == "" {
-				tt.status = "200 Connection established"
-			}
-			asked := make(chan string, 2)
-			addr := proxyServer(t, origin, tt.status, asked)
-			c, err := New(Config{
-				Proxy: fmt.Sprintf("http://user:secret@%s", addr), Resolver: resolver,
-				Guard: guard.New(tt.private), ConnectTo: tt.connectTo, TLS: &tls.Config{RootCAs: pool},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			x, err := get(t, c, tt.url)
-			if tt.kind != nil {
-				if !errors.Is(err, tt.kind) {
-					t.Errorf("error %v, want %v", err, tt.kind)
-				}
-			} else if err != nil || string(x.Body) != wiretest.Page || x.Route != dial.RouteProxy || x.Addr != addr {
-				t.Errorf("%v, body %q by %s %s", err, x.Body, x.Route, x.Addr)
-			}
-			if tt.line == "" {
-				if len(asked) > 0 {
-					t.Errorf("the proxy was asked %q", <-asked)
-				}
-				return
-			}
-			req := <-asked
-			if line, _, _ := strings.Cut(req, "\r\n"); line != tt.line || !strings.Contains(req, secret+"\r\n") {
-				t.Errorf("the proxy was asked %q, want %q with credentials", req, tt.line)
-			}
-			if strings.Contains(string(x.RawRequest), "Authorization") || err != nil && strings.Contains(err.Error(), "secret") {
-				t.Error("credentials are kept or shown")
-			}
-		})
-	}
-}
-
-func TestProxyThatIsNone(t *testing.T) {
-	for _, s := range []string{"https://proxy.test:3128", "socks5://proxy.test", "proxy.test:3128", "http://", "http://proxy.test/path", "http://u:secret@proxy test", "http://proxy.test:0", "http://proxy.test:99999"} {
-		_, err := New(Config{Proxy: s})
-		if err == nil || !strings.Contains(err.Error(), "fetch.proxy") || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", s, err)
-		}
-	}
-	c, err := New(Config{Proxy: "http://[::1]:3128/", Dial: func(_ context.Context, a netip.AddrPort) (net.Conn, error) {
-		return nil, errors.New("dialled " + a.String())
-	}, Guard: guard.New(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := get(t, c, "http://host.test/"); err == nil || !strings.Contains(err.Error(), "dialled [::1]:3128") {
-		t.Errorf("proxy by IPv6: %v", err)
 	}
 }

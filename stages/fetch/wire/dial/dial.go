@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -29,8 +30,11 @@ type Config struct {
 	Guard     *guard.Guard
 	ConnectTo []ConnectTo // the first match wins; its address is exempt from the guard
 	Proxy     string      // "http://[user:password@]host:port", or "" for no proxy; exempt from the guard
-	TLS       *tls.Config // a copy is used; TLS 1.2 or later and the system's roots if nil
-	Names     *dns.Cache
+	// ProxyFilters declares that the proxy itself refuses private addresses. Plain http
+	// then goes to it in absolute form, and the proxy looks up the host again.
+	ProxyFilters bool
+	TLS          *tls.Config // a copy is used; TLS 1.2 or later and the system's roots if nil
+	Names        *dns.Cache
 	// Dial opens a TCP connection to an address that passed the guard or is exempt. The
 	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -103,9 +107,9 @@ type Location struct {
 	Route Route
 	DNS   time.Duration // spent on look-ups; 0 if there were none
 
-	dial   []netip.AddrPort // Addrs, or the proxy's
-	exempt bool             // the guard does not check dial
-	tunnel string           // the authority to CONNECT to, or ""
+	dial    []netip.AddrPort // Addrs, or the proxy's
+	exempt  bool             // the guard does not check dial
+	tunnels []string         // the authorities to CONNECT to, in the order to try
 }
 
 // Locate applies connect-to rules, DNS, guard and proxy, in this order. If it fails, the
@@ -137,10 +141,12 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 		l.dial = l.Addrs
 		return l, err
 	}
-	if t.HTTPS || l.Route == RouteConnectTo {
-		l.tunnel = net.JoinHostPort(host, strconv.Itoa(int(port)))
-		if len(l.Addrs) > 0 {
-			l.tunnel = l.Addrs[0].String()
+	if t.HTTPS || l.Route == RouteConnectTo || !d.ProxyFilters {
+		for _, a := range l.Addrs[:min(len(l.Addrs), maxAttempts)] {
+			l.tunnels = append(l.tunnels, a.String())
+		}
+		if len(l.Addrs) == 0 {
+			l.tunnels = []string{net.JoinHostPort(host, strconv.Itoa(int(port)))}
 		}
 	}
 	l.Route, l.exempt = RouteProxy, true
@@ -216,20 +222,16 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 		return nil, a, err
 	}
 	begin := d.Now()
-	nc, addr, err := d.race(ctx, l)
+	nc, addr, err := d.reach(ctx, l)
 	a.Connect, a.Addr = d.since(begin), addr
 	if err != nil {
-		return nil, a, &Error{StepConnect, addr, err}
+		if at, ok := errors.AsType[*Error](err); ok && at.Step == StepProxy && !t.HTTPS {
+			at.Err = needsTunnel(at.Err)
+		}
+		return nil, a, err
 	}
 	c := &Conn{Conn: nc, origin: t.Origin(), Peer: Peer{Addr: addr, Route: l.Route}}
-	if l.tunnel != "" {
-		err = d.proxy.tunnel(ctx, nc, l.tunnel)
-		a.Connect = d.since(begin)
-		if err != nil {
-			nc.Close()
-			return nil, a, &Error{StepProxy, addr, err}
-		}
-	} else {
+	if l.Route == RouteProxy && len(l.tunnels) == 0 {
 		c.forward = d.proxy
 	}
 	if t.HTTPS {
@@ -242,6 +244,31 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 		}
 	}
 	return c, a, nil
+}
+
+// reach connects to the target, or to the proxy and through its tunnel. If the proxy
+// cannot reach an address of the target, reach asks it for the next one. The error is an
+// *Error.
+func (d *Dialer) reach(ctx context.Context, l Location) (nc net.Conn, addr netip.AddrPort, err error) {
+	var first error
+	for i := 0; ; i++ {
+		nc, addr, err = d.race(ctx, l)
+		if err != nil {
+			return nil, addr, cmp.Or(first, error(&Error{StepConnect, addr, err}))
+		}
+		if len(l.tunnels) == 0 {
+			return nc, addr, nil
+		}
+		err = d.proxy.tunnel(ctx, nc, l.tunnels[i])
+		if err == nil {
+			return nc, addr, nil
+		}
+		nc.Close()
+		first = cmp.Or(first, error(&Error{StepProxy, addr, err}))
+		if i+1 == len(l.tunnels) || !isUnreachable(err) || ctx.Err() != nil {
+			return nil, addr, first
+		}
+	}
 }
 
 // handshake starts TLS on c.

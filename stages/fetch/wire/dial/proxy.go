@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 
@@ -49,6 +50,36 @@ func parseProxy(s string) (*proxy, error) {
 	return p, nil
 }
 
+// ProxyFilters is the config key that sends plain http to the proxy in absolute form.
+const ProxyFilters = "fetch.proxy_filters"
+
+// ErrNoTunnel means that the proxy refuses CONNECT for plain http.
+var ErrNoTunnel = errors.New("plain http needs a proxy that allows CONNECT to its port: allow it there, or set " + ProxyFilters +
+	": true if the proxy itself refuses private addresses")
+
+// refusal is a proxy's answer to CONNECT other than 2xx.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// isUnreachable reports whether the proxy tried and did not reach the address.
+func isUnreachable(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	return ok && r.status >= 502 && r.status <= 504
+}
+
+// needsTunnel adds ErrNoTunnel to an error of tunnel, unless the error has another cause:
+// the target does not answer, the credentials are wrong, or time ran out.
+func needsTunnel(err error) error {
+	if r, ok := errors.AsType[*refusal](err); isUnreachable(err) || ok && r.status == http.StatusProxyAuthRequired || http1.IsTimeout(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ErrNoTunnel)
+}
+
 // maxConnectHead bounds a proxy's response to CONNECT in bytes.
 const maxConnectHead = 64 << 10
 
@@ -74,7 +105,7 @@ func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error
 		if resp.StatusText != "" {
 			status += fmt.Sprintf(" %.60q", resp.StatusText)
 		}
-		return fmt.Errorf("proxy answered CONNECT with %s", status)
+		return &refusal{resp.Status, "proxy answered CONNECT with " + status}
 	}
 	if r.Unread() {
 		return errors.New("proxy sent data after its answer to CONNECT")
