@@ -202,16 +202,7 @@ func (c *chaos) serve(ip string) (addr string) {
 	}
 	c.stop = func() []simweb.Entry {
 		ended()
-		f, err := os.Open(logFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		entries, err := simweb.ReadLog(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return entries
+		return requestLog(t, logFile)
 	}
 	return strings.TrimSuffix(addr, ";")
 }

@@ -77,7 +77,7 @@ func runSimweb(ctx context.Context, o simwebOptions) error {
 			return usage.Error(err)
 		}
 		defer f.Close()
-		log = simweb.NewLog(0, f)
+		log = simweb.NewLog(f)
 	}
 	ln, err := net.Listen("tcp", o.listen)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := simweb.NewLog(1<<20, nil)
+	record := simweb.NewLog(nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,16 +84,28 @@ func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Ent
 	}
 	return strings.TrimSuffix(addr, ";"), func() []simweb.Entry {
 		ended()
-		f, err := os.Open(logFile)
-		if err != nil {
-			t.Fatal(err)
+		return requestLog(t, logFile)
+	}
+}
+
+// requestLog reads a log of simweb. It drops a last line that a crash cut short.
+func requestLog(t *testing.T, name string) (entries []simweb.Entry) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for dec := json.NewDecoder(bufio.NewReader(f)); ; {
+		var e simweb.Entry
+		switch err := dec.Decode(&e); {
+		case err == nil:
+			entries = append(entries, e)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return entries
+		default:
+			t.Fatalf("request log, entry %d: %v", len(entries)+1, err)
 		}
-		defer f.Close()
-		entries, err := simweb.ReadLog(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return entries
 	}
 }
 

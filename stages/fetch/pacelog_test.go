@@ -324,7 +324,7 @@ func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	bubble(t, func(t *testing.T) {
-		record := simweb.NewLog(1<<20, nil)
+		record := simweb.NewLog(nil)
 		m, urls := newMixture(t, record)
 		l := newLab(t, m.ServeHTTP, urls...)
 		l.parser, l.cfg.Slots, l.cfg.Window = bareParser{}, 200, 3*time.Hour

@@ -48,7 +48,7 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 		l.cfg.StripParams = truthCfg.StripParams
 		l.cfg.Politeness.Delay = time.Second
 		l.cfg.Window = 0
-		record := simweb.NewLog(1<<20, nil)
+		record := simweb.NewLog(nil)
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		l.web.serve(func(ln pipeListener) { served <- simweb.NewServer(w, record).Serve(ctx, ln) })

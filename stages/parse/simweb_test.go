@@ -53,7 +53,7 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 			if err != nil {
 				continue // a fault on the wire, which is a matter of the fetch stage
 			}
-			body, err := io.ReadAll(io.LimitReader(resp.Body, tc.MaxBody))
+			body, err := io.ReadAll(io.LimitReader(resp.Body, truth.MaxBody))
 			resp.Body.Close()
 			if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" { // codings are a matter of the fetch stage
 				continue
@@ -92,7 +92,7 @@ func clientOf(t *testing.T, web *simweb.Web) *http.Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- simweb.NewServer(web, simweb.NewLog(0, nil)).Serve(ctx, ln) }()
+	go func() { done <- simweb.NewServer(web, simweb.NewLog(nil)).Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -12,7 +12,7 @@ import (
 
 // A server without CPU time reads requests late. The log must still say when they came.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
-	web, log := newWeb(t, nil), NewLog(1, nil)
+	web, log := newWeb(t, nil), NewLog(nil)
 	server := NewServer(web, log)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

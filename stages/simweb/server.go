@@ -1,7 +1,6 @@
 package simweb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,28 +13,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/zeebo/xxh3"
+	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
 // Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also
-// play faults that net/http cannot produce. For faults that fail once, it remembers the
-// last requested URLs: at least maxAsked of them, in 8 bytes each.
+// play faults that net/http cannot produce. For faults that fail once, it remembers their
+// requested URLs.
 type Server struct {
 	web *Web
 	log *Log // nil for no log
 
 	mu    sync.Mutex
-	asked map[uint64]struct{} // URLs asked since asked was last full
-	old   map[uint64]struct{} // URLs asked before that
+	asked map[string]bool // URLs of such faults
 }
-
-// maxAsked bounds each of the two generations of asked URLs.
-const maxAsked = 1 << 18
 
 // NewServer returns a server of web. It records each request in log, if not nil.
 func NewServer(web *Web, log *Log) *Server {
-	return &Server{web: web, log: log, asked: make(map[uint64]struct{})}
+	return &Server{web: web, log: log, asked: make(map[string]bool)}
 }
 
 // Serve serves requests on ln until ctx ends. Then it closes ln and all connections and
@@ -101,18 +95,11 @@ func (s *Server) respond(host, path, method string) Response {
 
 // isFirst records a request for a URL and reports whether it is the first one.
 func (s *Server) isFirst(host, path string) bool {
-	h := xxh3.HashString(host + path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, seen := s.asked[h]
-	if _, before := s.old[h]; !seen && !before {
-		if len(s.asked) >= maxAsked {
-			s.old, s.asked = s.asked, make(map[uint64]struct{})
-		}
-		s.asked[h] = struct{}{}
-		return true
-	}
-	return false
+	first := !s.asked[host+path]
+	s.asked[host+path] = true
+	return first
 }
 
 // negotiate applies the request's header fields. Half of the hosts send entity tags, and a
@@ -131,24 +118,9 @@ func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) 
 		out.Set("Vary", "Accept-Encoding")
 		if strings.Contains(in.Get("Accept-Encoding"), "gzip") {
 			out.Set("Content-Encoding", "gzip")
-			r.Body = gzipped(r.Body)
+			r.Body = faults.Gzipped(r.Body)
 		}
 	}
-}
-
-var gzipWriters = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
-	return w
-}}
-
-func gzipped(b []byte) []byte {
-	w := gzipWriters.Get().(*gzip.Writer)
-	defer gzipWriters.Put(w)
-	var buf bytes.Buffer
-	w.Reset(&buf)
-	_, _ = w.Write(b) // a Buffer never fails
-	_ = w.Close()
-	return buf.Bytes()
 }
 
 // ETag returns the entity tag of a page, or "" on hosts that send none.

@@ -302,7 +302,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	log := NewLog(1, nil)
+	log := NewLog(nil)
 	served := make(chan error, 1)
 	go func() { served <- NewServer(w, log).Serve(ctx, ln) }()
 	hung := make(chan error, 1)
@@ -331,7 +331,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 
 func BenchmarkServe(b *testing.B) {
 	w := newWeb(b, func(c *Config) { c.FaultShare = 0 })
-	addr := serve(b, w, NewLog(1000, nil))
+	addr := serve(b, w, NewLog(nil))
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, addr)

@@ -16,11 +16,11 @@ import (
 
 // codingFaults encode the body, even if the client did not ask for it.
 var codingFaults = []Fault{
-	coded("gzip", "gzip", "gzip that nobody asked for", gzipped),
-	coded("x-gzip", "x-gzip", "gzip by its old name", gzipped),
-	coded("gzip-twice", "gzip, gzip", "gzip twice", func(b []byte) []byte { return gzipped(gzipped(b)) }),
+	coded("gzip", "gzip", "gzip that nobody asked for", Gzipped),
+	coded("x-gzip", "x-gzip", "gzip by its old name", Gzipped),
+	coded("gzip-twice", "gzip, gzip", "gzip twice", func(b []byte) []byte { return Gzipped(Gzipped(b)) }),
 	coded("gzip-members", "gzip", "gzip in two members", func(b []byte) []byte {
-		return append(gzipped(b[:len(b)/2]), gzipped(b[len(b)/2:])...)
+		return append(Gzipped(b[:len(b)/2]), Gzipped(b[len(b)/2:])...)
 	}),
 	coded("deflate", "deflate", "deflate in a zlib wrapper, as it should be", func(b []byte) []byte {
 		return compressed(b, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
@@ -34,7 +34,7 @@ var codingFaults = []Fault{
 	coded("zstd", "zstd", "zstd", func(b []byte) []byte {
 		return compressed(b, func(w io.Writer) io.WriteCloser { return must(zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))) })
 	}),
-	warned(coded("gzip-trailing", "gzip", "bytes after the gzip", func(b []byte) []byte { return append(gzipped(b), "\x00\x00<!-- -->"...) })),
+	warned(coded("gzip-trailing", "gzip", "bytes after the gzip", func(b []byte) []byte { return append(Gzipped(b), "\x00\x00<!-- -->"...) })),
 	warned(coded("gzip-false", "gzip", "plain text that claims to be gzip", func(b []byte) []byte { return b })),
 	{Name: "gzip-bomb", About: "a page, then 64 MiB of white space, in 64 kB of gzip", Class: Quick, Outcome: schema.OK, Status: 200,
 		Page: WholePage, Truncated: schema.TruncatedLength, Header: []string{"Content-Encoding", "gzip"},
@@ -68,8 +68,16 @@ func compressed(b []byte, open func(io.Writer) io.WriteCloser) []byte {
 
 func gzipWriter(w io.Writer) *gzip.Writer { return must(gzip.NewWriterLevel(w, gzip.BestSpeed)) }
 
-func gzipped(b []byte) []byte {
-	return compressed(b, func(w io.Writer) io.WriteCloser { return gzipWriter(w) })
+var gzipWriters = sync.Pool{New: func() any { return gzipWriter(io.Discard) }}
+
+// Gzipped returns b in gzip.
+func Gzipped(b []byte) []byte {
+	w := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(w)
+	return compressed(b, func(to io.Writer) io.WriteCloser {
+		w.Reset(to)
+		return w
+	})
 }
 
 // gzippedTo returns a gzip stream that ends after the first n bytes of b.
@@ -85,7 +93,7 @@ func gzippedTo(b []byte, n int) []byte {
 const bombSize = 64 << 20
 
 // bomb returns page in gzip, with 64 MiB of spaces in a second member.
-func bomb(page []byte) []byte { return append(gzipped(page), spaces()...) }
+func bomb(page []byte) []byte { return append(Gzipped(page), spaces()...) }
 
 var spaces = sync.OnceValue(func() []byte {
 	var buf bytes.Buffer

@@ -14,7 +14,9 @@ type earlier struct {
 	round int
 }
 
-// better is the default of Config.Better.
+// better orders the pages of a cluster. The first one is the representative, unless an
+// earlier round has one: pages that name no other page as canonical come first, then
+// shorter URLs, then lexically lower ones.
 func better(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
@@ -45,7 +47,7 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 			continue
 		}
 		rep := slices.MinFunc(members[i], func(a, b int) int {
-			return cmp.Or(cmp.Compare(all[a].round, all[b].round), c.cfg.Better(&all[a].page, &all[b].page))
+			return cmp.Or(cmp.Compare(all[a].round, all[b].round), better(&all[a].page, &all[b].page))
 		})
 		if all[rep].round == round {
 			c.standing = append(c.standing, all[rep])
@@ -117,8 +119,8 @@ func (c *crawl) duplicates(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false
 	}
-	if a.WordCount >= int32(c.cfg.MinWords) && b.WordCount >= int32(c.cfg.MinWords) &&
-		simhash.Distance(a.SimHash, b.SimHash) <= c.cfg.MaxDistance {
+	if a.WordCount >= minWords && b.WordCount >= minWords &&
+		simhash.Distance(a.SimHash, b.SimHash) <= maxDistance {
 		return true
 	}
 	return a.TextDigest == b.TextDigest

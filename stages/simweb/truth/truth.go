@@ -9,7 +9,7 @@
 //
 //   - A planned URL is robots_unreachable if its host's robots.txt responds with 5xx, and
 //     robots_denied if a rule denies it. 4xx means that there are no rules.
-//   - The crawl follows at most MaxRedirects redirects, within the domain. It checks each
+//   - The crawl follows at most maxRedirects redirects, within the domain. It checks each
 //     hop in this order: a Location that names no http or https URL is a protocol_error; a
 //     URL already in the chain is redirect_limit; another domain, or a target that is
 //     planned in this round, is redirected; one hop too many is redirect_limit; then the
@@ -28,8 +28,8 @@
 //     links), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
-//     equal, or if both texts have at least MinWords words and their Hamming distance is
-//     at most MaxDistance. A page without text is in no cluster. Pages of earlier rounds
+//     equal, or if both texts have at least minWords words and their Hamming distance is
+//     at most maxDistance. A page without text is in no cluster. Pages of earlier rounds
 //     are not compared with each other.
 //
 // It imports simweb, faults and formats packages only.
@@ -48,44 +48,25 @@ import (
 // ErrConfig means that a Config is invalid. The error names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
-// Follow is the scope of the frontier.
-type Follow string
-
-// The values of frontier.follow.
+// The defaults of crawlbatch. It follows schema.DefaultFollowed within planned domains.
 const (
-	FollowNone   Follow = "none"
-	FollowHost   Follow = "host"   // hosts that have been planned
-	FollowDomain Follow = "domain" // domains that have been planned
-	FollowAny    Follow = "any"
+	MaxBody      = 5 << 20 // bytes kept of a document
+	maxRedirects = 5
+	minWords     = 50 // smallest number of words of a text that can be a near duplicate
+	maxDistance  = 3  // bits
 )
 
 // Config describes the crawl.
 type Config struct {
-	Seeds        []string // canonical URLs; nil means the seeds of the web
-	Rounds       int
-	Follow       Follow
-	MaxDepth     int32
-	MaxRedirects int
-	MaxBody      int64 // bytes kept of a document
-	StripParams  []string
-	Kinds        []schema.LinkKind // kinds of links whose targets are followed
-	MinWords     int               // smallest number of words of a text that can be a near duplicate
-	MaxDistance  int               // bits
-
-	// Better orders the pages of a cluster. The first one is the representative, unless an
-	// earlier round has one. If Better is nil, pages that name no other page as canonical
-	// come first, then shorter URLs, then lexically lower ones.
-	Better func(a, b *Page) int
+	Seeds       []string // canonical URLs; nil means the seeds of the web
+	Rounds      int
+	MaxDepth    int32
+	StripParams []string
 }
 
 // Default returns a crawl of two rounds with the defaults of crawlbatch.
 func Default() Config {
-	return Config{
-		Rounds: 2, Follow: FollowDomain, MaxDepth: 15, MaxRedirects: 5, MaxBody: 5 << 20,
-		StripParams: []string{"utm_*", "fbclid", "gclid", "ref"},
-		Kinds:       schema.DefaultFollowed,
-		MinWords:    50, MaxDistance: 3,
-	}
+	return Config{Rounds: 2, MaxDepth: 15, StripParams: []string{"utm_*", "fbclid", "gclid", "ref"}}
 }
 
 // Truth is the result of a correct crawl, round by round.
@@ -185,18 +166,10 @@ func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("simweb: truth config: StripParams: %v: %w", err, ErrConfig)
 	}
-	switch cfg.Follow {
-	case FollowNone, FollowHost, FollowDomain, FollowAny:
-	default:
-		return nil, fmt.Errorf("simweb: truth config: Follow %q: want none, host, domain or any: %w", cfg.Follow, ErrConfig)
-	}
 	if cfg.Rounds < 1 {
 		return nil, fmt.Errorf("simweb: truth config: Rounds %d: want at least 1: %w", cfg.Rounds, ErrConfig)
 	}
-	if cfg.Better == nil {
-		cfg.Better = better
-	}
-	c := &crawl{web: web, cfg: cfg, seen: make(map[string]bool), hosts: make(map[string]bool), domains: make(map[string]bool)}
+	c := &crawl{web: web, cfg: cfg, seen: make(map[string]bool), domains: make(map[string]bool)}
 	c.canonical = func(url string) (string, bool) {
 		k, err := canonicalizer.Canonical(url, "")
 		return k.URL, err == nil
@@ -207,7 +180,7 @@ func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 		if err != nil {
 			return nil, fmt.Errorf("simweb: truth config: Seeds: %v: %w", err, ErrConfig)
 		}
-		c.hosts[k.Host], c.domains[k.Domain] = true, true
+		c.domains[k.Domain] = true
 		plan = append(plan, Planned{URL: url})
 	}
 	t := new(Truth)

@@ -78,7 +78,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := simweb.NewLog(1<<20, nil)
+	log := simweb.NewLog(nil)
 	n := newNaive(t, serve(t, w, log))
 	got, err := n.rounds(cfg.Seeds, cfg.Rounds, cfg.MaxDepth)
 	if err != nil {
@@ -226,7 +226,6 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	w := newWeb(t, nil)
 	for field, change := range map[string]func(*Config){
 		"Rounds":      func(c *Config) { c.Rounds = 0 },
-		"Follow":      func(c *Config) { c.Follow = "links" },
 		"Seeds":       func(c *Config) { c.Seeds = []string{"nothing"} },
 		"StripParams": func(c *Config) { c.StripParams = []string{"*"} },
 	} {

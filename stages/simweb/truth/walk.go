@@ -22,10 +22,9 @@ type crawl struct {
 	cfg       Config
 	canonical func(url string) (string, bool)
 	seen      map[string]bool // URLs planned before, and final URLs
-	hosts     map[string]bool // hosts that have been planned
-	domains   map[string]bool
-	standing  []earlier // the representatives of earlier rounds
-	rounds    int       // number of completed rounds
+	domains   map[string]bool // domains that have been planned
+	standing  []earlier       // the representatives of earlier rounds
+	rounds    int             // number of completed rounds
 }
 
 // found is one target of a round's links.
@@ -78,7 +77,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 
 // find records the target of a link of a followed kind.
 func (c *crawl) find(targets map[string]found, l Link, depth int32) {
-	if !slices.Contains(c.cfg.Kinds, l.Kind) {
+	if !slices.Contains(schema.DefaultFollowed, l.Kind) {
 		return
 	}
 	t, seen := targets[l.Target]
@@ -105,7 +104,7 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 		switch {
 		case !t.followed:
 			r.Skips = append(r.Skips, Skip{url, schema.SkipNofollow, depth})
-		case !c.inScope(key):
+		case !c.domains[key.Domain]:
 			r.Skips = append(r.Skips, Skip{url, schema.SkipOutOfScope, depth})
 		case depth > c.cfg.MaxDepth:
 			r.Skips = append(r.Skips, Skip{url, schema.SkipDepth, depth})
@@ -120,22 +119,9 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 		if err != nil {
 			return fmt.Errorf("simweb: planned URL: %w", err)
 		}
-		c.hosts[key.Host], c.domains[key.Domain] = true, true
+		c.domains[key.Domain] = true
 	}
 	return nil
-}
-
-// inScope reports whether the frontier may plan a URL.
-func (c *crawl) inScope(key urlkey.Key) bool {
-	switch c.cfg.Follow {
-	case FollowAny:
-		return true
-	case FollowHost:
-		return c.hosts[key.Host]
-	case FollowDomain:
-		return c.domains[key.Domain]
-	}
-	return false
 }
 
 // fetch follows a planned URL to its outcome. unanswered is a redirect hop that was not
@@ -218,7 +204,7 @@ func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned ma
 		return "", schema.RedirectLimit
 	case key.Domain != domain, planned[target]:
 		return target, schema.Redirected
-	case len(chain) > c.cfg.MaxRedirects:
+	case len(chain) > maxRedirects:
 		return "", schema.RedirectLimit
 	}
 	return target, ""
@@ -234,7 +220,7 @@ func (c *crawl) finish(f *Fetch, p Planned, url string, host int, a simweb.Respo
 		if f.HTTPStatus == 0 {
 			f.FinalURL = ""
 		}
-		if f.Truncated == schema.TruncatedLength && max(int64(len(a.Body)), a.Fault.Bomb) <= c.cfg.MaxBody {
+		if f.Truncated == schema.TruncatedLength && max(int64(len(a.Body)), a.Fault.Bomb) <= MaxBody {
 			f.Truncated = ""
 		}
 	case a.Status >= 500:
