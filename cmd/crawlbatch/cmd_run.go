@@ -104,7 +104,7 @@ type opened struct {
 	b       store.Bucket
 	cfg     *config.Config
 	metrics *metrics.Metrics // nil: none are served
-	stop    func()           // ends the serving of metrics
+	stop    func()           // stops serving metrics
 }
 
 // open checks the flags of the executor, serves metrics and opens the crawl.

@@ -62,7 +62,8 @@ func FlagError(cmd *cobra.Command, args []string, err error) error {
 	return seeHelp(cmd, err)
 }
 
-// Finish gives a command and its children usage errors, and helps that end with a text.
+// Finish makes the errors of a command and its children usage errors, and appends a text to
+// their help.
 func Finish(cmd *cobra.Command, end string) {
 	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + end
 	cmd.SuggestionsMinimumDistance = 2

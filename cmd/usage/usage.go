@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Err marks errors of the command line and of its inputs, beside what else they wrap.
+// Err marks errors of the command line and of its inputs. They may wrap other errors too.
 var Err = errors.New("usage")
 
 // mistake is a line that says what is wrong and what to do.

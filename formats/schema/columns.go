@@ -39,8 +39,8 @@ type CaptureColumns struct {
 }
 
 // Capture is a row of captures: a stored response, including redirect hops and robots.txt.
-// Its partitions are crawl, subset and round. The record that warc_* name is its own;
-// where that is a revisit, payload_warc_* name the record that holds the payload.
+// Its partitions are crawl, subset and round. warc_* name its own record. If that is a
+// revisit, payload_warc_* name the record with the payload.
 type Capture struct {
 	URLColumns
 	CaptureColumns

@@ -21,7 +21,7 @@ const (
 	Timeout           Outcome = "timeout"            // no response in time after all retries
 	ProtocolError     Outcome = "protocol_error"     // the answer is not HTTP in any form that could be salvaged
 	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
-	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not wanted: fetches has it as detected, the body was not kept
+	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not stored; fetches has the detected type
 	AddressBlocked    Outcome = "address_blocked"    // the address guard refused the connection
 	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
 	Deferred          Outcome = "deferred"           // the window closed first; due in the next round
@@ -49,9 +49,9 @@ const (
 	SkipDepth      SkipReason = "depth"        // deeper than plan.max_depth
 	SkipBudget     SkipReason = "budget"       // its domain's budget, or the round's, is used up
 	SkipRobots     SkipReason = "robots"       // robots.txt denied it before
-	SkipNofollow   SkipReason = "nofollow"     // every link to it is nofollow, or of a page that says so
+	SkipNofollow   SkipReason = "nofollow"     // every link to it, or the page of that link, says nofollow
 	SkipStopped    SkipReason = "stopped"      // its domain is stopped
-	SkipDuplicate  SkipReason = "duplicate"    // the same canonical URL stands in the source already
+	SkipDuplicate  SkipReason = "duplicate"    // the source has the same canonical URL already
 	SkipSpellings  SkipReason = "spellings"    // it has more spellings (of its own domain and the sources) than are checked against robots.txt
 )
 
@@ -177,7 +177,7 @@ const (
 // Subsets lists the subsets of captures in the order of their parts.
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
-// Revisit is why the record of a capture holds no payload; empty: it does.
+// Revisit says why a capture's record has no payload. It is empty if the record has one.
 type Revisit string
 
 // The kinds of revisit, as WARC's profiles have them.

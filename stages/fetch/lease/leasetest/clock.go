@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Clock is a clock whose wall time is off by Step; its monotonic time is not. The times of a
-// synctest bubble have no monotonic reading, so it has one of its own.
+// Clock is a clock whose wall time is off by Step, but whose monotonic time is right. The
+// times of a synctest bubble have no monotonic reading, so the clock keeps its own.
 type Clock struct {
 	stages.SystemClock
 	Step  atomic.Int64 // seconds
@@ -24,9 +24,9 @@ func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now
 // Now is the time by both readings.
 func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
 
-// WithWall moves the wall reading of a time and leaves its monotonic one, for which package
-// time has no function: the seconds of a time that has both lie above the 30 bits of the
-// nanoseconds.
+// WithWall changes the wall reading of a time and keeps its monotonic reading. Package time
+// has no function for that. In a time with both readings, the seconds are above the 30 bits
+// of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t
