@@ -184,7 +184,7 @@ func TestPlansAreKeptReplacedAndRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, ErrPlanned) {
-		t.Errorf("a started round was planned anew: %v", err)
+		t.Errorf("a started round was planned again: %v", err)
 	}
 }
 

@@ -47,15 +47,15 @@ func TestAnObserverIsToldWhatIsDoneAndOfEachRoundAsItEnds(t *testing.T) {
 	}
 	want := fmt.Sprintf("fetch begins: 1 of %d tasks, %d of %d URLs", len(p.Partitions), p.Partitions[2].URLs+1, p.URLs)
 	if len(o.lines) == 0 || o.lines[0] != want {
-		t.Errorf("at first it was told %q, want %q", o.lines, want)
+		t.Errorf("at first the observer got %q, want %q", o.lines, want)
 	}
 	if n := len(o.lines); o.lines[n-2] != "publish ends, 0 failed" || o.lines[n-1] != "round 0 is done" {
-		t.Errorf("in the end it was told %q", o.lines)
+		t.Errorf("in the end the observer got %q", o.lines)
 	}
 	// A second run reports the finished round again.
 	o.lines = nil
 	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil || !slices.Equal(o.lines, []string{"round 0 is done"}) {
-		t.Errorf("%v, it was told %q", err, o.lines)
+		t.Errorf("%v, the observer got %q", err, o.lines)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
 		t.Errorf("given up twice: %d, %v", n, err)
 	}
 	if _, err := f.driver.GiveUp(t.Context(), "2026-11", []int{3}); !errors.Is(err, ErrNoPartition) {
-		t.Errorf("a partition that there is not: %v", err)
+		t.Errorf("a missing partition: %v", err)
 	}
 	if len(f.fake.ran) > 0 {
 		t.Errorf("the executor ran %q", f.fake.ran)

@@ -185,7 +185,7 @@ func TestAStoppedDriverLeavesItsJobAndTheNextAdoptsIt(t *testing.T) {
 		time.Sleep(time.Second)
 		all := l.jobs(t)
 		if len(all) != 2 {
-			t.Fatalf("%d Jobs: the first was to be adopted, and one made of task 2", len(all))
+			t.Fatalf("%d Jobs: want the adopted one and a new one of task 2", len(all))
 		}
 		l.result(t, 1)
 		l.result(t, 2)

@@ -310,7 +310,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		}
 		l.Config.Kubernetes.Image = ""
 		if err := AdoptImage(t.Context(), l.Client, l.Config, "nobody"); err == nil {
-			t.Error("there is no such pod")
+			t.Error("AdoptImage found a pod that does not exist")
 		}
 		for _, a := range l.cluster.Actions() {
 			used[a.GetResource().Group+"/"+a.GetResource().Resource+" "+a.GetVerb()] = true

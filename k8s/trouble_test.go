@@ -221,7 +221,7 @@ func TestASuspendedJobIsSaidOnceAndWaitedForUntilItGoesOn(t *testing.T) {
 		}
 		suspend(false)
 		if log.times("the Job was resumed") != 1 {
-			t.Error("that it goes on was not told")
+			t.Error("the log does not say that the Job continues")
 		}
 		l.finish(t, job, ends, 0)
 	})
@@ -289,7 +289,7 @@ func TestAPodOfALostNodeIsSaidWhenItDoesNotEnd(t *testing.T) {
 		}
 		time.Sleep(l.Config.Kubernetes.Grace.Std())
 		if log.times("does not end") != 0 {
-			t.Error("told of within its grace")
+			t.Error("logged within its grace period")
 		}
 		time.Sleep(2 * time.Minute)
 		if log.times("node node-1 may be lost") != 1 || log.times("kubectl delete pod lost -n crawl --force") != 1 {

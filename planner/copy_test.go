@@ -67,7 +67,7 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Copy(context.Background(), b, from, "2026-11r2", "test"); err == nil {
-		t.Error("a plan of which a file is gone was copied")
+		t.Error("a plan with a missing file was copied")
 	}
 }
 

@@ -253,7 +253,7 @@ func TestSpellingsOfKnownURLsThatAreNotPlanned(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		if m, _, _ := stored(t, bucket(t), plan(t, Default(), lines("http://a.example/%7Ea"))); m.Partitions[0].Spellings != nil {
-			t.Errorf("a plan without such URLs names %+v", m.Partitions[0].Spellings)
+			t.Errorf("a plan without known URLs names %+v", m.Partitions[0].Spellings)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestArrowsPointDown(t *testing.T) {
 		packages++
 		from := strings.TrimPrefix(p.ImportPath, module)
 		if layer(from) < 0 {
-			t.Errorf("%s is in none of %v", from, layers)
+			t.Errorf("%s is not in a layer of %v", from, layers)
 		}
 		for _, i := range p.Imports {
 			to, own := strings.CutPrefix(i, module)

@@ -63,7 +63,7 @@ views take that name too.`,
 		},
 	}
 	monthFlag(cmd, &o.month, "crawl whose responses are parsed again")
-	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, as 2026-11r1")
+	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, such as 2026-11r1")
 	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of another crawler")
 	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file, or -, with the names of those files in --warc-store, one per line, gzip or not")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: make the crawl, then run it as a Job")

@@ -56,8 +56,8 @@ whatever --executor says.`,
 	}
 	monthFlag(cmd, &o.month, "crawl to retry")
 	stageFlag(cmd, &o.stage, "stage to retry")
-	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, as 3,17")
-	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed like this, as disk_full,failed")
+	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, such as 3,17")
+	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed in one of these classes, such as disk_full,failed")
 	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, deferring what is not fetched")
 	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "recreate lost parts of reduce tasks")
 	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "with --rebuild: the round; -1: all")

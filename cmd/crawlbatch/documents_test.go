@@ -134,7 +134,7 @@ func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 			}
 			if args, ok := strings.CutPrefix(c, "crawlbatch "); ok {
 				if name, _, _ := strings.Cut(args, " "); name != "COMMAND" && !strings.HasPrefix(name, "-") && !namesCommand(root, name) {
-					t.Errorf("%s names `crawlbatch %s`, which is no command", doc, name)
+					t.Errorf("%s names `crawlbatch %s`, which is not a command", doc, name)
 				}
 			}
 		}

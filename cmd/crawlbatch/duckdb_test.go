@@ -50,7 +50,7 @@ func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 				rows += f.Rows
 			}
 			if rows == 0 {
-				t.Errorf("round %d has no row of %s: the demo shows nothing of it", s.Round, dataset.Name)
+				t.Errorf("round %d has no row of %s, so the demo does not show it", s.Round, dataset.Name)
 				continue
 			}
 			want[dataset.Name] = append(want[dataset.Name], fmt.Sprintf("%s|%d|%d", s.Crawl, s.Round, rows))
@@ -165,7 +165,7 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 		"REGION 'us-east-1'", "ENDPOINT '" + endpoint + "'", "URL_STYLE 'path'", "USE_SSL false",
 	} {
 		if !strings.Contains(secret, want) {
-			t.Errorf("before the views there is no %s:\n%s", want, secret)
+			t.Errorf("%s does not precede the views:\n%s", want, secret)
 		}
 	}
 	for _, not := range []string{versitygw.AccessKey, versitygw.SecretKey} {

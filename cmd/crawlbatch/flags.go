@@ -14,7 +14,7 @@ import (
 // Flags that several commands have.
 
 func monthFlag(cmd *cobra.Command, month *string, help string) {
-	cmd.Flags().StringVar(month, "month", "", help+", as 2026-11")
+	cmd.Flags().StringVar(month, "month", "", help+", such as 2026-11")
 }
 
 // outputFlag defines --output, whose default is the first format.

@@ -97,7 +97,7 @@ func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 			t.Fatalf("run: %v\n%s", err, stderr.String())
 		}
 	case <-time.After(60 * time.Second):
-		t.Fatalf("run goes on a minute after the reload\n%s", stderr.String())
+		t.Fatalf("run still runs a minute after the reload\n%s", stderr.String())
 	}
 	const soon = 3 * time.Second
 	last, hurried := map[string]time.Time{}, 0

@@ -180,7 +180,7 @@ func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 	}
 	for _, pod := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
 		if pod.Labels[k8s.LabelAttempt] != "1" {
-			t.Errorf("pod %s is attempt %s: the change was to reach running pods", pod.Name, pod.Labels[k8s.LabelAttempt])
+			t.Errorf("pod %s is attempt %s: the change must reach running pods", pod.Name, pod.Labels[k8s.LabelAttempt])
 		}
 	}
 	c.check(r.chaosRun, c.bucket(), nil)

@@ -222,7 +222,7 @@ func (c *clusterCrawl) restartKubelet() {
 		_ = started.Release()
 		return
 	}
-	t.Error("there is no kubelet to restart")
+	t.Error("found no kubelet to restart")
 }
 
 // says waits for a text in the output of a process and fails the test if it does not come

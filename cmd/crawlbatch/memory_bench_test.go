@@ -24,7 +24,7 @@ import (
 // 512 MiB in all cases.
 func BenchmarkMapMemory(b *testing.B) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		b.Skip("peak memory is read from /proc, which there is none of here")
+		b.Skip("peak memory is read from /proc, which is missing here")
 	}
 	for _, x := range []struct {
 		name        string

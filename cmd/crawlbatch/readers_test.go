@@ -90,7 +90,7 @@ func TestReadersAgree(t *testing.T) {
 				delete(read, column)
 			}
 			if diff := cmp.Diff(want, read); diff != "" {
-				t.Errorf("what is stored (-) and what %s reads (+):\n%s", name, diff)
+				t.Errorf("stored (-), read by %s (+):\n%s", name, diff)
 			}
 		})
 	}

@@ -145,7 +145,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		t.Skip("bash is missing")
 	}
 	dir := t.TempDir()
 	address := servesReadersWeb(t, dir)

@@ -174,7 +174,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	for _, f := range rowsOf[schema.Fetch](t, b, sealed, "fetches") {
 		outcomes[f.Outcome]++
 		if f.RobotsAllowed != nil || f.Attempts != 0 {
-			t.Errorf("%s: a verdict of robots.txt or a request is told of, and nothing was asked", f.URL)
+			t.Errorf("%s: it has a robots.txt verdict or a request, but none was made", f.URL)
 		}
 	}
 	for _, o := range []schema.Outcome{schema.OK, schema.Redirected, schema.HTTP4xx, schema.HTTP5xx} {
@@ -291,7 +291,7 @@ func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
 	}
 	for _, name := range []string{"example-bad-non-chunked.warc.gz", "example-wrong-chunks.warc.gz"} {
 		if !broken[name] {
-			t.Errorf("%s is broken, and nothing of it is listed", name)
+			t.Errorf("%s is broken, but none of its records is listed", name)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	}
 	planLater(t, dir, "2026-12")
 	if m, _, err := roundstate.OpenCrawl(t.Context(), b, "2026-12", os.LookupEnv); err != nil || m.Continues != "2026-11" {
-		t.Errorf("the next month goes on from %q: %v", m.Continues, err)
+		t.Errorf("the next month continues from %q: %v", m.Continues, err)
 	}
 	t.Run("with other settings", func(t *testing.T) { reparseWithFewerLinks(t, dir) })
 	t.Run("lost parts are made again", func(t *testing.T) { rebuildReparse(t, dir) })

@@ -205,7 +205,7 @@ func reduceAgain(t *testing.T, from string, run func(to string)) {
 		made++
 	}
 	if made < copied+20 {
-		t.Errorf("only %d objects were made anew", made-copied)
+		t.Errorf("only %d objects were made again", made-copied)
 	}
 }
 

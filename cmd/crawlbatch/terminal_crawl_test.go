@@ -152,7 +152,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s = onTerminal(t, w.dir, width, nil, w.args("status")...)
 		s.ends(exitDone)
 		if shown := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(shown, "waits for h0.test: robots.txt answered 503, asked again at ") || !strings.Contains(shown, "as of ") {
-			t.Errorf("status says nothing of the wait:\n%s", s.text())
+			t.Errorf("status does not mention the wait:\n%s", s.text())
 		}
 	}
 	if !testing.Short() {

@@ -147,7 +147,7 @@ func readCDXJ(t *testing.T, name string) (index []indexed) {
 		parts := strings.SplitN(last, " ", 3)
 		var fields indexed
 		if len(parts) != 3 || len(parts[1]) != len("20060102150405") {
-			t.Fatalf("%s: %q is no line of CDXJ", name, last)
+			t.Fatalf("%s: %q is not a line of CDXJ", name, last)
 		}
 		if err := json.Unmarshal([]byte(parts[2]), &fields); err != nil {
 			t.Fatalf("%s: %q: %v", name, last, err)

@@ -25,7 +25,7 @@ import (
 // Crawl is a month that no real crawl uses.
 const Crawl = "2000-01"
 
-// agent is the user agent by which Begun knows a crawl of the demo.
+// agent marks a crawl of the demo; Begun looks for it.
 const agent = "crawlbatch-demo/1.0"
 
 // Web is the served web. Close it.
@@ -91,7 +91,7 @@ func crawlConfig(addr string) (*config.Config, error) {
 	return c, c.Validate()
 }
 
-// lists are the hosts whose sitemap and feed are seeds of the demo.
+// lists is the number of hosts whose sitemap and feed are seeds of the demo.
 const lists = 3
 
 // addLists appends the sitemaps and feeds of a few hosts to a file of seeds: the demo then

@@ -59,7 +59,7 @@ func TestEveryColumnIsNamedTypedAndDescribedOnce(t *testing.T) {
 		}
 		for _, s := range d.SortedBy {
 			if !seen[s] {
-				t.Errorf("%s is sorted by %q, which is no column", d.Name, s)
+				t.Errorf("%s is sorted by %q, which is not a column", d.Name, s)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	} {
 		for dialect, sql := range everyDialect(t, tc.sealed) {
 			if got := strings.Count(sql, condition); got != tc.want {
-				t.Errorf("%s, %s: the condition stands %d times, want %d", name, dialect, got, tc.want)
+				t.Errorf("%s, %s: the condition occurs %d times, want %d", name, dialect, got, tc.want)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func TestAthenaGetsAPartitionForEachSealedRound(t *testing.T) {
 		}
 	}
 	if strings.Contains(ddl, "projection") {
-		t.Error("partitions are projected though nobody asked for it")
+		t.Error("partitions are projected without the option")
 	}
 	if _, err := catalog.Athena("./crawl-data", catalog.AthenaOptions{}, nil); err == nil || !strings.Contains(err.Error(), "s3://") {
 		t.Errorf("Athena over a directory: %v", err)

@@ -164,7 +164,7 @@ func TestTDM(t *testing.T) {
 	var d TDM
 	d.Reservation("yes")
 	if d.Reserved != nil {
-		t.Error("a word is no reservation")
+		t.Error("a word was taken for a reservation")
 	}
 	d.Reservation(" 0 ")
 	if d.Reserved == nil || *d.Reserved {

@@ -4,7 +4,7 @@
 //
 // A struct is the one definition of its table: the parquet tag names the column,
 // the doc tag describes it, and a vol tag marks it volatile (times, offsets,
-// addresses, attempts: what two crawls of one web may differ in; all other
+// addresses, attempts: two crawls of the same web may differ in them; all other
 // columns are stable). A since tag names the FormatVersion that added the column:
 // files of an older format are written without it and read as null. Package catalog
 // derives the DuckDB views, the Athena DDL and the documentation from these tags.
@@ -26,7 +26,7 @@ import (
 // FormatVersion is written into every manifest. A reader refuses a newer one.
 //
 //	1: the first format.
-//	2: tables are written in encodings that every reader has, robots.txt is asked for
+//	2: tables are written in encodings that every reader supports, robots.txt must allow
 //	   every spelling of a URL, and plans keep those spellings.
 //	3: each crawl has a ledger; checkpoints prove themselves. Tables are as in 2.
 //

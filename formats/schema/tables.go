@@ -124,9 +124,9 @@ type PageColumns struct {
 	Indexable          bool     `parquet:"indexable" doc:"false if the page says noindex, or if its unavailable_after date had passed when it was fetched"`
 	Unavailable        int64    `parquet:"unavailable_after,optional,timestamp(millisecond)" doc:"date after which the page may not be shown, from its directives"`
 	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, from robots.txt and the header, sorted by name, such as ai-train=no,search=yes"`
-	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy of that reservation, as given"`
-	WordCount          int32    `parquet:"word_count" doc:"words of the main text; the documentation of package stages/parse/text says which script counts how"`
-	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy are numbers"`
+	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy for text and data mining, as given"`
+	WordCount          int32    `parquet:"word_count" doc:"words of the main text; package stages/parse/text defines what a word is in each script"`
+	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy means numbers"`
 	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words in each script of scripts"`
 	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: it looks like content"`
 	Topics             []string `parquet:"topics,list" doc:"up to 15 most frequent words and pairs of words of the main text, without stop words"`

@@ -1,5 +1,5 @@
-// Package simhash makes 64-bit fingerprints of texts, which are near for texts that share most
-// words, and finds all pairs of near fingerprints (Charikar, STOC 2002; Manku, Jain and Das
+// Package simhash makes 64-bit fingerprints of texts, near for texts that share most words, and
+// finds all pairs of near fingerprints (Charikar, STOC 2002; Manku, Jain and Das
 // Sarma, WWW 2007).
 //
 // The input is text, or sorted fingerprints. The output is fingerprints, or exactly the pairs
@@ -21,7 +21,7 @@
 //  4. Hash each shingle's UTF-8 by XXH3-64 with seed 0. A shingle counts as
 //     often as it occurs.
 //  5. Bit i of the fingerprint is set if more hashes have it set than not; a
-//     draw leaves it clear.
+//     tie leaves it clear.
 //
 // Categories, scripts and case are those of the Unicode version of Go's package
 // unicode.

@@ -91,7 +91,7 @@ func TestRetriesBeyondTheBudgetWaitLongest(t *testing.T) {
 	}
 	// The budget allows four retries at once. After that, two calls pay for one.
 	if want := []time.Duration{1, 2, 1, 2, 1, 1000, 1000, 1000, 1, 1000}; !slices.Equal(waits, want) || told != len(waits) {
-		t.Errorf("waits %v, want %v; %d were told", waits, want, told)
+		t.Errorf("waits %v, want %v; OnRetry was called %d times", waits, want, told)
 	}
 }
 

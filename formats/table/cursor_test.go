@@ -100,6 +100,6 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 		break // the caller may stop early
 	}
 	if _, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "absent.parquet"}, byKey)); err == nil {
-		t.Error("an absent object is no error")
+		t.Error("an absent object gave no error")
 	}
 }

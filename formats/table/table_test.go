@@ -244,7 +244,7 @@ func TestRangeReadsOnlyTheRowGroupsThatMeetIt(t *testing.T) {
 		}
 	}
 	if _, err := table.Open[schema.Edge](t.Context(), s, "e.parquet", table.IntRange("nope", 0, 1)); err == nil {
-		t.Error("a range of an unknown column is no error")
+		t.Error("a range of an unknown column gave no error")
 	}
 }
 

@@ -407,7 +407,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("an error of the file, which has none: %v", err)
 			}
 			if finding.Offset < last || finding.Length < 0 || finding.Offset+finding.Length > int64(len(file)) {
-				t.Fatalf("%+v lies before %d or behind the file's %d bytes", finding, last, len(file))
+				t.Fatalf("%+v is before %d or after the file's %d bytes", finding, last, len(file))
 			}
 			last = finding.Offset + finding.Length
 			if finding.Damage != "" && finding.Length == 0 {

@@ -210,7 +210,7 @@ kubernetes: {env: {TOKEN: hunter2, OTHER: "${SLOW}"}, namespace: there}
 		}
 		again.Fetch.Proxy, again.Kubernetes.Env = c.Fetch.Proxy, c.Kubernetes.Env
 		if d := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateEmpty()); d != "" {
-			t.Errorf("%s: what is printed reads as another config (-config +printed):\n%s\n%s", name, d, &asYAML)
+			t.Errorf("%s: the printed config differs when it is read (-config +printed):\n%s\n%s", name, d, &asYAML)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestATaskThatKeepsFailingEndsWithItsLastErrorAndTheOthersGoOn(t *testing.T)
 			t.Errorf("task 1: %v after %d tries", ended[1], tries[1])
 		}
 		if !errors.Is(ended[2], stages.ErrPermanent) || tries[2] != 1 {
-			t.Errorf("task 2: %v after %d tries: what is permanent is not tried again", ended[2], tries[2])
+			t.Errorf("task 2: %v after %d tries; a permanent error must not be retried", ended[2], tries[2])
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
-			t.Errorf("%v is no interruption", err)
+			t.Errorf("%v is not an interruption", err)
 		}
 		if len(tries) > 8 {
 			t.Errorf("%d tasks were started after the interruption", len(tries))

@@ -270,7 +270,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 		t.Errorf("requests: (-tables +metrics)\n%s", d)
 	}
 	if requested["crawler_fetch_timeout_total"] == 0 || len(requested) < 6 {
-		t.Errorf("the web was too kind to show anything: %v", requested)
+		t.Errorf("the web caused no retries or denials: %v", requested)
 	}
 	retries := 0.0
 	for _, n := range only(got, "crawler_retries_total") {
@@ -378,7 +378,7 @@ func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	}))
 	l.runner.Config.Fetch.Slots = 1
 	if err := l.runner.Run(ctx, l.tasks(stages.Fetch)[0]); err == nil {
-		t.Fatal("an attempt that was told to stop went on")
+		t.Fatal("an attempt continued after it was told to stop")
 	}
 	if during[`crawler_urls_processed_total{status="ok"}`] != 1 || len(only(during, "crawler_urls_checkpointed_")) > 0 {
 		t.Errorf("before the first checkpoint: %v", only(during, "crawler_urls_"))
@@ -427,7 +427,7 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	}))
 	l.runner.Config.Fetch.Slots = 1
 	if err := l.runner.Run(ctx, first); err == nil {
-		t.Fatal("an attempt that was told to stop went on")
+		t.Fatal("an attempt continued after it was told to stop")
 	}
 	if n := l.plan.Partitions[0].URLs; during["crawler_urls_queued"] != float64(n) {
 		t.Errorf("%v URLs queued of %d", during["crawler_urls_queued"], n)

@@ -138,7 +138,7 @@ func TestSeriesAreBoundedWhateverIsCounted(t *testing.T) {
 		t.Errorf("%v other statuses", other)
 	}
 	if got := only(got, "crawler_urls", "crawler_retries"); len(got) > 0 {
-		t.Errorf("names that nobody knows are counted: %v", got)
+		t.Errorf("unknown names are counted: %v", got)
 	}
 	if got[`crawlbatch_build_info{version="bad?version"}`] != 1 {
 		t.Errorf("%v", only(got, "crawlbatch"))
@@ -149,6 +149,6 @@ func TestWithoutMetricsNothingIsWrapped(t *testing.T) {
 	var none *metrics.Metrics
 	var b store.Bucket
 	if none.Progress(stages.NoProgress{}) != (stages.NoProgress{}) || none.Bucket(b) != b {
-		t.Error("what is handed out is not what was handed in")
+		t.Error("the returned store is not the given one")
 	}
 }

@@ -185,7 +185,7 @@ func first[T any](d *damaged, rows []T, fits func(i int) bool) int {
 			return i
 		}
 	}
-	d.t.Fatalf("none of %d rows fits", len(rows))
+	d.t.Fatalf("no row of %d fits", len(rows))
 	return 0
 }
 
@@ -246,7 +246,7 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 	}
 	for _, c := range r.Checked {
 		if c.Looked == 0 {
-			t.Errorf("%q looked at nothing of the segments", c.Check)
+			t.Errorf("%q read no segments", c.Check)
 		}
 	}
 
@@ -307,7 +307,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 	_, err := Run(t.Context(), Options{Bucket: d.b, Crawl: testCrawl, Round: 5, Config: d.a.Config, Scratch: t.TempDir(), Sample: 1})
 	if !errors.Is(err, roundstate.ErrNoPlan) {
-		t.Errorf("a round that there is not: %v", err)
+		t.Errorf("a missing round: %v", err)
 	}
 }
 

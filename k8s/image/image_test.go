@@ -127,7 +127,7 @@ func TestWhatWouldNotStartIsRefused(t *testing.T) {
 				t.Errorf("error %v, want %q in it", err, c.want)
 			}
 			if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("an archive was written all the same (%v)", err)
+				t.Errorf("an archive was written despite the error (%v)", err)
 			}
 		})
 	}

@@ -491,7 +491,7 @@ func TestClustersAreTheComponentsOfAllPairs(t *testing.T) {
 			}
 			for _, d := range part {
 				if int(d.URL[len("http://")]-'a')%3%2 != bucket {
-					t.Errorf("seed %d: %s lies in part %d", seed, d.URL, bucket)
+					t.Errorf("seed %d: %s is in part %d", seed, d.URL, bucket)
 				}
 			}
 		}

@@ -43,7 +43,7 @@ func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 							return
 						}
 						if k, err := r.Cookie("been"); err != nil || k.Value != "here" {
-							t.Errorf("the chain goes on without its cookie: %v", err)
+							t.Errorf("the chain continues without its cookie: %v", err)
 						}
 						http.Redirect(w, r, "/page", http.StatusFound)
 					default:

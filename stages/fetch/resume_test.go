@@ -262,7 +262,7 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 				}
 				time.AfterFunc(2*gap+time.Millisecond, stop)
 				if _, err := l.run(ctx, bucket, nil); err == nil {
-					t.Fatal("the first attempt was to end early")
+					t.Fatal("the first attempt must end early")
 				}
 				r, err := l.run(t.Context(), nil, nil)
 				if err != nil {

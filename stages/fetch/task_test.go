@@ -329,7 +329,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(r, again); diff != "" {
-			t.Errorf("the result is no function of the checkpoint:\n%s", diff)
+			t.Errorf("the result does not depend only on the checkpoint:\n%s", diff)
 		}
 	})
 }
@@ -596,7 +596,7 @@ func TestOneURLTakesTheSamePath(t *testing.T) {
 			t.Errorf("%d requests, %d captures, %d links; want 3, 3, 2", len(rows.Requests), len(rows.Captures), len(rows.Links))
 		}
 		if _, err := one(t.Context(), l.env(nil, t.TempDir()), l.cfg, l.parser, "not a URL", func(stages.Wait) {}, hooks{tune: l.web.tune}); err == nil {
-			t.Error("no error for what is no URL")
+			t.Error("no error for a text that is not a URL")
 		}
 	})
 }

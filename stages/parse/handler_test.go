@@ -42,7 +42,7 @@ func TestANewFormatIsAHandlerAndALine(t *testing.T) {
 		t.Errorf("two handlers of a type: %v", err)
 	}
 	if _, err := New(Config{Canonicalizer: p.cfg.Canonicalizer, Store: []string{"pictures"}}); err == nil || !strings.Contains(err.Error(), "pictures") {
-		t.Errorf("a range that is none: %v", err)
+		t.Errorf("an invalid range: %v", err)
 	}
 }
 

@@ -42,7 +42,7 @@ func checkMeta(t *testing.T, r *Result) {
 			t.Errorf("%s of %d bytes: %.80q", name, len(s), s)
 		}
 		if urls[name] && (!strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") || strings.ContainsAny(s, " \n")) {
-			t.Errorf("%s is no canonical URL: %.80q", name, s)
+			t.Errorf("%s is not a canonical URL: %.80q", name, s)
 		}
 	}
 	if p := &r.Page; (p.PublishedAt != 0) != (p.PublishedSource != "") || (p.ModifiedAt != 0) != (p.ModifiedSource != "") || (p.Language != "") != (p.LanguageSource != "") {

@@ -201,7 +201,7 @@ func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) 
 	}
 	if f.Page == faults.WholePage && f.Redirect == nil && rec.Header().Get("Content-Encoding") == "" && !strings.HasPrefix(f.Name, "charset-utf16") &&
 		!bytes.Contains(rec.Body.Bytes(), []byte("</main>")) {
-		t.Errorf("there is no page: %.200q", rec.Body.Bytes())
+		t.Errorf("the page is missing: %.200q", rec.Body.Bytes())
 	}
 }
 

@@ -199,7 +199,7 @@ func TestCopiesAreWhatTheyClaim(t *testing.T) {
 		d := simhash.Distance(Fingerprint(text), Fingerprint(base))
 		switch {
 		case r == roleExact && !bytes.Equal(text, base):
-			t.Errorf("%s is no exact copy", w.URL(h, p))
+			t.Errorf("%s is not an exact copy", w.URL(h, p))
 		case r == roleNear && (d < 1 || d > NearDistance):
 			t.Errorf("%s is a near copy at distance %d", w.URL(h, p), d)
 		case r == roleChain:
@@ -218,7 +218,7 @@ func TestCopiesAreWhatTheyClaim(t *testing.T) {
 		}
 	}
 	if far == 0 {
-		t.Error("no chain whose ends are farther apart than the limit")
+		t.Error("no chain has ends farther apart than the limit")
 	}
 }
 

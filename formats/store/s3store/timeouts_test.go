@@ -182,13 +182,13 @@ func TestReachTellsAfterThreeSecondsThatItIsStillTrying(t *testing.T) {
 				s.options.OnSilence = func(host string, until time.Time) {
 					told++
 					if host != s.host(t.Context()) || host == "" || time.Since(began) != reachSilent || until.Sub(began) != reachWithin {
-						t.Errorf("told of %q until %v, after %v", host, until, time.Since(began))
+						t.Errorf("OnSilence got %q and %v after %v", host, until, time.Since(began))
 					}
 				}
 				_ = s.Reach(t.Context())
 				synctest.Wait() // synchronizes with OnSilence's write; virtual time alone does not
 				if (told == 1) != c.told || told > 1 {
-					t.Errorf("told %d times, want %t", told, c.told)
+					t.Errorf("OnSilence was called %d times, want %t", told, c.told)
 				}
 			})
 		})

@@ -232,7 +232,7 @@ func TestWhatCannotBeDueBeforeTheWindowClosesIsGivenBack(t *testing.T) {
 	}
 	for _, c := range s.Snapshot() {
 		if c.Host != "hermit" && duration(c.WaitMS) < 18*time.Hour {
-			t.Errorf("the next round learns of a wait of %v, want what is left of 20h", duration(c.WaitMS))
+			t.Errorf("the next round gets a wait of %v, want the rest of 20h", duration(c.WaitMS))
 		}
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Why a request was not written, or not again. These errors end no URL.
+// Reasons why a request was not written, or was not repeated. None of them ends a URL.
 var (
 	errLapsed        = errors.New("the task's right to fetch has lapsed")
 	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
@@ -41,12 +41,12 @@ var (
 type Ask struct {
 	Purpose    schema.Purpose
 	URL        string
-	PlannedURL string             // that led to it; "": none
-	Rule       string             // of robots.txt that allows it
-	Robots     *robotscache.Rules // in force; nil: the request is for robots.txt
+	PlannedURL string             // the planned URL that led to it; "": none
+	Rule       string             // line of robots.txt that allows it
+	Robots     *robotscache.Rules // the rules in force; nil in a request for robots.txt
 	Attempt    int32              // at this URL, from 1
 	Header     http1.Header
-	Known      *segments.Payload // that the URL had; Header asks for a newer one, if any
+	Known      *segments.Payload // payload that the URL had; Header may ask for a newer one
 	OnHead     func(x *wire.Exchange) bool
 	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
 	Allow      func(x *wire.Exchange, prefix []byte) int64
@@ -59,9 +59,9 @@ type Sender struct {
 	Log           *slog.Logger
 	Progress      stages.Progress
 	MayWrite      func(now time.Time) bool // asked as each request is written
-	RobotsTimeout time.Duration            // of a request for robots.txt; 0: as of others
+	RobotsTimeout time.Duration            // limit of a request for robots.txt; 0: the same as for others
 	PaceConnectTo bool                     // targets of connect_to are paced by address, too
-	Epoch         int                      // of the attempt, for rows
+	Epoch         int                      // epoch of the attempt, for rows
 
 	noTunnel sync.Once // the log says once that the proxy refuses CONNECT for plain http
 }
@@ -72,10 +72,10 @@ type Sent struct {
 	Err        error
 	At         time.Time // when it was written; zero: it was not
 	Row        schema.Request
-	RetryAfter time.Duration     // of the response; 0: none
+	RetryAfter time.Duration     // Retry-After of the response; 0: none
 	RetryMS    *int64            // the same for the row; nil: none
 	Redirect   string            // canonical target of a redirect, which the caller finds
-	Known      *segments.Payload // that the URL had; nil: none that a revisit may refer to
+	Known      *segments.Payload // payload that the URL had; nil if no revisit may refer to it
 	condition  bool              // the request asked for a newer payload only
 }
 

@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("verdict without its reason: %+v", v)
 		}
 		if !utf8.ValidString(v.Rule) {
-			t.Errorf("rule %q is no valid UTF-8", v.Rule)
+			t.Errorf("rule %q is not valid UTF-8", v.Rule)
 		}
 		if d, _ := g.Delay(); d < 0 {
 			t.Errorf("delay %v", d)

@@ -35,7 +35,7 @@ func TestSites(t *testing.T) {
 		for line := range strings.Lines(string(f.Data)) {
 			w := strings.Fields(line)
 			if len(w) != 3 || body[site] == nil || w[0] != "allow" && w[0] != "deny" {
-				t.Fatalf("%s: %q is no verdict of a file", site, line)
+				t.Fatalf("%s: %q is not a verdict of a file", site, line)
 			}
 			allowed, agent, url := w[0] == "allow", w[1], w[2]
 			verdicts++

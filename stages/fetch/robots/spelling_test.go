@@ -259,7 +259,7 @@ func FuzzNoRespellingIsSent(f *testing.F) {
 			}
 			v, url := asked(t, "User-agent: *\n"+rule+"\n", given)
 			if url != k.URL {
-				t.Fatalf("%q is no spelling of %q, but of %q", given, k.URL, url)
+				t.Fatalf("%q is a spelling of %[3]q, not of %[2]q", given, k.URL, url)
 			}
 			if v.Allowed {
 				t.Errorf("%q is sent as %q in spite of %q", given, url, rule)

@@ -1,5 +1,6 @@
 // Package robotscache holds what a fetch task knows of robots.txt files: one entry for
-// each origin (scheme, name and port), with its rules, or why they could not be had.
+// each origin (scheme, name and port), with its rules, or why they could not be
+// fetched.
 //
 // In: parsed files and failures, and the rows that earlier attempts recorded. Out: the
 // rules that apply to a URL, and rows for the next attempt. While an origin's file is being

@@ -107,9 +107,9 @@ func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	case outcome == schema.DNSError:
 		return "is on a host whose name could not be looked up"
 	case outcome == schema.ConnectError:
-		return "could not be had, no connection"
+		return "could not be fetched (no connection)"
 	}
-	return "could not be had (" + string(outcome) + ")"
+	return "could not be fetched (" + string(outcome) + ")"
 }
 
 // Failures counts failed requests by class. The zero value is ready. It is safe for

@@ -239,7 +239,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 			}
 			var e *Error
 			if !errors.As(err, &e) {
-				t.Fatalf("%T is no *Error", err)
+				t.Fatalf("%T is not an *Error", err)
 			}
 			phrase, detail := e.Words()
 			if tt.phrase != "" && phrase != tt.phrase || strings.Contains(detail, phrase) || tt.want != ErrInvalid && !strings.Contains(detail, "host.test") {

@@ -150,7 +150,7 @@ func TestSlowBodiesMakeWay(t *testing.T) {
 		wg.Wait()
 		time.Sleep(2 * time.Second) // the servers see their connections closed
 		if cut == 0 {
-			t.Error("none of the slow bodies was cut")
+			t.Error("no slow body was cut")
 		}
 	})
 }

@@ -133,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%d bytes of %s became %d, UTF-8 %t", len(body), name, len(doc), utf8.Valid(doc))
 		}
 		if e, _ := charset.Lookup(name); e == nil {
-			t.Errorf("%q is no encoding", name)
+			t.Errorf("%q is not an encoding", name)
 		}
 		again, same := Decode(body, contentType)
 		if same != name || !bytes.Equal(again, doc) {

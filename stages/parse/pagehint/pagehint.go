@@ -1,5 +1,5 @@
-// Package pagehint names what a page of few words looks like, where it answers instead of
-// content: an error page, a wall, a parked domain, a default page.
+// Package pagehint recognises short pages that servers send instead of content: error pages,
+// walls, parked domains and default pages.
 package pagehint
 
 import (

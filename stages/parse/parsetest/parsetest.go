@@ -1,5 +1,5 @@
-// Package parsetest has the pages that the tests of stage parse read: the repository's
-// own, and real ones where the data lies beside the repository.
+// Package parsetest holds the pages for tests of stage parse: the repository's own, and real
+// ones if they are present beside the repository.
 package parsetest
 
 import (

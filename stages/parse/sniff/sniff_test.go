@@ -153,13 +153,13 @@ func FuzzSniff(f *testing.F) {
 			t.Error("Sniff changed the document")
 		}
 		if mediatype.Essence(got) != got || got == "" {
-			t.Errorf("%q is no media type", got)
+			t.Errorf("%q is not a media type", got)
 		}
 		if again := Type(contentType, doc[:min(len(doc), document.SniffLen)]); again != got {
 			t.Errorf("%s, by the first bytes alone %s", got, again)
 		}
 		if again := Type(got, doc); strings.HasPrefix(got, "image/") && again != got {
-			t.Errorf("%s, declared as such %s", got, again)
+			t.Errorf("%s as detected, %s if declared so", got, again)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func TestScoredLanguagesAreLanguages(t *testing.T) {
 	}
 	for lang, list := range words {
 		if base, err := language.ParseBase(lang); err != nil || base.ISO3() != lang {
-			t.Errorf("%q is no code of ISO 639-3", lang)
+			t.Errorf("%q is not a code of ISO 639-3", lang)
 		}
 		if lang != strings.ToLower(macro(lang)) {
 			t.Errorf("%s is stored as %s", lang, macro(lang))
@@ -72,7 +72,7 @@ func TestScoredLanguagesAreLanguages(t *testing.T) {
 	}
 	for _, lang := range writings[4:] {
 		if base, err := language.ParseBase(lang); err != nil || base.ISO3() != lang {
-			t.Errorf("%q is no code of ISO 639-3", lang)
+			t.Errorf("%q is not a code of ISO 639-3", lang)
 		}
 	}
 	for _, r := range writingRanges {
@@ -96,7 +96,7 @@ func FuzzDetect(f *testing.F) {
 			t.Error("detected twice, differently")
 		}
 		if got != "" && (len(got) != 3 || !utf8.ValidString(got)) {
-			t.Errorf("%q is no language", got)
+			t.Errorf("%q is not a language", got)
 		}
 		if declared := Language("deu", s); declared == "" {
 			t.Error("a declared language got lost")

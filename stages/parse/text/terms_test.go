@@ -96,7 +96,7 @@ func TestStopWordsAreWordsOfLanguages(t *testing.T) {
 	}
 	for lang, list := range all {
 		if base, err := language.ParseBase(lang); err != nil || macro(base.ISO3()) != lang {
-			t.Errorf("%s is no ISO-639-3 code that Declared or Detect give", lang)
+			t.Errorf("%s is not an ISO-639-3 code that Declared or Detect return", lang)
 		}
 		if len(list.set) < 20 {
 			t.Errorf("%s has %d words", lang, len(list.set))

@@ -175,7 +175,7 @@ func FuzzOutline(f *testing.F) {
 			}
 			i := slices.Index(rest, line)
 			if i < 0 {
-				t.Fatalf("%q is no line of %q, or not in order", line, full)
+				t.Fatalf("%q is not a line of %q, or not in order", line, full)
 			}
 			rest = rest[i+1:]
 		}

@@ -128,7 +128,7 @@ func TestTruthKnowsTheTableOfFaults(t *testing.T) {
 	for _, f := range truth.Rounds[0].Fetches {
 		want := faults.Named(f.Fault)
 		if want == nil {
-			t.Errorf("%s is no fault", f.URL)
+			t.Errorf("%s is not a fault", f.URL)
 			continue
 		}
 		if want.Host { // this one on this host
@@ -175,7 +175,7 @@ func TestTrackingParametersStayUnlessStripped(t *testing.T) {
 		}
 	}
 	if exact == 0 {
-		t.Error("a page under two names is no duplicate")
+		t.Error("a page under two names is not a duplicate")
 	}
 }
 

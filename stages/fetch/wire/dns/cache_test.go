@@ -96,7 +96,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, err := c.Lookup(first, "host.test"); !errors.Is(err, context.Canceled) {
-				t.Errorf("the caller who left got %v", err)
+				t.Errorf("the caller that left got %v", err)
 			}
 		})
 		synctest.Wait()

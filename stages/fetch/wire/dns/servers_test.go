@@ -203,6 +203,6 @@ func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Lookup(t.Context(), "host.test"); err == nil || IsNotFound(err) {
-		t.Errorf("%v: nobody said that there is no such name", err)
+		t.Errorf("%v: no server said that the name does not exist", err)
 	}
 }
