@@ -49,8 +49,7 @@ func clone(f *manifest.File) *manifest.File {
 	if f == nil {
 		return nil
 	}
-	c := *f
-	return &c
+	return new(*f)
 }
 
 // copyFile stores a file under another key.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -55,10 +56,8 @@ func (s *Scope) Allows(url string) (ok bool, why string) {
 	if len(s.include) == 0 {
 		return true, ""
 	}
-	for i := range s.include {
-		if s.include[i].match(url) {
-			return true, ""
-		}
+	if slices.ContainsFunc(s.include, func(p pattern) bool { return p.match(url) }) {
+		return true, ""
 	}
 	return false, "include"
 }

@@ -22,7 +22,7 @@ import (
 // Errors wrap ErrMissing.
 func Files(name string, stdin io.Reader) (Source, error) {
 	if name == "-" {
-		return &files{name: name, stdin: stdin}, nil
+		return &files{name: name, paths: []string{name}, stdin: stdin}, nil
 	}
 	paths, err := expand(name)
 	if err != nil {
@@ -78,7 +78,7 @@ func expand(name string) ([]string, error) {
 type files struct {
 	name  string
 	paths []string
-	stdin io.Reader
+	stdin io.Reader // read instead of paths, if it is set
 }
 
 func (f *files) Name() string { return f.name }
@@ -91,18 +91,9 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			return yield(e, nil)
 		}
 		for _, path := range f.paths {
-			more, err := readFile(ctx, path, count)
+			more, err := f.read(ctx, path, count)
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", path, err))
-			}
-			if err != nil || !more {
-				return
-			}
-		}
-		if f.stdin != nil {
-			more, err := readText(ctx, f.stdin, "stdin", count)
-			if err != nil {
-				yield(Entry{}, fmt.Errorf("source %q: %w", f.name, err))
 			}
 			if err != nil || !more {
 				return
@@ -114,8 +105,11 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// readFile reads one file. It returns false to stop.
-func readFile(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
+// read reads one file, or standard input. It returns false to stop.
+func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
+	if f.stdin != nil {
+		return readText(ctx, f.stdin, "stdin", yield)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return false, fmt.Errorf("%w (%w)", ErrUnreadable, err)
@@ -180,10 +174,5 @@ func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
 }
 
 func blank[T string | []byte](s T) bool {
-	for i := range len(s) {
-		if s[i] != ' ' && s[i] != '\t' && s[i] != '\r' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(string(s), " \t\r") == ""
 }

@@ -47,11 +47,7 @@ func readAt(t *testing.T, b store.Bucket) {
 	if _, err := b.Create(t.Context(), "k", body, size); err != nil {
 		t.Fatal(err)
 	}
-	object, err := b.Open(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer object.Close()
+	object := open(t.Context(), t, b, "k")
 	for _, err := range together(8, func(i int) error {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
 		for range 8 {
@@ -189,13 +185,9 @@ func badKeys(t *testing.T, b store.Bucket) {
 func endedContext(t *testing.T, b store.Bucket) {
 	create(t, b, "k", "x")
 	ctx, cancel := context.WithCancel(t.Context())
-	object, err := b.Open(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer object.Close()
+	object := open(ctx, t, b, "k")
 	cancel()
-	_, err = object.ReadAt(make([]byte, 1), 0)
+	_, err := object.ReadAt(make([]byte, 1), 0)
 	wantErr(t, "ReadAt", err, context.Canceled)
 	_, err = store.CreateBytes(ctx, b, "new", []byte("x"))
 	wantErr(t, "Create", err, context.Canceled)

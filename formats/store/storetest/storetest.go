@@ -5,15 +5,16 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run checks the contract on the buckets that open returns, which must be empty. Subtests
+// Run checks the contract on the buckets that bucket returns, which must be empty. Subtests
 // run one after the other.
-func Run(t *testing.T, open func(t *testing.T) store.Bucket) {
+func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, store.Bucket)
@@ -41,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Bucket) {
 		{"a context that has ended ends calls", endedContext},
 		{"probe finds it fit and leaves nothing", probe},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, bucket(t)) })
 	}
 }
 
@@ -55,6 +56,26 @@ func create(t *testing.T, b store.Bucket, key, body string) store.Version {
 		t.Fatalf("Create(%q) returned the zero version", key)
 	}
 	return v
+}
+
+func swap(t *testing.T, b store.Bucket, key, body string, old store.Version) store.Version {
+	t.Helper()
+	v, err := b.Swap(t.Context(), key, []byte(body), old)
+	if err != nil {
+		t.Fatalf("Swap: %v", err)
+	}
+	return v
+}
+
+// open opens an object until the test ends.
+func open(ctx context.Context, t *testing.T, b store.Bucket, key string) store.Object {
+	t.Helper()
+	object, err := b.Open(ctx, key)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { _ = object.Close() })
+	return object
 }
 
 func want(t *testing.T, b store.Bucket, key, body string, v store.Version) {

@@ -78,11 +78,7 @@ func createLarge(t *testing.T, b store.Bucket) {
 	}
 	_, err := b.Create(t.Context(), "big", newPattern(1), largeSize)
 	wantErr(t, "Create of other bytes", err, store.ErrExists)
-	object, err := b.Open(t.Context(), "big")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer object.Close()
+	object := open(t.Context(), t, b, "big")
 	if object.Size() != largeSize {
 		t.Fatalf("size %d, want %d", object.Size(), int64(largeSize))
 	}
@@ -150,34 +146,24 @@ func createShortBody(t *testing.T, b store.Bucket) {
 
 func swapChain(t *testing.T, b store.Bucket) {
 	v0 := create(t, b, "s", "state 0")
-	v1, err := b.Swap(t.Context(), "s", []byte("state 1"), v0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v1 := swap(t, b, "s", "state 1", v0)
 	want(t, b, "s", "state 1", v1)
-	v2, err := b.Swap(t.Context(), "s", []byte("state 2"), v1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v2 := swap(t, b, "s", "state 2", v1)
 	for _, stale := range []store.Version{"", v0, v1} {
-		_, err = b.Swap(t.Context(), "s", []byte("state 3"), stale)
+		_, err := b.Swap(t.Context(), "s", []byte("state 3"), stale)
 		wantErr(t, fmt.Sprintf("Swap of %q", stale), err, store.ErrConflict)
 	}
 	want(t, b, "s", "state 2", v2)
 	if err := b.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Swap(t.Context(), "s", []byte("state 3"), v2)
+	_, err := b.Swap(t.Context(), "s", []byte("state 3"), v2)
 	wantErr(t, "Swap of a deleted object", err, store.ErrConflict)
 }
 
 func swapZero(t *testing.T, b store.Bucket) {
-	v, err := b.Swap(t.Context(), "new/z", []byte("first"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want(t, b, "new/z", "first", v)
-	_, err = b.Swap(t.Context(), "new/z", []byte("second"), "")
+	want(t, b, "new/z", "first", swap(t, b, "new/z", "first", ""))
+	_, err := b.Swap(t.Context(), "new/z", []byte("second"), "")
 	wantErr(t, "Swap of the zero version over an object", err, store.ErrConflict)
 	_, err = store.CreateBytes(t.Context(), b, "new/z", []byte("third"))
 	wantErr(t, "Create over an object", err, store.ErrExists)
@@ -186,11 +172,7 @@ func swapZero(t *testing.T, b store.Bucket) {
 func swapRepeated(t *testing.T, b store.Bucket) {
 	v0 := create(t, b, "s", "state 0")
 	for range 3 {
-		v, err := b.Swap(t.Context(), "s", []byte("state 1"), v0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want(t, b, "s", "state 1", v)
+		want(t, b, "s", "state 1", swap(t, b, "s", "state 1", v0))
 	}
 }
 

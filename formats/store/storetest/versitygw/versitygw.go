@@ -7,14 +7,12 @@
 package versitygw
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -74,10 +72,18 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	s := &Server{Endpoint: "http://" + address, Dir: t.TempDir()}
 	cmd := exec.Command(binary, "--access", AccessKey, "--secret", SecretKey, "--region", "us-east-1",
 		"--port", address, "--health", "/health", "--quiet", "--keep-alive", "posix", s.Dir)
-	var log buffer
-	cmd.Stdout, cmd.Stderr, cmd.Dir = &log, &log, s.Dir
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Dir
 	if err := cmd.Start(); err != nil {
 		return nil, err
+	}
+	said := func() []byte {
+		text, _ := os.ReadFile(log.Name()) // without it, the error is still told
+		return text
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -95,12 +101,12 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	}
 	if err := answers(s.Endpoint+"/health", ended); err != nil {
 		stop()
-		return nil, fmt.Errorf("%w; it said:\n%s", err, log.String())
+		return nil, fmt.Errorf("%w; it said:\n%s", err, said())
 	}
 	t.Cleanup(func() {
 		stop()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", binary, log.String())
+			t.Logf("%s said:\n%s", binary, said())
 		}
 	})
 	return s, nil
@@ -147,22 +153,4 @@ func (s *Server) Env(endpoint string) []string {
 		"AWS_ENDPOINT_URL_S3=" + endpoint, "AWS_REGION=us-east-1", "AWS_PROFILE=",
 		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 	}
-}
-
-// buffer collects the output of a process while a test may read it.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
