@@ -19,8 +19,34 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 		return dst, fmt.Errorf("catalog: %T is not a row", row)
 	}
 	dst = append(dst, '{')
-	dst, err := appendFields(dst, v)
-	return append(dst, '}'), err
+	first := true
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.Anonymous {
+			continue // its fields follow
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		dst = fmt.Appendf(dst, "%q:", name)
+		column := v.FieldByIndex(f.Index)
+		value := column.Interface()
+		switch {
+		case strings.Contains(options, "optional") && column.IsZero():
+			value = nil
+		case strings.Contains(options, "timestamp"):
+			value = time.UnixMilli(column.Int()).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+		case column.Kind() == reflect.Slice && column.Len() == 0:
+			value = []string{}
+		}
+		b, err := json.Marshal(value)
+		if err != nil {
+			return dst, fmt.Errorf("catalog: column %s: %w", name, err)
+		}
+		dst = append(dst, b...)
+	}
+	return append(dst, '}'), nil
 }
 
 // Row marshals as AppendJSON writes it. A nil row marshals as null.
@@ -41,37 +67,4 @@ func Rows[T any](rows []T) []Row {
 		wrapped[i] = Row{row}
 	}
 	return wrapped
-}
-
-func appendFields(dst []byte, v reflect.Value) ([]byte, error) {
-	var err error
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous {
-			if dst, err = appendFields(dst, v.Field(i)); err != nil {
-				return dst, err
-			}
-			continue
-		}
-		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = fmt.Appendf(dst, "%q:", name)
-		var value any = v.Field(i).Interface()
-		switch {
-		case strings.Contains(options, "optional") && v.Field(i).IsZero():
-			value = nil
-		case strings.Contains(options, "timestamp"):
-			value = time.UnixMilli(v.Field(i).Int()).UTC().Format("2006-01-02T15:04:05.000Z07:00")
-		case v.Field(i).Kind() == reflect.Slice && v.Field(i).Len() == 0:
-			value = []string{}
-		}
-		b, err := json.Marshal(value)
-		if err != nil {
-			return dst, fmt.Errorf("catalog: column %s: %w", name, err)
-		}
-		dst = append(dst, b...)
-	}
-	return dst, nil
 }

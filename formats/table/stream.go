@@ -80,31 +80,28 @@ func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOp
 // sequence (see Merge). All objects are open at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var readers []*Reader[T]
-		var streams []Stream[T]
-		var err error
-		for _, key := range keys {
-			var r *Reader[T]
-			if r, err = Open[T](ctx, b, key, opts...); err != nil {
-				break
+		stopped := false
+		merge := func() (err error) {
+			var streams []Stream[T]
+			for _, key := range keys {
+				r, failed := Open[T](ctx, b, key, opts...)
+				if failed != nil {
+					return failed
+				}
+				defer func() { err = errors.Join(err, r.Close()) }()
+				streams = append(streams, r)
 			}
-			readers, streams = append(readers, r), append(streams, r)
-		}
-		more := true
-		if err == nil {
-			for row, merr := range Merge(ctx, compare, streams...) {
-				if err = merr; err != nil {
+			for row, err := range Merge(ctx, compare, streams...) {
+				if err != nil {
+					return err
+				}
+				if stopped = !yield(row, nil); stopped {
 					break
 				}
-				if more = yield(row, nil); !more {
-					break
-				}
 			}
+			return nil
 		}
-		for _, r := range readers {
-			err = errors.Join(err, r.Close())
-		}
-		if err != nil && more {
+		if err := merge(); err != nil && !stopped {
 			var zero T
 			yield(zero, err)
 		}

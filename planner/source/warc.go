@@ -146,23 +146,20 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 		}
 		return Entry{URL: text[:min(len(text), MaxURL)], File: key, Line: n, Due: true, Listed: true, Broken: why}, true, nil
 	}
+	var target string
+	var s warc.Summary
 	rec, err := r.Next()
-	var damage *warc.DamageError
-	switch {
-	case errors.As(err, &damage):
-		return broken("", damage.Error())
-	case err != nil:
-		return Entry{}, false, err
+	if err == nil {
+		if !isResponse(rec) {
+			return Entry{}, false, nil
+		}
+		target = rec.TargetURI()
+		s, err = rec.Finish()
 	}
-	if !isResponse(rec) {
-		return Entry{}, false, nil
-	}
-	target := rec.TargetURI()
-	s, err := rec.Finish()
-	switch {
-	case errors.As(err, &damage):
+	if damage, ok := errors.AsType[*warc.DamageError](err); ok {
 		return broken(target, damage.Error())
-	case err != nil:
+	}
+	if err != nil {
 		return Entry{}, false, err
 	}
 	at, err := rec.Date()
