@@ -61,15 +61,7 @@ func (s *Signals) set(name string, yes, replace bool) {
 }
 
 func isSignalName(name string) bool {
-	if name == "" || len(name) > maxSignalName {
-		return false
-	}
-	for i := range len(name) {
-		if c := name[i] | 0x20; (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') && name[i] != '-' && name[i] != '_' {
-			return false
-		}
-	}
-	return true
+	return name != "" && len(name) <= maxSignalName && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // String lists the signals by name, such as "ai-train=no,search=yes". It returns "" if there are

@@ -107,19 +107,20 @@ func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 // choices yields the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		chosen := make([]int, l.keep)
-		for i := range chosen {
-			chosen[i] = i
-		}
-		for {
-			var mask uint64
-			for _, b := range chosen {
-				mask |= l.blocks[b]
+		// choose adds left blocks to mask, from block at on. It returns false to stop.
+		var choose func(at, left int, mask uint64) bool
+		choose = func(at, left int, mask uint64) bool {
+			if left == 0 {
+				return yield(mask)
 			}
-			if !yield(mask) || !nextChoice(chosen, len(l.blocks)) {
-				return
+			for ; at <= len(l.blocks)-left; at++ {
+				if !choose(at+1, left-1, mask|l.blocks[at]) {
+					return false
+				}
 			}
+			return true
 		}
+		choose(0, l.keep, 0)
 	}
 }
 
@@ -224,21 +225,6 @@ func cut(free uint64, n int) []uint64 {
 	return blocks
 }
 
-// nextChoice changes chosen to the next choice in lexicographic order. chosen holds ascending
-// indexes below n. It returns false if there is no next choice.
-func nextChoice(chosen []int, n int) bool {
-	for i := len(chosen) - 1; i >= 0; i-- {
-		if chosen[i] < n-len(chosen)+i {
-			chosen[i]++
-			for j := i + 1; j < len(chosen); j++ {
-				chosen[j] = chosen[j-1] + 1
-			}
-			return true
-		}
-	}
-	return false
-}
-
 // Costs that decide the number of blocks, in nanoseconds of one core.
 const (
 	sortCost    = 4.0 // of a pass of the sort, per fingerprint
@@ -252,11 +238,7 @@ func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // blocks over (blocks - k)
 	for blocks := k + 1; blocks <= min(width, k+8); blocks++ {
-		if blocks > k+1 {
-			choices *= float64(blocks) / float64(blocks-k)
-		} else {
-			choices = float64(k + 1)
-		}
+		choices *= float64(blocks) / float64(blocks-k)
 		key := width * (blocks - k) / blocks
 		passes := math.Ceil(float64(key) / digitBits)
 		alike := float64(n) / math.Exp2(float64(key))

@@ -64,8 +64,7 @@ var faults = map[string]fault{
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0
-	var response *awshttp.ResponseError
-	if errors.As(err, &response) {
+	if response, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 		status = response.HTTPStatusCode()
 	}
 	if errors.As(err, &api) {
@@ -106,20 +105,18 @@ func answer(api smithy.APIError, status int) string {
 }
 
 func isCertificate(err error) bool {
-	var verification *tls.CertificateVerificationError
-	var authority x509.UnknownAuthorityError
-	var hostname x509.HostnameError
-	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname)
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+	_, hostname := errors.AsType[x509.HostnameError](err)
+	return verification || authority || hostname
 }
 
 // plain returns the innermost cause of a network error, without the URL of the request.
 func plain(err error) string {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return line(op.Error())
 	}
 	for {

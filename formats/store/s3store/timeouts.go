@@ -83,8 +83,7 @@ func (b *timedBody) Close() error {
 
 // because replaces the error of a request that a time limit ended.
 func because(ctx context.Context, err error) error {
-	var slow tooSlow
-	if errors.As(context.Cause(ctx), &slow) {
+	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow
 	}
 	return err

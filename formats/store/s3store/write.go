@@ -123,34 +123,39 @@ type conditional struct {
 // cannot become true again. If it finds neither, it sends the same bytes again, never
 // others.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
+	// final returns the error that ends the write, or nil if the outcome of a call is open.
+	final := func(call string, err error, sent int) error {
+		switch {
+		case w.src.failed() != nil:
+			return fmt.Errorf("%s %q: read the body: %w", w.call, w.key, w.src.failed())
+		case ctx.Err() != nil:
+			return unknown(ctx, w, sent)
+		case err != nil && !judge(err).unsettled:
+			return fail(ctx, call, w.key, err)
+		}
+		return nil
+	}
 	for sent := 1; ; sent++ {
 		at, err := func() (store.Version, error) {
 			ctx, cancel := once(ctx, w.src.size)
 			defer cancel()
 			return w.send(ctx)
 		}()
-		switch {
-		case err == nil:
+		if err == nil {
 			return at, nil
-		case w.src.failed() != nil:
-			return "", fmt.Errorf("%s %q: read the body: %w", w.call, w.key, w.src.failed())
-		case ctx.Err() != nil:
-			return "", unknown(ctx, w, sent)
-		case !judge(err).unsettled:
-			return "", fail(ctx, w.call, w.key, err)
+		}
+		if err := final(w.call, err, sent); err != nil {
+			return "", err
 		}
 		v, at, looked := func() (verdict, store.Version, error) {
 			ctx, cancel := once(ctx, w.src.size)
 			defer cancel()
 			return w.look(ctx)
 		}()
+		if err := final("settle the "+w.call, looked, sent); err != nil {
+			return "", err
+		}
 		switch {
-		case w.src.failed() != nil:
-			return "", fmt.Errorf("%s %q: read the body: %w", w.call, w.key, w.src.failed())
-		case ctx.Err() != nil:
-			return "", unknown(ctx, w, sent)
-		case looked != nil && !judge(looked).unsettled:
-			return "", fail(ctx, "settle the "+w.call, w.key, looked)
 		case looked == nil && v == mine:
 			return at, nil
 		case looked == nil && v == anothers:
