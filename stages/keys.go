@@ -1,11 +1,14 @@
 package stages
 
 import (
+	"context"
+	"fmt"
 	"path"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/table"
 )
 
 // Keys lists the keys of a dataset's objects in the results of a stage's tasks, in the
@@ -61,4 +64,26 @@ func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// HostRanks reads the ranks of a bucket's hosts from the results of rank. It also returns
+// the number of hosts in all buckets.
+func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[string]float64, hosts int64, err error) {
+	type row struct {
+		Host string  `parquet:"host"`
+		Rank float64 `parquet:"rank"`
+	}
+	for _, r := range in.Results[Rank] {
+		for _, f := range r.FilesOf(FileHosts) {
+			hosts += f.Rows
+		}
+	}
+	ranks = map[string]float64{}
+	for h, err := range table.Concat[row](ctx, env.Bucket, PartKeys(in.Results[Rank], FileHosts, bucket)) {
+		if err != nil {
+			return nil, 0, fmt.Errorf("read hosts: %w", err)
+		}
+		ranks[h.Host] = h.Rank
+	}
+	return ranks, hosts, nil
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -55,12 +56,7 @@ func (s Stage) Tasks(p *manifest.Plan) int {
 
 // Valid reports whether s has tasks.
 func (s Stage) Valid() bool {
-	for _, o := range Order {
-		if s == o {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(Order, s)
 }
 
 // Task is one stage on one partition (for rank and frontier: on one bucket).

@@ -31,7 +31,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if d.planned, err = inputs.planned(ctx); err != nil {
 		return nil, err
 	}
-	if d.ranks, d.hosts, err = ranks(ctx, env.Bucket, in.Results[stages.Rank], inputs.bucket); err != nil {
+	if d.ranks, d.hosts, err = stages.HostRanks(ctx, env, in, inputs.bucket); err != nil {
 		return nil, err
 	}
 	if d.alike, err = inputs.learn(ctx); err != nil {

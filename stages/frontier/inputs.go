@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
@@ -307,28 +305,4 @@ func (i *inputs) planned(ctx context.Context) (planned, error) {
 		read(i.partitionKeys(stages.FileFetches, ""), func(*name) bool { return true }),
 		read(i.priorKeys(), func(n *name) bool { return strings.HasPrefix(n.LastPlanned, crawl) }),
 	)
-}
-
-// ranks reads the bucket's host ranks, and counts the hosts of all buckets.
-func ranks(ctx context.Context, b store.Bucket, results []*manifest.Result, bucket int) (rank map[string]float64, hosts int64, err error) {
-	type row struct {
-		Host string  `parquet:"host"`
-		Rank float64 `parquet:"rank"`
-	}
-	rank = map[string]float64{}
-	for n, r := range results {
-		for _, f := range r.FilesOf(stages.FileHosts) {
-			hosts += f.Rows
-			if n != bucket {
-				continue
-			}
-			for h, err := range table.Concat[row](ctx, b, []string{f.Key}) {
-				if err != nil {
-					return nil, 0, err
-				}
-				rank[h.Host] = h.Rank
-			}
-		}
-	}
-	return rank, hosts, nil
 }

@@ -16,7 +16,7 @@ import (
 func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	t := in.Task
 	bucket := in.Plan.Partitions[t.Partition].Bucket
-	ranks, err := hostRanks(ctx, env, in, bucket)
+	ranks, _, err := stages.HostRanks(ctx, env, in, bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +72,4 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 		Counts: []manifest.Count{{Name: "duplicates", N: copies}, {Name: "indexable", N: indexable}, {Name: "pages", N: f.Rows}},
 		Files:  []manifest.File{f},
 	}, nil
-}
-
-// hostRanks reads the rank of each host of the bucket.
-func hostRanks(ctx context.Context, env *stages.Env, in *stages.Input, bucket int) (map[string]float64, error) {
-	ranks := map[string]float64{}
-	for h, err := range table.Concat[schema.Host](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Rank], stages.FileHosts, bucket)) {
-		if err != nil {
-			return nil, fmt.Errorf("read hosts: %w", err)
-		}
-		ranks[h.Host] = h.Rank
-	}
-	return ranks, nil
 }

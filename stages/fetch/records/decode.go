@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -64,7 +63,10 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if cap(d.block) > keptBlock {
 		d.block = nil
 	}
-	if d.block, err = readUpTo(d.block[:0], e, min(e.Length, limit)); err != nil && !raw.Cut {
+	// The buffer grows with the data: the header may claim a length that the record does not have.
+	buf := bytes.NewBuffer(d.block[:0])
+	_, err = buf.ReadFrom(io.LimitReader(e, min(e.Length, limit)))
+	if d.block = buf.Bytes(); err != nil && !raw.Cut {
 		return nil, damaged(raw, err)
 	}
 	r.Block, r.Cut = d.block, int64(len(d.block)) < e.Length
@@ -81,26 +83,6 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 		return nil, damaged(raw, fmt.Errorf("it is %d bytes long, not %d", s.Length, raw.Length))
 	}
 	return r, nil
-}
-
-// readUpTo appends up to n bytes of r to b.
-func readUpTo(b []byte, r io.Reader, n int64) ([]byte, error) {
-	for n > 0 {
-		if len(b) == cap(b) {
-			// Grow with the data: the header may claim a length that the record does not have.
-			b = slices.Grow(b, int(min(n, int64(max(64<<10, cap(b))))))
-		}
-		free := b[len(b):cap(b)]
-		m, err := r.Read(free[:min(int64(len(free)), n)])
-		b, n = b[:len(b)+m], n-int64(m)
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-	}
-	return b, nil
 }
 
 func damaged(raw *Raw, err error) error {

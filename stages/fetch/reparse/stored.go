@@ -78,13 +78,7 @@ func (r *run) stored(ctx context.Context) error {
 
 // keysOf lists the source's files of a dataset in the order of their segments.
 func (r *run) keysOf(dataset, subset string) []string {
-	var keys []string
-	for _, f := range r.in.From.FilesOf(dataset) {
-		if f.Subset == subset {
-			keys = append(keys, f.Key)
-		}
-	}
-	return keys
+	return stages.SubsetKeys([]*manifest.Result{r.in.From}, dataset, subset)
 }
 
 // documents joins each row of pages with its row of fetches: every fetch with the outcome

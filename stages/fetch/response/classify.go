@@ -31,25 +31,27 @@ type Verdict struct {
 	Health  polite.Class
 }
 
+// ofErrors lists the verdicts; the first error that matches decides.
+var ofErrors = []struct {
+	is error
+	Verdict
+}{
+	{wire.ErrNXDomain, Verdict{schema.DNSError, Never, polite.Unanswered}},
+	{wire.ErrDNS, Verdict{schema.DNSError, AfterDNS, polite.Unanswered}},
+	{wire.ErrAddressBlocked, Verdict{schema.AddressBlocked, Never, polite.Unsent}},
+	{wire.ErrTimeout, Verdict{schema.Timeout, AfterTimeout, polite.Unanswered}},
+	{wire.ErrTLS, Verdict{schema.TLSError, Never, polite.Failure}},
+	{wire.ErrConnect, Verdict{schema.ConnectError, Never, polite.Unanswered}},
+	{wire.ErrDisconnect, Verdict{schema.ConnectError, Never, polite.Failure}},
+	{wire.ErrProtocol, Verdict{schema.ProtocolError, Never, polite.Failure}},
+}
+
 // OfError classifies a request without a response.
 func OfError(err error) Verdict {
-	switch {
-	case errors.Is(err, wire.ErrNXDomain):
-		return Verdict{schema.DNSError, Never, polite.Unanswered}
-	case errors.Is(err, wire.ErrDNS):
-		return Verdict{schema.DNSError, AfterDNS, polite.Unanswered}
-	case errors.Is(err, wire.ErrAddressBlocked):
-		return Verdict{schema.AddressBlocked, Never, polite.Unsent}
-	case errors.Is(err, wire.ErrTimeout):
-		return Verdict{schema.Timeout, AfterTimeout, polite.Unanswered}
-	case errors.Is(err, wire.ErrTLS):
-		return Verdict{schema.TLSError, Never, polite.Failure}
-	case errors.Is(err, wire.ErrConnect):
-		return Verdict{schema.ConnectError, Never, polite.Unanswered}
-	case errors.Is(err, wire.ErrDisconnect):
-		return Verdict{schema.ConnectError, Never, polite.Failure}
-	case errors.Is(err, wire.ErrProtocol):
-		return Verdict{schema.ProtocolError, Never, polite.Failure}
+	for _, v := range ofErrors {
+		if errors.Is(err, v.is) {
+			return v.Verdict
+		}
 	}
 	return Verdict{schema.InternalError, Never, polite.Unsent}
 }

@@ -46,10 +46,7 @@ func parseRate(value string) (float64, bool) {
 		return 0, false
 	}
 	span := trimSpace(rest)
-	end := 0
-	for end < len(span) && (span[end] >= '0' && span[end] <= '9' || span[end] == '.') {
-		end++
-	}
+	end := len(span) - len(strings.TrimLeft(span, "0123456789."))
 	seconds, ok := parseSeconds(span[:end])
 	if !ok {
 		return 0, false
@@ -75,14 +72,7 @@ var secondsOf = map[string]float64{
 }
 
 // isHours reports whether a word can be a time of day, such as 0600-0845.
-func isHours(word string) bool {
-	for i := range len(word) {
-		if c := word[i]; (c < '0' || c > '9') && c != '-' && c != ':' {
-			return false
-		}
-	}
-	return true
-}
+func isHours(word string) bool { return strings.Trim(word, "0123456789-:") == "" }
 
 // readDelay parses a Crawl-delay with the library, from a clean file of that line.
 func readDelay(seconds float64) time.Duration {

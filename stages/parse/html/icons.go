@@ -20,18 +20,8 @@ func (c *icons) reset() {
 	}
 }
 
-// iconRank returns the rank of a rel keyword, or false if the keyword does not name an icon.
-func iconRank(keyword []byte) (rank int, ok bool) {
-	switch string(keyword) {
-	case "icon":
-		return 0, true
-	case "apple-touch-icon":
-		return 1, true
-	case "apple-touch-icon-precomposed":
-		return 2, true
-	}
-	return 0, false
-}
+// iconRels are the keywords of links to icons, the best first.
+var iconRels = [...]string{"icon", "apple-touch-icon", "apple-touch-icon-precomposed"}
 
 // addIcon keeps the reference of an icon, even if its link is dropped.
 func (l *linkList) addIcon(rank int, href []byte) {

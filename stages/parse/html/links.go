@@ -2,6 +2,7 @@ package html
 
 import (
 	"bytes"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
@@ -276,7 +277,7 @@ func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 				kind = schema.KindFeed
 			}
 		default:
-			if rank, ok := iconRank(w); ok {
+			if rank := slices.Index(iconRels[:], string(w)); rank >= 0 {
 				l.addIcon(rank, t.Get(lexer.AttrHref))
 			}
 		}

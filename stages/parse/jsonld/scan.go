@@ -288,29 +288,24 @@ func (z *scanner) skip() {
 // text reads a text of at most max bytes and folds its white space. The text is a string, the first
 // string of a list, or the @value or name of an object. It returns "" for anything else.
 func (z *scanner) text(max int) (s string) {
-	switch z.peek() {
-	case '"', '\'':
-		return foldJSON(z.str(false), max)
-	case '[':
-		z.pos++
-		for z.element() {
-			if z.quoted() && s == "" {
-				s = foldJSON(z.str(false), max)
-			} else {
-				z.skip()
-			}
+	take := func() {
+		if z.quoted() && s == "" {
+			s = foldJSON(z.str(false), max)
+		} else {
+			z.skip()
 		}
-	case '{':
-		z.members(func(key []byte) {
-			if z.quoted() && s == "" && (string(key) == "@value" || string(key) == "name") {
-				s = foldJSON(z.str(false), max)
-			} else {
-				z.skip()
-			}
-		})
-	default:
-		z.skip()
 	}
+	if z.peek() != '{' {
+		z.each(take)
+		return s
+	}
+	z.members(func(key []byte) {
+		if string(key) == "@value" || string(key) == "name" {
+			take()
+		} else {
+			z.skip()
+		}
+	})
 	return s
 }
 

@@ -2,6 +2,8 @@ package text
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"golang.org/x/net/html/atom"
 )
@@ -290,18 +292,8 @@ func (b *Block) joined(out []byte) []byte {
 // Full returns the visible text, one block per line. all is the result of All. The two share memory
 // if nothing is hidden.
 func (o *Outline) Full(all string) string {
-	whole := true
-	for i := range o.blocks {
-		if b := &o.blocks[i]; o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless {
-			whole = false
-			break
-		}
-	}
-	if whole {
-		if n := len(all); n > 0 {
-			return all[:n-1] // without the last line feed
-		}
-		return ""
+	if !slices.ContainsFunc(o.blocks, func(b Block) bool { return o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless }) {
+		return strings.TrimSuffix(all, "\n")
 	}
 	out := make([]byte, 0, len(all))
 	for i := range o.blocks {
@@ -311,8 +303,5 @@ func (o *Outline) Full(all string) string {
 			out = append(out, '\n')
 		}
 	}
-	if len(out) == 0 {
-		return ""
-	}
-	return string(out[:len(out)-1])
+	return string(bytes.TrimSuffix(out, []byte{'\n'}))
 }

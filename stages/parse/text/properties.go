@@ -118,16 +118,7 @@ var bmp runes
 // ascii are the properties of ASCII.
 var ascii = func() (t [utf8.RuneSelf]property) {
 	for c := range t {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-			t[c] = property{letter, latn}
-		case c >= '0' && c <= '9':
-			t[c] = property{digit, zyyy}
-		case c == '\'':
-			t[c].class = joiner
-		case c == '.' || c == ',':
-			t[c].class = point
-		}
+		t[c] = propertyOf(rune(c))
 	}
 	return t
 }()

@@ -39,13 +39,7 @@ func (o *output) gzip(in []byte) layerVerdict {
 	if !ok {
 		z = new(gzip.Reader)
 	}
-	v := o.gunzip(z, src, in)
-	gzipReaders.Put(z)
-	return v
-}
-
-// gunzip decodes all members of in. src reads in.
-func (o *output) gunzip(z *gzip.Reader, src *bytes.Reader, in []byte) layerVerdict {
+	defer gzipReaders.Put(z)
 	for {
 		err := z.Reset(src)
 		if err == nil {
