@@ -26,6 +26,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
@@ -37,19 +38,16 @@ type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
-	processed map[string]prometheus.Counter // by outcome; the map does not change
-	listed    map[string]prometheus.Counter // by outcome; the map does not change
-	retries   map[string]prometheus.Counter // by class; the map does not change
-	answers   *prometheus.CounterVec        // by status code
-	robots    prometheus.Counter
-	timeouts  prometheus.Counter
-	queued    prometheus.Gauge
-	legacy    prometheus.Gauge // queued URLs under the old name; registered only by Legacy
-	flights   prometheus.Gauge
+	series  map[string][]adder     // by the name under which tasks count; the map does not change
+	answers *prometheus.CounterVec // by status code
+	legacy  prometheus.Gauge       // queued URLs under the old name; registered only by Legacy
 
 	storeWrites prometheus.Histogram
 	tableWrites prometheus.Histogram
 }
+
+// adder is a counter or a gauge.
+type adder interface{ Add(float64) }
 
 // writeBuckets holds the upper bounds of the write histograms in seconds. They cover a small object
 // on a local disk as well as a WARC file of 1 GiB in a slow store.
@@ -62,70 +60,47 @@ func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 // New returns the series of a process that runs the given version of crawlbatch, all at zero. It
 // uses the clock to time writes.
 func New(version string, clock stages.Clock) *Metrics {
-	m := &Metrics{
-		clock: clock, registry: prometheus.NewRegistry(),
-		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "crawler_http_response_total",
-			Help: "HTTP answers received, by status code (other: beyond 599), those to redirects, robots.txt and repeated requests included.",
-		}, []string{"status_code"}),
-		robots: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "crawler_robots_blocked_total",
-			Help: "URLs that robots.txt forbids.",
-		}),
-		timeouts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "crawler_fetch_timeout_total",
-			Help: "Requests that failed for a time-out (connect, first byte or total), before any retry.",
-		}),
-		queued: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "crawler_urls_queued",
-			Help: "URLs, of the fetch tasks that run in this process, whose outcome no checkpoint lists yet.",
-		}),
-		legacy: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "crawler_urls_queued_total",
-			Help: "The old name of crawler_urls_queued. A gauge, in spite of its name.",
-		}),
-		flights: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "crawler_worker_active_fetches",
-			Help: "Requests under way in this process.",
-		}),
-		storeWrites: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "crawler_s3_write_duration_seconds", Buckets: writeBuckets,
-			Help: "Duration of writes to the store, of S3 or not, of whatever size and end, retries included.",
-		}),
-		tableWrites: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "crawler_db_write_duration_seconds", Buckets: writeBuckets,
-			Help: "Of the writes to the store, those that commit a part of a table (Parquet).",
-		}),
-	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
+	m := &Metrics{clock: clock, registry: prometheus.NewRegistry(), series: map[string][]adder{}}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	register := promauto.With(m.registry)
+	register.NewGauge(prometheus.GaugeOpts{
 		Name: "crawlbatch_build_info", Help: "Always 1; the label is the version of crawlbatch.",
 		ConstLabels: prometheus.Labels{"version": strings.ToValidUTF8(version, "?")},
-	})
-	build.Set(1)
-	processed := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "crawler_urls_processed_total",
-		Help: "Planned URLs by outcome (status), as it is recorded; once more when an attempt lost it and another repeats the work.",
-	}, []string{"status"})
-	listed := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "crawler_urls_checkpointed_total",
-		Help: "Planned URLs by outcome (status), once a checkpoint lists it; at most once each.",
-	}, []string{"status"})
-	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "crawler_retries_total",
-		Help: "Failed requests that are to be made again, by the class of the failure.",
-	}, []string{"reason"})
-	m.registry.MustRegister(
-		processed, listed, retries, m.answers, m.robots, m.timeouts, m.queued, m.flights, m.storeWrites, m.tableWrites, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
-	m.processed, m.listed, m.retries = map[string]prometheus.Counter{}, map[string]prometheus.Counter{}, map[string]prometheus.Counter{}
+	}).Set(1)
+	counters := func(name, label, help string) *prometheus.CounterVec {
+		return register.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	writes := func(name, help string) prometheus.Histogram {
+		return register.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: writeBuckets})
+	}
+	processed := counters("crawler_urls_processed_total", "status", "Planned URLs by outcome (status), as it is recorded; once more when an attempt lost it and another repeats the work.")
+	listed := counters("crawler_urls_checkpointed_total", "status", "Planned URLs by outcome (status), once a checkpoint lists it; at most once each.")
 	for _, o := range schema.Outcomes {
-		m.listed[string(o)] = listed.WithLabelValues(string(o))
-		m.processed[string(o)] = processed.WithLabelValues(string(o))
+		m.series[stages.CountOutcomes+string(o)] = []adder{listed.WithLabelValues(string(o))}
+		m.series[stages.CountRecorded+string(o)] = []adder{processed.WithLabelValues(string(o))}
 	}
+	denied := stages.CountRecorded + string(schema.RobotsDenied)
+	m.series[denied] = append(m.series[denied], register.NewCounter(prometheus.CounterOpts{Name: "crawler_robots_blocked_total", Help: "URLs that robots.txt forbids."}))
+	retries := counters("crawler_retries_total", "reason", "Failed requests that are to be made again, by the class of the failure.")
 	for _, class := range stages.RetryClasses {
-		m.retries[class] = retries.WithLabelValues(class)
+		m.series[stages.CountRetries+class] = []adder{retries.WithLabelValues(class)}
 	}
+	m.answers = counters("crawler_http_response_total", "status_code", "HTTP answers received, by status code (other: beyond 599), those to redirects, robots.txt and repeated requests included.")
+	m.series[stages.CountTimeouts] = []adder{register.NewCounter(prometheus.CounterOpts{
+		Name: "crawler_fetch_timeout_total", Help: "Requests that failed for a time-out (connect, first byte or total), before any retry.",
+	})}
+	m.legacy = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "crawler_urls_queued_total", Help: "The old name of crawler_urls_queued. A gauge, in spite of its name.",
+	})
+	queued := register.NewGauge(prometheus.GaugeOpts{
+		Name: "crawler_urls_queued", Help: "URLs, of the fetch tasks that run in this process, whose outcome no checkpoint lists yet.",
+	})
+	m.series[stages.CountQueued] = []adder{queued, m.legacy}
+	m.series[stages.CountFlights] = []adder{register.NewGauge(prometheus.GaugeOpts{
+		Name: "crawler_worker_active_fetches", Help: "Requests under way in this process.",
+	})}
+	m.storeWrites = writes("crawler_s3_write_duration_seconds", "Duration of writes to the store, of S3 or not, of whatever size and end, retries included.")
+	m.tableWrites = writes("crawler_db_write_duration_seconds", "Of the writes to the store, those that commit a part of a table (Parquet).")
 	return m
 }
 
@@ -150,35 +125,11 @@ func (p *progress) Add(name string, n int64) {
 
 // count counts names that have a series and ignores others.
 func (m *Metrics) count(name string, n int64) {
-	switch name {
-	case stages.CountFlights:
-		m.flights.Add(float64(n))
-		return
-	case stages.CountQueued:
-		m.queued.Add(float64(n))
-		m.legacy.Add(float64(n))
-		return
-	case stages.CountTimeouts:
-		m.timeouts.Add(float64(n))
-		return
+	for _, series := range m.series[name] {
+		series.Add(float64(n))
 	}
 	if code, ok := strings.CutPrefix(name, stages.CountAnswers); ok {
 		m.answers.WithLabelValues(statusLabel(code)).Add(float64(n))
-	} else if outcome, ok := strings.CutPrefix(name, stages.CountOutcomes); ok {
-		if c := m.listed[outcome]; c != nil {
-			c.Add(float64(n))
-		}
-	} else if outcome, ok := strings.CutPrefix(name, stages.CountRecorded); ok {
-		if c := m.processed[outcome]; c != nil {
-			c.Add(float64(n))
-		}
-		if outcome == string(schema.RobotsDenied) {
-			m.robots.Add(float64(n))
-		}
-	} else if class, ok := strings.CutPrefix(name, stages.CountRetries); ok {
-		if c := m.retries[class]; c != nil {
-			c.Add(float64(n))
-		}
 	}
 }
 
