@@ -31,7 +31,7 @@ type URLAnswer struct {
 	// Spelling is the given spelling if it is not canonical: robots.txt must allow both.
 	Spelling string `json:"spelling,omitempty"`
 
-	Known *KnownURL `json:"known,omitempty"` // what the crawl's store knows about the URL
+	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
 }
 
 // URL answers questions about URLs.
@@ -64,7 +64,7 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 			if err != nil {
 				return a, err
 			}
-			a.Known = newKnownURL(found)
+			a.Known = &found
 		}
 	}
 	_, reason, detail, err := planner.Judge(u.plan, q.URL, q.Base)
@@ -87,8 +87,30 @@ func (a *URLAnswer) Print(w io.Writer, url string) {
 		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", a.Spelling)
 	}
 	if a.Known != nil {
-		a.Known.print(w)
+		printKnown(w, a.Known)
 	}
 }
 
 func dash(s string) string { return cmp.Or(s, "-") }
+
+// printKnown writes what a crawl's store knows about a URL as lines of text.
+func printKnown(w io.Writer, k *lookup.Found) {
+	if k.State == nil && k.Skip == nil && k.Planned == nil {
+		fmt.Fprintln(w, "known      no: neither a sealed round nor the newest plan has it")
+		return
+	}
+	if s := k.State; s != nil {
+		fmt.Fprintf(w, "state      %s since round %s\noutcome    %s\nfirst seen %s\nnext due   %s\n",
+			s.State, s.Round, dash(string(s.Outcome)), s.FirstSeen, s.NextDue)
+	}
+	if s := k.Skip; s != nil {
+		why := string(s.Reason)
+		if s.Detail != "" {
+			why += ": " + s.Detail
+		}
+		fmt.Fprintf(w, "skipped    %s in round %s\n", why, s.Round)
+	}
+	if p := k.Planned; p != nil {
+		fmt.Fprintf(w, "planned    partition %d of round %s\n", p.Partition, p.Round)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -33,38 +34,49 @@ import (
 // cachedFilters is the largest number of URL filters that are kept for the next URL.
 const cachedFilters = 32
 
-// Round names a round of a crawl.
-type Round struct {
-	Crawl string
-	Round int
-}
-
-// String returns the name of the round in the tables, such as 2026-11.0.
-func (r Round) String() string { return fmt.Sprintf("%s.%d", r.Crawl, r.Round) }
-
 // Found is what a store knows about a URL. All fields are nil for an unknown URL.
 type Found struct {
-	State   *State
-	Skip    *Skip
-	Planned *Planned
+	State   *State   `json:"state"`
+	Skip    *Skip    `json:"skip"`
+	Planned *Planned `json:"planned"`
 }
 
 // State is the newest row of urls.
 type State struct {
-	Round
-	schema.URLRecord
+	Round     string          `json:"round"` // such as 2026-11.0
+	State     schema.URLState `json:"state"`
+	Outcome   schema.Outcome  `json:"outcome"` // "" if it was never planned
+	FirstSeen string          `json:"first_seen"`
+	NextDue   string          `json:"next_due"` // RFC 3339, UTC, "at once" or "never"
 }
 
 // Skip is the newest row of skips, unless a later round has a state of the URL.
 type Skip struct {
-	Round
-	schema.Skip
+	Round  string            `json:"round"`
+	Reason schema.SkipReason `json:"reason"`
+	Detail string            `json:"detail"`
 }
 
 // Planned is the partition of the newest plan that contains the URL.
 type Planned struct {
-	Round
-	Partition int
+	Round     string `json:"round"`
+	Partition int    `json:"partition"`
+}
+
+// roundName returns the name of a round in the tables.
+func roundName(crawl string, round int) string { return fmt.Sprintf("%s.%d", crawl, round) }
+
+// nextDue returns the time at which a URL is due again, or a word such as "never".
+func nextDue(r *schema.URLRecord) string {
+	switch {
+	case schema.Spellings(r.Spellings).Overflow():
+		return "never"
+	case r.NextDue != 0:
+		return time.UnixMilli(r.NextDue).UTC().Format(time.RFC3339)
+	case r.State == schema.StateFound || r.State == schema.StateDeferred:
+		return "at once"
+	}
+	return "never"
 }
 
 // Crawl finds URLs of one crawl, in the state when it was opened. Only one goroutine may use it.
@@ -128,21 +140,21 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if may, err := c.mayHold(ctx, s, bucket, k.URL); err != nil || !may {
 		return err
 	}
-	round := Round{s.Crawl, s.Round}
+	round := roundName(s.Crawl, s.Round)
 	same := table.StringRange("url_surtkey", k.SURT, k.SURT)
 	state, err := first(ctx, c.bucket, partOf(urls, bucket), func(r *schema.URLRecord) bool { return r.URL == k.URL }, same)
 	if err != nil {
 		return err
 	}
 	if state != nil {
-		found.State = &State{round, *state}
+		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state)}
 	}
 	if found.Skip != nil { // a later round has the newer skip
 		return nil
 	}
 	skip, err := first(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
 	if err == nil && skip != nil {
-		found.Skip = &Skip{round, *skip}
+		found.Skip = &Skip{round, skip.Reason, skip.Detail}
 	}
 	return err
 }
@@ -185,7 +197,7 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 			return nil, err
 		}
 		if row != nil {
-			return &Planned{Round{c.plan.Crawl, c.plan.Round}, p.Partition}, nil
+			return &Planned{roundName(c.plan.Crawl, c.plan.Round), p.Partition}, nil
 		}
 	}
 	return nil, nil

@@ -141,10 +141,10 @@ type said struct {
 func short(f Found) said {
 	s := said{Partition: -1}
 	if f.State != nil {
-		s.State = f.State.Round.String() + " " + string(f.State.State)
+		s.State = f.State.Round + " " + string(f.State.State)
 	}
 	if f.Skip != nil {
-		s.Skip = f.Skip.Round.String() + " " + string(f.Skip.Reason)
+		s.Skip = f.Skip.Round + " " + string(f.Skip.Reason)
 	}
 	if f.Planned != nil {
 		s.Partition = f.Planned.Partition
