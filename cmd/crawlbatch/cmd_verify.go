@@ -86,7 +86,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	}
 	defer remove()
 	report, err := verify.Run(ctx, verify.Options{
-		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: dir, Log: o.log,
+		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: dir,
 		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Version: version, Archive: o.openArchive,
 	})
 	if err != nil {

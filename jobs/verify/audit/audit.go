@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
 	"strconv"
@@ -33,9 +32,8 @@ type Options struct {
 	Round    int            // the only round to audit; negative: all
 	Config   *config.Config // as frozen; nil if it cannot be read, which skips the checks that need it
 	Scratch  string         // an existing local directory
-	Log      *slog.Logger
-	Parallel int     // steps that run at the same time; 0 means GOMAXPROCS
-	Sample   float64 // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
+	Parallel int            // steps that run at the same time; 0 means GOMAXPROCS
+	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
 	// Archive opens the store with external WARC files, for a reparse of such files.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
 	Version  string // of this crawlbatch; empty means the version that made the crawl
@@ -142,9 +140,6 @@ type (
 func New(o Options) *Audit {
 	if o.Parallel <= 0 {
 		o.Parallel = runtime.GOMAXPROCS(0)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Audit{
 		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{},

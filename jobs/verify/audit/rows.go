@@ -41,20 +41,20 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	return nil
 }
 
-// Files lists the files with a partition's rows of a dataset. For captures, subset selects one
-// subset, or all if it is empty. The files come from the last stage that has a result: published
-// files, otherwise segments. sorted reports whether the rows are in the dataset's order.
-func (r *Round) Files(dataset, subset string, n int) (files []manifest.File, sorted bool) {
+// Files lists the keys of the files with a partition's rows of a dataset. For captures, subset
+// selects one subset, or all if it is empty. The files come from the last stage that has a result:
+// published files, otherwise segments. sorted reports whether the rows are in the dataset's order.
+func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
 		if stage == stages.Publish && dataset != stages.FilePages || r.Results[stage][n] == nil {
 			continue
 		}
 		for _, f := range r.Results[stage][n].FilesOf(dataset) {
 			if subset == "" || f.Subset == subset {
-				files = append(files, f)
+				keys = append(keys, f.Key)
 			}
 		}
-		return files, stage != stages.Fetch
+		return keys, stage != stages.Fetch
 	}
 	return nil, false
 }
@@ -103,14 +103,15 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter. The caller closes the sorter.
-func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int) (*table.Sorter[T], error) {
+// SortRows reads the rows of objects into a sorter: those that keep selects, or all if it is nil.
+// The caller closes the sorter.
+func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
 	if err != nil {
 		return nil, err
 	}
 	for row, err := range Concat[T](ctx, a, keys) {
-		if err == nil {
+		if err == nil && (keep == nil || keep(&row)) {
 			err = s.Add(&row)
 		}
 		if err != nil {
@@ -121,14 +122,29 @@ func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(
 }
 
 // InOrder yields a partition's rows of a dataset in the dataset's order. It sorts segments, which
-// are not in order. closeRows ends the iteration.
-func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) (rows iter.Seq2[T, error], closeRows func(), err error) {
+// are not in order.
+func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) iter.Seq2[T, error] {
 	if sorted {
-		return Concat[T](ctx, a, keys), func() {}, nil
+		return Concat[T](ctx, a, keys)
 	}
-	s, err := SortRows(ctx, a, keys, compare)
-	if err != nil {
-		return nil, nil, err
+	return func(yield func(T, error) bool) {
+		s, err := SortRows(ctx, a, keys, compare, nil)
+		if err != nil {
+			yield(*new(T), err)
+			return
+		}
+		defer s.Close() //nolint:errcheck // scratch
+		s.Sorted(ctx)(yield)
 	}
-	return s.Sorted(ctx), func() { _ = s.Close() }, nil // scratch
+}
+
+// FalseFirst sorts false before true.
+func FalseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

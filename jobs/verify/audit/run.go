@@ -14,7 +14,7 @@ import (
 type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
-	Checks    []Check // the checks that the step counts and reports
+	Checks    []Check // the checks that the step counts and reports; an error of Concat goes to the first
 }
 
 // Run audits a crawl with steps. The error says why the audit cannot be done: the store does not
@@ -41,11 +41,11 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 		}
 		for _, r := range rounds {
 			if s.Round != nil {
-				g.Go(func() error { return s.Round(ctx, a, r) })
+				g.Go(func() error { return a.Skip(s.Round(ctx, a, r), s.Checks[0], r) })
 				continue
 			}
 			for _, n := range a.partitions(r) {
-				g.Go(func() error { return s.Partition(ctx, a, r, n) })
+				g.Go(func() error { return a.Skip(s.Partition(ctx, a, r, n), s.Checks[0], r) })
 			}
 		}
 	}

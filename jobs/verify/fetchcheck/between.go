@@ -3,7 +3,8 @@ package fetchcheck
 import (
 	"cmp"
 	"context"
-	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -13,29 +14,15 @@ import (
 
 // edgeRequest is the last request to a host in one round, or the first in the next.
 type edgeRequest struct {
-	Host    string
-	Later   bool // true for the round that is checked
-	Start   int64
-	DelayMS int64
-	URL     string
-	Object  string
+	paced
+	Later  bool // true for the round that is checked
+	Object string
 }
 
-// compareEdges orders the requests to each host: first those of the previous round, latest first,
-// then those of this round, earliest first.
+// compareEdges orders the requests to each host: first those of the previous round, then those of
+// this round, each earliest first. A host has several if redirects lead to it from other partitions.
 func compareEdges(a, b *edgeRequest) int {
-	later := 0
-	switch {
-	case a.Later && !b.Later:
-		later = 1
-	case b.Later && !a.Later:
-		later = -1
-	}
-	order := cmp.Compare(a.Start, b.Start)
-	if !a.Later {
-		order = -order
-	}
-	return cmp.Or(strings.Compare(a.Host, b.Host), later, order, strings.Compare(a.URL, b.URL))
+	return cmp.Or(strings.Compare(a.Host, b.Host), audit.FalseFirst(a.Later, b.Later), comparePaced(&a.paced, &b.paced))
 }
 
 // delaysAreKeptBetweenRounds compares, for each host, the last request of the previous round with
@@ -52,14 +39,12 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	defer edges.Close() //nolint:errcheck // scratch
 	for _, of := range []*audit.Round{r.Before, r} {
 		for n := range of.Plan.Partitions {
-			files, _ := of.Files(stages.FileRequests, "", n)
-			if a.Broken(audit.Keys(files)...) {
+			keys, _ := of.Files(stages.FileRequests, "", n)
+			if a.Broken(keys...) {
 				return nil // the last request is unknown
 			}
-			for _, key := range audit.Keys(files) {
-				if err := addEdges(a, audit.Concat[paced](ctx, a, []string{key}), key, of == r, edges); err != nil {
-					return a.Skip(err, delayKept, of)
-				}
+			if err := addEdges(ctx, a, keys, of == r, edges); err != nil {
+				return a.Skip(err, delayKept, of)
 			}
 		}
 	}
@@ -71,9 +56,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		}
 		switch {
 		case !e.Later:
-			if last.Host != e.Host {
-				last = e
-			}
+			last = e
 			continue
 		case last.Host != e.Host || first.Host == e.Host:
 			continue
@@ -88,33 +71,27 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host to out: the first if later is true, otherwise the last.
-func addEdges(a *audit.Audit, rows iter.Seq2[paced, error], object string, later bool, out *table.Sorter[edgeRequest]) error {
-	var e edgeRequest
-	have, in := false, false
-	flush := func() error {
-		if !have {
-			return nil
-		}
-		have = false
-		return out.Add(&e)
-	}
-	for q, err := range rows {
-		if err != nil {
-			return err
-		}
-		if q.Host != e.Host || e.Host == "" {
-			if err := flush(); err != nil {
+// addEdges adds one request for each host of a partition to out: the first if later is true,
+// otherwise the last. It needs a few hundred bytes of memory for each host.
+func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
+	edges := map[string]edgeRequest{}
+	for _, key := range keys {
+		for q, err := range audit.Concat[paced](ctx, a, []string{key}) {
+			if err != nil {
 				return err
 			}
-			e, in = edgeRequest{Host: strings.Clone(q.Host)}, a.Sampled(q.Host)
-		} else if have && (later && q.Start >= e.Start || !later && q.Start <= e.Start) {
-			continue
-		}
-		if in {
-			e = edgeRequest{Host: e.Host, Later: later, Start: q.Start, DelayMS: q.DelayMS, URL: q.URL, Object: object}
-			have = true
+			e, known := edges[q.Host]
+			if a.Sampled(q.Host) && (!known || later && q.Start < e.Start || !later && q.Start > e.Start) {
+				q.Host, q.URL = strings.Clone(q.Host), strings.Clone(q.URL)
+				edges[q.Host] = edgeRequest{q, later, key}
+			}
 		}
 	}
-	return flush()
+	for _, host := range slices.Sorted(maps.Keys(edges)) {
+		e := edges[host]
+		if err := out.Add(&e); err != nil {
+			return err
+		}
+	}
+	return nil
 }

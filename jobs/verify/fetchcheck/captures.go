@@ -92,21 +92,19 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 		return err
 	}
 	defer rows.Close() //nolint:errcheck // scratch
-	files, _ := r.Files(stages.FileCaptures, "", n)
-	keys := audit.Keys(files)
+	keys, _ := r.Files(stages.FileCaptures, "", n)
 	if a.Broken(keys...) {
 		return nil // the other rows point to captures
 	}
-	if whole, err := addCaptures(ctx, a, r, keys, rows); err != nil || !whole {
+	if err := addCaptures(ctx, a, keys, rows); err != nil {
 		return err
 	}
 	for _, of := range []struct {
 		kind    int32
 		dataset string
 	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}} {
-		files, _ := r.Files(of.dataset, "", n)
-		if keys := audit.Keys(files); !a.Broken(keys...) {
-			if err := addPointers(ctx, a, r, keys, of.kind, rows); err != nil {
+		if keys, _ := r.Files(of.dataset, "", n); !a.Broken(keys...) {
+			if err := a.Skip(addPointers(ctx, a, keys, of.kind, rows), recordsMatch, r); err != nil {
 				return err
 			}
 		}
@@ -125,38 +123,33 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	return nil
 }
 
-// addCaptures adds captures and the payloads of revisits to rows. whole reports whether it could
-// read all of them.
-func addCaptures(ctx context.Context, a *audit.Audit, r *audit.Round, keys []string, rows *table.Sorter[mention]) (whole bool, err error) {
+// addCaptures adds captures and the payloads of revisits to rows.
+func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[mention]) error {
 	for _, key := range keys {
 		for c, err := range audit.Concat[capturedAt](ctx, a, []string{key}) {
-			if err != nil {
-				return false, a.Skip(err, recordsMatch, r)
+			if err == nil {
+				err = rows.Add(&mention{c.located, ofCapture, key})
 			}
-			err := rows.Add(&mention{c.located, ofCapture, key})
 			if err == nil && c.Revisit != "" {
 				there := located{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
 				err = rows.Add(&mention{there, ofPayload, key})
 			}
 			if err != nil {
-				return false, err
+				return err
 			}
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // addPointers adds the rows of files that point to a record to rows.
-func addPointers(ctx context.Context, a *audit.Audit, r *audit.Round, keys []string, kind int32, rows *table.Sorter[mention]) error {
+func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
 	for _, key := range keys {
 		for l, err := range audit.Concat[located](ctx, a, []string{key}) {
+			if err == nil && (l.File != "" || kind != ofFetch) { // a fetch without a response points to none
+				err = rows.Add(&mention{l, kind, key})
+			}
 			if err != nil {
-				return a.Skip(err, recordsMatch, r)
-			}
-			if l.File == "" && kind == ofFetch {
-				continue // no response
-			}
-			if err := rows.Add(&mention{l, kind, key}); err != nil {
 				return err
 			}
 		}
@@ -176,7 +169,7 @@ type archive struct {
 	window window
 	index  *index // index of the file; nil if it cannot be read, which was reported
 	other  bool   // the file belongs to another task, and revisits refer to its payloads
-	missed bool   // the other task's file cannot be opened, which was reported
+	tried  bool   // the other task's file was opened, or cannot be, which was reported
 
 	read, pointed, lines int64
 }
@@ -242,7 +235,7 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	}
 	c.key = strings.Clone(key)
 	if c.External != nil {
-		return c.enterExternal(ctx, key)
+		return c.open(ctx, c.External, key) // it has no index beside it
 	}
 	size, ok := c.warcs[key]
 	if !ok {
@@ -254,15 +247,20 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	if c.index, err = c.loadIndex(ctx, key, size); err != nil || c.Broken(key) {
 		return err
 	}
-	obj, err := c.Bucket.Open(ctx, key)
-	if err != nil {
-		return c.Fault(err, recordsMatch, c.round.Number, key)
-	}
-	c.object = obj
-	c.window = window{r: obj, size: obj.Size()}
+	err = c.open(ctx, c.Bucket, key)
 	if c.Sample >= 0.5 {
 		c.window.ahead = 4 << 20 // most records are read, in file order
 	}
+	return err
+}
+
+// open opens a WARC file, or reports that it cannot be read.
+func (c *archive) open(ctx context.Context, b store.Bucket, key string) error {
+	obj, err := b.Open(ctx, key)
+	if err != nil {
+		return c.Fault(err, recordsMatch, c.round.Number, key)
+	}
+	c.object, c.window = obj, window{r: obj, size: obj.Size()}
 	return nil
 }
 
@@ -284,7 +282,7 @@ func (c *archive) leave() {
 	if c.object != nil {
 		_ = c.object.Close() // it was only read
 	}
-	c.object, c.index, c.other, c.missed = nil, nil, false, false
+	c.object, c.index, c.other, c.tried = nil, nil, false, false
 }
 
 // point compares a row that points to a record with the capture of that record. The row of a page
@@ -324,45 +322,21 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	if same {
 		return nil
 	}
-	if c.object == nil && c.other && !c.missed {
-		obj, err := c.Bucket.Open(ctx, m.File)
-		if err != nil {
-			c.missed = true
-			return c.Fault(err, recordsMatch, c.round.Number, m.File)
+	if c.object == nil && c.other && !c.tried {
+		c.tried = true
+		if err := c.open(ctx, c.Bucket, m.File); err != nil {
+			return err
 		}
-		c.object, c.window = obj, window{r: obj, size: obj.Size()}
 	}
-	if c.object == nil || !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
+	if c.object == nil {
 		return nil
 	}
-	c.read++
-	e, problem, err := c.record(m)
-	if err != nil {
-		return err
-	}
-	if problem == "" {
-		problem = holds(e, m.Digest)
-	}
-	if problem != "" {
-		c.wrong(recordsMatch, m.File, m, "the payload of a revisit should be here: %s; fetched data cannot be made again: restore the file", problem)
-	}
-	return nil
+	return c.examine(m, "the payload of a revisit should be here: ", func(m *mention) (string, error) {
+		return c.record(m, func(r whole, m *mention) string { return holds(r, m.Digest) })
+	})
 }
 
-// mismatch says how a record differs from the description in a capture's row. It returns "" if they
-// agree.
-func (c *archive) mismatch(m *mention) (problem string, err error) {
-	if c.External != nil {
-		return c.describesExternal(m)
-	}
-	e, problem, err := c.record(m)
-	if err == nil && problem == "" {
-		problem = describes(e, m)
-	}
-	return problem, err
-}
-
-// capture reads the record of a capture, if it is in the sample.
+// capture checks the record of a capture.
 func (c *archive) capture(m *mention) error {
 	if c.object == nil {
 		if !c.Broken(m.File) {
@@ -373,16 +347,21 @@ func (c *archive) capture(m *mention) error {
 	if c.index != nil {
 		c.index.compare(c, m)
 	}
+	if c.External != nil {
+		return c.examine(m, "", c.describesExternal)
+	}
+	return c.examine(m, "", func(m *mention) (string, error) { return c.record(m, describes) })
+}
+
+// examine reads the record of a mention, if it is in the sample, and reports the problem with it.
+func (c *archive) examine(m *mention, what string, problemOf func(*mention) (string, error)) error {
 	if !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
 		return nil
 	}
 	c.read++
-	problem, err := c.mismatch(m)
-	if err != nil {
-		return err
+	problem, err := problemOf(m)
+	if err == nil && problem != "" {
+		c.wrong(recordsMatch, m.File, m, "%s%s; fetched data cannot be made again: restore the file", what, problem)
 	}
-	if problem != "" {
-		c.wrong(recordsMatch, m.File, m, "%s; fetched data cannot be made again: restore the file", problem)
-	}
-	return nil
+	return err
 }

@@ -1,7 +1,6 @@
 package fetchcheck
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -13,16 +12,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// enterExternal opens an external WARC file, which has no index beside it.
-func (c *archive) enterExternal(ctx context.Context, key string) error {
-	obj, err := c.External.Open(ctx, key)
-	if err != nil {
-		return c.Fault(err, recordsMatch, c.round.Number, key)
-	}
-	c.object, c.window = obj, window{r: obj, size: obj.Size()}
-	return nil
-}
-
 // describesExternal says how an external record differs from the response in a capture's row. It
 // returns "" if they agree. Such records may lack digests, so it computes the payload's digest in
 // the same way as the parse did.
@@ -30,16 +19,15 @@ func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // the limit on bodies is unknown
 	}
-	offset, length := int64(m.Offset), int64(m.Length)
-	if offset < 0 || length <= 0 || offset+length > c.window.size {
-		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", length, offset, c.window.size), nil
+	if problem := c.beyond(m); problem != "" {
+		return problem, nil
 	}
 	cfg := worker.FetchConfig(c.Config, "")
 	parser, err := worker.NewParser(c.Config)
 	if err != nil {
 		return "", err
 	}
-	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: offset, Length: length}, warc.ReaderOptions{})
+	e, err := warc.ReadAt(&c.window, warc.Extent{Offset: int64(m.Offset), Length: int64(m.Length)}, warc.ReaderOptions{})
 	var block []byte
 	if err == nil {
 		block, err = io.ReadAll(io.LimitReader(e, stored.BlockLimit(cfg.Longest())))

@@ -35,19 +35,22 @@ type planned struct {
 // first by the plan's row and then by URL.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Results[stages.Fetch][n]
-	files, _ := r.Files(stages.FileFetches, "", n)
+	fetches, _ := r.Files(stages.FileFetches, "", n)
 	plan := r.Plan.Partitions[n].File.Key
-	if result == nil || a.Broken(append(audit.Keys(files), plan)...) {
+	if result == nil || a.Broken(plan) || a.Broken(fetches...) {
 		return nil
 	}
-	rows, err := audit.SortRows(ctx, a, audit.Keys(files), compareEnded)
+	rows, err := audit.SortRows(ctx, a, fetches, compareEnded, nil)
 	if err != nil {
-		return a.Skip(err, oneOutcome, r)
+		return err
 	}
 	defer rows.Close() //nolint:errcheck // scratch
-	o := outcomes{Audit: a, round: r, fetches: audit.Keys(files), plan: plan, counts: map[string]int64{}}
+	o := outcomes{Audit: a, round: r, object: plan, plan: plan, counts: map[string]int64{}}
+	if len(fetches) > 0 {
+		o.object = fetches[0]
+	}
 	if err := o.compare(audit.Concat[planned](ctx, a, []string{plan}), rows.Sorted(ctx)); err != nil {
-		return a.Skip(err, oneOutcome, r)
+		return err
 	}
 	a.Count(oneOutcome, o.planned)
 	a.Count(knownOutcomes, rows.Len())
@@ -59,22 +62,14 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
-	fetches []string // files
-	plan    string   // file
+	object  string // the file with the rows, the first of several, or the plan
+	plan    string // file
 	planned int64
 	counts  map[string]int64 // rows by outcome
 }
 
 func (o *outcomes) wrong(url, format string, args ...any) {
-	o.Wrong(oneOutcome, o.round.Number, audit.URL(o.object(), url), format, args...)
-}
-
-// object returns the file with the rows, or the first of several files.
-func (o *outcomes) object() string {
-	if len(o.fetches) == 0 {
-		return o.plan
-	}
-	return o.fetches[0]
+	o.Wrong(oneOutcome, o.round.Number, audit.URL(o.object, url), format, args...)
 }
 
 // compare reads the plan in its order, and fetches in the order of planned rows.
@@ -121,7 +116,7 @@ func (o *outcomes) count(f *ended) {
 	if o.counts[f.Outcome]++; o.counts[f.Outcome] > 1 || slices.Contains(schema.Outcomes, schema.Outcome(f.Outcome)) {
 		return
 	}
-	o.Wrong(knownOutcomes, o.round.Number, audit.At{Object: o.object(), Row: f.URL, Where: "outcome = " + audit.SQL(f.Outcome)},
+	o.Wrong(knownOutcomes, o.round.Number, audit.At{Object: o.object, Row: f.URL, Where: "outcome = " + audit.SQL(f.Outcome)},
 		"its outcome %q does not exist", f.Outcome)
 }
 
@@ -141,7 +136,7 @@ func (o *outcomes) compareCounts(result *manifest.Result) {
 	maps.Copy(all, o.counts)
 	for _, outcome := range slices.Sorted(maps.Keys(all)) {
 		if counted[outcome] != o.counts[outcome] {
-			o.Wrong(oneOutcome, o.round.Number, audit.At{Object: o.object()}, "it has %d rows with outcome %q, the fetch task counted %d", o.counts[outcome], outcome, counted[outcome])
+			o.Wrong(oneOutcome, o.round.Number, audit.At{Object: o.object}, "it has %d rows with outcome %q, the fetch task counted %d", o.counts[outcome], outcome, counted[outcome])
 		}
 	}
 }

@@ -34,18 +34,12 @@ func comparePaced(a, b *paced) int {
 // delaysAreKept reads the requests to each host of a partition in the order of their starts. The
 // later of two rows records the delay that applied.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	files, sorted := r.Files(stages.FileRequests, "", n)
-	keys := audit.Keys(files)
-	if len(files) == 0 || a.Broken(keys...) {
+	keys, sorted := r.Files(stages.FileRequests, "", n)
+	if len(keys) == 0 || a.Broken(keys...) {
 		return nil
 	}
-	rows, closeRows, err := audit.InOrder(ctx, a, keys, sorted, comparePaced)
-	if err != nil {
-		return a.Skip(err, delayKept, r)
-	}
-	defer closeRows()
 	p := pacing{Audit: a, round: r, object: keys[0], limit: a.InFlight}
-	return a.Skip(p.walk(rows), delayKept, r)
+	return p.walk(audit.InOrder(ctx, a, keys, sorted, comparePaced))
 }
 
 // pacing walks through the requests of a partition.

@@ -14,16 +14,17 @@ type whole struct {
 	warc.Summary
 }
 
-// record reads the record that a mention names, or says what is wrong with the record.
-func (c *archive) record(m *mention) (r whole, problem string, err error) {
-	offset, length := int64(m.Offset), int64(m.Length)
-	if offset < 0 || length <= 0 || offset+length > c.window.size {
-		return r, fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", length, offset, c.window.size), nil
+// record reads the record that a mention names. It says what is wrong with the record, by itself or
+// according to check.
+func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
+	if problem := c.beyond(m); problem != "" {
+		return problem, nil
 	}
+	offset, length := int64(m.Offset), int64(m.Length)
 	c.reader.Reset(io.NewSectionReader(&c.window, offset, length), offset)
 	e, err := c.reader.Next()
 	if err == io.EOF {
-		return r, "no record begins there", nil
+		return "no record begins there", nil
 	}
 	var s warc.Summary
 	if err == nil {
@@ -31,15 +32,23 @@ func (c *archive) record(m *mention) (r whole, problem string, err error) {
 	}
 	switch {
 	case c.window.err != nil:
-		return r, "", c.window.err
+		return "", c.window.err
 	case err != nil:
-		return r, err.Error(), nil
+		return err.Error(), nil
 	case s.Extent.Length != length:
-		return r, fmt.Sprintf("the record is %d bytes long, the row says %d", s.Extent.Length, length), nil
+		return fmt.Sprintf("the record is %d bytes long, the row says %d", s.Extent.Length, length), nil
 	case s.Block != warc.Matches:
-		return r, fmt.Sprintf("its block %s from its digest %s", s.Block, e.Header.Get(warc.FieldBlockDigest)), nil
+		return fmt.Sprintf("its block %s from its digest %s", s.Block, e.Header.Get(warc.FieldBlockDigest)), nil
 	}
-	return whole{e, s}, "", nil
+	return check(whole{e, s}, m), nil
+}
+
+// beyond says that a mention names bytes beyond the file. It returns "" if it does not.
+func (c *archive) beyond(m *mention) string {
+	if m.Offset < 0 || m.Length <= 0 || int64(m.Offset)+int64(m.Length) > c.window.size {
+		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", m.Length, m.Offset, c.window.size)
+	}
+	return ""
 }
 
 // profiles maps the kinds of revisit to their WARC profiles.
@@ -54,13 +63,11 @@ func describes(r whole, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
 	}
-	if m.Revisit == "" {
-		if m.withheld() {
-			return withholds(r, m.Digest)
-		}
-		return holds(r, m.Digest)
-	}
 	switch {
+	case m.Revisit == "" && m.withheld():
+		return withholds(r, m.Digest)
+	case m.Revisit == "":
+		return holds(r, m.Digest)
 	case r.Type != warc.Revisit:
 		return fmt.Sprintf("the record is a %s, not a revisit", r.Type)
 	case r.Header.Get(warc.FieldProfile) != profiles[m.Revisit]:

@@ -63,7 +63,7 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	requests, sorted := r.Files(stages.FileRequests, "", n)
 	captures, _ := r.Files(stages.FileCaptures, schema.SubsetRobots, n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
-	if r.Results[stages.Fetch][n] == nil || len(requests) == 0 || a.Broken(audit.Keys(requests)...) || a.Broken(audit.Keys(captures)...) {
+	if r.Results[stages.Fetch][n] == nil || len(requests) == 0 || a.Broken(requests...) || a.Broken(captures...) {
 		return nil
 	}
 	files, err := newRobotsFiles(a, r)
@@ -71,31 +71,24 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 		return err
 	}
 	defer files.close()
-	keys := audit.Keys(requests)
-	if err := files.load(ctx, audit.Keys(captures), keys); err != nil {
-		return a.Skip(err, robotsObeyed, r)
-	}
-	if err := files.loadCarried(ctx, n); err != nil {
-		return a.Skip(err, robotsObeyed, r)
-	}
-	rows, closeRows, err := audit.InOrder(ctx, a, keys, sorted, compareAsked)
-	if err != nil {
-		return a.Skip(err, robotsObeyed, r)
-	}
-	defer closeRows()
-	j := judge{Audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, ""))}
-	j.object = keys[0]
-	if j.spellings, err = loadSpellings(ctx, a, r, n, keys, audit.Keys(fetches), files.canon); err != nil {
-		return a.Skip(err, robotsObeyed, r)
-	}
-	if err := a.Skip(j.requests(ctx, rows), robotsObeyed, r); err != nil {
+	if err := files.load(ctx, captures, requests); err != nil {
 		return err
 	}
-	if len(fetches) == 0 || a.Broken(audit.Keys(fetches)...) {
+	if err := files.loadCarried(ctx, n); err != nil {
+		return err
+	}
+	j := judge{Audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, "")), object: requests[0]}
+	if j.spellings, err = loadSpellings(ctx, a, r, n, requests, fetches, files.canon); err != nil {
+		return err
+	}
+	if err := a.Skip(j.requests(ctx, audit.InOrder(ctx, a, requests, sorted, compareAsked)), robotsObeyed, r); err != nil {
+		return err
+	}
+	if len(fetches) == 0 || a.Broken(fetches...) {
 		return nil
 	}
-	j.object = fetches[0].Key
-	return a.Skip(j.fetches(ctx, audit.Concat[judged](ctx, a, audit.Keys(fetches))), robotsVerdicts, r)
+	j.object = fetches[0]
+	return a.Skip(j.fetches(ctx, audit.Concat[judged](ctx, a, fetches)), robotsVerdicts, r)
 }
 
 // judge compares rows with what robots.txt files say.
@@ -201,10 +194,10 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 	if err != nil {
 		return nil, false, err
 	}
-	if len(responses) == 0 && !j.files.lost[origin] {
-		j.wrong(robotsObeyed, q.URL, "it was requested before a 2xx or 4xx response to %s/robots.txt is recorded", origin)
-	}
 	if len(responses) == 0 {
+		if !j.files.lost[origin] {
+			j.wrong(robotsObeyed, q.URL, "it was requested before a 2xx or 4xx response to %s/robots.txt is recorded", origin)
+		}
 		return nil, false, nil
 	}
 	// If robots.txt was fetched again while a request was about to be sent, the previous file may

@@ -67,7 +67,7 @@ func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRo
 	}
 	requests, _ := r.Files(stages.FileRequests, "", t.partition)
 	captures, _ := r.Files(stages.FileCaptures, schema.SubsetRobots, t.partition)
-	if s.Broken(audit.Keys(requests)...) || s.Broken(audit.Keys(captures)...) {
+	if s.Broken(requests...) || s.Broken(captures...) {
 		s.lose(rows)
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRo
 		return err
 	}
 	defer earlier.close()
-	if err := earlier.load(ctx, audit.Keys(captures), audit.Keys(requests)); err != nil {
+	if err := earlier.load(ctx, captures, requests); err != nil {
 		return err
 	}
 	for _, row := range slices.SortedFunc(maps.Keys(rows), func(a, b carriedRow) int {

@@ -32,6 +32,12 @@ type robotsCapture struct {
 	Length    int32  `parquet:"warc_record_length"`
 }
 
+// sent identifies a request of a partition, and its response.
+type sent struct {
+	url   string
+	start int64
+}
+
 // robotsResponse is the response to a robots.txt request.
 type robotsResponse struct {
 	asked
@@ -104,17 +110,13 @@ var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}\.`)
 
 // load reads the robots.txt requests and their responses.
 func (s *robotsFiles) load(ctx context.Context, captures, requests []string) error {
-	type moment struct {
-		url string
-		at  int64
-	}
-	stored := map[moment][]*robotsCapture{}
+	stored := map[sent][]*robotsCapture{}
 	for c, err := range audit.Concat[robotsCapture](ctx, s.Audit, captures) {
 		if err != nil {
 			return err
 		}
-		m := moment{c.URL, c.FetchTime}
-		stored[m] = append(stored[m], &c)
+		at := sent{c.URL, c.FetchTime}
+		stored[at] = append(stored[at], &c)
 	}
 	for q, err := range audit.Concat[asked](ctx, s.Audit, requests) {
 		if err != nil {
@@ -124,7 +126,7 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 			continue
 		}
 		f := &robotsResponse{asked: q}
-		for _, c := range stored[moment{q.URL, q.Start}] {
+		for _, c := range stored[sent{q.URL, q.Start}] {
 			if m := epochOf.FindStringSubmatch(c.File); m != nil && m[1] == fmt.Sprint(q.Epoch) {
 				f.capture = c
 			}

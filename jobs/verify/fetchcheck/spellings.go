@@ -84,38 +84,40 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 			s.planned[strings.Clone(row.URL)] = row.Spellings
 		}
 	}
-	if part.Spellings != nil && !a.Broken(part.Spellings.Key) {
-		if err := s.loadKnown(ctx, a, part.Spellings.Key, requests, fetches, canon); err != nil {
-			return nil, err
-		}
-	}
+	targets := map[string]bool{} // URLs that are not planned, but were requested or denied after redirects
 	for q, err := range audit.Concat[asked](ctx, a, requests) {
 		if err != nil {
 			return nil, err
 		}
 		if q.PlannedURL != "" && q.URL != q.PlannedURL {
 			s.chains[strings.Clone(q.PlannedURL)] = nil
+			targets[strings.Clone(q.URL)] = true
+		}
+	}
+	if part.Spellings != nil && !a.Broken(part.Spellings.Key) {
+		if err := s.loadKnown(ctx, a, part.Spellings.Key, targets, fetches, canon); err != nil {
+			return nil, err
 		}
 	}
 	if len(s.chains) == 0 {
 		return s, nil
 	}
-	responses := map[redirectResponse]redirectOf{}
+	responses := map[sent]redirectOf{}
 	for q, err := range audit.Concat[asked](ctx, a, requests) {
 		if err != nil {
 			return nil, err
 		}
 		if chain, ok := s.chains[q.PlannedURL]; ok && q.Status >= 300 && q.Status < 400 {
 			url, planned := strings.Clone(q.URL), strings.Clone(q.PlannedURL)
-			responses[redirectResponse{url, q.Start}] = redirectOf{planned, len(chain)}
+			responses[sent{url, q.Start}] = redirectOf{planned, len(chain)}
 			s.chains[planned] = append(chain, hop{epoch: q.Epoch, start: q.Start, url: url})
 		}
 	}
-	files, _ := r.Files(stages.FileCaptures, schema.SubsetDiagnostics, n)
-	if a.Broken(audit.Keys(files)...) {
+	captures, _ := r.Files(stages.FileCaptures, schema.SubsetDiagnostics, n)
+	if a.Broken(captures...) {
 		return s, nil
 	}
-	if err := s.followed(ctx, a, responses, audit.Keys(files), canon); err != nil {
+	if err := s.followed(ctx, a, responses, captures, canon); err != nil {
 		return nil, err
 	}
 	for _, chain := range s.chains {
@@ -124,18 +126,9 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 	return s, nil
 }
 
-// loadKnown reads the spellings of redirect targets that were not planned but were requested or
-// denied.
-func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, requests, fetches []string, canon *urlkey.Canonicalizer) error {
-	targets := map[string]bool{}
-	for q, err := range audit.Concat[asked](ctx, a, requests) {
-		if err != nil {
-			return err
-		}
-		if q.PlannedURL != "" && q.URL != q.PlannedURL {
-			targets[strings.Clone(q.URL)] = true
-		}
-	}
+// loadKnown reads the spellings of targets of redirects that were not planned. It adds the targets
+// that were denied.
+func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil
 	}
@@ -166,18 +159,11 @@ func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string,
 	return nil
 }
 
-// redirectResponse identifies the response to a request. redirectOf is the response's place in a
-// chain.
-type (
-	redirectResponse struct {
-		url   string
-		start int64
-	}
-	redirectOf struct {
-		planned string
-		hop     int
-	}
-)
+// redirectOf is the place of a response in a chain.
+type redirectOf struct {
+	planned string
+	hop     int
+}
 
 // redirectRecord is a stored redirect that stored.Each passes on.
 type redirectRecord struct {
@@ -189,12 +175,12 @@ type redirectRecord struct {
 
 // followed reads the targets of redirects from the stored responses. An unreadable response has no
 // target, and recordsAreWhereRowsSay reports it.
-func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[redirectResponse]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
+func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[sent]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
 	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
 	defer archive.Close()
 	rows := func(yield func(*redirectRecord, error) bool) {
 		for c, err := range audit.Concat[robotsCapture](ctx, a, captures) {
-			of, ok := responses[redirectResponse{c.URL, c.FetchTime}]
+			of, ok := responses[sent{c.URL, c.FetchTime}]
 			if (ok || err != nil) && !yield(&redirectRecord{robotsCapture: c, of: of}, err) {
 				return
 			}
