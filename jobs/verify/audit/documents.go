@@ -2,7 +2,9 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -60,7 +62,7 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 		return err
 	}
 	if len(in.Tasks) != len(r.Plan.Partitions) {
-		a.misplaced(r.Number, layout.Inputs(r.Crawl, r.Number, string(stages.Fetch)), "it lists %d results, the plan has %d partitions: restore it", len(in.Tasks), len(r.Plan.Partitions))
+		a.misplaced(r.Number, layout.Inputs(r.Crawl, r.Number, string(stages.Fetch)), "it lists %d results, the plan has %d partitions: restore it from a copy", len(in.Tasks), len(r.Plan.Partitions))
 		return nil
 	}
 	for n, task := range in.Tasks {
@@ -87,7 +89,7 @@ func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*mani
 		return nil, err
 	}
 	if in.Stage != string(stage) || in.Plan != r.Plan.ID {
-		a.misplaced(r.Number, key, "it holds the inputs of %s for plan %q, not of %s for plan %q: restore it", in.Stage, in.Plan, stage, r.Plan.ID)
+		a.misplaced(r.Number, key, "it holds the inputs of %s for plan %q, not of %s for plan %q: restore it from a copy", in.Stage, in.Plan, stage, r.Plan.ID)
 		return nil, nil
 	}
 	return &in, nil
@@ -124,7 +126,7 @@ func (a *Audit) checkSealed(r *Round) error {
 			whole = false
 			// checkInputs reports the absence of a result that another stage reads.
 			if missing := layout.Result(r.Crawl, r.Number, string(stage), n); !a.Broken(missing) && !feedsSome(stage) {
-				a.misplaced(r.Number, missing, "it is missing, though the round is sealed: restore it")
+				a.misplaced(r.Number, missing, "it is missing, though the round is sealed: restore it from a copy")
 			}
 		}
 	}
@@ -137,10 +139,10 @@ func (a *Audit) checkSealed(r *Round) error {
 	}
 	key := layout.Sealed(r.Crawl, r.Number)
 	for _, d := range Differences(want.Files, r.Sealed.Files, func(f manifest.File) string { return f.Key }) {
-		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this file: the results say %+v, it says %+v", d.How, d.Want, d.Got)
+		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this file: the results list %s, the seal lists %s", d.How, FileText(d.Want), FileText(d.Got))
 	}
 	for _, d := range Differences(want.Counts, r.Sealed.Counts, func(c manifest.Count) string { return c.Name }) {
-		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this count: the results sum to %d, it says %d", d.How, d.Want.N, d.Got.N)
+		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this count: the results sum to %d, the seal says %d", d.How, d.Want.N, d.Got.N)
 	}
 	return nil
 }
@@ -148,6 +150,14 @@ func (a *Audit) checkSealed(r *Round) error {
 // feedsSome reports whether any stage reads the results of this one.
 func feedsSome(stage stages.Stage) bool {
 	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
+}
+
+// FileText describes a file that a document lists, or says that it does not list it.
+func FileText(f manifest.File) string {
+	if f.Key == "" {
+		return "no such file"
+	}
+	return fmt.Sprintf("%d rows of %s in %d bytes with SHA-256 %s", f.Rows, strings.TrimSpace(f.Dataset+" "+f.Subset), f.Bytes, f.SHA256)
 }
 
 // Difference is an entry in which two lists differ.

@@ -42,7 +42,7 @@ func (r *Round) listedFiles() []listedFile {
 			all = append(all, listedFile{f, advice})
 		}
 	}
-	const planned = "the plan lists it: restore it"
+	const planned = "the plan lists it: restore it from a copy"
 	for _, p := range r.Plan.Partitions {
 		add(planned, p.File)
 		if p.Spellings != nil {
@@ -53,14 +53,14 @@ func (r *Round) listedFiles() []listedFile {
 		add(planned, *f)
 	}
 	for _, stage := range stages.Order {
-		advice := fmt.Sprintf("%s made it: restore it, or remove what is left of it and rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.Crawl)
+		advice := fmt.Sprintf("%s made it: restore it from a copy, or remove what is left of it and rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.Crawl)
 		for _, result := range r.Results[stage] {
 			if result == nil {
 				continue
 			}
 			for _, f := range result.Files {
 				if stage == stages.Fetch && !(layout.IsReparse(r.Crawl) && r.OwnFile(f)) {
-					add("fetched data cannot be made again: restore it", f)
+					add("fetched data cannot be made again: restore it from a copy", f)
 				} else {
 					add(advice, f)
 				}
@@ -68,7 +68,7 @@ func (r *Round) listedFiles() []listedFile {
 		}
 	}
 	if r.Sealed != nil {
-		add("the seal lists it: restore it", r.Sealed.Files...)
+		add("the seal lists it: restore it from a copy", r.Sealed.Files...)
 	}
 	slices.SortStableFunc(all, func(a, b listedFile) int { return strings.Compare(a.Key, b.Key) })
 	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })

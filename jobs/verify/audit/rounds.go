@@ -52,7 +52,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
 				break
 			}
-			a.misplaced(n, layout.RoundDir(a.Crawl, n), "no object of the round is left, though a later round exists: restore it")
+			a.misplaced(n, layout.RoundDir(a.Crawl, n), "no object of the round is left, though a later round exists: restore it from a copy")
 			continue
 		}
 		r, err := a.loadRound(ctx, n, earlier)
@@ -230,7 +230,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 			return nil, err
 		}
 		if !started {
-			a.misplaced(n, start, "it is missing, though tasks of the round have results: restore it, as it names the plan in force")
+			a.misplaced(n, start, "it is missing, though tasks of the round have results: restore it from a copy, as it names the plan in force")
 		}
 	}
 	for _, stage := range stages.Order {
@@ -271,7 +271,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 		}
 		if len(ids) != 1 {
 			if len(ids) == 0 {
-				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json")
+				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json from a copy")
 			}
 			return started, nil // there are several: `plan --replace` was interrupted, and no task has begun
 		}
@@ -333,7 +333,7 @@ func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manif
 	}
 	if result.Task != t.String() || result.Stage != string(t.Stage) || result.Partition != t.Partition {
 		a.setBroken(key)
-		a.misplaced(r.Number, key, "it is the result of %s, not of %s: restore it, or remove it and run `crawlbatch retry --month %s`", result.Task, t, t.Crawl)
+		a.misplaced(r.Number, key, "it is the result of %s, not of %s: restore it from a copy, or remove it and run `crawlbatch retry --month %s`", result.Task, t, t.Crawl)
 		return nil, "", nil
 	}
 	if result.Plan != r.Plan.ID {

@@ -93,6 +93,22 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
+// Each calls do for each row of the objects, and stops at the first error. Skip takes those of
+// unreadable objects.
+func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
+	for _, key := range keys {
+		for row, err := range Concat[T](ctx, a, []string{key}) {
+			if err == nil {
+				err = do(key, &row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Skip turns an error of Concat into a violation of the check if the data is at fault. The check
 // then skips everything that depends on that object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {

@@ -75,17 +75,16 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 // otherwise the last. It needs a few hundred bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
-	for _, key := range keys {
-		for q, err := range audit.Concat[paced](ctx, a, []string{key}) {
-			if err != nil {
-				return err
-			}
-			e, known := edges[q.Host]
-			if a.Sampled(q.Host) && (!known || later && q.Start < e.Start || !later && q.Start > e.Start) {
-				q.Host, q.URL = strings.Clone(q.Host), strings.Clone(q.URL)
-				edges[q.Host] = edgeRequest{q, later, key}
-			}
+	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {
+		e, known := edges[q.Host]
+		if a.Sampled(q.Host) && (!known || later && q.Start < e.Start || !later && q.Start > e.Start) {
+			q.Host, q.URL = strings.Clone(q.Host), strings.Clone(q.URL)
+			edges[q.Host] = edgeRequest{*q, later, key}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, host := range slices.Sorted(maps.Keys(edges)) {
 		e := edges[host]

@@ -125,36 +125,24 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 
 // addCaptures adds captures and the payloads of revisits to rows.
 func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[mention]) error {
-	for _, key := range keys {
-		for c, err := range audit.Concat[capturedAt](ctx, a, []string{key}) {
-			if err == nil {
-				err = rows.Add(&mention{c.located, ofCapture, key})
-			}
-			if err == nil && c.Revisit != "" {
-				there := located{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
-				err = rows.Add(&mention{there, ofPayload, key})
-			}
-			if err != nil {
-				return err
-			}
+	return audit.Each(ctx, a, keys, func(key string, c *capturedAt) error {
+		err := rows.Add(&mention{c.located, ofCapture, key})
+		if err == nil && c.Revisit != "" {
+			there := located{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
+			err = rows.Add(&mention{there, ofPayload, key})
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // addPointers adds the rows of files that point to a record to rows.
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
-	for _, key := range keys {
-		for l, err := range audit.Concat[located](ctx, a, []string{key}) {
-			if err == nil && (l.File != "" || kind != ofFetch) { // a fetch without a response points to none
-				err = rows.Add(&mention{l, kind, key})
-			}
-			if err != nil {
-				return err
-			}
+	return audit.Each(ctx, a, keys, func(key string, l *located) error {
+		if l.File == "" && kind == ofFetch {
+			return nil // no response
 		}
-	}
-	return nil
+		return rows.Add(&mention{*l, kind, key})
+	})
 }
 
 // archive walks through the mentions of a partition, one WARC file at a time.
@@ -361,7 +349,7 @@ func (c *archive) examine(m *mention, what string, problemOf func(*mention) (str
 	c.read++
 	problem, err := problemOf(m)
 	if err == nil && problem != "" {
-		c.wrong(recordsMatch, m.File, m, "%s%s; fetched data cannot be made again: restore the file", what, problem)
+		c.wrong(recordsMatch, m.File, m, "%s%s; fetched data cannot be made again: restore the file from a copy", what, problem)
 	}
 	return err
 }

@@ -39,7 +39,7 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 		return nil
 	case result == nil:
 		for _, f := range c.Files {
-			if err := a.CheckPresent(ctx, r, f, "a checkpoint lists it, and fetched data cannot be made again: restore it"); err != nil {
+			if err := a.CheckPresent(ctx, r, f, "a checkpoint lists it, and fetched data cannot be made again: restore it from a copy"); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func compareCheckpoint(a *audit.Audit, r *audit.Round, n int, c *manifest.Checkp
 	case !slices.Equal(c.Files, result.Files):
 		for _, d := range audit.Differences(c.Files, result.Files, func(f manifest.File) string { return f.Key }) {
 			a.Wrong(checkpoints, r.Number, audit.At{Object: layout.Result(r.Crawl, r.Number, string(stages.Fetch), n), Row: d.Name},
-				"the result %s this file: the checkpoint says %+v, it says %+v", d.How, d.Want, d.Got)
+				"the result %s this file: the checkpoint lists %s, the result lists %s", d.How, audit.FileText(d.Want), audit.FileText(d.Got))
 		}
 	case !slices.Equal(c.Counts, result.Counts):
 		a.Wrong(checkpoints, r.Number, at, "its counts %v are not those of the result %v", c.Counts, result.Counts)

@@ -33,7 +33,7 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 		if a.Broken(part.File.Key) {
 			continue
 		}
-		if err := place(ctx, a, r, n, rows); err != nil {
+		if err := a.Skip(place(ctx, a, r, n, rows), onePartition, r); err != nil {
 			return err
 		}
 	}
@@ -64,23 +64,17 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *table.Sorter[placed]) error {
 	part := r.Plan.Partitions[n]
 	domain, in := "", false
-	for p, err := range audit.Concat[planned](ctx, a, []string{part.File.Key}) {
-		if err != nil {
-			return a.Skip(err, onePartition, r)
-		}
+	return audit.Each(ctx, a, []string{part.File.Key}, func(key string, p *planned) error {
 		if p.Domain != domain || domain == "" {
 			domain, in = strings.Clone(p.Domain), a.Sampled(p.Domain)
 		}
 		if !in {
-			continue
+			return nil
 		}
 		if k, err := urlkey.KeyOf(p.URL); err != nil || k.Domain != p.Domain || urlkey.Bucket(k.Domain, r.Plan.Buckets) != part.Bucket {
-			a.Wrong(onePartition, r.Number, audit.URL(part.File.Key, p.URL),
+			a.Wrong(onePartition, r.Number, audit.URL(key, p.URL),
 				"it is planned under domain %q in a partition of bucket %d; its own domain is %q", p.Domain, part.Bucket, k.Domain)
 		}
-		if err := rows.Add(&placed{p.Domain, p.URL, int32(n)}); err != nil {
-			return err
-		}
-	}
-	return nil
+		return rows.Add(&placed{p.Domain, p.URL, int32(n)})
+	})
 }

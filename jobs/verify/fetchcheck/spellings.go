@@ -148,15 +148,12 @@ func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string,
 	if len(targets) == 0 {
 		return nil
 	}
-	for row, err := range audit.Concat[spelledRow](ctx, a, []string{known}) {
-		if err != nil {
-			return err
-		}
+	return audit.Each(ctx, a, []string{known}, func(_ string, row *spelledRow) error {
 		if targets[row.URL] {
 			s.planned[strings.Clone(row.URL)] = row.Spellings
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // redirectOf is the place of a response in a chain.

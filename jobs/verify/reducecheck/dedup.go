@@ -3,6 +3,7 @@ package reducecheck
 import (
 	"cmp"
 	"context"
+	"crypto/sha1"
 	"iter"
 	"slices"
 	"strings"
@@ -126,17 +127,13 @@ func (d *dedupCheck) run(ctx context.Context) error {
 // read numbers the pages that have a text: first the sealed representatives, oldest first, then the
 // round's pages by bucket.
 func (d *dedupCheck) read(ctx context.Context) error {
-	for _, s := range d.r.Earlier {
-		for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
-			if err != nil {
-				return err
-			}
-			if digest, ok := textDigest(p.TextDigest); ok {
-				d.add(digest, p.SimHash, int(p.WordCount) >= d.minWords)
-			}
+	for p, err := range d.sealedTexts(ctx) {
+		if err != nil {
+			return err
 		}
-		d.ages = append(d.ages, d.count())
+		d.add(p.digest, p.SimHash, int(p.WordCount) >= d.minWords)
 	}
+	d.sealed = d.count()
 	for bucket := range d.r.Plan.Buckets {
 		for m, err := range d.factsOf(ctx, bucket) {
 			if err != nil {
@@ -153,8 +150,29 @@ func (d *dedupCheck) read(ctx context.Context) error {
 			}
 		}
 	}
-	d.a.Count(clustersMatch, int64(d.count()-d.sealed()))
+	d.a.Count(clustersMatch, int64(d.count()-d.sealed))
 	return nil
+}
+
+// sealedText is a representative of an earlier round that has a text.
+type sealedText struct {
+	schema.Representative
+	age    int // its round, from the oldest
+	digest [sha1.Size]byte
+}
+
+// sealedTexts yields the representatives of earlier rounds that have a text, oldest first.
+func (d *dedupCheck) sealedTexts(ctx context.Context) iter.Seq2[sealedText, error] {
+	return func(yield func(sealedText, error) bool) {
+		for age, s := range d.r.Earlier {
+			for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
+				digest, ok := textDigest(p.TextDigest)
+				if (ok || err != nil) && !yield(sealedText{p, age, digest}, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // factsOf yields the tables' rows about a bucket's pages, ordered by SURT and URL.
@@ -163,17 +181,14 @@ func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact
 	if d.published {
 		stage = stages.Publish
 	}
-	var in []iter.Seq2[pageFact, error]
-	for _, key := range partitionKeys(d.r, stage, stages.FilePages, bucket) {
-		in = append(in, convert(ctx, d.a, []string{key}, func(p *pageRow) pageFact {
+	in := slices.Concat(
+		converted(ctx, d.a, partitionKeys(d.r, stage, stages.FilePages, bucket), func(key string, p *pageRow) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, key: key, page: p}
-		}))
-	}
-	in = append(in,
-		convert(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileDuplicates, bucket), func(p *schema.Duplicate) pageFact {
+		}),
+		converted(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileDuplicates, bucket), func(_ string, p *schema.Duplicate) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, duplicate: p}
 		}),
-		convert(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileRepresentatives, bucket), func(p *schema.Representative) pageFact {
+		converted(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileRepresentatives, bucket), func(_ string, p *schema.Representative) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, standing: p}
 		}))
 	return merged(ctx, comparePageFacts, in...)

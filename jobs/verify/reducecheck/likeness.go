@@ -15,7 +15,7 @@ import (
 // components of similar pages. Pages are numbered in the order of reading; sealed representatives
 // come first.
 type likeness struct {
-	ages        []int // for each sealed round, oldest first, the end of its representatives
+	sealed      int // the number of sealed representatives
 	fingerprint []uint64
 	digest      [][sha1.Size]byte
 	long        []bool  // has enough words to be compared by fingerprint
@@ -41,14 +41,6 @@ func (l *likeness) add(digest [sha1.Size]byte, fingerprint int64, long bool) {
 }
 
 func (l *likeness) count() int { return len(l.parent) }
-
-// sealed returns the number of sealed representatives.
-func (l *likeness) sealed() int {
-	if len(l.ages) == 0 {
-		return 0
-	}
-	return l.ages[len(l.ages)-1]
-}
 
 // find returns the root of a page's component.
 func (l *likeness) find(page int32) int32 {
@@ -96,7 +88,7 @@ func (l *likeness) connect(k int) error {
 	for n, i := range distinct {
 		fingerprints[n] = l.fingerprint[i]
 	}
-	sealed := int32(l.sealed())
+	sealed := int32(l.sealed)
 	err := simhash.Pairs(fingerprints, k, func(p simhash.Pair) bool {
 		a, b := distinct[p.A], distinct[p.B]
 		if a >= sealed || b >= sealed {

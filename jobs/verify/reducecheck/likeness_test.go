@@ -14,7 +14,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 		var l likeness
 		for i := range 120 {
 			if i == 10 || i == 30 {
-				l.ages = append(l.ages, i)
+				l.sealed = i
 			}
 			digest, fingerprint := [20]byte{byte(i), byte(i >> 8), 1}, random.Uint64()
 			long := random.IntN(4) > 0
@@ -35,7 +35,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 		for i := range want {
 			want[i] = -1
 		}
-		for i := l.sealed(); i < l.count(); i++ {
+		for i := l.sealed; i < l.count(); i++ {
 			if want[i] >= 0 {
 				continue
 			}
@@ -44,7 +44,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 				for j := range want {
 					from := queue[0]
 					near := l.digest[from] == l.digest[j] || l.long[from] && l.long[j] && l.distance(int32(from), int32(j)) <= k
-					if want[j] < 0 && near && (from >= l.sealed() || j >= l.sealed()) {
+					if want[j] < 0 && near && (from >= l.sealed || j >= l.sealed) {
 						want[j] = i
 						queue = append(queue, j)
 					}
@@ -70,7 +70,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			if l.clustered(i) != (size[want[i]] > 1) {
 				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.clustered(i))
 			}
-			if i >= l.sealed() && size[want[i]] > 1 {
+			if i >= l.sealed && size[want[i]] > 1 {
 				joined++
 			}
 		}

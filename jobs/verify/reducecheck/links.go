@@ -136,37 +136,26 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.Plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: spelling})
 	}
 	followed := a.Config.FollowedKinds()
-	links := func(keys []string) error {
-		for l, err := range audit.Concat[linkRow](ctx, a, keys) {
-			switch {
-			case err != nil:
-			case slices.Contains(followed, l.Kind):
-				err = add(l.Target, l.Source, string(l.Kind), l.Spelling)
-			case l.Spelling != "":
-				err = add(l.Target, l.Source, "", l.Spelling)
-			}
-			if err != nil {
-				return err
-			}
+	link := func(_ string, l *linkRow) error {
+		switch {
+		case slices.Contains(followed, l.Kind):
+			return add(l.Target, l.Source, string(l.Kind), l.Spelling)
+		case l.Spelling != "":
+			return add(l.Target, l.Source, "", l.Spelling)
 		}
 		return nil
 	}
-	redirects := func(keys []string) error {
-		for f, err := range audit.Concat[outcomeRow](ctx, a, keys) {
-			if err == nil && f.RedirectTarget != "" {
-				err = add(f.RedirectTarget, f.URL, string(schema.KindRedirect), "")
-			}
-			if err != nil {
-				return err
-			}
+	redirect := func(_ string, f *outcomeRow) error {
+		if f.RedirectTarget == "" {
+			return nil
 		}
-		return nil
+		return add(f.RedirectTarget, f.URL, string(schema.KindRedirect), "")
 	}
 	for _, merge := range r.Results[stages.Merge] {
-		if err := a.Skip(links(audit.Keys(merge.FilesOf(stages.FileLinks))), targetsKept, r); err != nil {
+		if err := a.Skip(audit.Each(ctx, a, audit.Keys(merge.FilesOf(stages.FileLinks)), link), targetsKept, r); err != nil {
 			return err
 		}
-		if err := a.Skip(redirects(audit.Keys(merge.FilesOf(stages.FileFetches))), targetsKept, r); err != nil {
+		if err := a.Skip(audit.Each(ctx, a, audit.Keys(merge.FilesOf(stages.FileFetches)), redirect), targetsKept, r); err != nil {
 			return err
 		}
 	}
@@ -200,28 +189,29 @@ func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		for _, key := range stages.OverlappingKeys(sealed.FilesOf(stages.FileURLs), bucket, r.Plan.Buckets) {
-			in = append(in, convert(ctx, a, []string{key}, func(u *urlRow) fact {
-				return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
-			}))
-		}
+		keys := stages.OverlappingKeys(sealed.FilesOf(stages.FileURLs), bucket, r.Plan.Buckets)
+		in = append(in, converted(ctx, a, keys, func(_ string, u *urlRow) fact {
+			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
+		})...)
 	}
-	for _, key := range bucketKeys(r, stages.Frontier, stages.FileURLs, bucket) {
-		in = append(in, convert(ctx, a, []string{key}, func(s *stateRow) fact { return fact{surt: s.SURT, url: s.URL, state: s} }))
-	}
-	for _, key := range bucketKeys(r, stages.Frontier, stages.FileSkips, bucket) {
-		in = append(in, convert(ctx, a, []string{key}, func(s *skipRow) fact { return fact{surt: s.SURT, url: s.URL, skip: s} }))
-	}
-	for _, key := range partitionKeys(r, stages.Merge, stages.FileFetches, bucket) {
-		in = append(in, convert(ctx, a, []string{key}, func(o *outcomeRow) fact { return fact{surt: o.SURT, url: o.URL, key: key, outcome: o} }))
-	}
-	in = append(in, at.of(bucket))
+	in = slices.Concat(in,
+		converted(ctx, a, bucketKeys(r, stages.Frontier, stages.FileURLs, bucket), func(_ string, s *stateRow) fact {
+			return fact{surt: s.SURT, url: s.URL, state: s}
+		}),
+		converted(ctx, a, bucketKeys(r, stages.Frontier, stages.FileSkips, bucket), func(_ string, s *skipRow) fact {
+			return fact{surt: s.SURT, url: s.URL, skip: s}
+		}),
+		converted(ctx, a, partitionKeys(r, stages.Merge, stages.FileFetches, bucket), func(key string, o *outcomeRow) fact {
+			return fact{surt: o.SURT, url: o.URL, key: key, outcome: o}
+		}))
 	spelled, err := spelledInPlan(ctx, a, r, bucket)
 	if err != nil {
 		return err
 	}
 	defer spelled.Close()
-	in = append(in, spelledFacts(ctx, spelled))
+	in = append(in, at.of(bucket), convert(spelled.Sorted(ctx), func(u *urlRow) fact {
+		return fact{surt: u.SURT, url: u.URL, planned: u.Spellings}
+	}))
 	filter, err := filterOf(ctx, a, r, bucket)
 	if err != nil {
 		return err
@@ -233,7 +223,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 		}
 		if f.surt != c.surt || f.url != c.url {
 			c.finish()
-			c.start(f.surt, f.url)
+			c.gathered = gathered{surt: f.surt, url: f.url}
 		}
 		c.add(&f)
 	}
@@ -278,6 +268,11 @@ type urlChecker struct {
 	tested  int64             // distinct, by the filter
 	spelled int64             // distinct, with spellings
 
+	gathered
+}
+
+// gathered holds the facts about one URL.
+type gathered struct {
 	surt, url string
 	earlier   *earlierRow // the newest earlier row
 	said      said
@@ -287,13 +282,6 @@ type urlChecker struct {
 	outcome   *outcomeRow
 	key       string      // of the object that holds the outcome
 	target    *linkTarget // the first target from a link that is followed
-}
-
-func (c *urlChecker) start(surt, url string) {
-	*c = urlChecker{
-		a: c.a, r: c.r, bucket: c.bucket, filter: c.filter, targets: c.targets, rows: c.rows, tested: c.tested, spelled: c.spelled,
-		surt: surt, url: url,
-	}
 }
 
 func (c *urlChecker) add(f *fact) {

@@ -10,7 +10,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 // member is a page of a cluster, with its row of duplicates.
@@ -35,19 +34,8 @@ type member struct {
 // Among several, it is the one that names no other page as canonical, then the one with the
 // shortest URL, then the one whose URL sorts first.
 func compareMembers(a, b *member) int {
-	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), falseFirst(a.Elsewhere, b.Elsewhere),
+	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
-}
-
-// falseFirst sorts false before true.
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // elsewhere reports whether a page names another page as canonical.
@@ -57,23 +45,18 @@ func elsewhere(canonical, url string) bool { return canonical != "" && canonical
 // the sorter.
 func (d *dedupCheck) collect(ctx context.Context) error {
 	page := 0
-	for age, s := range d.r.Earlier {
-		for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
-			if err != nil {
+	for p, err := range d.sealedTexts(ctx) {
+		if err != nil {
+			return err
+		}
+		if d.clustered(page) {
+			if err := d.members.Add(&member{
+				Component: d.find(int32(page)), Page: int32(page), Age: int32(p.age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
+			}); err != nil {
 				return err
 			}
-			if _, ok := textDigest(p.TextDigest); !ok {
-				continue
-			}
-			if d.clustered(page) {
-				if err := d.members.Add(&member{
-					Component: d.find(int32(page)), Page: int32(page), Age: int32(age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
-				}); err != nil {
-					return err
-				}
-			}
-			page++
 		}
+		page++
 	}
 	for bucket := range d.r.Plan.Buckets {
 		var at pageFacts
@@ -222,7 +205,7 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 		if m.Component != component {
 			component, first = m.Component, m
 		}
-		if int(m.Page) < d.sealed() {
+		if int(m.Page) < d.sealed {
 			continue
 		}
 		if claim := d.judgeMember(&m, &first); claim != nil {
@@ -318,7 +301,7 @@ type claim struct {
 
 // compareClaims puts the members with a URL before the claims about it.
 func compareClaims(a, b *claim) int {
-	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), falseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
+	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
 // judgeChains looks up the members that others name as Via.

@@ -46,17 +46,26 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	}
 }
 
-// convert reads the rows of objects and yields each row as conv converts it.
-func convert[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(*T) U) iter.Seq2[U, error] {
+// convert yields each row as conv converts it.
+func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
-		for row, err := range audit.Concat[T](ctx, a, keys) {
+		for row, err := range rows {
 			var u U
 			if err == nil {
 				u = conv(&row)
 			}
-			if !yield(u, err) {
+			if !yield(u, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// converted yields the rows of each object as conv converts them.
+func converted[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
+	var in []iter.Seq2[U, error]
+	for _, key := range keys {
+		in = append(in, convert(audit.Concat[T](ctx, a, []string{key}), func(row *T) U { return conv(key, row) }))
+	}
+	return in
 }

@@ -1,9 +1,10 @@
 package reducecheck
 
 import (
+	"cmp"
 	"context"
-	"iter"
 	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -47,38 +48,15 @@ func ownSpelling(domain, source, spelling string) string {
 }
 
 // spelledInPlan sorts the planned URLs of a bucket that have spellings. The caller closes it.
-func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (_ *table.Sorter[urlRow], err error) {
-	s, err := table.NewSorter(a.Scratch, func(x, y *urlRow) int {
-		return compareFacts(&fact{surt: x.SURT, url: x.URL}, &fact{surt: y.SURT, url: y.URL})
-	}, audit.SortMemory)
-	if err != nil {
-		return nil, err
-	}
+func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*table.Sorter[urlRow], error) {
+	var keys []string
 	for _, p := range r.Plan.Partitions {
-		if p.Bucket != bucket || p.File.Rows == 0 {
-			continue
-		}
-		for row, err := range audit.Concat[urlRow](ctx, a, []string{p.File.Key}) {
-			if err == nil && len(row.Spellings) > 0 {
-				err = s.Add(&row)
-			}
-			if err != nil {
-				s.Close()
-				return nil, err
-			}
+		if p.Bucket == bucket && p.File.Rows > 0 {
+			keys = append(keys, p.File.Key)
 		}
 	}
-	return s, nil
-}
-
-func spelledFacts(ctx context.Context, s *table.Sorter[urlRow]) iter.Seq2[fact, error] {
-	return func(yield func(fact, error) bool) {
-		for row, err := range s.Sorted(ctx) {
-			if !yield(fact{surt: row.SURT, url: row.URL, planned: row.Spellings}, err) || err != nil {
-				return
-			}
-		}
-	}
+	compare := func(x, y *urlRow) int { return cmp.Or(strings.Compare(x.SURT, y.SURT), strings.Compare(x.URL, y.URL)) }
+	return audit.SortRows(ctx, a, keys, compare, func(row *urlRow) bool { return len(row.Spellings) > 0 })
 }
 
 // checkSpellings checks that urls lists all spellings of the URL, and that the plan listed all
