@@ -85,12 +85,10 @@ func (c *common) givenKeys(kubernetes bool) string {
 		}
 		switch at := f.At.(type) {
 		case *string:
-			if *at != "" {
-				flags += " --" + f.Name + " " + usage.Quote(*at)
-			}
+			flags += flagFor(f.Name, *at)
 		case *[]string:
 			for _, value := range *at {
-				flags += " --" + f.Name + " " + usage.Quote(value)
+				flags += flagFor(f.Name, value)
 			}
 		case *bool:
 			if *at {

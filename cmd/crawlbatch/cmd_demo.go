@@ -20,18 +20,14 @@ type demoOptions struct {
 
 func newDemo(c *common) *cobra.Command {
 	o := demoOptions{common: c}
-	cmd := &cobra.Command{
+	cmd := withOptions(&o, runDemo, &cobra.Command{
 		Use:   "demo",
 		Short: "Crawl a synthetic web, offline, in under a minute",
 		Long: `Demo serves the built-in synthetic web on loopback and crawls two rounds of it into
 --store as the month 2000-01, with the same code as a real crawl. Run it again to continue an
 interrupted demo.`,
 		Example: "  crawlbatch demo",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), o)
-		},
-	}
+	})
 	cmd.Flags().IntVar(&o.rounds, "rounds", 2, "rounds to crawl")
 	return cmd
 }

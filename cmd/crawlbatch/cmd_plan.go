@@ -26,7 +26,7 @@ type planOptions struct {
 
 func newPlan(c *common) *cobra.Command {
 	o := planOptions{common: c}
-	cmd := &cobra.Command{
+	cmd := withOptions(&o, runPlan, &cobra.Command{
 		Use:   "plan --month YYYY-MM --source FILE",
 		Short: "Shard the month's URL set into partitions",
 		Long: `Plan reads URLs, makes them canonical, drops duplicates and URLs that are out of scope
@@ -43,11 +43,7 @@ month at the end of the Job's name, or the month for which its CronJob created i
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
   crawlbatch plan --month 2026-12 --source frontier --dry-run
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runPlan(cmd.Context(), o)
-		},
-	}
+	})
 	monthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, - or frontier; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
@@ -123,12 +119,4 @@ func runPlan(ctx context.Context, o planOptions) error {
 		fmt.Fprintf(o.out, "next: crawlbatch run --month %s%s\n", p.Crawl, storeFlag(o.store))
 	}
 	return nil
-}
-
-// storeFlag is the flag for a store that is not the default.
-func storeFlag(name string) string {
-	if name == defaultStore {
-		return ""
-	}
-	return " --store " + name
 }

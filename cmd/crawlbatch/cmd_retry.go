@@ -27,7 +27,7 @@ type retryOptions struct {
 
 func newRetry(c *common) *cobra.Command {
 	o := retryOptions{runOptions: runOptions{common: c}}
-	cmd := &cobra.Command{
+	cmd := withOptions(&o, runRetry, &cobra.Command{
 		Use:   "retry --month YYYY-MM",
 		Short: "Rerun the tasks that have no result",
 		Long: `Retry runs the tasks of the current round that have no result, whatever their earlier
@@ -49,11 +49,7 @@ whatever --executor says.`,
   crawlbatch retry --month 2026-11 --class store_unavailable,disk_full
   crawlbatch retry --month 2026-11 --give-up --partition 17
   crawlbatch retry --month 2026-11 --rebuild --stage merge`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runRetry(cmd.Context(), o)
-		},
-	}
+	})
 	monthFlag(cmd, &o.month, "crawl to retry")
 	stageFlag(cmd, &o.stage, "stage to retry")
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, such as 3,17")

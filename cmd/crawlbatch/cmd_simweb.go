@@ -28,7 +28,7 @@ var faultClasses = []string{"quick", "retried", "slow"}
 
 func newSimweb(c *common) *cobra.Command {
 	o := simwebOptions{common: c, web: simweb.Default()}
-	cmd := &cobra.Command{
+	cmd := withOptions(&o, runSimweb, &cobra.Command{
 		Use:   "simweb",
 		Short: "Serve a deterministic synthetic web to crawl",
 		Long: `Simweb serves a synthetic web that is a pure function of its seed: hosts with robots.txt,
@@ -37,11 +37,7 @@ responses. A crawler reaches it by connecting to the address that simweb prints;
 name of a request selects the site.`,
 		Example: `  crawlbatch simweb --listen 127.0.0.1:8080 --seeds urls.txt
   crawlbatch plan --month 2026-11 --source urls.txt --connect-to ::127.0.0.1:8080`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runSimweb(cmd.Context(), o)
-		},
-	}
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve on; port 0 takes a free port")
 	f.StringVar(&o.seeds, "seeds", "", "file or pipe to write the seed URLs to, once the web is served")

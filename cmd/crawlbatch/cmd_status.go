@@ -22,7 +22,7 @@ type statusOptions struct {
 
 func newStatus(c *common) *cobra.Command {
 	o := statusOptions{runOptions: runOptions{common: c}}
-	cmd := &cobra.Command{
+	cmd := withOptions(&o, runStatus, &cobra.Command{
 		Use:   "status --month YYYY-MM",
 		Short: "Show every stage and partition of a crawl",
 		Long: `Status prints for each round how far each stage is and what its ended attempts cost
@@ -34,11 +34,7 @@ tell whether that attempt is still alive.
 
 The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runStatus(cmd.Context(), o)
-		},
-	}
+	})
 	monthFlag(cmd, &o.month, "crawl to show")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
 	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two looks with --watch")

@@ -34,7 +34,7 @@ var dialects = []string{"duckdb", "athena", "trino", "spark", "markdown"}
 
 func newViews(c *common) *cobra.Command {
 	o := viewsOptions{common: c}
-	cmd := &cobra.Command{
+	cmd := withOptions(&o, runViews, &cobra.Command{
 		Use:   "views --dialect duckdb|athena|trino|spark",
 		Short: "Print SQL that opens the datasets",
 		Long: `Views prints SQL that opens every dataset over the parts of finished rounds: views for
@@ -48,11 +48,7 @@ the store, reparses included.`,
   duckdb -init views.sql -c "SELECT outcome, count(*) FROM fetches GROUP BY ALL"
   crawlbatch views --dialect trino --database hive.crawl --store s3://bucket/prefix > views.sql
   crawlbatch views --dialect athena --split ddl --store s3://bucket/prefix`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runViews(cmd.Context(), o)
-		},
-	}
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.dialect, "dialect", "duckdb", usage.OrList(dialects))
 	usage.CompleteFlag(cmd, "dialect", dialects...)

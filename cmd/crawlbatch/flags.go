@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"strings"
@@ -10,6 +11,14 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/stages"
 )
+
+// withOptions makes cmd a command without arguments that runs run with the options that its flags
+// have set.
+func withOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
+	return cmd
+}
 
 // Flags that several commands have.
 

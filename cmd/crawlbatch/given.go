@@ -9,13 +9,7 @@ import (
 // given returns the flags, except --month, that another command needs for the same store and
 // config. They come from this command, quoted for a shell, each after a space.
 func (c *common) given() string {
-	flags := ""
-	if c.store != defaultStore {
-		flags += " --store " + usage.Quote(c.store)
-	}
-	if c.config != "" {
-		flags += " --config " + usage.Quote(c.config)
-	}
+	flags := storeFlag(c.store) + flagFor("config", c.config)
 	if c.oneMachine {
 		flags += " --one-machine"
 	}
@@ -24,25 +18,27 @@ func (c *common) given() string {
 
 // given adds the flags of the executor and the cluster.
 func (o *runOptions) given() string {
-	flags := o.common.given()
-	if o.settings != "" {
-		flags += " --settings " + usage.Quote(o.settings)
-	}
+	flags := o.common.given() + flagFor("settings", o.settings)
 	if o.executor == executorKubernetes {
-		flags += " --executor " + executorKubernetes + o.cluster.given() + o.givenKeys(true)
+		flags += flagFor("executor", o.executor) + flagFor("kubeconfig", o.cluster.kubeconfig) + flagFor("kube-context", o.cluster.context) + o.givenKeys(true)
 	}
 	return flags
 }
 
-func (o *clusterOptions) given() string {
-	flags := ""
-	if o.kubeconfig != "" {
-		flags += " --kubeconfig " + usage.Quote(o.kubeconfig)
+// storeFlag is the flag for a store that is not the default.
+func storeFlag(name string) string {
+	if name == defaultStore {
+		return ""
 	}
-	if o.context != "" {
-		flags += " --kube-context " + usage.Quote(o.context)
+	return " --store " + usage.Quote(name)
+}
+
+// flagFor is the flag for a value, quoted for a shell, after a space. An empty value has none.
+func flagFor(name, value string) string {
+	if value == "" {
+		return ""
 	}
-	return flags
+	return " --" + name + " " + usage.Quote(value)
 }
 
 // hint adds to an interruption the command that continues the work, here or in the same

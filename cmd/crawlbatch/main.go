@@ -117,10 +117,7 @@ func exitCode(err error) int {
 // signalContext is canceled by the first SIGINT or SIGTERM; the second kills the process.
 func signalContext(parent context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-ctx.Done()
-		stop()
-	}()
+	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 

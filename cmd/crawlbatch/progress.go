@@ -18,7 +18,7 @@ import (
 func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
 	opt := show.Options{
 		Out: show.Folding(o.out), Err: o.err, Clock: stages.SystemClock{}, Log: o.log, Structured: o.logFormat == "json", FetchTasks: o.fetchTasks,
-		Summary: show.Summary, Advice: o.advice,
+		Advice: o.advice,
 	}
 	if elsewhere {
 		opt.FetchTasks = 0

@@ -217,27 +217,21 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	head := append([]string{pic.counts()}, pic.speed()...)
 	out := []string{pic.name + ": " + bar(pic, width) + strings.Join(append(head, span(pic.took)), ", ")}
 	a := pic.activity
-	if s := states(a); s != "" {
-		out = append(out, "  "+s)
-	}
-	if c := closing(a, now); c != "" {
-		out = append(out, "  "+c)
-	}
-	for _, w := range waitLines(a, shown, now) {
-		out = append(out, "  "+w)
-	}
+	facts := append([]string{states(a), closing(a, now)}, waitLines(a, shown, now)...)
 	if !pic.asOf.IsZero() {
-		out = append(out, "  as of "+clockTime(pic.asOf, now))
+		facts = append(facts, "as of "+clockTime(pic.asOf, now))
 	}
-	if f := Failures(a.Failures, now); f != "" {
-		out = append(out, "  "+f)
-	}
+	facts = append(facts, Failures(a.Failures, now))
+	host := pic.longestWait(now)
 	switch {
 	case pic.stopping:
-		out = append(out, "  stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
-	case p.Advice != nil:
-		if host := pic.longestWait(now); host != "" {
-			out = append(out, "  "+p.Advice(pic.slowest, host))
+		facts = append(facts, "stopping: running requests end, finished work is kept; Ctrl-C again ends at once")
+	case p.Advice != nil && host != "":
+		facts = append(facts, p.Advice(pic.slowest, host))
+	}
+	for _, fact := range facts {
+		if fact != "" {
+			out = append(out, "  "+fact)
 		}
 	}
 	return out
@@ -349,11 +343,6 @@ func sameTerminal(a, b io.Writer) bool {
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
-// elsewhere is the state of tasks in other processes, as their checkpoints show it.
-type elsewhere struct {
-	seen []jobs.FetchStatus
-}
 
 // peekEvery is the time between two reads of checkpoints. Attempts write their activity about as
 // often.

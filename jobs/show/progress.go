@@ -16,14 +16,12 @@ import (
 
 // Options are the settings of a Progress.
 type Options struct {
-	Out        io.Writer // for the summaries of rounds
+	Out        io.Writer // for the summaries of rounds; nil for none
 	Err        io.Writer // for everything else
 	Clock      stages.Clock
 	Log        *slog.Logger
 	Structured bool // write lines as entries of Log
 	FetchTasks int  // how many run at the same time; 0 means all, in other processes
-	// Summary writes what a sealed round contains.
-	Summary func(w io.Writer, s *manifest.Sealed)
 	// Advice says in one sentence how to end a wait for a host early. If it is nil, there is no
 	// advice.
 	Advice func(t stages.Task, host string) string
@@ -51,7 +49,7 @@ type Progress struct {
 	finished map[int]bool // partitions of the stage that ended during this run
 	scale    scale
 	rate     rate
-	elsewhere
+	seen     []jobs.FetchStatus // tasks in other processes, as their checkpoints show them
 
 	stopping bool
 	lines    []string // queued to be shown above the block
@@ -94,13 +92,8 @@ func (w *watched) now(clock stages.Clock) stages.Activity {
 func New(ctx context.Context, o Options) *Progress {
 	p := &Progress{Options: o, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
-		p.block = &Block{W: file(o.Err), Size: func() (int, int) {
-			width, height, ok := Size(o.Err)
-			if !ok {
-				return 80, 24 // the terminal was closed
-			}
-			return width, height
-		}}
+		p.block = newBlock(o.Err)
+		p.block.W = file(o.Err)
 	}
 	showing, end := context.WithCancel(context.WithoutCancel(ctx))
 	p.end = end
@@ -259,14 +252,13 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 
 // RoundDone implements jobs.Observer.
 func (p *Progress) RoundDone(s *manifest.Sealed) {
-	if p.Summary == nil {
-		return
+	switch {
+	case p.Out == nil:
+	case p.block != nil && sameTerminal(p.Out, p.Err):
+		Summary(p, s)
+	default:
+		Summary(p.Out, s)
 	}
-	if p.block == nil || !sameTerminal(p.Out, p.Err) {
-		p.Summary(p.Out, s)
-		return
-	}
-	p.Summary(p, s)
 }
 
 // recorded returns the number of the stage's URLs that have an outcome. The caller holds p.mu.

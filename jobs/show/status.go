@@ -137,7 +137,6 @@ func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
 
 // outcomes writes the outcomes of unfinished tasks.
 func outcomes(all []jobs.FetchStatus) string {
-	var text strings.Builder
 	sums := map[string]int64{}
 	var order []string
 	for _, f := range all {
@@ -148,13 +147,13 @@ func outcomes(all []jobs.FetchStatus) string {
 			sums[c.Name] += c.N
 		}
 	}
-	for _, name := range order {
-		fmt.Fprintf(&text, ", %s %s", name, Thousands(sums[name]))
-	}
-	if text.Len() == 0 {
+	if len(order) == 0 {
 		return ""
 	}
-	return ": " + text.String()[2:]
+	for i, name := range order {
+		order[i] = name + " " + Thousands(sums[name])
+	}
+	return ": " + strings.Join(order, ", ")
 }
 
 // activity writes what an attempt did at its last checkpoint.
@@ -176,11 +175,8 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	if c := closing(a, at); c != "" && !f.Released {
 		p.line("      %s", c)
 	}
-	for _, w := range a.Waits {
-		p.line("      %s", Wait(w, now))
-	}
-	if a.More > 0 {
-		p.line("      waits for %s more", Count(int64(a.More), "host"))
+	for _, w := range waitLines(a, len(a.Waits), now) {
+		p.line("      %s", w)
 	}
 	if f.GiveUp != "" && now.Sub(at) < a.Remaining && a.Remaining >= adviseFrom {
 		first := "stop `run`, then "

@@ -28,7 +28,7 @@ func Summary(w io.Writer, s *manifest.Sealed) {
 	}
 	line("  outcomes: %s", strings.Join(outcomes, ", "))
 	if layout.IsReparse(s.Crawl) {
-		line("  parsed again: %s; as they were: %d withheld (noarchive), %d with a damaged record",
+		line("  parsed again: %s; with their old rows: %d withheld (noarchive), %d with a damaged record",
 			Count(n["fetch.reparse.pages"], "page"), n["fetch.reparse.withheld"], n["fetch.reparse.damaged"])
 	}
 	line("  frontier: %s for the next round, %d skipped", Count(n["frontier.waiting"], "URL"), n["frontier.skips"])

@@ -41,6 +41,17 @@ type Block struct {
 	drawn []string // rows on the terminal; the cursor is below them
 }
 
+// newBlock returns a block at the end of the terminal w.
+func newBlock(w io.Writer) *Block {
+	return &Block{W: w, Size: func() (int, int) {
+		width, height, ok := Size(w)
+		if !ok {
+			return StatusWidth, 24 // the terminal was closed
+		}
+		return width, height
+	}}
+}
+
 // maxBlock limits the width of a block's rows, in cells. Terminals report a new width a moment
 // late. During this moment, the terminal does not fold rows that are narrower than both widths.
 const maxBlock = 99

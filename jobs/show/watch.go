@@ -16,13 +16,7 @@ const StatusWidth = 80
 // WatchStatus reads a status at each interval and redraws it in place on a terminal. It stops when
 // ctx ends or when it cannot read the status.
 func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
-	block := Block{W: w, Size: func() (int, int) {
-		width, height, ok := Size(w)
-		if !ok {
-			return StatusWidth, 24 // the terminal is gone
-		}
-		return width, height
-	}}
+	block := newBlock(w)
 	for {
 		s, err := read(ctx)
 		if ctx.Err() != nil {
