@@ -33,7 +33,6 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 		"run", "--month", crawl, "--rounds", strconv.Itoa(rounds), "--executor", "kubernetes", "--settings", r.Settings, "--store", r.Store,
 		"--log-format", "json",
 	}
-	args = append(args, r.Flags...)
 	n := needs{cpu: *resource.NewMilliQuantity(leastCPU, resource.DecimalSI), memory: driverMemory, scratch: driverScratch}
 	spec := r.podSpec(args, n, []corev1.Volume{scratch(n.scratch)}, []corev1.VolumeMount{{Name: scratchVolume, MountPath: scratchDir}})
 	spec.ServiceAccountName = k.DriverServiceAccount

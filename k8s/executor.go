@@ -35,7 +35,6 @@ type Executor struct {
 	Bucket  store.Bucket
 	Config  *config.Config
 	Store   string            // the value of --store for pods
-	Flags   []string          // additional flags of every task
 	Env     map[string]string // environment of pods
 	Clock   stages.Clock
 	Log     *slog.Logger
@@ -101,7 +100,7 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	}
 	r := &run{
 		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watched{},
-		render:  &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Flags: e.Flags, Settings: key, Env: e.Env},
+		render:  &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Settings: key, Env: e.Env},
 		trouble: newTroubles(e.Clock, e.Log), pods: podsKnown{reported: map[types.UID]bool{}},
 	}
 	for _, t := range tasks {

@@ -3,6 +3,7 @@ package k8s
 import (
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,6 @@ func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpe
 		"task", string(b.Stage), "--month", b.Crawl, "--round", strconv.Itoa(b.Round), "--tasks", b.Key, "--settings", r.Settings,
 		"--store", r.Store, "--log-format", "json", "--termination-log", terminationLog,
 	}
-	args = append(args, r.Flags...)
 	var ports []corev1.ContainerPort
 	if k.MetricsPort != 0 {
 		args = append(args, "--metrics-listen", ":"+strconv.Itoa(k.MetricsPort))
@@ -125,8 +125,11 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 
 // podEnv lists the pod's own name, then the variables sorted by name.
 func podEnv(m map[string]string) []corev1.EnvVar {
-	own := corev1.EnvVar{Name: PodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}
-	return append([]corev1.EnvVar{own}, envVars(m)...)
+	env := []corev1.EnvVar{{Name: PodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		env = append(env, corev1.EnvVar{Name: name, Value: m[name]})
+	}
+	return env
 }
 
 func scratch(size int64) corev1.Volume {

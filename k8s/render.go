@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -37,7 +36,6 @@ type Renderer struct {
 	Config   *config.Config
 	Plan     *manifest.Plan
 	Store    string            // the value of --store; pods must reach the store at this address
-	Flags    []string          // additional flags of every task
 	Settings string            // the key of the config for pods, see Settings
 	Env      map[string]string // kubernetes.env overrides it
 }
@@ -147,15 +145,6 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 }
 
 func ptr[T any](v T) *T { return &v }
-
-// envVars lists variables sorted by name.
-func envVars(m map[string]string) []corev1.EnvVar {
-	var out []corev1.EnvVar
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, corev1.EnvVar{Name: name, Value: m[name]})
-	}
-	return out
-}
 
 // Write writes YAML: the service account, and the Jobs of the missing tasks of each stage.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {

@@ -62,11 +62,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	if len(o.sources) == 0 {
 		return usage.Errorf("--source is missing: give a file of URLs, a directory, - for stdin, or frontier")
 	}
-	cfg, err := o.loadConfig()
-	if err != nil {
-		return err
-	}
-	b, err := o.openStore(ctx, cfg)
+	b, cfg, err := o.openNew(ctx)
 	if err != nil {
 		return storeError(err)
 	}

@@ -113,11 +113,7 @@ func runReparse(ctx context.Context, o reparseOptions) error {
 
 // make makes the crawl, unless it exists.
 func (o *reparseOptions) make(ctx context.Context) error {
-	given, err := o.loadConfig()
-	if err != nil {
-		return err
-	}
-	b, err := o.openStore(ctx, given)
+	b, given, err := o.openNew(ctx)
 	if err != nil {
 		return err
 	}

@@ -143,40 +143,30 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	if _, err := store.Probe(ctx, b); err != nil {
 		return nil, nil, err
 	}
-	if !layout.IsReparse(o.month) { // a reparse sends no requests
-		if err := cfg.RequireContact(); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := o.publishConfig(ctx, b, cfg); err != nil {
-		return nil, nil, err
-	}
-	dir, remove, err := scratch.New()
+	try, _, remove, err := o.runner(ctx, b, cfg, o.month)
 	if err != nil {
 		return nil, nil, err
 	}
-	clock, log := stages.SystemClock{}, o.log
+	if err := o.publishConfig(ctx, b, cfg); err != nil {
+		remove()
+		return nil, nil, err
+	}
 	shown := o.show(ctx, b, client != nil)
 	if shown.Live() {
-		log = o.logFrom(slog.LevelWarn) // the display shows the progress of tasks
+		try.Log = o.logFrom(slog.LevelWarn) // the display shows the progress of tasks
 	}
-	updates := o.politenessOf(b, o.month, clock)
-	o.reloadOnHangup(ctx, cfg, updates)
-	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: log, Progress: r.metrics.Progress(shown), Watcher: shown,
-		Reloads: &updates.Tasks, Archive: o.openArchive,
-	}
+	try.Progress, try.Watcher = r.metrics.Progress(shown), shown
 	d = &jobs.Driver{
-		Bucket: b, Observer: shown, Config: cfg, Clock: clock, Log: o.log, Version: version, Scratch: dir, Lookup: os.LookupEnv, Flags: o.given(),
+		Bucket: b, Observer: shown, Config: cfg, Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.given(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),
-			Attempts: 3, Pause: time.Second, Clock: clock, Log: log, Watcher: shown,
+			Attempts: 3, Pause: time.Second, Clock: try.Clock, Log: try.Log, Watcher: shown,
 		},
 	}
 	if client != nil {
 		d.Executor = &k8s.Executor{
-			Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: clock, Log: log, Version: version, Again: o.given(),
+			Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: try.Clock, Log: try.Log, Version: version, Again: o.given(),
 		}
 	}
 	return d, sync.OnceFunc(func() {
@@ -184,4 +174,22 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 		shown.Close()
 		remove()
 	}), nil
+}
+
+// runner makes what runs the tasks of a crawl in this process. updates takes new politeness, and
+// remove removes the scratch directory.
+func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
+	if !layout.IsReparse(crawl) { // a reparse sends no requests
+		if err := cfg.RequireContact(); err != nil {
+			return r, nil, nil, err
+		}
+	}
+	clock := stages.SystemClock{}
+	updates = &worker.PolitenessUpdates{Bucket: b, Crawl: crawl, Version: version, Clock: clock, Log: c.log}
+	r = worker.Runner{Bucket: b, Config: cfg, Version: version, Clock: clock, Log: c.log, Reloads: &updates.Tasks, Archive: c.openArchive}
+	if r.Scratch, remove, err = scratch.New(); err != nil {
+		return r, nil, nil, err
+	}
+	c.reloadOnHangup(ctx, cfg, updates)
+	return r, updates, remove, nil
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
-	"crawlbatch.io/crawlbatch/formats/layout"
-	"crawlbatch.io/crawlbatch/jobs/scratch"
-	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -82,27 +79,16 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	b = measured.Bucket(b)
-	if !layout.IsReparse(o.task.Crawl) { // a reparse sends no requests
-		if err := cfg.RequireContact(); err != nil {
-			return err
-		}
-	}
-	if o.tasks != "" {
-		if o.task.Partition, err = k8s.PartitionAt(ctx, b, o.tasks, o.index, o.task); err != nil {
-			return err
-		}
-	}
-	dir, remove, err := scratch.New()
+	try, updates, remove, err := o.runner(ctx, b, cfg, o.task.Crawl)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	clock := stages.SystemClock{}
-	updates := o.politenessOf(b, o.task.Crawl, clock)
-	o.reloadOnHangup(ctx, cfg, updates)
-	try := worker.Runner{
-		Bucket: b, Config: cfg, Version: version, Scratch: dir, Clock: clock, Log: o.log, Progress: measured.Progress(stages.NoProgress{}),
-		Reloads: &updates.Tasks, Machine: os.Getenv(k8s.PodName), Archive: o.openArchive,
+	try.Progress, try.Machine = measured.Progress(stages.NoProgress{}), os.Getenv(k8s.PodName)
+	if o.tasks != "" {
+		if o.task.Partition, err = k8s.PartitionAt(ctx, b, o.tasks, o.index, o.task); err != nil {
+			return err
+		}
 	}
 	if o.politeness != "" {
 		following, stop := context.WithCancel(ctx)

@@ -70,11 +70,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if errors.Is(err, manifest.ErrCorrupt) {
 		// The audit reports a damaged crawl.json, and checks the rest without its config.
-		later, lerr := o.loadConfig()
-		if lerr != nil {
-			return lerr
-		}
-		b, err = o.openStore(ctx, later)
+		b, _, err = o.openNew(ctx)
 		cfg = nil
 	}
 	if err != nil {

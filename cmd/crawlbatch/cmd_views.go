@@ -96,11 +96,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	if o.dialect == "markdown" {
 		return catalog.Markdown(o.out)
 	}
-	cfg, err := o.loadConfig()
-	if err != nil {
-		return err
-	}
-	b, err := o.openStore(ctx, cfg)
+	b, _, err := o.openNew(ctx)
 	if err != nil {
 		return reached(err)
 	}

@@ -109,17 +109,23 @@ func (c *common) loadConfig() (*config.Config, error) {
 	return cfg, nil
 }
 
+// openNew opens the store and the config of a crawl that need not exist.
+func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, error) {
+	cfg, err := c.loadConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := c.openStore(ctx, cfg)
+	return b, cfg, err
+}
+
 // openCrawl opens the store and the config of a crawl: what the crawl froze, with its newest
 // politeness, then --config and the flags. It refuses a change of what is frozen.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	if err := crawlName(crawl); err != nil {
 		return nil, nil, err
 	}
-	given, err := c.loadConfig()
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := c.openStore(ctx, given)
+	b, _, err := c.openNew(ctx)
 	if err != nil {
 		return nil, nil, reached(err)
 	}

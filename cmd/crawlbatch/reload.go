@@ -6,17 +6,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/worker"
-	"crawlbatch.io/crawlbatch/stages"
 )
-
-// politenessOf publishes new politeness of a crawl, to the store and to the tasks of this
-// process.
-func (c *common) politenessOf(b store.Bucket, crawl string, clock stages.Clock) *worker.PolitenessUpdates {
-	return &worker.PolitenessUpdates{Bucket: b, Crawl: crawl, Version: version, Clock: clock, Log: c.log}
-}
 
 // reloadOnHangup publishes the politeness section of --config whenever the process gets
 // SIGHUP, until ctx ends. If the file is invalid or changes a frozen key, it logs that and

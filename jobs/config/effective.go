@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // Setting is one key of a config, with its value and the source of the value.
@@ -26,18 +28,22 @@ func (c *Config) Settings() ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	var tree map[string]any
-	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
+	file, err := parser.ParseBytes([]byte(text), 0)
+	if err != nil {
 		return nil, fmt.Errorf("render config: %w", err)
 	}
 	var settings []Setting
 	for _, f := range c.fields() {
-		s := Setting{Key: f.path, Value: lookUp(tree, f.path), From: c.from[f.path]}
-		if s.From == "" {
-			s.From = "default"
-		}
+		s := Setting{Key: f.path, From: cmp.Or(c.from[f.path], "default")}
 		if slices.ContainsFunc(c.references, func(r unexpanded) bool { return strings.HasPrefix(r.path+".", "$."+f.path+".") }) {
 			s.From += ", environment"
+		}
+		node, err := nodeAt(file, "$."+f.path)
+		if err == nil && node != nil {
+			err = yaml.NodeToValue(node, &s.Value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("render config: %s: %w", f.path, err)
 		}
 		if s.Value == nil { // YAML omits an empty value
 			s.Value = empty(f.at)
@@ -48,14 +54,6 @@ func (c *Config) Settings() ([]Setting, error) {
 		settings = append(settings, s)
 	}
 	return settings, nil
-}
-
-func lookUp(tree map[string]any, path string) any {
-	first, rest, deeper := strings.Cut(path, ".")
-	if below, ok := tree[first].(map[string]any); ok && deeper {
-		return lookUp(below, rest)
-	}
-	return tree[first]
 }
 
 func empty(v reflect.Value) any {

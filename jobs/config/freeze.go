@@ -49,7 +49,7 @@ func (c *Config) RequireContact() error {
 			`set --user-agent or user_agent: "examplebot/1.0 (+https://example.org/bot)"`)
 	}
 	if !strings.Contains(c.UserAgent, "://") && !strings.Contains(c.UserAgent, "@") {
-		return invalidf("config: user_agent %q names no contact: add an address of a page or a mailbox, such as (+https://example.org/bot)", c.UserAgent)
+		return invalidf("config: user_agent %q does not say how to reach you: add the address of a page or a mailbox, such as (+https://example.org/bot)", c.UserAgent)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package fetchcheck
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/warc"
@@ -127,12 +128,10 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off >= w.size {
 		return 0, io.EOF
 	}
-	if off < w.at || off >= w.at+int64(len(w.buf)) {
-		n := min(max(w.ahead, int64(len(p))), w.size-off)
-		if int64(cap(w.buf)) < n {
-			w.buf = make([]byte, n)
-		}
-		w.at, w.buf = off, w.buf[:n]
+	want := min(int64(len(p)), w.size-off)
+	if off < w.at || off+want > w.at+int64(len(w.buf)) {
+		n := max(want, min(w.ahead, w.size-off))
+		w.at, w.buf = off, slices.Grow(w.buf[:0], int(n))[:n]
 		if m, err := w.r.ReadAt(w.buf, off); int64(m) < n {
 			w.buf = w.buf[:0]
 			if err == nil || err == io.EOF {
@@ -142,13 +141,8 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(p, w.buf[off-w.at:])
-	if n < len(p) && off+int64(n) >= w.size {
+	if n := copy(p, w.buf[off-w.at:]); n < len(p) {
 		return n, io.EOF
 	}
-	if n < len(p) {
-		m, err := w.ReadAt(p[n:], off+int64(n))
-		return n + m, err
-	}
-	return n, nil
+	return len(p), nil
 }
