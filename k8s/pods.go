@@ -173,17 +173,14 @@ func disrupted(pod *corev1.Pod) bool {
 
 // lastEnds returns how the newest pods of some indexes of a Job ended.
 func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]*podEnd, error) {
-	newest, wanted := map[int]*podEnd{}, map[int]bool{}
-	for _, i := range indexes {
-		wanted[i] = true
-	}
+	newest := map[int]*podEnd{}
 	labels := "," + batchv1.JobNameLabel + "=" + w.name
 	if len(indexes) == 1 {
 		labels += fmt.Sprintf(",%s=%d", batchv1.JobCompletionIndexAnnotation, indexes[0])
 	}
 	_, err := r.eachPod(ctx, labels, phaseFailed, func(pod *corev1.Pod) error {
 		i := indexOf(pod)
-		if !wanted[i] {
+		if !slices.Contains(indexes, i) {
 			return nil
 		}
 		if end := r.endOf(pod); end != nil && (newest[i] == nil || end.created.After(newest[i].created)) {

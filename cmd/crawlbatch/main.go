@@ -120,8 +120,3 @@ func signalContext(parent context.Context) (context.Context, func()) {
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
-
-// oneLine folds an error into one line.
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(err.Error()), " ")
-}

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/stages"
@@ -61,7 +62,8 @@ func (s *scale) of(planned float64) float64 {
 }
 
 // remaining predicts the remaining time of the fetch stage. Running tasks take as long as they
-// predict. The other tasks then start on the lanes that become free. The caller holds p.mu.
+// predict. The other tasks then start on the lanes that become free. The caller holds p.mu,
+// and running is not empty.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {
@@ -74,21 +76,12 @@ func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	for len(lanes) < min(at, len(p.start.Missing)) {
 		lanes = append(lanes, 0)
 	}
-	var last float64
 	for _, t := range p.start.Missing {
 		if _, ok := running[t.Partition]; ok || p.finished[t.Partition] {
 			continue
 		}
-		first := 0
-		for i := range lanes {
-			if lanes[i] < lanes[first] {
-				first = i
-			}
-		}
+		first := slices.Index(lanes, slices.Min(lanes))
 		lanes[first] += p.scale.of(p.start.Plan.Partitions[t.Partition].EstimatedSeconds)
 	}
-	for _, l := range lanes {
-		last = max(last, l)
-	}
-	return time.Duration(last * float64(time.Second))
+	return time.Duration(slices.Max(lanes) * float64(time.Second))
 }

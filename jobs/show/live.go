@@ -342,7 +342,8 @@ func sameTerminal(a, b io.Writer) bool {
 	return err == nil && err2 == nil && os.SameFile(i, j)
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// OneLine folds an error into one line.
+func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // peekEvery is the time between two reads of checkpoints. Attempts write their activity about as
 // often.

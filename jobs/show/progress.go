@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,14 +132,11 @@ func (p *Progress) Write(text []byte) (int, error) {
 
 // add queues a text for the terminal. The caller holds p.mu.
 func (p *Progress) add(text string) {
-	if n := len(text); n > 0 && text[n-1] == '\n' {
-		text = text[:n-1]
-	}
 	if len(p.lines) >= maxLines {
 		p.lost++
 		return
 	}
-	p.lines = append(p.lines, text)
+	p.lines = append(p.lines, strings.TrimSuffix(text, "\n"))
 }
 
 // say shows a line that stays. The caller must not hold p.mu.
@@ -209,7 +207,7 @@ func (p *Progress) Add(name string, n int64) {
 // TaskDone implements jobs.Observer.
 func (p *Progress) TaskDone(t stages.Task, err error) {
 	if err != nil {
-		p.say(fmt.Sprintf("%s failed: %s", t, oneLine(err)))
+		p.say(fmt.Sprintf("%s failed: %s", t, OneLine(err)))
 		return
 	}
 	p.mu.Lock()

@@ -240,17 +240,18 @@ func (a *Audit) Sampled(name string) bool {
 	return a.Sample >= 1 || fraction(name) < a.Sample
 }
 
-// SampledOf reports which of the names are in the sample. If there are names, at least one is.
-func (a *Audit) SampledOf(names []string) []bool {
-	in := make([]bool, len(names))
+// SampledOf reports which of n items are in the sample, by their names. If there are items, at least
+// one is.
+func (a *Audit) SampledOf(n int, name func(int) string) []bool {
+	in := make([]bool, n)
 	least := 0
-	for i, name := range names {
-		in[i] = a.Sampled(name)
-		if fraction(name) < fraction(names[least]) {
+	for i := range in {
+		in[i] = a.Sampled(name(i))
+		if fraction(name(i)) < fraction(name(least)) {
 			least = i
 		}
 	}
-	if len(in) > 0 && !slices.Contains(in, true) {
+	if n > 0 && !slices.Contains(in, true) {
 		in[least] = true
 	}
 	return in

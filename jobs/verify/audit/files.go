@@ -83,11 +83,7 @@ func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
 	files := r.listedFiles()
-	var names []string
-	for _, f := range files {
-		names = append(names, f.Key)
-	}
-	for i, whole := range a.SampledOf(names) {
+	for i, whole := range a.SampledOf(len(files), func(i int) string { return files[i].Key }) {
 		g.Go(func() error { return a.checkFile(ctx, r, files[i], whole) })
 	}
 	return g.Wait()

@@ -64,12 +64,9 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 
 // partitions lists the round's partitions that are in the sample.
 func (a *Audit) partitions(r *Round) []int {
-	var names []string
-	for n := range r.Plan.Partitions {
-		names = append(names, layout.RoundDir(r.Crawl, r.Number)+layout.Part(n))
-	}
 	var in []int
-	for n, ok := range a.SampledOf(names) {
+	name := func(n int) string { return layout.RoundDir(r.Crawl, r.Number) + layout.Part(n) }
+	for n, ok := range a.SampledOf(len(r.Plan.Partitions), name) {
 		if ok {
 			in = append(in, n)
 		}

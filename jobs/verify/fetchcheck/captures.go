@@ -39,12 +39,7 @@ func (l *located) withheld() bool { return l.Truncated == schema.TruncatedUnspec
 
 // noArchive reports whether the page asks not to be stored.
 func (l *located) noArchive() bool {
-	for d := range strings.SplitSeq(l.Robots, ",") {
-		if d == "noarchive" || d == "nocache" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
 }
 
 // payloadAt is the place of a revisit's payload, from the revisit's row.

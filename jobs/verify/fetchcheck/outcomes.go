@@ -129,9 +129,6 @@ func (o *outcomes) compareCounts(result *manifest.Result) {
 			counted[outcome] = c.N
 		}
 	}
-	if maps.Equal(counted, o.counts) {
-		return
-	}
 	all := maps.Clone(counted)
 	maps.Copy(all, o.counts)
 	for _, outcome := range slices.Sorted(maps.Keys(all)) {

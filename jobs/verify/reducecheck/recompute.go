@@ -30,18 +30,16 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 		return nil
 	}
 	var tasks []stages.Task
-	var names []string
 	for _, stage := range stages.Order {
 		for n, committed := range r.Results[stage] {
 			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && committed != nil && !brokenInputs(a, r, t) {
 				tasks = append(tasks, t)
-				names = append(names, t.String())
 			}
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
-	for i, in := range a.SampledOf(names) {
+	for i, in := range a.SampledOf(len(tasks), func(i int) string { return tasks[i].String() }) {
 		if t := tasks[i]; in {
 			g.Go(func() error { return Recompute(ctx, a, t, r.Results[t.Stage][t.Partition]) })
 		}
@@ -59,12 +57,9 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 // recomputing the task proves nothing.
 func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	var files []manifest.File
-	if t.Stage == stages.Fetch {
-		for _, f := range r.Results[t.Stage][t.Partition].Files {
-			if !r.OwnFile(f) && a.Broken(f.Key) {
-				return true // a file of the crawl that fetched
-			}
-		}
+	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // a file of the crawl that fetched
+	if t.Stage == stages.Fetch && slices.ContainsFunc(r.Results[t.Stage][t.Partition].Files, foreign) {
+		return true
 	}
 	for _, from := range roundstate.Feeds(t.Stage) {
 		for n, result := range r.Results[from] {
