@@ -8,7 +8,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,25 +78,14 @@ func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, craw
 // Submit creates the driver's Job. It replaces an ended Job of that name. It leaves a running Job
 // alone and then returns true.
 func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
-	jobs := client.Jobs(job.Namespace)
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
 	for {
-		err := e.ask(ctx, func() error {
-			_, err := jobs.Create(ctx, job, metav1.CreateOptions{FieldManager: "crawlbatch"})
-			return err
-		})
-		if err == nil {
-			return false, nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return false, explain(err, r.Config)
-		}
-		other, err := jobs.Get(ctx, job.Name, metav1.GetOptions{})
+		other, existed, err := e.make(ctx, job)
 		switch {
-		case apierrors.IsNotFound(err):
+		case err != nil || !existed:
+			return false, err
+		case other == nil:
 			continue
-		case err != nil:
-			return false, explain(err, r.Config)
 		case ended(other) == nil && other.DeletionTimestamp == nil:
 			return true, nil
 		}

@@ -268,32 +268,43 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 // create submits a Job. If another driver has already submitted the same Job, it adopts that Job.
 // It leaves an ended Job of the same name alone.
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
-	jobs := r.Client.Jobs(r.Config.Kubernetes.Namespace)
 	for {
-		var job *batchv1.Job
-		err := r.ask(ctx, func() (err error) {
-			job, err = jobs.Create(ctx, r.render.Job(b, share), metav1.CreateOptions{FieldManager: "crawlbatch"})
+		job, existed, err := r.make(ctx, r.render.Job(b, share))
+		if err != nil {
 			return err
-		})
+		}
 		verb := "submitted a Job"
-		if apierrors.IsAlreadyExists(err) {
-			verb = "another driver submitted the Job, going on with it"
-			err = r.ask(ctx, func() (err error) {
-				job, err = jobs.Get(ctx, b.Name(), metav1.GetOptions{})
-				return err
-			})
-			if err == nil && (ended(job) != nil || job.DeletionTimestamp != nil) || apierrors.IsNotFound(err) {
+		if existed {
+			if job == nil || ended(job) != nil || job.DeletionTimestamp != nil {
 				b.Generation++
 				continue
 			}
-		}
-		if err != nil {
-			return explain(err, r.Config)
+			verb = "another driver submitted the Job, going on with it"
 		}
 		r.Log.Info(verb, "job", job.Name, "namespace", job.Namespace, "tasks", len(b.Partitions), "parallelism", share)
 		r.watches(job, b)
 		return nil
 	}
+}
+
+// make creates a Job. If a Job of its name existed, it returns that one, or nil if it is gone now.
+func (r *run) make(ctx context.Context, job *batchv1.Job) (got *batchv1.Job, existed bool, err error) {
+	jobs := r.Client.Jobs(job.Namespace)
+	err = r.ask(ctx, func() (err error) {
+		got, err = jobs.Create(ctx, job, metav1.CreateOptions{FieldManager: "crawlbatch"})
+		return err
+	})
+	if !apierrors.IsAlreadyExists(err) {
+		return got, false, explain(err, r.Config)
+	}
+	err = r.ask(ctx, func() (err error) {
+		got, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, true, nil
+	}
+	return got, true, explain(err, r.Config)
 }
 
 // watch follows the Jobs until every requested task has ended.

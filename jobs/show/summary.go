@@ -4,11 +4,45 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
+
+// Plan writes what a plan contains, beginning with verb, and what it refused. If refused is not
+// empty, it names the store that lists each refused line. If partitions is true, Plan adds a line
+// for each partition.
+func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
+		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
+	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
+	bytes := short(p.EstimatedBytes, 1000, " kB", " MB", " GB", " TB")
+	if p.EstimatedBytes < 1000 {
+		bytes += " bytes"
+	}
+	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %s\n", longest.Hours(), bytes)
+	if partitions {
+		fmt.Fprintf(&text, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
+		for _, part := range p.Partitions {
+			fmt.Fprintf(&text, "%-10s %8d %6d %7d %5.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
+		}
+	}
+	if len(p.Refused) > 0 {
+		fmt.Fprintf(&text, "refused of %d source lines:", p.SourceLines)
+		for _, c := range p.Refused {
+			fmt.Fprintf(&text, " %s %d", c.Name, c.N)
+		}
+		fmt.Fprintln(&text)
+		if refused != "" {
+			fmt.Fprintf(&text, "  each with its line: %s/%s\n", refused, layout.PlanRefused(p.Crawl, p.Round, p.ID))
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
 
 // Summary writes what a sealed round contains.
 func Summary(w io.Writer, s *manifest.Sealed) {
