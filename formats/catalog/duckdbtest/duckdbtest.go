@@ -38,7 +38,7 @@ type Answer struct {
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Modules) == "" {
-		t.Skipf("set %s to the directory whose node_modules hold DuckDB; `make test-duckdb` does", Modules)
+		t.Skipf("set %s to the directory where npm installed DuckDB: `make test-duckdb` installs it and runs this test", Modules)
 	}
 }
 

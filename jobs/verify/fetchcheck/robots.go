@@ -96,9 +96,9 @@ type judge struct {
 	*audit.Audit
 	round     *audit.Round
 	files     *robotsFiles
-	agent     string     // product token
-	spellings *spellings // nil to judge URLs in their canonical form
-	object    string     // the file with the rows
+	agent     string // product token
+	spellings *spellings
+	object    string // the file with the rows
 
 	origin string                   // origin of the rules; rows are ordered by host
 	rules  map[string]*robots.Group // by place of the record
@@ -315,10 +315,7 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 // verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is the URL's
 // spelling in a redirect; it is empty if that equals url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
-	var all []string
-	if j.spellings != nil {
-		all = j.spellings.planned[url]
-	}
+	all := j.spellings.planned[url]
 	if spelling != "" {
 		all = append(slices.Clip(all), spelling)
 	}

@@ -83,7 +83,7 @@ func archived(t *testing.T, replies []reply) *judge {
 	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot"}
+	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
 }
 
 // names sets a request's evidence: of the records with the request's digest, the last one

@@ -45,9 +45,6 @@ func (h *hop) before(q *asked) bool {
 
 // of returns the spellings of a request's URL.
 func (s *spellings) of(q *asked) []string {
-	if s == nil {
-		return nil
-	}
 	all := s.planned[q.URL]
 	for _, h := range slices.Backward(s.chains[q.PlannedURL]) {
 		if !h.before(q) {
@@ -63,7 +60,7 @@ func (s *spellings) of(q *asked) []string {
 
 // tooMany reports whether a URL has more spellings than a crawl checks against robots.txt.
 func (s *spellings) tooMany(url string) bool {
-	return s != nil && schema.Spellings(s.planned[url]).Overflow()
+	return schema.Spellings(s.planned[url]).Overflow()
 }
 
 // spelledRow is the part of a row of a plan that holds spellings.
