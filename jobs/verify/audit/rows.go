@@ -82,10 +82,9 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 		for _, key := range keys {
 			for row, err := range table.Concat[T](ctx, a.Bucket, []string{key}) {
 				if err != nil {
-					yield(row, unreadable{key, err})
-					return
+					err = unreadable{key, err}
 				}
-				if !yield(row, nil) {
+				if !yield(row, err) || err != nil {
 					return
 				}
 			}
