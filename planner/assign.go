@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -109,25 +110,14 @@ func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition
 
 // place chooses the partition of a large group.
 func (r *rules) place(parts []partition, g *group, room int64) int {
-	best, bestFits := 0, false
-	var bestSeconds float64
+	best, bestSeconds := 0, 0.0
 	for i := range parts {
-		urls := parts[i].urls + g.urls
-		fits := urls <= room || parts[i].urls == 0
-		s := r.seconds(urls, max(parts[i].longest, g.longest))
-		var wins bool
-		switch {
-		case i == 0:
-			wins = true
-		case fits != bestFits:
-			wins = fits
-		case !fits:
-			wins = parts[i].urls < parts[best].urls
-		default:
-			wins = s < bestSeconds || s == bestSeconds && parts[i].urls < parts[best].urls
+		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // it has no room
+		if urls <= room || parts[i].urls == 0 {
+			seconds = r.seconds(urls, max(parts[i].longest, g.longest))
 		}
-		if wins {
-			best, bestFits, bestSeconds = i, fits, s
+		if i == 0 || seconds < bestSeconds || seconds == bestSeconds && parts[i].urls < parts[best].urls {
+			best, bestSeconds = i, seconds
 		}
 	}
 	return best

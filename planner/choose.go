@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -193,11 +194,9 @@ func (c *chooser) endGroup() error {
 		for _, u := range d.best {
 			c.priorities[u.Priority]++
 		}
-		for _, list := range [][]*record{d.due, d.best} {
-			for _, u := range list {
-				if err := c.out.add(u); err != nil {
-					return err
-				}
+		for _, u := range slices.Concat(d.due, d.best) {
+			if err := c.out.add(u); err != nil {
+				return err
 			}
 		}
 	}

@@ -79,10 +79,9 @@ func (s *sorters[T]) sorted(ctx context.Context) iter.Seq2[T, error] {
 	return table.MergeSorted(ctx, s.all...)
 }
 
-func (s *sorters[T]) close() error {
-	var errs []error
+func (s *sorters[T]) close() (err error) {
 	for _, one := range s.all {
-		errs = append(errs, one.Close())
+		err = errors.Join(err, one.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -152,9 +152,6 @@ const (
 	HintBlocked      PageHint = "blocked"            // a wall: checks for robots, access denied
 )
 
-// PageHints lists all hints.
-var PageHints = []PageHint{HintSoft404, HintParked, HintDefault, HintConstruction, HintBlocked}
-
 // Purpose is why a request was sent.
 type Purpose string
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html/charset"
@@ -26,12 +27,7 @@ type input struct {
 // cut reports whether the file ended early, either at a limit or because its compressed data are
 // incomplete.
 func (i *input) cut() bool {
-	for _, l := range i.layers {
-		if l.cut {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.layers, func(l *limited) bool { return l.cut })
 }
 
 func open(r io.Reader, lim Limits) (*input, error) {

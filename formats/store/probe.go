@@ -52,11 +52,10 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		case errors.Is(err, ErrUnsupported): // the store has no clock
 		case err != nil:
 			return result, err
+		case result.Skew.Abs() > MaxSkew:
+			return result, fmt.Errorf("%w by %v, more than %v: set the clock of this machine (NTP)", ErrClock, result.Skew.Round(time.Second), MaxSkew)
 		default:
 			result.Dated = true
-		}
-		if result.Dated && result.Skew.Abs() > MaxSkew {
-			return result, fmt.Errorf("%w by %v, more than %v: set the clock of this machine (NTP)", ErrClock, result.Skew.Round(time.Second), MaxSkew)
 		}
 	}
 	for range probeRounds {

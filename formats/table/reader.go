@@ -72,9 +72,9 @@ type Reader[T any] struct {
 	obj    store.Object
 	win    *window
 	file   *parquet.File
-	wanted []bool // for each leaf column of the file, whether T has it
-	groups []int  // row groups to read
-	next   int    // index into groups
+	wanted map[string]bool // top-level names of the columns of T
+	groups []int           // row groups to read
+	next   int             // index into groups
 	cur    *parquet.GenericReader[T]
 }
 
@@ -107,7 +107,10 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 	if err != nil {
 		return nil, err
 	}
-	r.want()
+	r.wanted = map[string]bool{}
+	for _, path := range parquet.SchemaOf(new(T)).Columns() {
+		r.wanted[path[0]] = true
+	}
 	var o readerOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -128,25 +131,12 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 	return r, nil
 }
 
-// want marks the columns of the file that T has, by their top-level names.
-func (r *Reader[T]) want() {
-	names := map[string]bool{}
-	for _, path := range parquet.SchemaOf(new(T)).Columns() {
-		names[path[0]] = true
-	}
-	columns := r.file.Schema().Columns()
-	r.wanted = make([]bool, len(columns))
-	for i, path := range columns {
-		r.wanted[i] = names[path[0]]
-	}
-}
-
 // extents returns the places of the wanted columns of a row group.
 func (r *Reader[T]) extents(group int) []extent {
 	var out []extent
 	columns := r.file.Metadata().RowGroups[group].Columns
 	for i := range columns {
-		if m := &columns[i].MetaData; i < len(r.wanted) && r.wanted[i] {
+		if m := &columns[i].MetaData; len(m.PathInSchema) > 0 && r.wanted[m.PathInSchema[0]] {
 			out = append(out, extentOf(m.DataPageOffset, m.DictionaryPageOffset, m.TotalCompressedSize))
 		}
 	}

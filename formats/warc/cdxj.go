@@ -1,7 +1,6 @@
 package warc
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,12 +51,8 @@ type capturedFields struct {
 // "SURT timestamp JSON", with 14 digits of UTC, in byte order (sort under LC_ALL=C) for
 // pywb's binary search. It takes a few hundred bytes of memory per capture.
 type Index struct {
-	lines []byte
-	at    []span
+	lines []string
 }
-
-// span is a line's place in Index.lines.
-type span struct{ begin, end int }
 
 // Add adds a capture.
 func (x *Index) Add(c Capture) error {
@@ -75,19 +70,14 @@ func (x *Index) Add(c Capture) error {
 		Length: strconv.FormatInt(c.Extent.Length, 10), Offset: strconv.FormatInt(c.Extent.Offset, 10),
 		Charset: c.Charset, Languages: c.Languages, Redirect: c.Redirect, Truncated: string(c.Truncated),
 	}
-	begin := len(x.lines)
-	line := bytes.NewBuffer(x.lines)
-	line.WriteString(cdxKey(c.SURT))
-	line.WriteByte(' ')
-	line.WriteString(c.Date.UTC().Format("20060102150405"))
-	line.WriteByte(' ')
-	enc := json.NewEncoder(line) // ends the line
+	var line strings.Builder
+	line.WriteString(cdxKey(c.SURT) + " " + c.Date.UTC().Format("20060102150405") + " ")
+	enc := json.NewEncoder(&line) // ends the line
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(fields); err != nil {
 		return fmt.Errorf("cdxj: %q: %w", c.URL, err)
 	}
-	x.lines = line.Bytes()
-	x.at = append(x.at, span{begin, len(x.lines)})
+	x.lines = append(x.lines, line.String())
 	return nil
 }
 
@@ -110,16 +100,14 @@ func cdxKey(surt string) string {
 func breaksKey(r rune) bool { return r <= ' ' || r == 0x7f }
 
 // Len is the number of captures.
-func (x *Index) Len() int { return len(x.at) }
+func (x *Index) Len() int { return len(x.lines) }
 
 // WriteTo writes the index, sorted. It implements io.WriterTo.
 func (x *Index) WriteTo(w io.Writer) (int64, error) {
-	slices.SortFunc(x.at, func(a, b span) int {
-		return bytes.Compare(x.lines[a.begin:a.end], x.lines[b.begin:b.end])
-	})
+	slices.Sort(x.lines)
 	var written int64
-	for _, s := range x.at {
-		n, err := w.Write(x.lines[s.begin:s.end])
+	for _, line := range x.lines {
+		n, err := io.WriteString(w, line)
 		written += int64(n)
 		if err != nil {
 			return written, fmt.Errorf("cdxj: %w", err)

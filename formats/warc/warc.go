@@ -12,15 +12,10 @@ package warc
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"strings"
 	"time"
 )
-
-// MaxFileSize bounds a WARC file in bytes: offsets are INT32 in Common Crawl's cc-index
-// schema. A writer starts a new file before a record would exceed it.
-const MaxFileSize = math.MaxInt32
 
 // Type is the type of a record (WARC 1.1, section 6).
 type Type string

@@ -93,17 +93,11 @@ func Ask(t testing.TB, files ...string) map[string]*Answer {
 // SQLFile writes SQL to a new file and returns its name.
 func SQLFile(t testing.TB, sql string) string {
 	t.Helper()
-	f, err := os.CreateTemp(t.TempDir(), "*.sql")
-	if err == nil {
-		_, err = f.WriteString(sql)
-	}
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
+	name := filepath.Join(t.TempDir(), "query.sql")
+	if err := os.WriteFile(name, []byte(sql), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return f.Name()
+	return name
 }
 
 // String joins the rows by spaces.
