@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"github.com/nlnwa/whatwg-url/url"
 )
 
 // maxURL bounds a request's URL in bytes; servers commonly accept 8 KiB.
@@ -112,11 +112,11 @@ func normalHost(h string) (string, error) {
 		return "", errors.New("longer than 253 characters")
 	}
 	if isNumber(name[strings.LastIndexByte(name, '.')+1:]) {
-		u, err := urlkey.WHATWG("http://"+h+"/", "")
+		u, err := url.Parse("http://" + h + "/")
 		if err != nil {
 			return "", errors.New("ends in a number and is not an IPv4 address")
 		}
-		return strings.TrimSuffix(strings.TrimPrefix(u, "http://"), "/"), nil
+		return u.Hostname(), nil
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 {
