@@ -112,6 +112,9 @@ func runViews(ctx context.Context, o viewsOptions) error {
 		return catalog.DuckDB(o.out, o.store, s3, note, sealed)
 	}
 	script, err := o.script(ctx, b, sealed)
+	if errors.Is(err, catalog.ErrUnsafe) {
+		return usage.Error(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 		}
 	}
 	if o.dialect == "trino" {
-		return catalog.Trino(location, o.database, sealed), nil
+		return catalog.Trino(location, o.database, sealed)
 	}
 	older, err := roundstate.OlderParts(ctx, b, sealed)
 	if err != nil {
@@ -151,5 +154,5 @@ func (o *viewsOptions) script(ctx context.Context, b store.Bucket, sealed []*man
 	if len(older) > 0 {
 		fmt.Fprintf(o.err, "crawlbatch: Spark 3.5.3 to 4.0.0 misreads parts of %s that an older crawlbatch wrote (SPARK-52240): the SQL switches Spark's vectorized reader off, which avoids it\n", show.Count(int64(len(older)), "round"))
 	}
-	return catalog.Spark(location, sealed, older), nil
+	return catalog.Spark(location, sealed, older)
 }

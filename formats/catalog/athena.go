@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
 	}
 	root = strings.TrimSuffix(root, "/")
+	if err := errors.Join(checkDatabase(o.Database), checkAddress(root), checkSealed(sealed)); err != nil {
+		return nil, err
+	}
 	s := newScript(root, sealed)
 	if o.Projection {
 		s.Head = []string{
@@ -107,7 +111,7 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 					[2]string{key + ".interval", "1"}, [2]string{key + ".interval.unit", "MONTHS"})
 			}
 		case "subset":
-			out = append(out, [2]string{key + ".type", "enum"}, [2]string{key + ".values", "warc,crawldiagnostics,robotstxt"})
+			out = append(out, [2]string{key + ".type", "enum"}, [2]string{key + ".values", strings.Join(subsets, ",")})
 		case "round":
 			out = append(out, [2]string{key + ".type", "integer"}, [2]string{key + ".range", fmt.Sprintf("0,%d", projectedRounds-1)})
 		}

@@ -34,6 +34,9 @@ type S3 struct {
 // Time columns are TIMESTAMP in UTC, regardless of the session's time zone. A note is an
 // extra comment line at the start of the script.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
+	if err := checkSealed(sealed); err != nil {
+		return err
+	}
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "-- The datasets of %s: %s.\n", comment(root), rounds(sealed))
 	fmt.Fprint(out, "-- These views lack rounds that are sealed later: generate them again then.\n")
@@ -163,7 +166,7 @@ func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // identifier quotes a name; some columns are keywords.
-func identifier(s string) string { return `"` + s + `"` }
+func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
 // escapeGlob escapes the glob characters in a directory's name.
 func escapeGlob(s string) string {

@@ -13,6 +13,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
+// made returns the script of a dialect that refused nothing.
+func made(t *testing.T) func(*catalog.Script, error) *catalog.Script {
+	return func(s *catalog.Script, err error) *catalog.Script {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
 func athena(t *testing.T, o catalog.AthenaOptions, sealed ...*manifest.Sealed) *catalog.Script {
 	t.Helper()
 	s, err := catalog.Athena("s3://bucket/prefix/", o, sealed)
@@ -32,9 +43,9 @@ func everyDialect(t *testing.T, sealed []*manifest.Sealed) map[string]string {
 		}),
 		"athena":            text(athena(t, catalog.AthenaOptions{Database: "crawl"}, sealed...)),
 		"athena, projected": text(athena(t, catalog.AthenaOptions{Database: "crawl", Projection: true}, sealed...)),
-		"trino":             text(catalog.Trino("s3://bucket", "hive.crawl", sealed)),
-		"trino, a dir":      text(catalog.Trino("local:///data", "crawl", sealed)),
-		"spark":             text(catalog.Spark("s3a://bucket", sealed, []catalog.Older{{Crawl: "2026-11", Datasets: []string{"pages"}}})),
+		"trino":             text(made(t)(catalog.Trino("s3://bucket", "hive.crawl", sealed))),
+		"trino, a dir":      text(made(t)(catalog.Trino("local:///data", "crawl", sealed))),
+		"spark":             text(made(t)(catalog.Spark("s3a://bucket", sealed, []catalog.Older{{Crawl: "2026-11", Datasets: []string{"pages"}}}))),
 	}
 }
 
@@ -128,7 +139,9 @@ func TestTrinosViewsHaveSealedRoundsAlone(t *testing.T) {
 
 func TestSparksViewsReadTheFoldersOfSealedRounds(t *testing.T) {
 	sealed := []*manifest.Sealed{sealedRound("2026-10", 0), sealedRound("2026-11", 1)}
-	sql := script(t, func(b *bytes.Buffer) error { return catalog.Spark("file:///it's [a] {b}", sealed, nil).Write(b) })
+	sql := script(t, func(b *bytes.Buffer) error {
+		return made(t)(catalog.Spark("file:///it's [a] {b}", sealed, nil)).Write(b)
+	})
 	for _, want := range []string{
 		`OPTIONS (path 'file:///it\'s \\[a\\] \\{b\\}/tables/pages/{crawl=2026-10/round=0,crawl=2026-11/round=1}', basePath 'file:///it\'s [a] {b}/tables/pages')`,
 		"TEMPORARY VIEW `urls` AS", "TEMPORARY VIEW `urls_history` (", "`topics` array<string> COMMENT", "SET TIME ZONE 'UTC';",

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,11 @@ func (o Older) String() string {
 // as s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet by name and
 // returns null for columns that a part lacks. Older lists the parts that some versions of
 // Spark misread.
-func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
+func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
+	if err := errors.Join(checkAddress(root), checkSealed(sealed)); err != nil {
+		return nil, err
+	}
 	s := newScript(root, sealed)
 	s.Head = append(s.Head, "Temporary views of this Spark session: spark-sql -i FILE, or spark.sql(…) for each statement.",
 		"Times are instants. The session's time zone is set to UTC so that dates and hours are the same as in the other readers.")
@@ -55,7 +59,7 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) *Script {
 			s.add("urls", "CREATE OR REPLACE TEMPORARY VIEW `urls` AS\n%s", newest("`urls_history`", quoted(columns, "`"), sealed))
 		}
 	}
-	return s
+	return s, nil
 }
 
 // sparkGlob escapes the glob characters in a directory's name.

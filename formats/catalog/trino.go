@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,8 +18,11 @@ import (
 // every cluster can register single partitions. Both are recreated if they exist. The
 // table is external, so no data is deleted. Trino's Hive connector finds the columns of
 // Parquet by name and returns null for columns that a part lacks.
-func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
+func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
+	if err := errors.Join(checkDatabase(schema), checkAddress(root), checkSealed(sealed)); err != nil {
+		return nil, err
+	}
 	s := newScript(root, sealed)
 	s.Head = append(s.Head, "For Trino's Hive connector. Read the views. The tables NAME_parts also hold unsealed rounds.")
 	if strings.HasPrefix(root, "local://") {
@@ -58,7 +62,7 @@ func Trino(root, schema string, sealed []*manifest.Sealed) *Script {
 				in("urls"), newest(in(view), quoted(columns, `"`), sealed))
 		}
 	}
-	return s
+	return s, nil
 }
 
 func trinoColumns(columns []Column) string {

@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// ErrUnsafe means that a name or an address cannot stand in SQL for every client.
+var ErrUnsafe = errors.New("cannot stand in SQL")
+
+// subsets are the values of the partition column subset.
+var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
+
+// checkDatabase refuses the name of a database or schema that some client would read as more than
+// a name.
+func checkDatabase(name string) error {
+	if name == "" || strings.ContainsAny(name, "`\"'\\;$") || strings.Contains(name, "--") || hasControl(name) {
+		return fmt.Errorf("the database %q %w: give letters, digits and _", name, ErrUnsafe)
+	}
+	return nil
+}
+
+// checkAddress refuses the address of a store that a client would not take as it is. Clients split
+// at semicolons, also within strings, and Spark and Athena replace ${…}.
+func checkAddress(root string) error {
+	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
+		return fmt.Errorf("the address %q %w: give one without ; and ${ and control characters", root, ErrUnsafe)
+	}
+	return nil
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
+}
+
+// checkSealed refuses seals that name a crawl, a round or a part as no crawlbatch does. SQL with such
+// a name would read other files, or do something else.
+func checkSealed(sealed []*manifest.Sealed) error {
+	for _, s := range sealed {
+		if !layout.ValidCrawl(s.Crawl) || s.Round < 0 {
+			return fmt.Errorf("a seal is of crawl %q, round %d: %w", s.Crawl, s.Round, manifest.ErrCorrupt)
+		}
+		for _, d := range Datasets() {
+			for _, f := range s.FilesOf(d.Name) {
+				if strings.HasPrefix(f.Key, "tables/") && !isPart(f.Key, d.Name, s) {
+					return fmt.Errorf("%q lists %q, which is no part of %s: %w", layout.Sealed(s.Crawl, s.Round), f.Key, d.Name, manifest.ErrCorrupt)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// isPart reports whether key is the key of a part of a dataset in a sealed round.
+func isPart(key, dataset string, s *manifest.Sealed) bool {
+	n, err := layout.ParsePart(strings.TrimSuffix(path.Base(key), ".parquet"))
+	if err != nil {
+		return false
+	}
+	return key == layout.Table(dataset, s.Crawl, s.Round, n) ||
+		dataset == "captures" && slices.ContainsFunc(subsets, func(subset string) bool { return key == layout.Captures(s.Crawl, subset, s.Round, n) })
+}
