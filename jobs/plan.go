@@ -163,7 +163,7 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
-		return r.Config, nil, CheckAgent(r.Config)
+		return r.Config, nil, checkNew(r.Config)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -171,7 +171,7 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	_, started, err := roundstate.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
 	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
-		return r.Config, m, CheckAgent(r.Config) // nothing has been fetched, so the crawl may change
+		return r.Config, m, checkNew(r.Config) // nothing has been fetched, so the crawl may change
 	case err != nil:
 		return nil, nil, err
 	}
@@ -182,6 +182,14 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 		return nil, nil, err
 	}
 	return r.Config, m, nil
+}
+
+// checkNew returns an error if a new crawl may not have the config.
+func checkNew(c *config.Config) error {
+	if err := CheckAgent(c); err != nil {
+		return err
+	}
+	return c.RefuseLiteralSecrets()
 }
 
 // CheckAgent returns an error if robots.txt would read the user agent's product token as the token

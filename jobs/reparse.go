@@ -64,6 +64,11 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !exists && r.Of == "" {
+		if err := r.Config.RefuseLiteralSecrets(); err != nil {
+			return nil, err
+		}
+	}
 	if exists {
 		p, _, err := roundstate.FindPlan(ctx, r.Bucket, r.As, 0)
 		if !errors.Is(err, roundstate.ErrNoPlan) {

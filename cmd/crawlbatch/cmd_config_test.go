@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,5 +55,26 @@ func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	}
 	if _, said, code := called(t, "config", "-o", "xml"); code != exitUsage || !strings.Contains(said, "it must be yaml or json") {
 		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// An older crawlbatch froze the password of the proxy.
+func TestASecretThatACrawlFrozeIsWarnedOfOnceAndNotShown(t *testing.T) {
+	frozen, err := config.ReadFrozen("crawl=2026-11/crawl.json", []byte(`fetch: {proxy: "http://me:hunter2@proxy.test:3128"}`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	c := &common{err: &said}
+	if err := c.warnOfSecrets("2026-11", frozen); err != nil {
+		t.Fatal(err)
+	}
+	if s := said.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "fetch.proxy") || !strings.Contains(s, "${PROXY_PASSWORD}") || strings.Contains(s, "hunter2") {
+		t.Errorf("it says %q", s)
+	}
+	said.Reset()
+	pod := &common{err: &said, settings: "crawl=2026-11/settings-0a1b.json"}
+	if err := pod.warnOfSecrets("2026-11", frozen); err != nil || said.Len() > 0 {
+		t.Errorf("a pod says %q (%v)", said.String(), err)
 	}
 }

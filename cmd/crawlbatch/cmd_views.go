@@ -81,12 +81,26 @@ func (o *viewsOptions) check() error {
 		return usage.Errorf("--location is for --dialect trino and spark: the others read from --store")
 	case o.location != "" && !strings.Contains(o.location, "://"):
 		return usage.Errorf("--location %q is not a URL: write it as s3://bucket/prefix, file:///directory or local:///directory", o.location)
+	case o.dialect == "athena" || o.dialect == "trino":
+		if err := catalog.CheckDatabase(o.database); err != nil {
+			return usage.Errorf("--database: %w", err)
+		}
+	}
+	switch {
 	case o.month != "" && o.allMonths:
 		return usage.Errorf("--month and --all-months cannot be combined")
 	case o.month != "":
 		return crawlName(o.month)
 	}
 	return nil
+}
+
+// safe makes an error about an address that cannot stand in SQL one of usage.
+func safe(s *catalog.Script, err error) (*catalog.Script, error) {
+	if errors.Is(err, catalog.ErrUnsafe) {
+		err = usage.Error(err)
+	}
+	return s, err
 }
 
 func runViews(ctx context.Context, o viewsOptions) error {
@@ -111,10 +125,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 		s3 := catalog.S3{Endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"), Region: os.Getenv("AWS_REGION")}
 		return catalog.DuckDB(o.out, o.store, s3, note, sealed)
 	}
-	script, err := o.script(ctx, b, sealed)
-	if errors.Is(err, catalog.ErrUnsafe) {
-		return usage.Error(err)
-	}
+	script, err := safe(o.script(ctx, b, sealed))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
@@ -133,11 +134,26 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.warnOfSecrets(crawl, frozen); err != nil {
+		return nil, nil, err
+	}
 	cfg, err := c.configOver(current)
 	if err == nil {
 		err = frozen.Adopt(cfg)
 	}
 	return b, cfg, err
+}
+
+// warnOfSecrets warns if the crawl froze a secret as plain text. Pods do not repeat it.
+func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
+	if c.settings != "" {
+		return nil
+	}
+	warning, err := frozen.WarnOfSecrets(layout.CrawlManifest(crawl))
+	if warning != "" {
+		fmt.Fprintf(c.err, "warning: %s\n", warning)
+	}
+	return err
 }
 
 // warnOfAgent warns if the crawl froze a user agent that a new crawl may not have.

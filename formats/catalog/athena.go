@@ -28,7 +28,7 @@ func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, e
 		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
 	}
 	root = strings.TrimSuffix(root, "/")
-	if err := errors.Join(checkDatabase(o.Database), checkAddress(root), checkSealed(sealed)); err != nil {
+	if err := errors.Join(CheckDatabase(o.Database), CheckAddress(root), checkSealed(sealed)); err != nil {
 		return nil, err
 	}
 	s := newScript(root, sealed)

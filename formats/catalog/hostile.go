@@ -18,18 +18,18 @@ var ErrUnsafe = errors.New("cannot stand in SQL")
 // subsets are the values of the partition column subset.
 var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
 
-// checkDatabase refuses the name of a database or schema that some client would read as more than
+// CheckDatabase refuses the name of a database or schema that some client would read as more than
 // a name.
-func checkDatabase(name string) error {
+func CheckDatabase(name string) error {
 	if name == "" || strings.ContainsAny(name, "`\"'\\;$") || strings.Contains(name, "--") || hasControl(name) {
 		return fmt.Errorf("the database %q %w: give letters, digits and _", name, ErrUnsafe)
 	}
 	return nil
 }
 
-// checkAddress refuses the address of a store that a client would not take as it is. Clients split
+// CheckAddress refuses the address of a store that a client would not take as it is. Clients split
 // at semicolons, also within strings, and Spark and Athena replace ${…}.
-func checkAddress(root string) error {
+func CheckAddress(root string) error {
 	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
 		return fmt.Errorf("the address %q %w: give one without ; and ${ and control characters", root, ErrUnsafe)
 	}

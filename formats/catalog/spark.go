@@ -27,7 +27,7 @@ func (o Older) String() string {
 // Spark misread.
 func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
-	if err := errors.Join(checkAddress(root), checkSealed(sealed)); err != nil {
+	if err := errors.Join(CheckAddress(root), checkSealed(sealed)); err != nil {
 		return nil, err
 	}
 	s := newScript(root, sealed)

@@ -20,7 +20,7 @@ import (
 // Parquet by name and returns null for columns that a part lacks.
 func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
-	if err := errors.Join(checkDatabase(schema), checkAddress(root), checkSealed(sealed)); err != nil {
+	if err := errors.Join(CheckDatabase(schema), CheckAddress(root), checkSealed(sealed)); err != nil {
 		return nil, err
 	}
 	s := newScript(root, sealed)

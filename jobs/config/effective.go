@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 )
 
@@ -24,13 +25,9 @@ type Setting struct {
 
 // Settings lists every key with its value.
 func (c *Config) Settings() ([]Setting, error) {
-	text, err := c.YAML()
+	file, err := c.stored()
 	if err != nil {
 		return nil, err
-	}
-	file, err := parser.ParseBytes([]byte(text), 0)
-	if err != nil {
-		return nil, fmt.Errorf("render config: %w", err)
 	}
 	var settings []Setting
 	for _, f := range c.fields() {
@@ -38,12 +35,8 @@ func (c *Config) Settings() ([]Setting, error) {
 		if slices.ContainsFunc(c.references, func(r unexpanded) bool { return strings.HasPrefix(r.path+".", "$."+f.path+".") }) {
 			s.From += ", environment"
 		}
-		node, err := nodeAt(file, "$."+f.path)
-		if err == nil && node != nil {
-			err = yaml.NodeToValue(node, &s.Value)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("render config: %s: %w", f.path, err)
+		if s.Value, err = storedValue(file, f.path); err != nil {
+			return nil, err
 		}
 		if s.Value == nil { // YAML omits an empty value
 			s.Value = empty(f.at)
@@ -54,6 +47,31 @@ func (c *Config) Settings() ([]Setting, error) {
 		settings = append(settings, s)
 	}
 	return settings, nil
+}
+
+// stored parses the config as crawl.json keeps it, with ${VAR} as it is.
+func (c *Config) stored() (*ast.File, error) {
+	text, err := c.YAML()
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseBytes([]byte(text), 0)
+	if err != nil {
+		return nil, fmt.Errorf("render config: %w", err)
+	}
+	return file, nil
+}
+
+// storedValue returns the value of a key in what stored returns, or nil if it has none.
+func storedValue(file *ast.File, path string) (value any, err error) {
+	node, err := nodeAt(file, "$."+path)
+	if err == nil && node != nil {
+		err = yaml.NodeToValue(node, &value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("render config: %s: %w", path, err)
+	}
+	return value, nil
 }
 
 func empty(v reflect.Value) any {
@@ -68,8 +86,6 @@ func empty(v reflect.Value) any {
 	return v.Interface()
 }
 
-const masked = "***"
-
 // hideIn hides the secrets in a text or in the values of a map.
 func hideIn(value any, hide func(string) string) any {
 	switch v := value.(type) {
@@ -83,35 +99,6 @@ func hideIn(value any, hide func(string) string) any {
 		return v
 	}
 	return value
-}
-
-// hideAll replaces the whole text, unless it is a reference to the environment.
-func hideAll(text string) string {
-	if text == "" || reference.FindString(text) == text {
-		return text
-	}
-	return masked
-}
-
-// hidePassword hides the password of a URL. If the user info has no colon, it hides all of it. The
-// user info ends at the last @ of the authority, as in net/url.
-func hidePassword(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		return text
-	}
-	end := len(rest)
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 && strings.LastIndexByte(rest, '@') < i {
-		end = i
-	}
-	at := strings.LastIndexByte(rest[:end], '@')
-	if at < 0 {
-		return text
-	}
-	if user, secret, ok := strings.Cut(rest[:at], ":"); ok {
-		return scheme + "://" + user + ":" + hideAll(secret) + rest[at:]
-	}
-	return scheme + "://" + hideAll(rest[:at]) + rest[at:]
 }
 
 // WriteYAML writes settings as a config file. A comment on each line names the source of the value.

@@ -21,6 +21,9 @@ type field struct {
 	flag, help string              // the flag that sets the key; empty if there is none
 	before     any                 // the value in crawls planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if there are none
+	// instead returns what to write in place of a value that holds a literal secret; name is the
+	// entry's name in a map.
+	instead func(name, text string) string
 }
 
 // change says whether a --config given after the plan may change a key. It may only if the key
@@ -60,8 +63,8 @@ func (f field) beforeItExisted(value any) field {
 	return f
 }
 
-func (f field) hidden(hide func(string) string) field {
-	f.hide = hide
+func (f field) hidden(hide func(string) string, instead func(name, text string) string) field {
+	f.hide, f.instead = hide, instead
 	return f
 }
 

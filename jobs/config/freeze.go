@@ -59,6 +59,13 @@ func (c *Config) RequireContact() error {
 // frozen keys differ, because those decided how the crawl was fetched.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
+	secrets, err := c.LiteralSecrets()
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(secrets, func(s Secret) bool { return s.Key == "fetch.proxy" }) {
+		r.Fetch.Proxy = "" // a reparse sends no requests, and its crawl.json would hold the password
+	}
 	r.Parse, r.Dedup, r.Frontier = later.Parse, later.Dedup, later.Frontier
 	if changed := r.frozenIn(later); changed != "" {
 		return nil, invalidf("config: %s differs from what the crawl was fetched with: a reparse may change parse, dedup and frontier only; undo the change", changed)

@@ -60,7 +60,7 @@ func (c *Config) table() []field {
 		key(&f.Window, 20*hour, between(second, 31*day), live, "of a round's fetch stage; URLs without an outcome by then are deferred to the next round"),
 		key(&f.CrawlWindow, 30*day, between(second, 366*day), live, "`run` begins no round after it"),
 		key(&f.Proxy, "", proxyAddress, live, "every request goes through it, by CONNECT to an address that was resolved and checked here; write its password as `${VAR}`").
-			hidden(hidePassword),
+			hidden(hidePassword, passwordInstead),
 		key(&f.ProxyFilters, false, nil, live, "the proxy itself refuses private addresses: plain http goes to it by name, in absolute form, as a proxy needs that refuses CONNECT to port 80"),
 		key(&f.Resolvers, nil, resolvers, live, "name servers to ask in turn instead of the system's"),
 		key(&f.Checkpoint.Every, minute, between(100*ms, 10*minute), live, "time between two checkpoints of a task"),
@@ -115,7 +115,7 @@ func (c *Config) table() []field {
 		key(&k.ServiceAccountAnnotations, nil, nil, live, "its annotations, such as a cloud identity, in what `k8s render` prints"),
 		key(&k.DriverServiceAccount, "crawlbatch-driver", objectName, live, "of the pod of `run --detach`"),
 		key(&k.Env, nil, nil, live, "environment of pods").
-			hidden(hideAll),
+			hidden(hideAll, variableInstead),
 		key(&k.EnvFromSecrets, nil, objectNames, live, "names of Secrets with further environment"),
 		key(&k.Annotations, nil, nil, live, "of pods"),
 		key(&k.MetricsPort, 9090, metricsPort, live, "on which task pods serve Prometheus metrics; 0: none"),

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Secret is a secret that a config holds as plain text, not as ${VAR}.
+type Secret struct {
+	Key   string // such as fetch.proxy
+	Write string // the value to write instead, with ${VAR}
+	from  string // where the value comes from
+}
+
+// LiteralSecrets returns the secrets that the config holds as plain text.
+func (c *Config) LiteralSecrets() ([]Secret, error) {
+	file, err := c.stored()
+	if err != nil {
+		return nil, err
+	}
+	var found []Secret
+	for _, f := range c.fields() {
+		if f.instead == nil {
+			continue
+		}
+		note := func(key, name string, value any) {
+			if text, _ := value.(string); text != "" {
+				if write := f.instead(name, text); write != text {
+					found = append(found, Secret{key, write, c.from[f.path]})
+				}
+			}
+		}
+		value, err := storedValue(file, f.path)
+		if err != nil {
+			return nil, err
+		}
+		switch v := value.(type) {
+		case string:
+			note(f.path, "", v)
+		case map[string]any:
+			for _, name := range sortedKeys(v) {
+				note(f.path+"."+name, name, v[name])
+			}
+		}
+	}
+	return found, nil
+}
+
+// RefuseLiteralSecrets returns an error if the config holds a secret as plain text. A new crawl
+// may not, because crawl.json keeps its config.
+func (c *Config) RefuseLiteralSecrets() error {
+	found, err := c.LiteralSecrets()
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	s := found[0]
+	at := "config"
+	if s.from != "" {
+		at = s.from
+	}
+	variable := reference.FindStringSubmatch(s.Write)[1]
+	return invalidf("%s: %s holds a secret in plain text, and the store would keep it: write %q, and set %s in the environment of whatever reads the config "+
+		"(of pods: with kubernetes.env_from_secrets)", at, s.Key, s.Write, variable)
+}
+
+// passwordInstead replaces a literal password of a URL, or user info without a colon, by
+// ${PROXY_PASSWORD}.
+func passwordInstead(_, text string) string {
+	from, to, ok := userSecret(text)
+	if !ok || !isLiteral(text[from:to]) {
+		return text
+	}
+	return text[:from] + "${PROXY_PASSWORD}" + text[to:]
+}
+
+// secretName matches the names of environment variables that hold secrets. publicName matches those
+// of them that hold an address of a secret.
+var (
+	secretName = regexp.MustCompile(`(?i)(secret|passw|token|credential|authorization|api_?key|private_?key)`)
+	publicName = regexp.MustCompile(`(?i)_(file|path|dir|uri|url|arn|name|endpoint)$`)
+)
+
+// variableInstead replaces the literal value of an environment variable that holds a secret.
+func variableInstead(name, text string) string {
+	if write := passwordInstead("", text); write != text {
+		return write
+	}
+	if !secretName.MatchString(name) || publicName.MatchString(name) || !isLiteral(text) {
+		return text
+	}
+	if write := "${" + name + "}"; reference.MatchString(write) {
+		return write
+	}
+	return "${SECRET}"
+}
+
+// isLiteral reports whether a secret is written without a reference to the environment.
+func isLiteral(secret string) bool { return secret != "" && !reference.MatchString(secret) }
+
+// userSecret returns the bounds of the password in a URL, or of all user info if that has no colon.
+// The user info ends at the last @ of the authority, as in net/url.
+func userSecret(text string) (from, to int, ok bool) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return 0, 0, false
+	}
+	begin, end := len(scheme)+len("://"), len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 && strings.LastIndexByte(rest, '@') < i {
+		end = i
+	}
+	at := strings.LastIndexByte(rest[:end], '@')
+	if at < 0 {
+		return 0, 0, false
+	}
+	return begin + 1 + strings.IndexByte(rest[:at], ':'), begin + at, true
+}
+
+const masked = "***"
+
+// hideAll replaces the whole text, unless it is a reference to the environment.
+func hideAll(text string) string {
+	if text == "" || reference.FindString(text) == text {
+		return text
+	}
+	return masked
+}
+
+// hidePassword hides the password of a URL. If the user info has no colon, it hides all of it.
+func hidePassword(text string) string {
+	from, to, ok := userSecret(text)
+	if !ok {
+		return text
+	}
+	return text[:from] + hideAll(text[from:to]) + text[to:]
+}
+
+// WarnOfSecrets describes the secrets that a crawl froze as plain text under key, or returns "" if
+// there are none.
+func (c *Config) WarnOfSecrets(key string) (string, error) {
+	found, err := c.LiteralSecrets()
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	names := make([]string, len(found))
+	for i, s := range found {
+		names[i] = s.Key
+	}
+	return fmt.Sprintf("%s holds secrets in plain text (%s), for everybody who may read the store: replace them where they are used, then give the new ones as %s with --config",
+		key, strings.Join(names, ", "), found[0].Write), nil
+}
