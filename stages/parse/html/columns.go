@@ -17,21 +17,16 @@ func (h *Reader) Header(get func(name string) []string) {
 	if get == nil {
 		return
 	}
-	for _, v := range get("X-Robots-Tag") {
-		h.meta.robots.Field(v, h.meta.agent)
+	each := func(name string, take func(value string)) {
+		for _, v := range get(name) {
+			take(v)
+		}
 	}
-	for _, v := range get("Content-Signal") {
-		h.meta.signals.Add(v)
-	}
-	for _, v := range get("TDM-Reservation") {
-		h.meta.tdm.Reservation(v)
-	}
-	for _, v := range get("TDM-Policy") {
-		h.meta.tdm.PolicyAt(v)
-	}
-	for _, v := range get("Link") {
-		h.links.addHeader(v)
-	}
+	each("X-Robots-Tag", func(v string) { h.meta.robots.Field(v, h.meta.agent) })
+	each("Content-Signal", h.meta.signals.Add)
+	each("TDM-Reservation", h.meta.tdm.Reservation)
+	each("TDM-Policy", h.meta.tdm.PolicyAt)
+	each("Link", h.links.addHeader)
 	for _, v := range get("Refresh") {
 		if target, ok := parseRefresh(v); ok {
 			h.links.addRefresh(target, true)

@@ -322,42 +322,26 @@ func (h *Reader) outermost() bool {
 // partOf returns the part of the page that an element's content belongs to.
 func (h *Reader) partOf(a atom.Atom) part {
 	in := h.top.part
-	switch a {
-	case atom.Nav:
+	switch {
+	case a == atom.Nav:
 		return partNav
-	case atom.Aside:
+	case a == atom.Aside:
 		return partAside
-	case atom.Main, atom.Article:
-		if in == partNone {
-			return partMain
-		}
-	case atom.Header:
-		if in == partNone {
-			return partHeader
-		}
-	case atom.Footer:
-		if in == partNone {
-			return partFooter
-		}
-	default:
-		if in != partNone || !h.lex.Attrs.Has(lexer.AttrRole) {
-			return in
-		}
-		switch string(h.lex.Attrs.Get(lexer.AttrRole)) {
-		case "navigation":
-			return partNav
-		case "main":
-			return partMain
-		case "banner":
-			return partHeader
-		case "contentinfo":
-			return partFooter
-		case "complementary":
-			return partAside
-		}
+	case in != partNone:
+		return in
+	case a == atom.Main, a == atom.Article:
+		return partMain
+	case a == atom.Header:
+		return partHeader
+	case a == atom.Footer:
+		return partFooter
+	case !h.lex.Attrs.Has(lexer.AttrRole):
+		return in
 	}
-	return in
+	return partOfRole[string(h.lex.Attrs.Get(lexer.AttrRole))]
 }
+
+var partOfRole = map[string]part{"navigation": partNav, "main": partMain, "banner": partHeader, "contentinfo": partFooter, "complementary": partAside}
 
 func (h *Reader) endTag(a atom.Atom) {
 	h.collect = toText
