@@ -80,6 +80,12 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 		env = map[string]string{}
 	}
 	maps.Copy(env, k.Env)
+	credentials, mounted, files := storeCredentials(k)
+	for name, file := range files {
+		if _, ok := env[name]; !ok {
+			env[name] = file
+		}
+	}
 	env["GOMEMLIMIT"] = strconv.FormatInt(goMemory(n.memory), 10)
 	env["TMPDIR"] = scratchDir
 	spec := corev1.PodSpec{
@@ -92,14 +98,14 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 			RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(unprivileged)), RunAsGroup: ptr(int64(unprivileged)), FSGroup: ptr(int64(unprivileged)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		Volumes: volumes,
+		Volumes: append(volumes, credentials...),
 		Containers: []corev1.Container{{
 			Name: containerName, Image: k.Image, ImagePullPolicy: corev1.PullPolicy(k.ImagePullPolicy), Args: args, Env: podEnv(env),
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: n.cpu, corev1.ResourceMemory: bytesOf(n.memory), corev1.ResourceEphemeralStorage: bytesOf(n.scratch)},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: bytesOf(n.memory)},
 			},
-			VolumeMounts:             mounts,
+			VolumeMounts:             append(mounts, mounted...),
 			TerminationMessagePath:   terminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext: &corev1.SecurityContext{

@@ -70,6 +70,8 @@ kubernetes:
   metrics_legacy_names: true
 `, tasks(stages.Fetch, 3, 17)},
 		{"merge", "kubernetes: {image: 'registry.example/crawlbatch:1'}", tasks(stages.Merge, 0, 1)},
+		{"merge-credentials-file", "kubernetes: {image: 'registry.example/crawlbatch:1', credentials_secret: crawlbatch-aws}", tasks(stages.Merge, 0, 1)},
+		{"merge-web-identity", "kubernetes: {image: 'registry.example/crawlbatch:1', web_identity_role: 'arn:aws:iam::123456789012:role/crawl'}", tasks(stages.Merge, 0, 1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rendering(t, c.config)
@@ -146,4 +148,23 @@ func TestRangesAreReadBackAsTheyWereWritten(t *testing.T) {
 	if got := parseRanges("x,1-y,-3,2-999999999", 4); !slices.Equal(got, []int{2, 3}) {
 		t.Errorf("%v", got)
 	}
+}
+
+func TestCredentialsInFilesAreAlsoTheDriversAndGiveWayToTheEnvironment(t *testing.T) {
+	r := rendering(t, `kubernetes: {image: 'registry.example/crawlbatch:1', web_identity_role: 'arn:aws:iam::123456789012:role/crawl', web_identity_audience: minio,
+  env: {AWS_WEB_IDENTITY_TOKEN_FILE: /elsewhere}}`)
+	spec := r.DriverJob("2026-11", 1).Spec.Template.Spec
+	env := map[string]string{}
+	for _, v := range spec.Containers[0].Env {
+		env[v.Name] = v.Value
+	}
+	if env["AWS_ROLE_ARN"] != "arn:aws:iam::123456789012:role/crawl" || env["AWS_WEB_IDENTITY_TOKEN_FILE"] != "/elsewhere" {
+		t.Errorf("environment %v", env)
+	}
+	for _, v := range spec.Volumes {
+		if v.Projected != nil && v.Projected.Sources[0].ServiceAccountToken.Audience == "minio" {
+			return
+		}
+	}
+	t.Errorf("volumes %v hold no token", spec.Volumes)
 }

@@ -23,6 +23,9 @@ type Kubernetes struct {
 	DriverServiceAccount      string               `yaml:"driver_service_account"`
 	Env                       map[string]string    `yaml:"env,omitempty"`
 	EnvFromSecrets            []string             `yaml:"env_from_secrets,omitempty"`
+	CredentialsSecret         string               `yaml:"credentials_secret,omitempty"`
+	WebIdentityRole           string               `yaml:"web_identity_role,omitempty"`
+	WebIdentityAudience       string               `yaml:"web_identity_audience"`
 	Annotations               map[string]string    `yaml:"annotations,omitempty"`
 	MetricsPort               int                  `yaml:"metrics_port"`
 	MetricsLegacyNames        bool                 `yaml:"metrics_legacy_names,omitempty"`

@@ -124,6 +124,25 @@ var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, rep
 	}
 }}
 
+// webIdentityRule allows a role, but not beside a file of credentials: pods would use only one.
+func (c *Config) webIdentityRule() *rule[string] {
+	return &rule[string]{"an ARN, or empty", func(role string, report report) {
+		switch {
+		case role == "":
+		case !strings.HasPrefix(role, "arn:") || strings.ContainsAny(role, " \t\n"):
+			report("", fmt.Sprintf("is %q: write the ARN of a role, such as arn:aws:iam::123456789012:role/crawl", role))
+		case c.Kubernetes.CredentialsSecret != "":
+			report("", "is set, and kubernetes.credentials_secret too: keep one")
+		}
+	}}
+}
+
+var audience = &rule[string]{"not empty", func(audience string, report report) {
+	if audience == "" {
+		report("", "is empty: write the audience that the role's trust policy has, such as sts.amazonaws.com")
+	}
+}}
+
 // resourceKeys lists the entries that kubernetes.resources may have.
 var resourceKeys = []string{"default", "fetch", "merge", "dedup", "rank", "frontier", "publish"}
 

@@ -117,6 +117,9 @@ func (c *Config) table() []field {
 		key(&k.Env, nil, nil, live, "environment of pods").
 			hidden(hideAll, variableInstead),
 		key(&k.EnvFromSecrets, nil, objectNames, live, "names of Secrets with further environment"),
+		key(&k.CredentialsSecret, "", orEmpty(objectName), live, "name of a Secret whose key `credentials` is a credentials file of AWS: pods mount it and read the store's keys from it as they start"),
+		key(&k.WebIdentityRole, "", c.webIdentityRule(), live, "ARN of a role that pods take with a token of their service account, from a projected volume"),
+		key(&k.WebIdentityAudience, "sts.amazonaws.com", audience, live, "of that token, as the role's trust policy has it"),
 		key(&k.Annotations, nil, nil, live, "of pods"),
 		key(&k.MetricsPort, 9090, metricsPort, live, "on which task pods serve Prometheus metrics; 0: none"),
 		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too: `crawler_urls_queued_total`"),

@@ -1,0 +1,46 @@
+package k8s
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// Files of credentials inside a pod.
+const (
+	credentialsDir    = "/var/run/crawlbatch/aws"
+	credentialsFile   = "credentials" // key of the Secret
+	credentialsVolume = "credentials"
+	tokenDir          = "/var/run/crawlbatch/token"
+	tokenFile         = "token"
+	tokenVolume       = "token"
+	tokenSeconds      = 3600  // the kubelet writes a new token well before
+	ownerAndGroup     = 0o440 // pods run with the group of their volumes
+)
+
+// storeCredentials returns the volumes from which pods read the store's credentials as files, and
+// the environment that names the files to AWS's default chain. The chain reads a token again when
+// it needs new keys, and a Secret's file only as the pod starts.
+func storeCredentials(k *config.Kubernetes) (volumes []corev1.Volume, mounts []corev1.VolumeMount, env map[string]string) {
+	switch {
+	case k.CredentialsSecret != "":
+		volumes = []corev1.Volume{{Name: credentialsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: k.CredentialsSecret, DefaultMode: ptr(int32(ownerAndGroup)),
+			Items: []corev1.KeyToPath{{Key: credentialsFile, Path: credentialsFile}},
+		}}}}
+		mounts = []corev1.VolumeMount{{Name: credentialsVolume, MountPath: credentialsDir, ReadOnly: true}}
+		env = map[string]string{"AWS_SHARED_CREDENTIALS_FILE": path.Join(credentialsDir, credentialsFile)}
+	case k.WebIdentityRole != "":
+		volumes = []corev1.Volume{{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			DefaultMode: ptr(int32(ownerAndGroup)),
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+				Audience: k.WebIdentityAudience, ExpirationSeconds: ptr(int64(tokenSeconds)), Path: tokenFile,
+			}}},
+		}}}}
+		mounts = []corev1.VolumeMount{{Name: tokenVolume, MountPath: tokenDir, ReadOnly: true}}
+		env = map[string]string{"AWS_ROLE_ARN": k.WebIdentityRole, "AWS_WEB_IDENTITY_TOKEN_FILE": path.Join(tokenDir, tokenFile)}
+	}
+	return volumes, mounts, env
+}
