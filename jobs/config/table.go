@@ -24,8 +24,8 @@ const (
 // struct field is the key's name. Defaults, checks, freezing, flags, `crawlbatch config` and the
 // reference in jobs/README.md all come from these rows.
 func (c *Config) table() []field {
-	p, f, k := &c.Politeness, &c.Fetch, &c.Kubernetes
-	return []field{
+	p, f := &c.Politeness, &c.Fetch
+	return append([]field{
 		key(&c.UserAgent, "", nil, frozen, "sent with each request, with a contact (URL or mail address) for a public crawl; robots.txt groups are matched with its product token").
 			option("user-agent", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\""),
 
@@ -92,7 +92,13 @@ func (c *Config) table() []field {
 
 		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
 		key(&c.Store.StorageClass, "", nil, live, "storage class of the objects in S3"),
+	}, c.kubernetesTable()...)
+}
 
+// kubernetesTable returns the keys of the section kubernetes.
+func (c *Config) kubernetesTable() []field {
+	k := &c.Kubernetes
+	return []field{
 		key(&k.Namespace, "crawl", objectName, live, "of the Jobs").
 			option("namespace", "namespace of the Jobs (kubernetes.namespace)"),
 		key(&k.Image, "", imageName, live, "of crawlbatch, needed to submit Jobs").
