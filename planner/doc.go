@@ -15,9 +15,14 @@
 //
 // Refused entries are counted and written to refused.parquet with their lines.
 //
-// It promises that the same sources and config give the same bytes and the same plan ID
-// at any parallelism; that all URLs of a domain are in one partition, and all domains of a
-// partition in one bucket; that memory is bounded by Config.Memory and one domain's
-// budget, not by the number of URLs; and that Commit writes plan.json last, after all
-// files that it names. It imports formats packages and package source.
+// It promises:
+//
+//   - the same sources and config give the same bytes and the same plan ID, at any
+//     parallelism;
+//   - all URLs of a domain are in one partition, and all domains of a partition in one
+//     bucket;
+//   - Config.Memory and one domain's budget bound the memory, for any number of URLs;
+//   - Commit writes plan.json last, after all files that it names.
+//
+// It imports formats packages and package source.
 package planner

@@ -28,9 +28,9 @@ It retries after seconds, not minutes, and prints on stderr what it waits for. I
 the delay between requests and obeys robots.txt as a crawl does.
 
 It exits with 0 if the host answered for the URL (outcomes ok, not_modified, redirected,
-mime_filtered, http_4xx), with 78 if trying again cannot help (robots_denied,
-address_blocked, stopped, redirect_limit), and with 3 otherwise: no response, a failing
-one (http_5xx, rate_limited), or a robots.txt that could not be fetched.`,
+mime_filtered, http_4xx). It exits with 78 if trying again cannot help (robots_denied,
+address_blocked, stopped, redirect_limit). Otherwise it exits with 3: there was no response,
+it was a failure (http_5xx, rate_limited), or robots.txt could not be fetched.`,
 		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -35,15 +35,15 @@ func newInspectURL(c *common) *cobra.Command {
 		Use:   "url URL…",
 		Short: "Show a URL's canonical form, SURT and domain, why it would be skipped, and what a crawl knows of it",
 		Long: `Url prints for each URL its WHATWG form, its canonical form (which is fetched and stored),
-its SURT key, its registered domain (the unit of sharding), its host (the unit of
-politeness) and the reason why it would not be planned. With --jsonl: {"url","base"} gives
+its SURT key, its registered domain (the unit of sharding) and its host (the unit of
+politeness). If the URL would not be planned, it prints the reason. With --jsonl: {"url","base"} gives
 {"ok","whatwg","canonical","surt","domain","host","skip"}; ok is false if the URL
 standard's parser fails.
 
 With --month it also prints what the store knows of the URL: its state and the newest
 round that changed it, why it was skipped, and its partition in the newest plan. --jsonl
-then adds {"known":{"state","skip","planned"}}, each with its "round", or null. The rules
-are those that the crawl froze.`,
+then adds {"known":{"state","skip","planned"}}, each with its "round", or null. The crawl's
+frozen rules apply.`,
 		Example: "  crawlbatch inspect url 'HTTP://Example.org:80/a/../b?utm_source=x&b=2&a=1#frag'\n" +
 			"  crawlbatch inspect url --month 2026-11 http://example.org/",
 		RunE: func(cmd *cobra.Command, args []string) error {

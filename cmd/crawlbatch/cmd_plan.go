@@ -31,13 +31,13 @@ func newPlan(c *common) *cobra.Command {
 		Short: "Shard the month's URL set into partitions",
 		Long: `Plan reads URLs, makes them canonical, drops duplicates and URLs that are out of scope
 or over budget, and shards the others by domain into partitions of about equal predicted
-time. It counts lines that are no URLs, and lists each with its line number.
+time. It counts lines that are not URLs, and lists each with its line number.
 
 A source is a text file (one URL per line, gzip too), a Parquet file with a column url, a
 directory or pattern of such files, - for stdin, or the word frontier: what the last
 crawl left due. The first plan freezes the config.
 
-With --once, plan leaves a month alone that has a plan: a job that plans and runs a month
+With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME stands for the
 month at the end of the Job's name, or the month for which its CronJob created it.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"

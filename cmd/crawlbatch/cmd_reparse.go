@@ -36,23 +36,23 @@ func newReparse(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reparse (--month YYYY-MM | --warc-store WHERE) --as YYYY-MMrN",
 		Short: "Parse stored responses again, without fetching",
-		Long: `Reparse makes a crawl of its own out of stored responses, with the parser of this
-crawlbatch, whose version is in crawl.json and in every row of pages. It sends no requests.
+		Long: `Reparse makes a new crawl from stored responses with the parser of this crawlbatch. It sends
+no requests. crawl.json and every row of pages name the parser's version.
 
 With --month it parses the responses of that crawl: each finished round gets the same
 partitions and outcomes, new pages, text and links, and then the duplicates, ranks, hosts,
-urls and skips that follow from them. It reads the WARC files in place. What cannot be
-parsed again (noarchive, of which no copy exists; a damaged record) keeps its old rows,
-with their parser_version.
+urls and skips that follow from them. It reads the WARC files in place. A page that cannot be
+parsed again keeps its old rows with their parser_version: its record is damaged, or it
+says noarchive, so that no copy exists.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
-directory or an S3 bucket, which it only reads. --warc-paths lists the files, one per line,
-as warc.paths.gz does; without it, all of a directory. The newest response of each URL is
+directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one
+per line, such as warc.paths.gz. Without it, all files of a directory are read. The newest response of each URL is
 parsed; records that cannot be read are listed beside the plan.
 
 A --config may change the sections parse, dedup and frontier. After an interruption the
-same command continues, as does run --month with the new name; status, verify, retry and
-views take that name too.`,
+same command continues the work, and so does run --month with the new name. Status, verify,
+retry and views also take that name.`,
 		Example: `  crawlbatch reparse --month 2026-11 --as 2026-11r1
   crawlbatch reparse --month 2026-11 --as 2026-11r2 --config stricter-dedup.yaml
   crawlbatch reparse --warc-store s3://commoncrawl --warc-paths warc.paths.gz --as 2026-10r1`,

@@ -31,8 +31,8 @@ func newRetry(c *common) *cobra.Command {
 		Use:   "retry --month YYYY-MM",
 		Short: "Rerun the tasks that have no result",
 		Long: `Retry runs the tasks of the current round that have no result, whatever their earlier
-attempts did: those of a stage, of partitions and of classes of failure if they are named,
-otherwise of the first stage that is not done. ` + "`crawlbatch run`" + ` then continues the
+attempts did. Flags select tasks by stage, partition and class of failure. Without them it
+runs the tasks of the first stage that is not done. ` + "`crawlbatch run`" + ` then continues the
 round. The classes, which ` + "`crawlbatch status`" + ` shows, are:
 ` + strings.Join(manifest.FailureClasses(), ", ") + `.
 

@@ -30,13 +30,13 @@ func newVerify(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --month YYYY-MM",
 		Short: "Audit the stored data of a crawl",
-		Long: `Verify reads the stored data of a crawl, and nothing else, and checks what crawlbatch
-promises: every file is whole, every planned URL has one outcome, no request violated
-robots.txt or the delay, every capture is in its WARC file, duplicates and links are
-complete, and the same inputs give the same bytes. It writes nothing to the store.
+		Long: `Verify checks what crawlbatch promises, from the stored data alone: every file is whole,
+every planned URL has one outcome, no request violated robots.txt or the delay, every
+capture is in its WARC file, duplicates and links are complete, and the same inputs give
+the same bytes. It writes nothing to the store.
 
-Each check reports how much it looked at. With --sample 0.01, verify looks at one in a
-hundred partitions, records and files.`,
+Each check reports how much it read. With --sample 0.01, verify reads one in a hundred
+partitions, records and files.`,
 		Example: "  crawlbatch verify --month 2026-11 --sample 0.01",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -21,7 +21,7 @@ func hostileFaults() []hostileFault {
 		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults())
 }
 
-// okPage marks a fault whose document is still kept.
+// okPage adds to a fault that its document is kept.
 func okPage(f hostileFault) hostileFault {
 	f.outcome, f.status, f.page = schema.OK, 200, true
 	return f

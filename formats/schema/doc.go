@@ -2,10 +2,10 @@
 // file, and the closed vocabularies (outcomes, skip reasons, states, kinds) that
 // their columns use.
 //
-// A struct is the one definition of its table: the parquet tag names the column,
-// the doc tag describes it, and a vol tag marks it volatile (times, offsets,
-// addresses, attempts: two crawls of the same web may differ in them; all other
-// columns are stable). A since tag names the FormatVersion that added the column:
+// A struct is the one definition of its table. The parquet tag names the column, and
+// the doc tag describes it. A vol tag marks it volatile: two crawls of the same web may
+// differ in it (times, offsets, addresses, attempts). All other columns are stable. A
+// since tag names the FormatVersion that added the column:
 // files of an older format are written without it and read as null. Package catalog
 // derives the DuckDB views, the Athena DDL and the documentation from these tags.
 //

@@ -59,7 +59,7 @@ const (
 var SkipReasons = []SkipReason{SkipNotURL, SkipBadRecord, SkipScheme, SkipTooLong, SkipOutOfScope, SkipFiltered, SkipTrap, SkipDepth,
 	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings}
 
-// URLState is where a known URL stands.
+// URLState is the state of a known URL.
 type URLState string
 
 // The states of a URL.

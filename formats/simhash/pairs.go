@@ -124,8 +124,8 @@ func (l *level) choices() iter.Seq[uint64] {
 	}
 }
 
-// pays reports whether splitting run by n blocks leaves at most half of the comparisons. It does
-// not if all members are near each other, because they would meet in every choice of blocks.
+// pays reports whether splitting run by n blocks leaves at most half of the comparisons. If all
+// members are near each other, splitting does not pay: they meet in every choice of blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2

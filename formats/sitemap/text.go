@@ -34,8 +34,8 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// words returns a text as a trimmed string. It reads text that is not UTF-8 as windows-1252,
-// because most mislabelled text is.
+// words returns a text as a trimmed string. It reads text that is not UTF-8 as
+// windows-1252, because most mislabelled text is in windows-1252.
 func words(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {

@@ -14,12 +14,11 @@ type Locker interface {
 
 // Lock is a lock that was taken. Several goroutines may use it at a time.
 type Lock interface {
-	// Stands reports whether the lock still keeps others out. Somebody may have removed the
-	// file that it is made of, or have released it: then it never stands again, and another
-	// process may hold the name.
+	// Stands reports whether the lock still keeps others out. It no longer does once
+	// somebody released it or removed its file: another process may then hold the name.
 	Stands() bool
-	// Release frees the lock. It may be called twice. A lock that does not stand is left
-	// alone, since the name may be another's by now.
+	// Release frees the lock. It may be called twice. It does nothing to a lock that no
+	// longer stands, because another process may hold the name.
 	Release()
 }
 

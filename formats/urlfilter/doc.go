@@ -1,5 +1,5 @@
-// Package urlfilter reads and writes the Bloom filter that stands beside each bucket's
-// parts of urls and skips. For most URLs it proves that neither part has a row, without
+// Package urlfilter reads and writes the Bloom filter beside each bucket's parts of urls
+// and skips. For most URLs it proves that neither part has a row, without
 // reading the tables.
 //
 // In: the URLs of both parts, in any order, with repeats. Out: one object, with the same

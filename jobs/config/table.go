@@ -129,6 +129,6 @@ func (c *Config) kubernetesTable() []field {
 		key(&k.Annotations, nil, nil, live, "of pods"),
 		key(&k.MetricsPort, 9090, metricsPort, live, "on which task pods serve Prometheus metrics; 0: none"),
 		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too: `crawler_urls_queued_total`"),
-		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "ConfigMap whose key politeness.yaml is followed while fetch pods run; it may be missing"),
+		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "fetch pods follow the key politeness.yaml of this ConfigMap; it may be missing"),
 	}
 }

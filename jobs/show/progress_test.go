@@ -50,7 +50,7 @@ func fetchTask(n int) stages.Task {
 	return stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: n}
 }
 
-// begin starts a fetch stage of which nothing is finished.
+// begin starts a fetch stage with no finished task.
 func begin(p *Progress, plan *manifest.Plan) {
 	s := jobs.StageStart{Plan: plan, Stage: stages.Fetch, Tasks: len(plan.Partitions), URLs: plan.URLs}
 	for n := range plan.Partitions {

@@ -19,10 +19,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// WARC is the source of the documents in external WARC files, given by their keys in a store: an
-// entry for each response, with the location of its record, and one for each response record that
-// cannot be read, with the reason. It skips requests, metadata and anything that did not come over
-// HTTP. Entries come in the order of files and records.
+// WARC is the source of the documents in external WARC files, given by their keys in a
+// store. Each response gives an entry with the location of its record. Each response record
+// that cannot be read gives an entry with the reason. It skips requests, metadata and
+// anything that did not come over HTTP. Entries come in the order of files and records.
 func WARC(b store.Bucket, name string, files []string) Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }

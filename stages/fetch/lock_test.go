@@ -15,13 +15,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Somebody removes the folder with the store's locks while a partition is fetched.
+// In these tests somebody removes the folder with the store's locks while a partition is
+// fetched.
 
-// emptying is a store whose locks somebody removes at a moment.
+// emptying is a store whose locks are removed at some moment.
 type emptying struct {
 	*dirstore.Store
 	root string
-	at   func() bool // asked ahead of each Lock
+	at   func() bool // called before each Lock
 }
 
 func (e *emptying) Lock(name string) (store.Lock, bool, error) {
@@ -31,7 +32,7 @@ func (e *emptying) Lock(name string) (store.Lock, bool, error) {
 	return e.Store.Lock(name)
 }
 
-// asked notes which of several attempts sent a request, by its user agent.
+// asked records which attempt sent each request, by its user agent.
 type asked struct {
 	mu   sync.Mutex
 	runs []string
@@ -46,7 +47,7 @@ func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns is how often the requests pass from one run to another.
+// turns is how often consecutive requests come from different runs.
 func (a *asked) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,9 +59,9 @@ func (a *asked) turns() (n int) {
 	return n
 }
 
-// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store, each of which
-// tries again when it is told that the other has the partition. The locks are removed as the
-// second run looks for one, or at some other time.
+// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. Each tries again
+// when the other has the partition. The locks are removed when the second run looks for
+// one, or at another time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
@@ -114,7 +115,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 				if n := who.turns(); n > 1 || atLook && n == 0 {
 					t.Errorf("the requests passed from one run to the other %d times, epoch %d", n, checkpoint.Epoch)
 				}
-				// What the first had fetched since its last checkpoint is fetched again, as after a crash.
+				// As after a crash, only the work since the first run's last checkpoint is
+				// repeated.
 				if n := len(l.web.hits()); n > planned+2+20 {
 					t.Errorf("%d requests for %d URLs, epoch %d", n, planned, checkpoint.Epoch)
 				}
@@ -123,7 +125,7 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARunWhoseLockIsRemovedGoesOn has no other run: the lock is taken again, and swapped,
+// TestARunWhoseLockIsRemovedGoesOn has only one run. It takes the lock again and swaps
 // before the next request.
 func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -40,8 +40,8 @@ type sample struct {
 	pages, same int
 }
 
-// alike maps a host and a pattern of URLs, whose pages are all the same, to the sentence
-// that says so.
+// alike maps a host and a pattern of URLs, whose pages are all the same, to a sentence that
+// says so.
 type alike map[string]string
 
 // learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory

@@ -1,12 +1,12 @@
 // Package frontier decides about every URL that a round has met: its state, when it is
 // due again, or why it will not be planned.
 //
-// In, for one reduce bucket, which holds whole domains: the states that the sealed
-// rounds left, the outcomes of this round, its redirects, the targets that its pages
-// link to (rank's inlinks), the ranks of hosts, and the entries that the plan refused.
-// Out: the bucket's parts of the published urls (a row for each URL whose state changed)
-// and skips (a row for each URL that was found and not planned, with the reason), and a
-// URL filter of both, for lookups.
+// A task works on one reduce bucket, which holds whole domains. In: the states that the
+// sealed rounds left, the outcomes and redirects of this round, the targets that its
+// pages link to (rank's inlinks), the ranks of hosts, and the entries that the plan
+// refused. Out: the bucket's parts of urls (a row for each URL whose state changed) and of
+// skips (a row for each URL that was found and not planned, with the reason), and a URL
+// filter of both, for lookups.
 //
 // A URL's state is its newest row:
 //

@@ -12,9 +12,9 @@
 //     unplanned row is an error that names the URL;
 //   - a URL has at most one row of pages, one row of text and one set of links. It may
 //     have more in the segments, if several planned URLs redirect to it and an attempt
-//     crashed in between. Then one document stays, with its text and links: the one that
-//     was planned under its own URL, else that of the least planned URL, else the first
-//     recorded one. Every response keeps its row of captures;
+//     crashed in between. Then one document stays, with its text and links: the document
+//     planned under its own URL, else the one whose planned URL sorts first, else the one
+//     recorded first. Every response keeps its row of captures;
 //   - rows are sorted as the catalogue says, then by the rest of the row, then by the
 //     order of recording, so the same segments give the same bytes;
 //   - memory is bounded: rows are sorted on disk. Memory holds one row per host, the URLs

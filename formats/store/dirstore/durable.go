@@ -117,8 +117,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// know records that the folder's entry is durable. It does not if folders were removed
-// since epoch, because the entry may then belong to a new folder.
+// know records that the folder's entry is durable. It records nothing if folders were
+// removed since epoch, because the entry may then belong to a new folder.
 func (s *Store) know(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,15 +52,15 @@ type lock struct {
 	closed atomic.Bool
 }
 
-// Stands implements store.Lock: it compares the file of that name with the open one, whose
-// inode is not used again while it is open.
+// Stands implements store.Lock. It compares the file of that name with the open one. The
+// inode of an open file is never used again.
 func (l *lock) Stands() bool {
 	var named syscall.Stat_t
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
 }
 
 // Release implements store.Lock. It removes the file while it holds the lock, so that lock
-// files do not pile up; stands tells a process that has already opened the file.
+// files do not pile up. A process that has already opened the file finds out from stands.
 func (l *lock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {
@@ -98,7 +98,7 @@ func (s *Store) lock(name string) (*lock, error) {
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 		if errors.Is(err, fs.ErrNotExist) {
-			gone = s.emptied(err) // the folder is made again
+			gone = s.emptied(err) // the folder was removed: make it again
 			continue
 		}
 		if err != nil {

@@ -33,7 +33,7 @@ type pageRow struct {
 // pageFact is one table's row about one page of the round. Exactly one of its pointers is set.
 type pageFact struct {
 	surt, url string
-	key       string // of the object, for pages
+	key       string // key of the file, for pages
 	page      *pageRow
 	duplicate *schema.Duplicate
 	standing  *schema.Representative

@@ -66,7 +66,7 @@ type urlRow struct {
 // fact is one table's row about one URL. Exactly one of the fields after key is set.
 type fact struct {
 	surt, url string
-	key       string // of the object with the outcome
+	key       string // key of the file with the outcome
 	earlier   *earlierRow
 	planned   schema.Spellings
 	state     *stateRow
@@ -280,7 +280,7 @@ type gathered struct {
 	state     *stateRow
 	skip      *skipRow
 	outcome   *outcomeRow
-	key       string      // of the object that holds the outcome
+	key       string      // key of the file with the outcome
 	target    *linkTarget // the first target from a link that is followed
 }
 

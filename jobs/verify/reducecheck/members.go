@@ -82,7 +82,7 @@ func (d *dedupCheck) collect(ctx context.Context) error {
 // pageFacts holds the round's rows of one URL.
 type pageFacts struct {
 	surt, url  string
-	key        string // of the object with the last of pages
+	key        string // key of the file with the last row of pages
 	pages      []*pageRow
 	duplicates []*schema.Duplicate
 	standing   []*schema.Representative

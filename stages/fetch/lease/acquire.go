@@ -93,9 +93,9 @@ func (l *Lease) take(ctx context.Context) error {
 	})
 }
 
-// wait stands by until the partition may be taken: its checkpoint is absent or released,
-// the store's lock on it is free, or it has not changed for the holder's lease and a
-// tenth, by this attempt's own clock.
+// wait stands by until the partition may be taken. It may be taken if its checkpoint is
+// absent or released, if the store's lock on it is free, or if the checkpoint has not
+// changed for the holder's lease and a tenth, by this attempt's own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}

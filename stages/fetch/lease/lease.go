@@ -50,7 +50,7 @@ type Lease struct {
 	mu    sync.Mutex
 	until time.Time  // when the right to fetch ends; zero once the right is lost
 	sent  time.Time  // when the last acknowledged swap was sent
-	lock  store.Lock // of the store, that others see held; nil if it has no locks
+	lock  store.Lock // the store's lock; nil if the store has no locks
 	lost  bool
 }
 
@@ -136,19 +136,20 @@ func (l *Lease) lose() {
 	l.lost, l.until = true, time.Time{}
 }
 
-// maxDisagreement is how much the monotonic and the wall clock may differ in what passed
-// since the last acknowledged swap. Beyond it the machine was paused, or its clock was set.
+// maxDisagreement is how far the monotonic and the wall clock may differ in the time since
+// the last acknowledged swap. If they differ more, the machine was paused, or its clock was
+// set.
 const maxDisagreement = 5 * time.Second
 
-// MayWrite reports whether a request that is written now ends within the right. It looks at
-// the store's lock.
+// MayWrite reports whether a request that is written now ends within the right. It also
+// checks the store's lock.
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
-// MayBegin is MayWrite without a look at the store's lock.
+// MayBegin is MayWrite without the check of the store's lock.
 func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
 
-// remaining is how long the right lasts from now; at most zero if there is none. It ends
-// if somebody removed the store's lock, since another process may have taken it.
+// remaining is how long the right lasts from now; zero or less if there is none. The right
+// ends if somebody removed the store's lock, because another process may have taken it.
 func (l *Lease) remaining(now time.Time) time.Duration {
 	if lock := l.held(); lock != nil && !lock.Stands() {
 		l.mu.Lock()
@@ -161,8 +162,8 @@ func (l *Lease) remaining(now time.Time) time.Duration {
 	return l.right(now)
 }
 
-// right is how long the right lasts from now by the clocks. It has ended if they disagree,
-// until the next swap is acknowledged.
+// right is how long the right lasts from now by the clocks. If the clocks disagree, it has
+// ended until the next swap is acknowledged.
 func (l *Lease) right(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,15 +181,15 @@ func left(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// disagreement is by how much the monotonic and the wall clock differ in the time from one
-// reading to another.
+// disagreement is the difference between the monotonic and the wall clock in the time
+// between two readings.
 func disagreement(from, to time.Time) time.Duration {
 	return (to.Sub(from) - to.Round(0).Sub(from.Round(0))).Abs()
 }
 
-// reclaim takes the store's lock again if somebody removed its file. If another process
-// has it now, the checkpoint tells whether that one has taken the partition: swaps go on,
-// without a right to fetch. The caller holds swapping.
+// reclaim takes the store's lock again if somebody removed its file. If another process has
+// the lock now, the checkpoint tells whether that process has taken the partition. Until
+// then this attempt goes on swapping, but has no right to fetch. The caller holds swapping.
 func (l *Lease) reclaim() error {
 	gone := l.held()
 	if gone == nil || gone.Stands() {
@@ -216,7 +217,7 @@ func (l *Lease) held() store.Lock {
 	return l.lock
 }
 
-// hold replaces the store's lock, before the partition is taken.
+// hold replaces the store's lock before the partition is taken.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

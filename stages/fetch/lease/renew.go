@@ -87,8 +87,8 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 }
 
 // WatchExpiry aborts all flights whenever the right ends without renewal, until ctx ends.
-// Normally there are none then, since no request begins that could outlast the right; a
-// process that was suspended may have some when it wakes up.
+// Usually no flights are left then, because no request begins that could outlast the right.
+// But a process that was suspended may have some when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

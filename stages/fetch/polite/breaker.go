@@ -5,7 +5,7 @@ import "time"
 // Breaker configures when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // requests older than this no longer count
-	Requests int           // the failed share counts from this many requests in the window on
+	Requests int           // with fewer requests in the window, the failed share does not count
 	InARow   int           // this many failures in a row suspend the host, however long they took
 	Silent   int           // this many requests in a row without a response suspend the host
 	Pause    time.Duration // from suspension to the first probe; doubles after each failed probe
@@ -13,9 +13,9 @@ type Breaker struct {
 	Probes   int // after this many failed probes in a row the host is given up
 }
 
-// DefaultBreaker suspends a host after any of: more than half of at least 20 requests in
-// 5 minutes failed; 20 requests in a row failed, for hosts with a long delay; 5 requests
-// in a row got no response, because each of them may block a slot for a whole time-out.
+// DefaultBreaker suspends a host if more than half of at least 20 requests in 5 minutes
+// failed; if 20 requests in a row failed, however long they took; or if 5 requests in a row
+// got no response, because each may block a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }

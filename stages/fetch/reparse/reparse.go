@@ -116,7 +116,7 @@ func (r *run) finish(ctx context.Context) error {
 }
 
 // remade reports whether the reparse replaces a file of the source's result. The result
-// lists the other files where they lie.
+// lists all other files by their present keys.
 func remade(f manifest.File) bool {
 	switch f.Dataset {
 	case stages.FilePages, stages.FileText, stages.FileLinks:

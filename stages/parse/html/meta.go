@@ -16,7 +16,7 @@ type meta struct {
 	agent string // see Config
 
 	title, description, keywords, newsKeywords, generator string
-	author                                                string // from meta author; nameBreak separates several
+	author                                                string // names from the first meta element other than author that has any, and the name of that element
 	otherAuthor, otherAuthorBy                            string // from the first other kind of meta element with names, and its name
 	itempropAuthor                                        string // of a meta element
 	og                                                    card   // Open Graph

@@ -28,7 +28,7 @@ type naive struct {
 	client *http.Client
 	robots map[string]func(path string) (allowed bool, rule string) // by host; a nil function: unreachable
 
-	unanswered string // redirect hop of the last outcome that was not requested or not answered
+	unanswered string // redirect hop of the last outcome, if it was not requested or not answered
 	strip      *regexp.Regexp
 }
 
