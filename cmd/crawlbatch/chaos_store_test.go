@@ -165,8 +165,8 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// The driver and reduce tasks do not retry conditional writes here, because a
-		// directory's never fail like this. The user would run the crawl again.
+		// The driver and reduce tasks do not retry conditional writes here: those to a
+		// directory never fail like this. The user would run the crawl again.
 		if tries > 100 {
 			t.Fatal(err)
 		}

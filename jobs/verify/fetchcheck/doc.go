@@ -1,5 +1,5 @@
-// Package fetchcheck checks invariants 1 to 4 of the map side: outcomes, robots.txt, pace and WARC
-// records, of each partition by itself where that is enough.
+// Package fetchcheck checks invariants 1 to 4 of the map side (outcomes, robots.txt, pace and WARC
+// records), mostly one partition at a time.
 //
 // In: an audit and its rounds. Out: violations, reported to the audit. Memory is bounded: rows are
 // streamed, and rows that must be joined are sorted on local disk. It imports jobs/verify/audit,

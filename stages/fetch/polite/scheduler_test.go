@@ -242,7 +242,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 				grant.Done(Result{Class: c})
 				return grant.Kind
 			}
-			for i := range 20 { // 4xx and successes are not failures; 11 of 20 are
+			for i := range 20 { // 11 of 20 failed: 4xx and successes are not failures
 				c := Failure
 				if i < 9 {
 					c = []Class{ClientError, Success}[i%2]

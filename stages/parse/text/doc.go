@@ -45,9 +45,9 @@
 //     thereof, about the mean length of a word.
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
-// with names from ISO 15924). The script of a word is that of its first code point with a script of
-// its own. It is Zyyy if no code point has one (numbers), and Zzzz if the table in properties.go
-// lacks the script.
+// with names from ISO 15924). A word has the script of its first code point that is neither Common nor
+// Inherited. It is Zyyy if it has no such code point (numbers), and Zzzz if the table in
+// properties.go lacks the script.
 //
 // # Terms
 //
