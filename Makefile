@@ -41,7 +41,7 @@ define tested
 endef
 
 test: ## run the unit tests with the race detector, list what was skipped and why
-	$(call tested,-race -short -timeout 20m)
+	$(call tested,-race -short -vet=off -timeout 20m)
 
 test-crawl: ## run all tests without the race detector, whole crawls and long tests too
 	$(call tested,-timeout 20m)

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 func TestPodsReadTheSettingsThatTheirDriverHas(t *testing.T) {
@@ -52,5 +54,19 @@ kubernetes:
 		if again, _, err := Settings("2026-11", c, "v1"); err != nil || again != key {
 			t.Errorf("a driver %s has settings %s (%v), not %s", name, again, err, key)
 		}
+	}
+}
+
+// The config cannot import the stages, so it has a list of its own.
+func TestEveryStageMayHaveResources(t *testing.T) {
+	entries := "default"
+	for _, stage := range stages.Order {
+		entries += ", " + string(stage)
+		if _, err := config.Read("c.yaml", []byte("kubernetes: {resources: {"+string(stage)+": {cpu: 500m}}}"), os.LookupEnv); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := config.Read("c.yaml", []byte("kubernetes: {resources: {mege: {cpu: 500m}}}"), os.LookupEnv); err == nil || !strings.Contains(err.Error(), "it must be "+entries) {
+		t.Errorf("a stage that there is not: %v, want the entries %s", err, entries)
 	}
 }
