@@ -67,13 +67,16 @@ func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 }
 
 // HostRanks reads the ranks of a bucket's hosts from the results of rank. It also returns
-// the number of hosts in all buckets.
+// the number of hosts in all buckets whose results the task reads.
 func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[string]float64, hosts int64, err error) {
 	type row struct {
 		Host string  `parquet:"host"`
 		Rank float64 `parquet:"rank"`
 	}
 	for _, r := range in.Results[Rank] {
+		if r == nil {
+			continue // publish reads its own bucket only
+		}
 		for _, f := range r.FilesOf(FileHosts) {
 			hosts += f.Rows
 		}
