@@ -185,6 +185,11 @@ func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
+// Taken shows that a partition has had a checkpoint.
+func Taken(crawl string, round, partition int) string {
+	return StageDir(crawl, round, "fetch") + "taken/" + Part(partition) + ".json"
+}
+
 // Segment holds the rows of one dataset between two checkpoints. Its key contains plan,
 // partition, epoch and number, so it is never reused.
 func Segment(crawl string, round int, plan string, partition, epoch, number int, dataset string) string {

@@ -15,8 +15,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
@@ -52,6 +50,19 @@ type Document interface {
 func Encode(d Document) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = schema.FormatVersion, d.kind()
+	c, proves := d.(*Checkpoint)
+	if proves {
+		c.Proof = ""
+	}
+	body, err := encode(d)
+	if err == nil && proves {
+		c.Proof = Digest(body)
+		body, err = encode(d)
+	}
+	return body, err
+}
+
+func encode(d Document) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -81,6 +92,9 @@ func Decode(key string, body []byte, d Document) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(d); err != nil {
 		return fmt.Errorf("%q: %v: %w", key, err, ErrCorrupt)
+	}
+	if c, proves := d.(*Checkpoint); proves && !c.proven(body) {
+		return fmt.Errorf("%q: its proof is not the digest of its content: %w", key, ErrCorrupt)
 	}
 	return nil
 }
@@ -268,164 +282,6 @@ type Active struct {
 }
 
 func (*Active) kind() string { return "active" }
-
-// Checkpoint holds the authoritative state of a partition. Only its holder may fetch, and
-// an outcome counts only once a checkpoint lists it.
-type Checkpoint struct {
-	Header
-	Plan        string        `json:"plan"`
-	Partition   int           `json:"partition"`
-	Epoch       int           `json:"epoch"`
-	Counter     int64         `json:"counter"` // makes every body unique, together with Epoch and Holder
-	Holder      string        `json:"holder"`  // the attempt that holds the lease
-	Released    bool          `json:"released"`
-	Complete    bool          `json:"complete"`
-	CompletedAt int64         `json:"completed_at_ms,omitempty"` // UTC
-	LeaseMS     int64         `json:"lease_ms"`                  // how long the holder may fetch after it sends a swap
-	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window, over all attempts
-	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of the plan's rows with an outcome
-	Files       []File        `json:"files"`                     // committed segments and WARC files
-	Hosts       []HostClock   `json:"hosts"`                     // sorted by host
-	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, by row
-	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits for another try, by origin
-	Counts      []Count       `json:"counts"`
-
-	Politeness int       `json:"politeness,omitempty"` // the revision that the holder follows, see Politeness
-	Stalled    int       `json:"stalled,omitempty"`    // consecutive attempts that recorded no outcome, with this one
-	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode: the item that may kill the attempt
-	Suspects   []Suspect `json:"suspects,omitempty"`   // items at which attempts in serial mode died
-
-	// Activity shows people what the holder was doing. Checkpoints of format 1 have none.
-	Activity *Activity `json:"activity,omitempty"`
-}
-
-func (*Checkpoint) kind() string { return "checkpoint" }
-
-// RecordedRows decodes Recorded. The error wraps ErrCorrupt.
-func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
-	rows := roaring.New()
-	if len(c.Recorded) > 0 {
-		if _, err := rows.ReadFrom(bytes.NewReader(c.Recorded)); err != nil {
-			return nil, fmt.Errorf("recorded rows: %v: %w", err, ErrCorrupt)
-		}
-	}
-	return rows, nil
-}
-
-// Activity tells what the holder of a partition was doing at a checkpoint or renewal, on
-// its own clock. It is only for display.
-type Activity struct {
-	At          int64     `json:"at_ms"`     // UTC
-	InFlight    int       `json:"in_flight"` // requests in progress
-	Ready       int       `json:"ready"`     // hosts that were due
-	Delayed     int       `json:"delayed"`   // hosts that waited for their usual delay
-	Waits       []Wait    `json:"waits,omitempty"`
-	More        int       `json:"more_waits,omitempty"`   // number of waits that Waits leaves out
-	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time
-	Closes      int64     `json:"closes_ms,omitempty"`    // UTC, when the window closes
-	Failures    []Failure `json:"failures,omitempty"`     // by class, newest first
-}
-
-// Wait describes something that the holder waits for.
-type Wait struct {
-	Host  string `json:"host,omitempty"` // empty if the whole task waited
-	Why   string `json:"why"`
-	Until int64  `json:"until_ms,omitempty"` // UTC
-	URLs  int64  `json:"urls,omitempty"`     // number of URLs that wait
-}
-
-// Failure is a class of failed requests of one attempt.
-type Failure struct {
-	Class string `json:"class"`
-	N     int64  `json:"n"`
-	Host  string `json:"host,omitempty"` // of the newest failure
-	Text  string `json:"text,omitempty"` // of the newest failure
-	At    int64  `json:"at_ms"`          // of the newest failure, UTC
-}
-
-// HostClock is a host's pace and health at a checkpoint.
-type HostClock struct {
-	Host     string       `json:"host"`
-	DelayMS  int64        `json:"delay_ms"`            // the current delay
-	BaseMS   int64        `json:"base_ms"`             // the part that config and robots.txt require
-	RaisedMS int64        `json:"raised_ms,omitempty"` // the part added because of the host's responses
-	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
-	WaitMS   int64        `json:"wait_ms"`             // time until its next request, at the checkpoint
-	Breaker  *HostBreaker `json:"breaker,omitempty"`
-}
-
-// HostBreaker is a host's breaker at a checkpoint.
-type HostBreaker struct {
-	OK      int   `json:"ok,omitempty"`     // successful requests in the breaker's window
-	Failed  int   `json:"failed,omitempty"` // failed requests in the breaker's window
-	Open    bool  `json:"open,omitempty"`   // the host is suspended
-	GaveUp  bool  `json:"gave_up,omitempty"`
-	ProbeMS int64 `json:"probe_ms,omitempty"` // time until the next probe
-	PauseMS int64 `json:"pause_ms,omitempty"` // pause before that probe
-	Probes  int   `json:"probes,omitempty"`   // consecutive failed probes
-	Opened  int   `json:"opened,omitempty"`   // how often the breaker has opened
-}
-
-// RetryCounts holds the number of retries used, by class of failure.
-type RetryCounts struct {
-	Timeouts     int `json:"timeouts,omitempty"`
-	ServerErrors int `json:"server_errors,omitempty"`
-	Limited      int `json:"limited,omitempty"` // 429 and 503
-	DNS          int `json:"dns,omitempty"`
-	Later        int `json:"later,omitempty"` // for a robots.txt that the other retries did not get
-}
-
-// URLRetry is a planned URL that waits for another try.
-type URLRetry struct {
-	Row      int64 `json:"row"`      // row in the plan file
-	Attempts int32 `json:"attempts"` // requests sent for the URL
-	RetryCounts
-	WaitMS int64  `json:"wait_ms"`       // at the checkpoint: time until the next try
-	Why    string `json:"why,omitempty"` // why the last try failed, for people
-	// Chain is where the URL's redirects have led so far, or nil if it has not been
-	// redirected.
-	Chain *Chain `json:"chain,omitempty"`
-}
-
-// Chain is an unfinished chain of redirects, up to the last recorded response.
-type Chain struct {
-	Met   []Hop        `json:"met"`             // redirected requests, that for the planned URL first
-	Next  string       `json:"next"`            // URL to request
-	Tries int32        `json:"tries,omitempty"` // requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // the row so far
-}
-
-// Hop is a request that was redirected.
-type Hop struct {
-	URL    string   `json:"url"`
-	Cookie string   `json:"cookie,omitempty"` // sent with the request
-	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of the response that apply to the rest of the chain
-}
-
-// OriginRetry is an origin whose robots.txt waits for another try.
-type OriginRetry struct {
-	Origin string `json:"origin"`
-	Next   string `json:"next"` // URL to request, after redirects
-	Host   string `json:"host"` // host of Next
-	Hops   int    `json:"hops,omitempty"`
-	Tries  int32  `json:"tries"` // requests sent for the robots.txt
-	RetryCounts
-	WaitMS int64  `json:"wait_ms"`       // at the checkpoint: time until the next try
-	Why    string `json:"why,omitempty"` // why the last try failed, for people
-}
-
-// Trying names what an attempt in serial mode is working on: a planned row, or the
-// robots.txt of an origin.
-type Trying struct {
-	Row    int64  `json:"row"`
-	Origin string `json:"origin,omitempty"` // empty if it works on the row
-}
-
-// Suspect is what attempts in serial mode were working on when they died.
-type Suspect struct {
-	Trying
-	Deaths int `json:"deaths"`
-}
 
 // Politeness is politeness.json: the newest revision of the politeness section. Tasks
 // follow it regardless of the config with which they started.

@@ -20,6 +20,7 @@ func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
 		{&Active{Crawl: "2026-11", Nonce: "n"}, &Active{}},
 		{&Checkpoint{Epoch: 2, Recorded: []byte{1, 2}, Hosts: []HostClock{{Host: "a", Breaker: &HostBreaker{Failed: 3}}},
 			Retries: []URLRetry{{Row: 7, RetryCounts: RetryCounts{Limited: 1}}}, Trying: &Trying{Row: 8}}, &Checkpoint{}},
+		{&Taken{Plan: "p", Partition: 17}, &Taken{}},
 		{&Tasks{Crawl: "2026-11", Stage: "fetch", Plan: "p", Partitions: []int{3, 17}}, &Tasks{}},
 		{&Settings{Config: "fetch: {slots: 7}\n"}, &Settings{}},
 		{&Politeness{Revision: 2, Config: "delay: 2s\n"}, &Politeness{}},

@@ -162,6 +162,9 @@ func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.Writer
 	return opts
 }
 
+// Note adds a key and a value to the file's footer. Call it before Close.
+func (w *Writer[T]) Note(key, value string) { w.pq.SetKeyValueMetadata(key, value) }
+
 // Write appends rows. It keeps no reference to the slice. After an error the caller can
 // only call Abort.
 func (w *Writer[T]) Write(rows []T) error {

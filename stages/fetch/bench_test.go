@@ -104,6 +104,8 @@ func (x *bench) crashed(b *testing.B) {
 			Body: []byte("User-agent: *\n" + strings.Repeat("Disallow: /some/path/*/that/nobody/should/see\n", 40)), Until: time.Now().Add(time.Hour).UnixMilli(),
 		}
 	}))
+	n := int64(part * segments)
+	cp.Counts = []manifest.Count{{Name: stages.CountOutcomes + string(schema.OK), N: n}, {Name: "urls", N: n}}
 	var err error
 	if cp.Recorded, err = recorded.ToBytes(); err != nil {
 		b.Fatal(err)

@@ -107,7 +107,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 		disk: segments.NewDisk(env.Scratch, cfg.reserve(), h.free),
 		log: segments.NewLog(segments.Options{
 			Task: in.Task, Plan: in.Plan.ID, Epoch: doc.Epoch, Scratch: env.Scratch, Version: env.Version,
-			UserAgent: cfg.UserAgent, Clock: env.Clock,
+			UserAgent: cfg.UserAgent, Clock: env.Clock, Follows: l.Position,
 		}),
 	}
 	f, err := newFetcher(env, cfg, options{

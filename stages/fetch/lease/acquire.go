@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // Predecessor is the checkpoint that a new holder finds.
@@ -38,11 +39,14 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 	l.locker, _ = store.As[store.Locker](env.Bucket)
 	for {
 		before, err := l.wait(ctx)
-		if err == nil && !before.Exists {
-			err = l.refuseGap(ctx)
+		if err == nil {
+			err = l.refuseLoss(ctx, before)
 		}
 		if err == nil {
 			err = l.take(ctx)
+		}
+		if err == nil {
+			err = l.markTaken(ctx)
 		}
 		if err == nil {
 			return l, before, nil
@@ -56,22 +60,51 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 	}
 }
 
-// refuseGap refuses a partition whose checkpoint is lost. Other files prove the loss,
-// because an attempt writes a checkpoint before anything else.
-func (l *Lease) refuseGap(ctx context.Context) error {
-	t := l.Task
-	for o, err := range l.bucket.List(ctx, layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+l.Plan+"-") {
-		if err != nil {
-			return fmt.Errorf("list segments: %w", err)
-		}
-		// Another attempt may have taken the partition since this one looked.
-		if there, err := manifest.Exists(ctx, l.bucket, l.key); err != nil || there {
-			return err
-		}
-		return fmt.Errorf("%q is gone, though %q was written under it: restore it from a copy, or what was fetched is fetched again once the partition's folder and WARC files are removed: %w",
-			l.key, o.Key, stages.ErrPermanent)
+// remedy is what to do about a checkpoint that is gone, damaged or old. It fetches nothing
+// again: without the last state nobody knows what was fetched since.
+const remedy = "restore the last state of it (a version that the store keeps, or a copy made since the crawl stopped); " +
+	"until then this partition is not fetched, and no attempt deletes anything of it"
+
+// refuseLoss refuses a partition whose checkpoint is lost, or whose last one was replaced by
+// an older one. Other objects prove it.
+func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
+	var evidence string
+	var err error
+	if before.Exists {
+		evidence, err = segments.PutBack(ctx, l.bucket, l.Task, &l.doc)
+	} else {
+		evidence, err = segments.Witness(ctx, l.bucket, l.Task, l.Plan)
 	}
-	return nil
+	if err != nil || evidence == "" {
+		return err
+	}
+	// Another attempt may have swapped since this one looked.
+	var now manifest.Checkpoint
+	version, _, err := manifest.Load(ctx, l.bucket, l.key, &now)
+	switch {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return err
+	case err == nil && version != l.stored:
+		return fmt.Errorf("%q was swapped while it was compared with the partition's objects: %w", l.key, stages.ErrTaken)
+	case before.Exists:
+		return fmt.Errorf("%q is not the last checkpoint of the partition: %s: an older one was put back: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
+	}
+	return fmt.Errorf("%q is gone, though %q was written under it: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
+}
+
+// markTaken makes the object that tells a partition whose checkpoint is lost from one that
+// was never begun. It comes after the first checkpoint and before the first request.
+func (l *Lease) markTaken(ctx context.Context) error {
+	t := l.Task
+	key := layout.Taken(t.Crawl, t.Round, t.Partition)
+	if there, err := manifest.Exists(ctx, l.bucket, key); err != nil || there {
+		return err
+	}
+	_, err := manifest.Create(ctx, l.bucket, key, &manifest.Taken{Header: manifest.Header{Version: l.version}, Plan: l.Plan, Partition: t.Partition})
+	if errors.Is(err, store.ErrExists) {
+		return nil // another version of this program made it
+	}
+	return err
 }
 
 // take swaps in the next epoch.
@@ -142,6 +175,15 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
 	absent := errors.Is(err, store.ErrNotFound)
+	if err == nil {
+		err = doc.Check()
+		if err != nil {
+			err = fmt.Errorf("%q: %w", l.key, err)
+		}
+	}
+	if errors.Is(err, manifest.ErrCorrupt) {
+		return Predecessor{}, fmt.Errorf("%w: %s", err, remedy)
+	}
 	if err != nil && !absent {
 		return Predecessor{}, err
 	}
@@ -150,9 +192,9 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	}
 	l.doc, l.stored = doc, version
 	before := Predecessor{Exists: !absent, Released: doc.Released, Seen: seen}
-	if !absent && doc.Plan != l.Plan {
-		return before, fmt.Errorf("%q is of plan %q, the round was started with %q: remove it only if you know that nothing of it is needed: %w",
-			l.key, doc.Plan, l.Plan, stages.ErrPermanent)
+	if !absent && (doc.Plan != l.Plan || doc.Partition != l.Task.Partition) {
+		return before, fmt.Errorf("%q is of partition %d of plan %q, not of %d of %q, with which the round was started: %s: %w",
+			l.key, doc.Partition, doc.Plan, l.Task.Partition, l.Plan, remedy, stages.ErrPermanent)
 	}
 	if before.Recorded, err = doc.RecordedRows(); err != nil {
 		return before, fmt.Errorf("%q: %w", l.key, err)

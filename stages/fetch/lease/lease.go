@@ -52,6 +52,7 @@ type Lease struct {
 	sent  time.Time  // when the last acknowledged swap was sent
 	lock  store.Lock // the store's lock; nil if the store has no locks
 	lost  bool
+	at    manifest.Position // of the last acknowledged checkpoint
 }
 
 // Key is the key of the checkpoint.
@@ -70,6 +71,14 @@ func (l *Lease) Checkpoint() manifest.Checkpoint {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
 	return l.doc
+}
+
+// Position is that of the last acknowledged checkpoint. It does not wait for a swap that is
+// under way.
+func (l *Lease) Position() manifest.Position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at
 }
 
 // Swap changes the checkpoint. If the error says that the store did not answer, the change
@@ -110,7 +119,13 @@ func (l *Lease) send(ctx context.Context) error {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, l.bucket, l.key, &found)
 		if lerr != nil {
-			return errors.Join(err, lerr)
+			l.lose()
+			return fmt.Errorf("%q was changed while this attempt had the partition: %w: %w: %s: %w", l.key, err, lerr, remedy, stages.ErrPermanent)
+		}
+		if found.Epoch < next.Epoch || found.Holder == next.Holder && found.Position().Compare(l.doc.Position()) < 0 {
+			l.lose()
+			return fmt.Errorf("%q is checkpoint %v, though %v was there before: an older one was put back: %s: %w",
+				l.key, found.Position(), l.doc.Position(), remedy, stages.ErrPermanent)
 		}
 		if found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter != next.Counter {
 			l.lose()
@@ -124,6 +139,7 @@ func (l *Lease) send(ctx context.Context) error {
 	l.doc, l.stored, l.unsettled = *next, version, nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.at = next.Position()
 	if !l.lost {
 		l.sent, l.until = l.first, l.first.Add(l.Duration)
 	}

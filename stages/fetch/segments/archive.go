@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
@@ -147,7 +148,7 @@ func cipherSuite(x *wire.Exchange) string {
 }
 
 // warcinfo makes the first record of a WARC file.
-func warcinfo(key, software, userAgent, task string, at time.Time) *warc.Record {
+func warcinfo(key, software, userAgent, task string, follows manifest.Position, at time.Time) *warc.Record {
 	return &warc.Record{
 		Type: warc.Warcinfo, Date: at, Filename: path.Base(key),
 		Block: [][]byte{warc.Fields(
@@ -157,6 +158,7 @@ func warcinfo(key, software, userAgent, task string, at time.Time) *warc.Record 
 			warc.Field{Name: "isPartOf", Value: task},
 			warc.Field{Name: "robots", Value: "RFC 9309"},
 			warc.Field{Name: "http-header-user-agent", Value: userAgent},
+			warc.Field{Name: followsKey, Value: follows.String()},
 		)},
 	}
 }

@@ -87,6 +87,7 @@ type Options struct {
 	Version   string // of crawlbatch, for warcinfo records
 	UserAgent string // for warcinfo records
 	Clock     stages.Clock
+	Follows   func() manifest.Position // of the last acknowledged checkpoint
 }
 
 // Log appends records to the current segment. It implements Sink.
@@ -179,7 +180,7 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	}
 	o := &l.opt
 	key := layout.WARC(o.Task.Crawl, o.Task.Round, o.Plan, o.Task.Partition, o.Epoch, l.warcs)
-	w, err := newWARC(g.dir, key, warcinfo(key, o.Version, o.UserAgent, o.Task.String(), o.Clock.Now()))
+	w, err := newWARC(g.dir, key, warcinfo(key, o.Version, o.UserAgent, o.Task.String(), o.Follows(), o.Clock.Now()))
 	if err != nil {
 		return nil, l.lose(err)
 	}
@@ -212,6 +213,7 @@ func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*
 		return nil, nil
 	}
 	l.cur = nil
+	g.follows = l.opt.Follows().String()
 	g.retries, g.robotsRetries = state()
 	number := l.segments - 1
 	l.waiting += g.bytes

@@ -36,6 +36,7 @@ type Segment struct {
 	rows          *roaring.Bitmap // planned rows whose outcome is recorded
 	counts        map[string]int64
 	bytes         int64
+	follows       string                 // the position of the last checkpoint at the cut; "" for a reparse
 	retries       []manifest.URLRetry    // pending retries of URLs at the cut
 	robotsRetries []manifest.OriginRetry // pending retries of robots.txt at the cut
 	closed        []closedFile           // after Close: not uploaded yet
@@ -53,6 +54,7 @@ type Segment struct {
 // tableFile is a table of the segment with any type of rows.
 type tableFile struct {
 	dataset, subset string
+	note            func(key, value string)
 	close           func() (table.Local, error)
 	abort           func()
 }
@@ -86,7 +88,7 @@ func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*tabl
 		return nil, err
 	}
 	*w = n
-	g.tables = append(g.tables, tableFile{dataset, subset, n.Close, n.Abort})
+	g.tables = append(g.tables, tableFile{dataset, subset, n.Note, n.Close, n.Abort})
 	return n, nil
 }
 
@@ -177,6 +179,9 @@ func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 		g.warcs[i] = nil
 	}
 	for _, f := range g.tables {
+		if g.follows != "" {
+			f.note(followsKey, g.follows)
+		}
 		local, err := f.close()
 		if err != nil {
 			return err

@@ -1,0 +1,166 @@
+package segments
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Objects of a partition are traces of its checkpoints. Each segment file and WARC file
+// names the checkpoint that it follows: the last acknowledged one at the segment's cut, or
+// at the WARC file's begin. A file whose upload was not listed any more, because its
+// attempt died, follows the last checkpoint or an earlier one.
+
+// followsKey is the key of a Parquet file's metadata, and the field of a warcinfo record,
+// that hold the position of the checkpoint which the file follows.
+const followsKey = "crawlbatch-follows"
+
+// maxInfo bounds the warcinfo record that Follows reads, in bytes.
+const maxInfo = 64 << 10
+
+// Follows returns the position of the checkpoint that a segment file or WARC file follows.
+// ok is false for files that do not say, such as those of formats 1 and 2 and those of
+// CDXJ indexes. The error is the store's, or wraps table.ErrCorrupt.
+func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
+	switch {
+	case strings.HasSuffix(key, ".parquet"):
+		return tableFollows(ctx, b, key)
+	case strings.HasSuffix(key, ".warc.gz"):
+		return archiveFollows(ctx, b, key)
+	}
+	return at, false, nil
+}
+
+// tableFollows reads the footer of a segment's table.
+func tableFollows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
+	r, err := table.Open[struct {
+		URL string `parquet:"url,optional"` // the type needs a column; none is read
+	}](ctx, b, key)
+	if err != nil {
+		return at, false, err
+	}
+	if value, noted := r.Noted(followsKey); noted {
+		at, ok = manifest.ParsePosition(value)
+	}
+	return at, ok, r.Close()
+}
+
+// archiveFollows reads the first record of a WARC file.
+func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
+	obj, err := b.Open(ctx, key)
+	if err != nil {
+		return at, false, err
+	}
+	defer obj.Close() //nolint:errcheck // only read
+	head := make([]byte, min(maxInfo, obj.Size()))
+	if n, err := obj.ReadAt(head, 0); err != nil && (err != io.EOF || n < len(head)) {
+		return at, false, fmt.Errorf("read %q: %w", key, err)
+	}
+	e, err := warc.NewReader(bytes.NewReader(head), warc.ReaderOptions{}).Next()
+	if err != nil || e.Type != warc.Warcinfo {
+		return at, false, fmt.Errorf("%q does not begin with a warcinfo record: %w", key, table.ErrCorrupt)
+	}
+	for lines := bufio.NewScanner(io.LimitReader(e, maxInfo)); lines.Scan(); {
+		if value, found := strings.CutPrefix(lines.Text(), followsKey+": "); found {
+			at, ok = manifest.ParsePosition(strings.TrimSpace(value))
+		}
+	}
+	return at, ok, nil
+}
+
+// PutBack looks for objects that prove that c is not the partition's last checkpoint: an
+// older state of it was put back. It returns what proves it; "" if nothing does. An attempt
+// that died leaves at most the files of one segment that follow its last checkpoint, and
+// these prove nothing. It costs LISTs, and reads of unlisted files of the last epoch.
+//
+// The caller makes sure that no attempt swaps meanwhile, or looks again if one did.
+func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
+	listed := map[string]bool{}
+	last := map[int]int{} // by epoch: the number of the last listed segment
+	for _, f := range c.Files {
+		listed[f.Key] = true
+		if epoch, number, ok := numbersOf(f.Key); ok && isSegment(f.Key) {
+			if n, known := last[epoch]; !known || number > n {
+				last[epoch] = number
+			}
+		}
+	}
+	var unlisted []string
+	read := map[int]bool{} // segments: one table of each tells
+	for _, prefix := range traces(t, c.Plan) {
+		for o, err := range b.List(ctx, prefix) {
+			if err != nil {
+				return "", fmt.Errorf("list what the partition has: %w", err)
+			}
+			epoch, number, ok := numbersOf(o.Key)
+			if !ok || listed[o.Key] {
+				continue
+			}
+			if epoch > c.Epoch {
+				return fmt.Sprintf("%q was written under epoch %d, and the checkpoint is of epoch %d", o.Key, epoch, c.Epoch), nil
+			}
+			if n, known := last[epoch]; isSegment(o.Key) {
+				if next := n + 1; known && number > next || !known && number > 0 {
+					return fmt.Sprintf("%q was written after another segment that the checkpoint does not list", o.Key), nil
+				}
+				if read[number] {
+					continue
+				}
+				read[number] = epoch == c.Epoch
+			}
+			if epoch == c.Epoch {
+				unlisted = append(unlisted, o.Key)
+			}
+		}
+	}
+	for _, key := range unlisted {
+		at, ok, err := Follows(ctx, b, key)
+		switch {
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, table.ErrCorrupt):
+			continue // swept meanwhile, or damaged: nothing is known of it
+		case err != nil:
+			return "", err
+		case ok && at.Compare(c.Position()) > 0:
+			return fmt.Sprintf("%q follows checkpoint %v, and the checkpoint is %v", key, at, c.Position()), nil
+		}
+	}
+	return "", nil
+}
+
+// Witness returns an object that proves that a partition has had a checkpoint; "" if none
+// does. Attempts create it after the first checkpoint and before the first request.
+func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
+	taken := layout.Taken(t.Crawl, t.Round, t.Partition)
+	if there, err := manifest.Exists(ctx, b, taken); err != nil || there {
+		return taken, err
+	}
+	for _, prefix := range traces(t, plan) {
+		for o, err := range b.List(ctx, prefix) {
+			if err != nil {
+				return "", fmt.Errorf("list what the partition has: %w", err)
+			}
+			return o.Key, nil
+		}
+	}
+	return "", nil
+}
+
+// traces returns the prefixes of a partition's segments and WARC files under a plan.
+func traces(t stages.Task, plan string) []string {
+	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
+	return append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+plan+"-")
+}
+
+// isSegment reports whether a key is that of a segment's table.
+func isSegment(key string) bool { return strings.HasSuffix(key, ".parquet") }
