@@ -118,18 +118,15 @@ func (l *Lease) send(ctx context.Context) error {
 	if errors.Is(err, store.ErrConflict) {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, l.bucket, l.key, &found)
-		if lerr != nil {
-			l.lose()
-			return fmt.Errorf("%q was changed while this attempt had the partition: %w: %w: %s: %w", l.key, err, lerr, remedy, stages.ErrPermanent)
+		if lerr == nil {
+			lerr = l.mine(&found, next)
 		}
-		if found.Epoch < next.Epoch || found.Holder == next.Holder && found.Position().Compare(l.doc.Position()) < 0 {
+		switch {
+		case errors.Is(lerr, store.ErrNotFound), errors.Is(lerr, manifest.ErrCorrupt):
 			l.lose()
-			return fmt.Errorf("%q is checkpoint %v, though %v was there before: an older one was put back: %s: %w",
-				l.key, found.Position(), l.doc.Position(), remedy, stages.ErrPermanent)
-		}
-		if found.Epoch != next.Epoch || found.Holder != next.Holder || found.Counter != next.Counter {
-			l.lose()
-			return fmt.Errorf("%q was taken over by %q with epoch %d: %w", l.key, found.Holder, found.Epoch, stages.ErrTaken)
+			return fmt.Errorf("%q was removed or damaged while this attempt had the partition: %w: %s: %w", l.key, lerr, remedy, stages.ErrPermanent)
+		case lerr != nil:
+			return errors.Join(err, lerr)
 		}
 		version, err = v, nil // this swap took effect, but its answer was lost
 	}
@@ -144,6 +141,22 @@ func (l *Lease) send(ctx context.Context) error {
 		l.sent, l.until = l.first, l.first.Add(l.Duration)
 	}
 	return nil
+}
+
+// mine returns an error unless the checkpoint that the store has is the one that was sent.
+// One that is older than what this attempt has seen was put back. A newer one of an earlier
+// epoch is a renewal by the holder whose partition this attempt was about to take.
+func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
+	if found.Holder == sent.Holder && found.Position() == sent.Position() {
+		return nil
+	}
+	l.lose()
+	seen := &l.doc
+	if found.Position().Compare(seen.Position()) < 0 && (found.Epoch < seen.Epoch || found.Holder == seen.Holder) {
+		return fmt.Errorf("%q is checkpoint %v, though %v was there before: an older one was put back: %s: %w",
+			l.key, found.Position(), seen.Position(), remedy, stages.ErrPermanent)
+	}
+	return fmt.Errorf("%q was taken over by %q with epoch %d: %w", l.key, found.Holder, found.Epoch, stages.ErrTaken)
 }
 
 func (l *Lease) lose() {
