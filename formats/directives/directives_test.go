@@ -209,3 +209,11 @@ func FuzzDirectives(f *testing.F) {
 		}
 	})
 }
+
+func TestSignalNamesAreASCII(t *testing.T) {
+	var s Signals
+	s.Add("search=yes, \u212a=no, \u0130nput=no, ai-\u212a=yes")
+	if got := s.String(); got != "search=yes" {
+		t.Errorf("signals %q, want search=yes", got)
+	}
+}

@@ -60,8 +60,11 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
+// signalNameBytes are ASCII only: ToLower makes ASCII of the Kelvin sign, too.
+const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
 func isSignalName(name string) bool {
-	return name != "" && len(name) <= maxSignalName && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+	return name != "" && len(name) <= maxSignalName && strings.Trim(name, signalNameBytes) == ""
 }
 
 // String lists the signals by name, such as "ai-train=no,search=yes". It returns "" if there are
