@@ -48,14 +48,13 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	}
 	if d, ok := As[Dater](b); ok {
 		result.Skew, err = d.Skew(ctx)
+		result.Dated = err == nil
 		switch {
 		case errors.Is(err, ErrUnsupported): // the store has no clock
 		case err != nil:
 			return result, err
 		case result.Skew.Abs() > MaxSkew:
 			return result, fmt.Errorf("%w by %v, more than %v: set the clock of this machine (NTP)", ErrClock, result.Skew.Round(time.Second), MaxSkew)
-		default:
-			result.Dated = true
 		}
 	}
 	for range probeRounds {
