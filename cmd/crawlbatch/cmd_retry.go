@@ -40,9 +40,9 @@ A task that keeps failing holds the round. --give-up ends fetch tasks instead: i
 what they have checkpointed, sends no more requests, and defers URLs without an outcome to
 the next round.
 
---rebuild looks at tasks that have a result, of sealed rounds too. It recreates parts of
-tables and working files that the store has lost from the frozen inputs. Each must come out
-byte for byte, otherwise it writes nothing. --give-up and --rebuild run in this process,
+--rebuild reads the files of tasks that have a result, of sealed rounds too. It recreates
+lost and damaged parts of tables and working files from the frozen inputs. Each must come
+out byte for byte, otherwise it writes nothing. Damaged ones go to quarantine/ first. --give-up and --rebuild run in this process,
 whatever --executor says.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
   crawlbatch retry --month 2026-11 --executor kubernetes --store s3://bucket/prefix
@@ -55,7 +55,7 @@ whatever --executor says.`,
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, such as 3,17")
 	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed in one of these classes, such as disk_full,failed")
 	cmd.Flags().BoolVar(&o.giveUp, "give-up", false, "end the fetch tasks of --partition, deferring what is not fetched")
-	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "recreate lost parts of reduce tasks")
+	cmd.Flags().BoolVar(&o.rebuild, "rebuild", false, "recreate lost and damaged parts of reduce tasks")
 	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "with --rebuild: the round; -1: all")
 	o.executorFlags(cmd)
 	return cmd
@@ -174,7 +174,7 @@ func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver) (string, 
 		parts += len(keys)
 	})
 	if parts == 0 {
-		return "nothing to rebuild: no part that a result lists is missing", err
+		return "nothing to rebuild: every part that a result lists is there and whole", err
 	}
 	return fmt.Sprintf("%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`", show.Count(int64(parts), "part"), o.month, o.given()), err
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/quarantine"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/verify"
@@ -23,6 +26,8 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
+	// quarantine lists strays, and yes moves them.
+	quarantine, yes bool
 }
 
 func newVerify(c *common) *cobra.Command {
@@ -36,9 +41,15 @@ capture is in its WARC file, duplicates and links are complete, and the same inp
 the same bytes. It writes nothing to the store.
 
 Each check reports how much it read. With --sample 0.01, verify reads one in a hundred
-partitions, records and files.`,
-		Example: "  crawlbatch verify --month 2026-11 --sample 0.01",
-		Args:    cobra.NoArgs,
+partitions, records and files.
+
+--quarantine checks nothing else: it lists the objects that no seal, result, checkpoint or
+running task accounts for. With --yes it moves them to quarantine/ in the store, where no
+engine reads them: it copies each, compares the copy, then deletes it. No fetch stage may
+run meanwhile.`,
+		Example: `  crawlbatch verify --month 2026-11 --sample 0.01
+  crawlbatch verify --month 2026-11 --quarantine`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("round") {
 				o.round = -1
@@ -53,6 +64,8 @@ partitions, records and files.`,
 	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to look at, over 0 and up to 1")
 	outputFlag(cmd, &o.output, "table", "json")
 	cmd.Flags().BoolVar(&o.oneClock, "one-clock", false, "all tasks ran on one machine: compare times across restarts too")
+	cmd.Flags().BoolVar(&o.quarantine, "quarantine", false, "list the objects that nothing accounts for, and what --yes would do with them")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --quarantine: move them to quarantine/")
 	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one per CPU")
 	return cmd
 }
@@ -66,6 +79,10 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return usage.Errorf("--sample %v: it must be over 0 and up to 1", o.sample)
 	case o.parallel < 0:
 		return usage.Errorf("--parallel %d: it must be 0 or more", o.parallel)
+	case o.yes && !o.quarantine:
+		return usage.Errorf("--yes needs --quarantine")
+	case o.quarantine && (o.output != "table" || o.sample != 1):
+		return usage.Errorf("--quarantine takes neither --output nor --sample")
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
 	if errors.Is(err, manifest.ErrCorrupt) {
@@ -81,13 +98,22 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return err
 	}
 	defer remove()
-	report, err := verify.Run(ctx, verify.Options{
+	options := verify.Options{
 		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: dir,
 		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Version: version, Archive: o.openArchive,
-	})
+	}
+	if o.quarantine {
+		return o.runQuarantine(ctx, options)
+	}
+	report, err := verify.Run(ctx, options)
 	if err != nil {
 		return err
 	}
+	return o.print(report)
+}
+
+// print prints a report. It returns errViolation if the report has one.
+func (o *verifyOptions) print(report *verify.Report) (err error) {
 	for i := range report.Violations {
 		// The commands in the findings need the flags for this store.
 		v := &report.Violations[i]
@@ -105,4 +131,60 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return fmt.Errorf("crawl %s is not as promised: %s: %w", o.month, show.Count(n, "violation"), errViolation)
 	}
 	return nil
+}
+
+// runQuarantine lists the strays of a crawl, or moves them.
+func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Options) (err error) {
+	out := show.Folding(o.out)
+	var n, bytes int64
+	each := func(s verify.Stray) error {
+		n, bytes = n+1, bytes+s.Size
+		_, err := fmt.Fprintf(out, "would move %s (%d bytes): %s\n", s.Key, s.Size, s.Why)
+		return err
+	}
+	if o.yes {
+		round, err := o.lastRound(ctx, options)
+		if err != nil {
+			return err
+		}
+		release, err := quarantine.Hold(ctx, options.Bucket, o.month, round, version, time.Now())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, release(context.WithoutCancel(ctx))) }()
+		each = func(s verify.Stray) error {
+			to, err := quarantine.Move(ctx, options.Bucket, s.Key)
+			if err != nil || to == "" {
+				return err
+			}
+			n, bytes = n+1, bytes+s.Size
+			_, err = fmt.Fprintf(out, "moved %s to %s: %s\n", s.Key, to, s.Why)
+			return err
+		}
+	}
+	report, err := verify.Strays(ctx, options, each)
+	if err != nil {
+		return err
+	}
+	if report.Found() > 0 {
+		if err := o.print(report); err != nil {
+			return fmt.Errorf("nothing is moved while documents are damaged: repair them first: %w", err)
+		}
+	}
+	switch {
+	case n == 0:
+		fmt.Fprintln(out, "nothing to move: documents account for every object")
+	case o.yes:
+		fmt.Fprintf(out, "%s moved, %d bytes: check the crawl with `crawlbatch verify --month %s%s`, then remove quarantine/\n", show.Count(n, "object"), bytes, o.month, o.given())
+	default:
+		fmt.Fprintf(out, "%s, %d bytes: move them with `crawlbatch verify --month %s --quarantine --yes%s`\n", show.Count(n, "object"), bytes, o.month, o.given())
+	}
+	return nil
+}
+
+// lastRound returns the newest sealed round of the crawl, whose claim keeps no other crawl waiting if
+// this process dies, or else the newest round.
+func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
+	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
+	return max(0, len(sealed)-1), err
 }

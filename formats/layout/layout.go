@@ -68,6 +68,15 @@ func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-
 // Active names the crawl and round whose fetch stage runs in this store.
 func Active() string { return "active.json" }
 
+// Quarantined is the key of the n-th object that was moved away from a key. No engine and no
+// command reads it.
+func Quarantined(key string, n int) string {
+	if n > 1 {
+		return fmt.Sprintf("quarantine/%d/%s", n, key)
+	}
+	return "quarantine/" + key
+}
+
 // RoundDir returns the folder of a round, with its slash.
 func RoundDir(crawl string, round int) string {
 	return fmt.Sprintf("%sround=%d/", CrawlDir(crawl), round)

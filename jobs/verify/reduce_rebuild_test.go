@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -146,12 +147,31 @@ func TestLostInputsAndFetchedDataAreNamed(t *testing.T) {
 	}
 }
 
-func TestADamagedPartIsNotTakenForALostOne(t *testing.T) {
+func TestADamagedPartIsMovedAwayAndMadeAnew(t *testing.T) {
 	d := copyCrawl(t)
+	task := stages.Task{Stage: stages.Frontier, Crawl: testCrawl}
 	key := layout.Table(stages.FileURLs, testCrawl, 0, 0)
-	d.replace(key, []byte("short"))
-	_, err := d.runner().Rebuild(t.Context(), stages.Task{Stage: stages.Frontier, Crawl: testCrawl})
-	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "remove it") {
-		t.Errorf("%v", err)
+	whole := d.body(key)
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	for n, damage := range [][]byte{[]byte("short"), flipped} {
+		d.replace(key, damage)
+		keys, err := d.runner().Rebuild(t.Context(), task)
+		if err != nil || !slices.Equal(keys, []string{key}) || !bytes.Equal(d.body(key), whole) {
+			t.Errorf("rebuilt %q: %v", keys, err)
+		}
+		if kept := d.body(layout.Quarantined(key, n+1)); !bytes.Equal(kept, damage) {
+			t.Errorf("quarantine has %d bytes, the damaged part had %d", len(kept), len(damage))
+		}
+	}
+	// A part that comes out different replaces nothing.
+	d.replace(key, flipped)
+	edit(d, result(stages.Frontier, 0), func(r *manifest.Result) {
+		for i := range r.Files {
+			r.Files[i].SHA256 = manifest.Digest(flipped[:9])
+		}
+	})
+	if keys, err := d.runner().Rebuild(t.Context(), task); len(keys) > 0 || !errors.Is(err, stages.ErrPermanent) || !bytes.Equal(d.body(key), flipped) {
+		t.Errorf("rebuilt %q: %v", keys, err)
 	}
 }

@@ -34,10 +34,18 @@ type (
 	Checked = audit.Checked
 	// Violation is a stored object, row or record that breaks an invariant.
 	Violation = audit.Violation
+	// Stray is an object that no seal, result, checkpoint or live attempt accounts for.
+	Stray = audit.Stray
 )
 
 // Run audits a crawl. The error says why the audit could not be done: the store does not answer,
 // the crawl or round does not exist, or the context ended.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	return audit.Run(ctx, o, slices.Concat(fetchcheck.Steps(), reducecheck.Steps()))
+}
+
+// Strays calls do for each object of a crawl that no seal, result, checkpoint or live attempt accounts
+// for. If documents are damaged, it calls nothing, and the report says what is wrong.
+func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
+	return audit.Strays(ctx, o, do)
 }

@@ -2,8 +2,11 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,22 +15,24 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/quarantine"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Rebuild recreates the lost parts that a task's result lists, and returns their keys. It
-// recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt in the
-// order of their stages. It writes nothing unless every part has the digest in the result. These
-// are errors that wrap stages.ErrPermanent and name the object: a part with another digest, a
-// damaged part, and lost data of a fetch task, which cannot be computed. A task without a result
-// has nothing to rebuild.
+// Rebuild recreates the lost and damaged parts that a task's result lists, and returns their keys.
+// It recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt in the
+// order of their stages. It writes nothing unless every part comes out with the digest in the
+// result. Then it moves damaged parts to quarantine/ and creates each anew. These are errors that
+// wrap stages.ErrPermanent and name the object: a part that comes out with another digest, and lost
+// or damaged data of a fetch task, which cannot be computed. A task without a result has nothing to
+// rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil || committed == nil {
 		return nil, err
 	}
-	missing, err := r.missing(ctx, committed)
+	missing, err := r.missing(ctx, t, committed)
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
@@ -35,7 +40,7 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		return nil, nil
 	}
 	if lost := fetchedBy(t, missing); len(lost) > 0 {
-		return nil, fmt.Errorf("rebuild %s: %s was fetched and cannot be made again: restore it: %w", t, someKeys(lost), stages.ErrPermanent)
+		return nil, fmt.Errorf("rebuild %s: %s was fetched and cannot be made again: restore it from a copy: %w", t, someKeys(lost), stages.ErrPermanent)
 	}
 	again, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
@@ -67,28 +72,47 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// missing returns the files of a result that the store does not have. It opens each file, because a
-// file that a listing omits may still exist.
-func (r Runner) missing(ctx context.Context, committed *manifest.Result) ([]manifest.File, error) {
+// missing returns the files of a result that the store does not have, or not as the result says. It
+// reads each file of which it can make another: a listing may omit a file, and a size tells little.
+func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
+	fetched := map[string]bool{}
+	for _, f := range fetchedBy(t, committed.Files) {
+		fetched[f.Key] = true
+	}
 	for _, f := range committed.Files {
-		o, err := r.Bucket.Open(ctx, f.Key)
-		if errors.Is(err, store.ErrNotFound) {
-			missing = append(missing, f)
-			continue
-		}
+		whole, err := r.whole(ctx, f, !fetched[f.Key])
 		if err != nil {
 			return nil, err
 		}
-		size := o.Size()
-		if err := o.Close(); err != nil {
-			return nil, err
-		}
-		if size != f.Bytes {
-			return nil, fmt.Errorf("%q has %d bytes, its result says %d: it is damaged: remove it, and rebuild again: %w", f.Key, size, f.Bytes, stages.ErrPermanent)
+		if !whole {
+			missing = append(missing, f)
 		}
 	}
 	return missing, nil
+}
+
+// digestBuffer is the size of the ranges in which whole reads, in bytes.
+const digestBuffer = 4 << 20
+
+// whole reports whether the store has a file with its size and, if it is to be read, its digest.
+func (r Runner) whole(ctx context.Context, f manifest.File, read bool) (bool, error) {
+	o, err := r.Bucket.Open(ctx, f.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if o.Size() != f.Bytes || !read {
+		return o.Size() == f.Bytes, o.Close()
+	}
+	h := sha256.New()
+	_, err = io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(o, 0, o.Size()), make([]byte, min(digestBuffer, o.Size()+1)))
+	if err = errors.Join(err, o.Close()); err != nil {
+		return false, fmt.Errorf("read %q: %w", f.Key, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)) == f.SHA256, nil
 }
 
 // sameFiles checks that a recomputed task gave exactly the files that its result lists, byte for
@@ -111,11 +135,14 @@ func sameFiles(committed, again *manifest.Result) error {
 	return nil
 }
 
-// restore creates one lost part.
+// restore creates one part. A damaged one that is in its place goes to quarantine/ first.
 func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
 	o, err := made.OpenWritten(ctx, f.Key)
 	if err != nil {
 		return err
+	}
+	if _, err := quarantine.Move(ctx, r.Bucket, f.Key); err != nil {
+		return errors.Join(err, o.Close())
 	}
 	_, err = r.Bucket.Create(ctx, f.Key, o, o.Size())
 	if errors.Is(err, store.ErrExists) { // another process has just created it, with other bytes

@@ -112,6 +112,7 @@ type Audit struct {
 	RobotsTTL time.Duration     // how long a robots.txt stays valid; 0 if unknown
 	Reparse   *manifest.Reparse // what the crawl parses again; nil if it fetches
 	External  store.Bucket      // the store of the external WARC files that the crawl parses; nil if there are none
+	last      int               // the number after that of the crawl's last round
 
 	mu       sync.Mutex
 	found    map[checkRound][]Violation // sorted; the first maxViolations of each

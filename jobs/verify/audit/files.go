@@ -53,7 +53,7 @@ func (r *Round) listedFiles() []listedFile {
 		add(planned, *f)
 	}
 	for _, stage := range stages.Order {
-		advice := fmt.Sprintf("%s made it: restore it from a copy, or remove what is left of it and rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.Crawl)
+		advice := fmt.Sprintf("%s made it: restore it from a copy, or rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.Crawl)
 		for _, result := range r.Results[stage] {
 			if result == nil {
 				continue

@@ -27,6 +27,7 @@ type Round struct {
 	Earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
 	Before  *Round                              // the previous round; nil if missing or unreadable
 
+	started bool                      // the round follows Plan for good
 	digests map[stages.Stage][]string // SHA-256 of Results
 }
 
@@ -48,6 +49,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			return nil, err
 		}
 		if !some {
+			a.last = n // it may be planned right now
 			// A lost round must not hide those after it.
 			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
 				break
@@ -205,6 +207,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 		Results: map[stages.Stage][]*manifest.Result{}, digests: map[stages.Stage][]string{},
 	}
 	started, err := a.loadPlan(ctx, r)
+	r.started = started
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}

@@ -32,6 +32,9 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 			return nil, err
 		}
 	}
+	if err := a.checkStrays(ctx, rounds); err != nil {
+		return nil, err
+	}
 	a.freezeBroken()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
@@ -53,13 +56,18 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
 	}
 	report := a.Report()
-	for _, r := range rounds {
-		report.Rounds = append(report.Rounds, r.Number)
-		if r.Sealed == nil {
-			report.Unsealed = append(report.Unsealed, r.Number)
+	report.addRounds(rounds)
+	return report, nil
+}
+
+// addRounds names the rounds that were audited.
+func (r *Report) addRounds(rounds []*Round) {
+	for _, round := range rounds {
+		r.Rounds = append(r.Rounds, round.Number)
+		if round.Sealed == nil {
+			r.Unsealed = append(r.Unsealed, round.Number)
 		}
 	}
-	return report, nil
 }
 
 // partitions lists the round's partitions that are in the sample.

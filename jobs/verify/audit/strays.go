@@ -1,0 +1,285 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// noStray is the check of the folders that engines and readers of WARC files read as a whole.
+var noStray = Check{0, "nothing stray is read", "objects"}
+
+// Stray is an object that no seal, result, checkpoint or live attempt accounts for.
+type Stray struct {
+	store.Info
+	Round int    // negative: of no round of the crawl
+	Why   string // why nothing accounts for it
+	// Read says that SQL engines or readers of WARC files read it with its folder. Other strays are
+	// leftovers: they take room and do no harm.
+	Read bool
+}
+
+// Strays loads the documents of a crawl and calls do for each stray, in the order of folders. If a
+// document is damaged, Strays returns the report of that and calls nothing: what a damaged document
+// lists is unknown.
+func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
+	a := New(o)
+	rounds, err := a.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := a.Report()
+	r.addRounds(rounds)
+	if r.Found() > 0 {
+		return r, nil
+	}
+	for s, err := range a.strays(ctx, rounds) {
+		if err == nil {
+			err = do(s)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// checkStrays reports strays that engines read as violations, and counts the others in a note.
+func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
+	a.Count(noStray, 0)
+	for s, err := range a.strays(ctx, rounds) {
+		switch {
+		case err != nil:
+			return err
+		case s.Read:
+			a.Wrong(noStray, s.Round, At{Object: s.Key}, "%s, and whoever reads the folder reads it too: move it away with `crawlbatch verify --month %s --quarantine`", s.Why, a.Crawl)
+		default:
+			a.CountNote(fmt.Sprintf("{n} objects are left over, such as {example}: they do no harm; `crawlbatch verify --month %s --quarantine` lists them and moves them away", a.Crawl), s.Key)
+		}
+	}
+	return nil
+}
+
+// strays lists what the crawl has in the store, prefix by prefix, and yields what nothing accounts
+// for. Its memory grows with the files that documents list: 8 bytes for each.
+func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
+	l := newLister(a, rounds)
+	return func(yield func(Stray, error) bool) {
+		for _, prefix := range l.prefixes() {
+			for o, err := range a.Bucket.List(ctx, prefix) {
+				if err != nil {
+					yield(Stray{}, fmt.Errorf("list %s: %w", prefix, err))
+					return
+				}
+				a.Count(noStray, 1)
+				s := l.judge(o)
+				if s.Why != "" && !yield(s, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// lister tells which objects something accounts for.
+type lister struct {
+	*Audit
+	rounds map[int]*Round
+	listed map[uint64]struct{} // hashes of the keys that documents list
+	begun  bool                // the round after the last has objects by now
+}
+
+// makerOf names the stage that makes the parts of each dataset.
+var makerOf = map[string]stages.Stage{
+	stages.FileCaptures: stages.Merge, stages.FileFetches: stages.Merge, stages.FileRequests: stages.Merge,
+	stages.FileText: stages.Merge, stages.FileLinks: stages.Merge, stages.FileDuplicates: stages.Dedup,
+	stages.FileHosts: stages.Rank, stages.FileURLs: stages.Frontier, stages.FileSkips: stages.Frontier, stages.FilePages: stages.Publish,
+}
+
+func newLister(a *Audit, rounds []*Round) *lister {
+	l := &lister{Audit: a, rounds: map[int]*Round{}, listed: map[uint64]struct{}{}}
+	for _, r := range rounds {
+		l.rounds[r.Number] = r
+		for _, f := range r.listedFiles() {
+			l.listed[xxh3.HashString(f.Key)] = struct{}{}
+		}
+	}
+	return l
+}
+
+// prefixes returns the folders of the crawl, in the order of keys.
+func (l *lister) prefixes() []string {
+	all := []string{layout.CrawlDir(l.Crawl)}
+	for _, d := range catalog.Datasets() {
+		all = append(all, "tables/"+d.Name+"/"+layout.CrawlDir(l.Crawl))
+	}
+	slices.Sort(all)
+	return append(all, "warc/"+layout.CrawlDir(l.Crawl))
+}
+
+var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
+
+// judge tells why nothing accounts for an object; Why is empty if something does.
+func (l *lister) judge(o store.Info) Stray {
+	s := Stray{Info: o, Round: -1}
+	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {
+		return s
+	}
+	top, _, _ := strings.Cut(o.Key, "/")
+	// Engines leave out names such as _SUCCESS and .part.parquet.crc.
+	s.Read = (top == "tables" || top == "warc") && !strings.ContainsAny(path.Base(o.Key)[:1], "._")
+	m := roundFolder.FindStringSubmatch(o.Key)
+	if m == nil {
+		s.Why = l.ofCrawl(o.Key)
+		return s
+	}
+	number, err := strconv.Atoi(m[1])
+	if err != nil || strconv.Itoa(number) != m[1] || number < 0 {
+		s.Why = fmt.Sprintf("%q is not the number of a round", m[1])
+		return s
+	}
+	if s.Round = number; l.Round >= 0 && l.Round != number {
+		return s
+	}
+	r := l.rounds[number]
+	switch {
+	case r != nil && top == "tables":
+		s.Why = l.ofTable(r, o.Key)
+	case r != nil && top == "warc":
+		s.Why, s.Read = l.ofArchive(r, o.Key, s.Read)
+	case r != nil:
+		s.Why = l.ofRound(r, strings.TrimPrefix(o.Key, layout.RoundDir(r.Crawl, number)))
+	default:
+		s.Why = l.ofNoRound(number, s.Read)
+	}
+	return s
+}
+
+// ofCrawl judges an object that is in no round.
+func (l *lister) ofCrawl(key string) string {
+	name := strings.TrimPrefix(key, layout.CrawlDir(l.Crawl))
+	known := []string{"crawl.json", "politeness.json", "ledger.json"}
+	if slices.Contains(known, name) || strings.HasPrefix(name, "settings-") && !strings.Contains(name, "/") {
+		return ""
+	}
+	return "no crawl has an object of this name"
+}
+
+// ofNoRound judges an object of a round that has no readable plan. The one after the last round may
+// be planned right now: then it has a folder, which is listed first, and no tables yet.
+func (l *lister) ofNoRound(number int, read bool) string {
+	l.begun = l.begun || number == l.last && !read
+	if number < l.last || number == l.last && l.begun {
+		return "" // the damage of its documents is reported
+	}
+	return fmt.Sprintf("the crawl has no round %d", number)
+}
+
+// ofTable judges an unlisted part of a dataset. Only a task without a result may have made it.
+func (l *lister) ofTable(r *Round, key string) string {
+	parts := strings.Split(key, "/")
+	dataset, name := parts[1], parts[len(parts)-1]
+	stage := makerOf[dataset]
+	n, err := layout.ParsePart(strings.TrimSuffix(name, ".parquet"))
+	own := err == nil && key == layout.Table(dataset, r.Crawl, r.Number, n)
+	if dataset == stages.FileCaptures && err == nil && len(parts) == 6 {
+		own = key == layout.Captures(r.Crawl, strings.TrimPrefix(parts[3], "subset="), r.Number, n)
+	}
+	if own && r.unfinished(stage, n) {
+		return ""
+	}
+	return "no result or seal lists it"
+}
+
+// unfinished reports whether a stage has a task that has no readable result.
+func (r *Round) unfinished(stage stages.Stage, n int) bool {
+	results := r.Results[stage]
+	return n < len(results) && results[n] == nil
+}
+
+// ofArchive judges an unlisted WARC file or index. Under the names of a partition's own files, it is
+// what an attempt left that died or came too late.
+func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRead bool) {
+	warc := key
+	if base, ok := strings.CutSuffix(key, ".cdxj"); ok {
+		warc = base + ".warc.gz"
+	}
+	_, _, n, ok := layout.ParseWARC(warc)
+	if !ok || n >= len(r.Plan.Partitions) {
+		return "it is no file of a fetch task", read
+	}
+	if r.unfinished(stages.Fetch, n) {
+		return "", false
+	}
+	if strings.HasPrefix(warc, layout.WARCs(r.Crawl, r.Number, r.Plan.ID, n)[0]) && l.Reparse == nil {
+		return "an attempt that died wrote it, and no result lists it", false
+	}
+	return "no result lists it", read
+}
+
+// ofRound judges an unlisted object in the folder of a round.
+func (l *lister) ofRound(r *Round, rest string) string {
+	folder, name, below := strings.Cut(rest, "/")
+	if !below {
+		if folder == "start.json" || folder == "sealed.json" {
+			return ""
+		}
+		return "no round has an object of this name"
+	}
+	if id, ok := strings.CutPrefix(folder, "plan-"); ok {
+		switch {
+		case id == r.Plan.ID && name != "plan.json":
+			return "its plan does not list it"
+		case id != r.Plan.ID && r.started:
+			return fmt.Sprintf("the round follows plan %s", r.Plan.ID)
+		}
+		return ""
+	}
+	stage := stages.Stage(folder)
+	if !stage.Valid() {
+		return "no stage has this name"
+	}
+	return r.ofStage(stage, name)
+}
+
+// ofStage judges an unlisted object in the folder of a stage.
+func (r *Round) ofStage(stage stages.Stage, name string) string {
+	folder, file, below := strings.Cut(name, "/")
+	switch {
+	case !below && (name == "inputs.json" || strings.HasPrefix(name, "tasks-")):
+		return ""
+	case !below || folder == "attempts" || folder == "taken":
+		part := strings.TrimSuffix(path.Base(name), path.Ext(name))
+		part, _, _ = strings.Cut(part, "-e")
+		return r.ofPart(stage, part, false)
+	case folder == "work":
+		return r.ofPart(stage, strings.TrimSuffix(path.Base(file), path.Ext(file)), true)
+	case stage == stages.Fetch && (file == "checkpoint.json" || strings.HasPrefix(file, "segments/")):
+		return r.ofPart(stage, folder, file != "checkpoint.json")
+	}
+	return "no stage has an object of this name"
+}
+
+// ofPart judges an object of a task. file says that the task's result lists such objects.
+func (r *Round) ofPart(stage stages.Stage, part string, file bool) string {
+	n, err := layout.ParsePart(part)
+	switch {
+	case err != nil || n >= len(r.Results[stage]):
+		return "no task of the stage has this number"
+	case file && !r.unfinished(stage, n):
+		return "the result of its task does not list it"
+	}
+	return ""
+}
