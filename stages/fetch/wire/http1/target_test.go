@@ -45,6 +45,7 @@ func TestTargets(t *testing.T) {
 		"", "example.org", "//example.org/", "ftp://example.org/", "http:", "http://", "http:///", "http://:80/", "http://@/",
 		"http://exa mple.org/", "http://exa\nmple.org/", "http://bücher.example/", "http://a%41.example/", "http://a..b/", "http://.../",
 		"http://1.2.3.4.5/", "http://256.256.256.256.256/", "http://1.2.3.256/", "http://4294967296/", "http://0x100000000/", "http://09.1/",
+		"http://+10.0.0.1/", "http://-1.255/", "http://0x-1.1/",
 		"http://foo.0x1/", "http://foo.1/", "http://99999999999999999999999/", "http://[::1/", "http://[fe80::1%25eth0]/", "http://[1.2.3.4]/",
 		"http://example.org:x/", "http://example.org:-1/", "http://example.org:70000/",
 		"http://" + strings.Repeat("a", 64) + ".example/", "http://" + strings.Repeat("a.", 200) + "example/", "http://example.org/" + strings.Repeat("a", maxURL),
