@@ -24,7 +24,7 @@ const (
 	rowMemory      = 1 << 10   // for each planned URL of a fetch task
 	mergeRowMemory = 4 << 10   // for each document that merge or publish joins; measured in merge: 3.5 kB
 	edgeRowMemory  = 2 << 10   // for each URL of a bucket of rank or frontier
-	graphMemory    = 64        // for each URL of the round in rank, which keeps the graph of all hosts: 12 bytes for each edge, twice for the collector
+	graphMemory    = 64        // for each URL of the round in rank, which keeps the graph of all hosts: 12 bytes for each edge, doubled for garbage collection
 	hashMemory     = 256       // for each document that dedup compares: 80 bytes, and the sealed rounds' representatives
 
 	fetchCPU       = 0.010 // core seconds for each URL; measured to fetch, parse and compress one: 0.005

@@ -9,9 +9,9 @@ import (
 // Scope decides by patterns which URLs may be planned. It is immutable.
 //
 // In a pattern, * matches any number of characters, and everything else matches itself. A
-// pattern with "://" is compared with the whole canonical URL, one with a slash or a star
-// with the URL without its scheme and "://". A bare name matches a host and its
-// subdomains.
+// pattern with "://" is compared with the whole canonical URL. Any other pattern with a
+// slash or a star is compared with the URL without its scheme and "://". A bare name
+// matches a host and its subdomains.
 type Scope struct {
 	include, exclude []pattern
 }

@@ -7,17 +7,17 @@ const (
 	CountPages    = "pages"     // documents recorded
 	CountRequests = "requests"  // requests written
 	CountBytes    = "bytes"     // bytes received
-	CountAnswers  = "status."   // with the status code: responses
+	CountAnswers  = "status."   // responses; the status code is appended
 	CountTimeouts = "timeouts"  // requests that failed for a time-out
-	CountRetries  = "retries."  // with the class of the failure: requests to be retried
+	CountRetries  = "retries."  // requests to be retried; the class of the failure is appended
 	CountFlights  = "in_flight" // requests in flight; -1 when one ends
-	CountRecorded = "recorded." // with the outcome: URLs whose outcome was recorded
+	CountRecorded = "recorded." // URLs whose outcome was recorded; the outcome is appended
 )
 
 // Fetch tasks count these when a committed checkpoint lists them: at most once per URL,
 // however many attempts the task takes.
 const (
-	CountOutcomes = "outcome." // with the outcome: URLs
+	CountOutcomes = "outcome." // URLs; the outcome is appended
 	CountQueued   = "queued"   // URLs of running tasks without a listed outcome; negative when they get one or the task ends
 )
 

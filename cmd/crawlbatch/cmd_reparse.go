@@ -42,8 +42,8 @@ no requests. crawl.json and every row of pages name the parser's version.
 With --month it parses the responses of that crawl: each finished round gets the same
 partitions and outcomes, new pages, text and links, and then the duplicates, ranks, hosts,
 urls and skips that follow from them. It reads the WARC files in place. A page that cannot be
-parsed again keeps its old rows with their parser_version: its record is damaged, or it
-says noarchive, so that no copy exists.
+parsed again keeps its old rows with their parser_version. This holds for a page whose record
+is damaged and for a page that says noarchive, of which no copy is stored.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
 directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one

@@ -70,7 +70,7 @@ type Dataset struct {
 
 // The partition columns.
 var (
-	crawlColumn  = Column{"crawl", String, false, true, "crawl that it belongs to: a month, such as 2026-11"}
+	crawlColumn  = Column{"crawl", String, false, true, "name of the crawl, such as 2026-11"}
 	subsetColumn = Column{"subset", String, false, true, "warc (documents), crawldiagnostics (redirects, errors) or robotstxt"}
 	roundColumn  = Column{"round", Int32, false, true, "round of the crawl, from 0"}
 )

@@ -13,8 +13,8 @@ const MaxSpellings = 4
 // more, which stands for all others. Sets only grow, so Overflow stays true.
 type Spellings []string
 
-// Add returns the set with another spelling, and does not change s. "" stands for the
-// canonical URL, which no set holds.
+// Add returns the set with another spelling, and does not change s. It ignores "", which
+// stands for the canonical URL.
 func (s Spellings) Add(spelling string) Spellings {
 	i, found := slices.BinarySearch(s, spelling)
 	if found || spelling == "" || i > MaxSpellings {

@@ -16,8 +16,8 @@
 //     without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) is a
 //     word of its own, with the marks that follow it.
 //  3. Take the shingles: each three consecutive words, joined by one space. A
-//     text of one or two words is one shingle of them. A text of none has the
-//     fingerprint 0.
+//     text of one or two words is one shingle of all its words. A text without
+//     words has the fingerprint 0.
 //  4. Hash each shingle's UTF-8 by XXH3-64 with seed 0. A shingle counts as
 //     often as it occurs.
 //  5. Bit i of the fingerprint is set if more hashes have it set than not; a

@@ -20,7 +20,7 @@ type jsonStream struct {
 	buf []byte
 }
 
-// next returns the next byte that is not white space, without reading it.
+// next skips white space and returns the byte after it, which stays unread.
 func (s *jsonStream) next() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()

@@ -306,8 +306,8 @@ func (x *reader) opens() bool {
 	return false
 }
 
-// endsMarkup reports whether the current element is never part of the markup in a feed's text. A
-// text without an end tag ends before such an element.
+// endsMarkup reports whether the current element never occurs within the markup of a feed's text.
+// A text whose end tag is missing ends before such an element.
 func (x *reader) endsMarkup() bool {
 	switch string(x.tag.local) {
 	case "link":

@@ -70,8 +70,8 @@ func written[T any](t *testing.T, rows []T, opts ...WriterOption) ([]byte, []str
 	return b.Bytes(), columns
 }
 
-// Since format 2 this column distinguishes 0 from null. In format 1 it has the bytes of a
-// plain value, including the library's errors in runs of values.
+// Since format 2 the column ms distinguishes 0 from null. In format 1 it has the same bytes
+// as a field without a pointer, including zeros that the library writes for nulls (nullable).
 func TestColumnsThatDidNotTellZero(t *testing.T) {
 	type row struct {
 		Row int32  `parquet:"row"`

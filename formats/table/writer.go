@@ -83,7 +83,7 @@ type Writer[T any] struct {
 	file   *os.File // nil for NewWriterTo
 	layout *rowLayout
 
-	nullable nullable // nil if the nulls of format 1 are kept
+	nullable nullable // nil if the library may write zeros for nulls
 	zeroless zeroless // nil if the format is the newest
 	opt      writerOptions
 	pending  []T // rows not yet handed to the encoder

@@ -214,7 +214,7 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // with the sections after it
+	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // frontier.kinds and all that follows it are missing
 	if !ok || strings.Contains(before, "kubernetes") || !strings.Contains(before, "follow:") {
 		t.Fatalf("no config of an older version:\n%s", before)
 	}

@@ -233,7 +233,7 @@ func (l *lab) requested() map[string]float64 {
 	return want
 }
 
-// urlSeries lists prefixes of series that count a URL once, and of gauges of this process.
+// urlSeries lists prefixes of two kinds of series: counts of each URL once, and gauges of this process.
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {

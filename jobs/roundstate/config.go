@@ -11,8 +11,9 @@ import (
 )
 
 // ConfigInForce returns two configs: the one that a crawl froze, and the one that a process
-// continues with before it applies its own --config and flags. The second is the frozen config, or
-// the settings that a driver stored for its pods under a key. It has the crawl's newest politeness.
+// continues with before it applies its own --config and flags. If settings is not empty, it is the
+// key under which a driver stored a config for its pods, and the second config is that one. Otherwise
+// the second is the frozen one. In both cases it has the crawl's newest politeness.
 func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
 	if err != nil {

@@ -45,7 +45,7 @@ type Entry struct {
 	Broken string
 
 	Due      bool  // to be planned
-	Spent    bool  // planned in this crawl before: it has used up budget
+	Spent    bool  // planned in an earlier round of this crawl, so it already counts in the budgets
 	Listed   bool  // listed by a source of the user
 	Priority int32 // 0 to 1000, higher is sooner
 	Depth    int32 // links from the nearest listed URL

@@ -38,7 +38,7 @@ func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {
 	return out, nil
 }
 
-// record reads a capture's record: its block and the check of its digests.
+// record reads a capture's WARC record. It returns the entry, its block and a summary with checked digests.
 func (l *lab) record(c *schema.CaptureColumns) (*warc.Entry, string, warc.Summary) {
 	l.t.Helper()
 	obj, err := l.bucket.Open(l.t.Context(), c.WARCFilename)

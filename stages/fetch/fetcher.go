@@ -52,7 +52,7 @@ type fetcher struct {
 	failures status.Failures
 
 	mu             sync.Mutex
-	urlTasks       map[int64]*urlTask // that go on with a later grant
+	urlTasks       map[int64]*urlTask // by row: the URL tasks that continue with a later grant
 	robotsTasks    map[int64]*robotsTask
 	lastRobotsTask int64 // ID of the newest
 	claims         map[uint64]struct{}
@@ -368,7 +368,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	case response.AfterServerError:
 		return &counts.ServerErrors, r.ServerError, p.ServerError
 	case response.AfterLimit:
-		return &counts.Limited, r.RateLimited, 0 // the host slows down, which is the pause
+		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
 	case response.AfterDNS:
 		return &counts.DNS, r.DNS, 0 // the host is put off
 	case response.ForRobots:

@@ -32,9 +32,9 @@ type Config struct {
 	MaxLength   int // bytes; longer URLs are taken for traps
 	MaxSegments int // path segments; more are taken for a trap
 	MaxRepeats  int // repetitions in a row of one to three segments; more are taken for a trap
-	// SimilarPages is the least number of pages in a round, with the same text and with
-	// URLs that differ only in numbers and values, for such URLs to count as a trap; 0
-	// means never.
+	// URLs of a host that differ only in numbers, identifiers and values are taken for a
+	// trap if the round has at least SimilarPages pages at such URLs, nearly all with the
+	// same text. If it is 0, they never are.
 	SimilarPages int
 
 	Interval    time.Duration // until a URL that was fetched once is due again

@@ -21,9 +21,9 @@
 // A URL's row keeps every spelling of it that links of its own domain (rank), sources (the
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each. New
 // spellings cause a new row. A fifth spelling marks that there are more than four: such a
-// URL is never due again. A URL that is skipped, or that is named only by links that are
-// not followed, gets a row in state skipped once it has spellings. The stage decides about
-// it again when a link next names it.
+// URL is never due again. A URL that is skipped, or that no followed link names, gets a row
+// only if it has spellings; the row's state is skipped. The stage decides about the URL again
+// when a link next names it.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and

@@ -21,7 +21,7 @@ type edges struct {
 
 	source schema.Edge // columns of the current source
 	domain string      // of the current source
-	latest int64       // the latest change of a target that the source can report, milliseconds
+	latest int64       // milliseconds; a later LastMod of a target is ignored, because the source cannot know it
 	others []other     // its targets on other hosts
 }
 

@@ -18,9 +18,9 @@ func comparePages(a, b *schema.WorkingPage) int {
 type document struct {
 	page   schema.WorkingPage
 	n      int // documents so far
-	kept   int // number of page among them
+	kept   int // index of page among all documents
 	linked int // documents with links so far
-	links  int // number of page among those, -1 if it has none
+	links  int // index of page among the documents with links; -1 if it has no links
 }
 
 // see adds the URL's next document, which replaces page if it ranks before it.

@@ -250,8 +250,8 @@ func TestKilledWriterLeavesNothingVisible(t *testing.T) {
 }
 
 // TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a write in
-// turn. Another process then finds the state before or after. It repeats the write, which
-// is durable: its folders are synced even if the killed process had already named the file.
+// turn. The test then finds the object as it was before or after the write, and repeats the
+// write. That syncs all folders, even if the killed process had already named the file.
 func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	for _, role := range []string{"cut create", "cut swap"} {
 		states := map[string]int{}

@@ -29,8 +29,8 @@ type Predecessor struct {
 var ErrComplete = errors.New("the fetch task is complete")
 
 // Acquire waits until the partition is free and takes it with the next epoch. If nothing is
-// left to do, it returns ErrComplete and a lease that has the checkpoint. Close the lease
-// if there is no error.
+// left to do, it returns ErrComplete and a closed lease, from which the caller can read the
+// checkpoint. Close the lease if there is no error.
 func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predecessor, error) {
 	l := &Lease{
 		Options: opt, bucket: env.Bucket, key: layout.Checkpoint(opt.Task.Crawl, opt.Task.Round, opt.Task.Partition),

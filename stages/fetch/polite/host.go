@@ -11,7 +11,7 @@ const (
 	maxLimitedPause = 2 * time.Hour    // bounds that pause; a Retry-After is obeyed up to maxDelay
 	minRaisedDelay  = time.Second      // or the pause, if that is shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // of pause and delay: a task that is interrupted often must still send requests
+	maxDoublings    = 4  // limit for the pause and the delay, so that a task that is interrupted often still sends requests
 	calmAfter       = 10 // this many responses in a row without 429 or 503 halve a raised delay
 
 	slowFrom     = time.Second      // faster hosts are not slow, however short their delay is

@@ -44,8 +44,8 @@ type Standing struct {
 	Delayed  int    // hosts that wait briefly for their delay
 	Waits    []Wait // the other waiting hosts, the longest Rest first
 	More     int    // waiting hosts that Waits leaves out
-	// Rest is the least remaining time: of the slowest host with its waits, or of all
-	// items in the slots. The end of the window bounds it.
+	// Rest is the least time that is left: the Rest of the slowest host or, if longer, the
+	// time that all items take with all slots busy. The end of the window bounds it.
 	Rest    time.Duration
 	Slowest Wait      // the host with the longest Rest, waiting or not; Host "": none is left
 	Closes  time.Time // end of the window; zero: unknown

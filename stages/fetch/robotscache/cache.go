@@ -182,8 +182,8 @@ func (c *Cache) Failed(e *Entry) (Failure, bool) {
 	return e.failed, e.state == Failed
 }
 
-// Learn ends the request for a robots.txt with its rules. It returns the row for the next
-// attempt, without the text of the file.
+// Learn ends the request for a robots.txt with its rules. It returns the row from which
+// another attempt can restore the entry. The row does not hold the text of the file.
 func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +192,8 @@ func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	return e.row(), err
 }
 
-// Fail ends the request for a robots.txt that could not be fetched. It returns the row for
-// the next attempt.
+// Fail ends the request for a robots.txt that could not be fetched. It returns the row from
+// which another attempt can restore the entry.
 func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// BenchmarkDo fetches a wiretest.Page of the mean size of real ones over loopback, plain
-// and gzip-encoded, and does the same with net/http. Both include the server's own time.
+// BenchmarkDo fetches a page as long as the mean real page over loopback, plain and
+// gzip-encoded, with this package and with net/http. Both include the server's own time.
 func BenchmarkDo(b *testing.B) {
 	text := strings.Repeat(wiretest.LongPage, 9)[:186_000]
 	for _, enc := range []string{"identity", "gzip"} {

@@ -31,7 +31,7 @@ func (e *Error) Words() (phrase, detail string) {
 // cause returns the text of the cause without the words of the kind.
 func (e *Error) cause() string {
 	if e.Err == nil || e.Err == errTimedOut {
-		return "" // the phrase already says it
+		return "" // the phrase already says all that is known
 	}
 	if p, ok := errors.AsType[http1.ProtocolError](e.Err); ok {
 		return p.Detail

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline bounds a text that counts as names, in bytes. Longer texts describe the author.
+// maxByline is the most bytes of a text that is taken for names. A longer text describes the author.
 const maxByline = 128
 
 // byline is the text of the first element with itemprop=author, or of the itemprop=name

@@ -44,7 +44,7 @@ func (d *dated) set(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
-	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // no page means the epoch
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // 1970-01-01T00:00:00Z stands for a missing date
 		*d = dated{t.UnixMilli(), rank}
 	}
 }

@@ -195,7 +195,7 @@ func unzip(tb testing.TB, path string) []byte {
 	return body
 }
 
-// Encoding returns the encoding of the Encoding Standard for the label of a charset, with its name.
+// Encoding returns the encoding that a charset label means in the Encoding Standard, and its name there.
 func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 	tb.Helper()
 	e, name := charset.Lookup(label)

@@ -48,10 +48,10 @@ type Pace struct {
 	DelayOf func(host string) time.Duration
 }
 
-// CheckLog audits a whole log, in any order, against the rules of web's hosts. A
-// Crawl-delay longer than the delay applies to all gaps after the request that fetched it.
-// The generator knows what robots.txt denies, so CheckLog parses none. For hosts that the
-// web does not have, only the delay applies.
+// CheckLog audits a whole log, in any order, against the rules of web's hosts. Once a host
+// has served its robots.txt, its Crawl-delay applies to all later gaps if it is longer than
+// pace's delay. The generator knows what robots.txt denies, so CheckLog parses none. For
+// hosts that the web does not have, only pace's delay applies.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })

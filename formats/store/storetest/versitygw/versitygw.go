@@ -145,8 +145,8 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return filepath.Base(dir)
 }
 
-// Env returns the environment of a test process. In it the AWS default chain finds
-// endpoint (of s or of a proxy before it) and nothing that belongs to this machine's user.
+// Env returns the environment of a test process. It makes the AWS default chain use endpoint
+// (of s or of a proxy before it) and ignore the settings of the user who runs the test.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
