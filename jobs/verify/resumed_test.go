@@ -32,6 +32,7 @@ func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		l.verify(t, true)
 	}
 	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,6 +67,9 @@ func (r *Round) listedFiles() []listedFile {
 				}
 			}
 		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.Unfinished)) {
+		add("a checkpoint lists it, and fetched data cannot be made again: restore it from a copy", r.Unfinished[n].Result.Files...)
 	}
 	if r.Sealed != nil {
 		add("the seal lists it: restore it from a copy", r.Sealed.Files...)

@@ -26,6 +26,9 @@ type Round struct {
 	Results map[stages.Stage][]*manifest.Result // by partition; nil if missing or unreadable
 	Earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
 	Before  *Round                              // the previous round; nil if missing or unreadable
+	// Unfinished holds, by partition, the checkpoints of fetch tasks that have no result: what the
+	// checks need of them. It is nil for partitions without a readable checkpoint.
+	Unfinished map[int]*Checkpoint
 
 	started bool                      // the round follows Plan for good
 	digests map[stages.Stage][]string // SHA-256 of Results
@@ -228,12 +231,16 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 			some = some || result != nil
 		}
 	}
+	if err := a.loadUnfinished(ctx, r); err != nil {
+		return nil, err
+	}
+	some = some || len(r.Unfinished) > 0
 	if start := layout.Start(a.Crawl, n); some && !started && !a.Broken(start) {
 		if started, err = manifest.Exists(ctx, a.Bucket, start); err != nil {
 			return nil, err
 		}
 		if !started {
-			a.misplaced(n, start, "it is missing, though tasks of the round have results: restore it from a copy, as it names the plan in force")
+			a.misplaced(n, start, "it is missing, though tasks of the round have results or checkpoints: restore it from a copy, as it names the plan in force")
 		}
 	}
 	for _, stage := range stages.Order {

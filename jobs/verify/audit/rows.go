@@ -46,10 +46,14 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 // published files, otherwise segments. sorted reports whether the rows are in the dataset's order.
 func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
-		if stage == stages.Publish && dataset != stages.FilePages || r.Results[stage][n] == nil {
+		result := r.Results[stage][n]
+		if stage == stages.Fetch {
+			result = r.Fetched(n)
+		}
+		if stage == stages.Publish && dataset != stages.FilePages || result == nil {
 			continue
 		}
-		for _, f := range r.Results[stage][n].FilesOf(dataset) {
+		for _, f := range result.FilesOf(dataset) {
 			if subset == "" || f.Subset == subset {
 				keys = append(keys, f.Key)
 			}

@@ -78,7 +78,7 @@ func compareMentions(a, b *mention) int {
 // recordsAreWhereRowsSay reads a partition's rows about records, ordered by WARC file and offset:
 // captures, the rows that point to them, and the index beside each file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	fetched := r.Results[stages.Fetch][n]
+	fetched := r.Fetched(n)
 	if fetched == nil {
 		return nil
 	}

@@ -11,10 +11,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
+// remedy is what to do about a checkpoint of an unfinished task that is gone, damaged or old. A plan
+// that is begun again would ask for URLs a second time.
+const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
+
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
-// the result was made. For an unfinished task, it looks for the files that the checkpoint lists.
+// the result was made. The checkpoint of an unfinished task must prove itself.
 func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse != nil {
 		return nil // a reparse has no checkpoint; its fetch tasks are recomputed
@@ -22,9 +27,13 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	result := r.Results[stages.Fetch][n]
 	var c manifest.Checkpoint
-	_, _, err := manifest.Load(ctx, a.Bucket, key, &c)
+	version, _, err := manifest.Load(ctx, a.Bucket, key, &c)
 	if result == nil && errors.Is(err, store.ErrNotFound) {
-		return nil // the task has not begun
+		return notLost(ctx, a, r, n)
+	}
+	if result == nil && errors.Is(err, manifest.ErrCorrupt) {
+		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "%v: %s", err, remedy)
+		return nil
 	}
 	if err != nil {
 		return a.Fault(err, checkpoints, r.Number, key)
@@ -38,15 +47,49 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	case rows < 0:
 		return nil
 	case result == nil:
-		for _, f := range c.Files {
-			if err := a.CheckPresent(ctx, r, f, "a checkpoint lists it, and fetched data cannot be made again: restore it from a copy"); err != nil {
-				return err
-			}
+		if err := c.Check(); err != nil && problem == "" {
+			a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "%v: %s", err, remedy)
 		}
+		return isLast(ctx, a, r, n, &c, version)
 	case !a.Broken(layout.Result(r.Crawl, r.Number, string(stages.Fetch), n)):
 		compareCheckpoint(a, r, n, &c, rows, result)
 	}
 	return nil
+}
+
+// notLost reports the absent checkpoint of a partition that has had one.
+func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
+	key := layout.Checkpoint(r.Crawl, r.Number, n)
+	witness, err := segments.Witness(ctx, a.Bucket, taskOf(r, n), r.Plan.ID)
+	if err != nil || witness == "" {
+		return err // the task has not begun
+	}
+	there, err := manifest.Exists(ctx, a.Bucket, key) // the task may have begun meanwhile
+	if err == nil && !there {
+		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is missing, though %q was written after it: %s", witness, remedy)
+	}
+	return err
+}
+
+// isLast reports a checkpoint that is older than an object of its partition proves.
+func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
+	key := layout.Checkpoint(r.Crawl, r.Number, n)
+	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
+	if err != nil || evidence == "" {
+		return err
+	}
+	now, _, err := manifest.Load(ctx, a.Bucket, key, &manifest.Checkpoint{}) // an attempt may have swapped it meanwhile
+	if err == nil && now == version {
+		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is not the partition's last checkpoint: %s: an older one was put back: %s", evidence, remedy)
+	}
+	if err != nil && audit.IsFault(err) {
+		return nil // another process changes it now
+	}
+	return err
+}
+
+func taskOf(r *audit.Round, n int) stages.Task {
+	return stages.Task{Stage: stages.Fetch, Crawl: r.Crawl, Round: r.Number, Partition: n}
 }
 
 // recordedRows counts the planned rows that a checkpoint records, and says what is wrong with them.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
@@ -32,9 +34,10 @@ type planned struct {
 }
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches,
-// first by the plan's row and then by URL.
+// first by the plan's row and then by URL. Of an unfinished partition, exactly the URLs that its
+// checkpoint records have one.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	result := r.Results[stages.Fetch][n]
+	result := r.Fetched(n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
 	plan := r.Plan.Partitions[n].File.Key
 	if result == nil || a.Broken(plan) || a.Broken(fetches...) {
@@ -48,6 +51,9 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 	o := outcomes{Audit: a, round: r, object: plan, plan: plan, counts: map[string]int64{}}
 	if len(fetches) > 0 {
 		o.object = fetches[0]
+	}
+	if c := r.Unfinished[n]; c != nil {
+		o.recorded = c.Recorded
 	}
 	if err := o.compare(audit.Concat[planned](ctx, a, []string{plan}), rows.Sorted(ctx)); err != nil {
 		return err
@@ -66,6 +72,8 @@ type outcomes struct {
 	plan    string // file
 	planned int64
 	counts  map[string]int64 // rows by outcome
+	// recorded holds the planned rows that have an outcome; nil if all have.
+	recorded *roaring.Bitmap
 }
 
 func (o *outcomes) wrong(url, format string, args ...any) {
@@ -99,7 +107,12 @@ func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[end
 		if err != nil {
 			return err
 		}
-		if found != 1 {
+		switch {
+		case o.recorded != nil && !o.recorded.Contains(uint32(row)):
+			if found > 0 {
+				o.wrong(p.URL, "it is planned (%s, row %d) and has %d rows, and the checkpoint does not record it", o.plan, row, found)
+			}
+		case found != 1:
 			o.wrong(p.URL, "it is planned (%s, row %d) and has %d rows", o.plan, row, found)
 		}
 		row++

@@ -63,7 +63,7 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	requests, sorted := r.Files(stages.FileRequests, "", n)
 	captures, _ := r.Files(stages.FileCaptures, schema.SubsetRobots, n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
-	if r.Results[stages.Fetch][n] == nil || len(requests) == 0 || a.Broken(requests...) || a.Broken(captures...) {
+	if r.Fetched(n) == nil || len(requests) == 0 || a.Broken(requests...) || a.Broken(captures...) {
 		return nil
 	}
 	files, err := newRobotsFiles(a, r)

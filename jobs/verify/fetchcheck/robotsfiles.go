@@ -295,7 +295,7 @@ type fetchTask struct{ round, partition int }
 // response to the origin's robots.txt, possibly after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	from := map[fetchTask]map[carriedRow]bool{}
-	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Results[stages.Fetch][n].FilesOf(stages.FileRobots))) {
+	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Fetched(n).FilesOf(stages.FileRobots))) {
 		if err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRo
 	for r != nil && r.Number > t.round {
 		r = r.Before
 	}
-	if r == nil || r.Number != t.round || t.partition >= len(r.Results[stages.Fetch]) || r.Results[stages.Fetch][t.partition] == nil {
+	if r == nil || r.Number != t.round || r.Fetched(t.partition) == nil {
 		s.lose(rows) // they were already reported
 		return nil
 	}

@@ -1,0 +1,58 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Checkpoint is what a fetch task without a result has committed. Its files hold the rows of the
+// recorded URLs, and the checks read them as those of a finished task.
+type Checkpoint struct {
+	Result   manifest.Result // its files and counts, and nothing else
+	Recorded *roaring.Bitmap // planned rows that have an outcome
+}
+
+// loadUnfinished reads the checkpoints of fetch tasks that have no result. It leaves out those that
+// cannot be read or belong elsewhere: the check of checkpoints reports them.
+func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
+	if a.Reparse != nil {
+		return nil
+	}
+	r.Unfinished = map[int]*Checkpoint{}
+	for n, result := range r.Results[stages.Fetch] {
+		key := layout.Checkpoint(r.Crawl, r.Number, n)
+		if result != nil || a.Broken(layout.Result(r.Crawl, r.Number, string(stages.Fetch), n)) {
+			continue
+		}
+		var c manifest.Checkpoint
+		if _, _, err := manifest.Load(ctx, a.Bucket, key, &c); err != nil {
+			if !IsFault(err) {
+				return err
+			}
+			continue
+		}
+		recorded, err := c.RecordedRows()
+		if err != nil || c.Plan != r.Plan.ID || c.Partition != n {
+			continue
+		}
+		r.Unfinished[n] = &Checkpoint{manifest.Result{Files: c.Files, Counts: c.Counts}, recorded}
+	}
+	return nil
+}
+
+// Fetched returns what a fetch task has committed: its result, or what its checkpoint lists. It
+// returns nil if there is neither.
+func (r *Round) Fetched(n int) *manifest.Result {
+	if n >= len(r.Results[stages.Fetch]) {
+		return nil
+	}
+	if c := r.Unfinished[n]; c != nil {
+		return &c.Result
+	}
+	return r.Results[stages.Fetch][n]
+}
