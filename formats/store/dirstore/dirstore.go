@@ -5,10 +5,10 @@
 // visible whole or not at all, and survives a power cut once its write has returned. Each
 // body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to its
 // name; Swap renames it under a lock. Then the folders are synced. Locks are flocks, which
-// end with their process. They hold only between processes of one machine, so Open refuses
-// network and FUSE file systems. A version is the SHA-256 of the content. Reading never
-// writes: the first write creates the root. The package imports store, store/localfile and
-// the standard library.
+// end with their process and count only while their file stands. They hold only between
+// processes of one machine, so Open refuses network and FUSE file systems. A version is the
+// SHA-256 of the content. Reading never writes: the first write creates the root. The
+// package imports store, store/localfile and the standard library.
 package dirstore
 
 import (
