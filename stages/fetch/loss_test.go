@@ -209,38 +209,43 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	for _, takes := range []bool{false, true} {
-		for at := 1; ; at++ {
-			survived := false
-			bubble(t, func(t *testing.T) {
-				l := newLab(t, noRobots(page), urls("a.com", 14)...)
-				l.cfg.Checkpoint.Every = 9 * time.Second
-				left := at
-				_, err := l.run(t.Context(), mute{l.bucket, &sync.Mutex{}, &left, takes}, nil)
-				if survived = err == nil; survived {
-					return
+		bubble(t, func(t *testing.T) {
+			for at := 1; !survives(t, at, takes); at++ {
+				if at > 200 {
+					t.Fatal("no attempt ends")
 				}
-				if !errors.Is(err, errKilled) {
-					t.Fatalf("killed at write %d: %v", at, err)
-				}
-				left = 1 + at%7
-				if _, err := l.run(t.Context(), mute{l.bucket, &sync.Mutex{}, &left, takes}, nil); err != nil && !errors.Is(err, errKilled) {
-					t.Fatalf("killed at write %d, then at %d: %v", at, 1+at%7, err)
-				}
-				r, err := l.run(t.Context(), nil, nil)
-				if err != nil {
-					t.Fatalf("after a kill at write %d: %v", at, err)
-				}
-				l.outcomes(r)
-				l.web.checkPace(t, l.cfg.Politeness.Delay)
-			})
-			if survived {
-				if at < 10 {
-					t.Errorf("an attempt makes %d writes", at)
-				}
-				break
 			}
-		}
+		})
 	}
+}
+
+// survives has an attempt killed at a write, and reports whether it makes fewer.
+func survives(t *testing.T, at int, takes bool) bool {
+	l := newLab(t, noRobots(page), urls("a.com", 8)...)
+	l.cfg.Checkpoint.Every = 9 * time.Second
+	left := at
+	_, err := l.run(t.Context(), mute{l.bucket, &sync.Mutex{}, &left, takes}, nil)
+	if err == nil {
+		if at < 20 {
+			t.Errorf("an attempt makes %d writes only", at)
+		}
+		return true
+	}
+	if !errors.Is(err, errKilled) {
+		t.Fatalf("killed at write %d: %v", at, err)
+	}
+	left = 1 + at%7
+	if _, err := l.run(t.Context(), mute{l.bucket, &sync.Mutex{}, &left, takes}, nil); err != nil && !errors.Is(err, errKilled) {
+		t.Fatalf("killed at write %d, then at %d: %v", at, 1+at%7, err)
+	}
+	r, err := l.run(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatalf("after a kill at write %d: %v", at, err)
+	}
+	l.outcomes(r)
+	l.web.checkPace(t, l.cfg.Politeness.Delay)
+	_ = l.web.server.Close()
+	return false
 }
 
 // TestACheckpointThatIsGoneIsMissed deletes it, with more and more of what tells of it.

@@ -5,7 +5,7 @@
 // Whoever swapped the checkpoint last holds the partition, and what that checkpoint
 // lists counts. The right starts when the last acknowledged swap is sent. The holder
 // measures it by its own clock, so clocks of different machines are never compared. It
-// imports packages stages and formats.
+// imports packages stages, segments and formats.
 package lease
 
 import (
