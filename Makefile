@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-k8s test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-k8s model test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ SEED  ?=
 test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS=1 CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(GO) test -count=$(RUNS) -v -timeout $$((15 * $(RUNS)))m -parallel 7 -run TestChaos ./cmd/crawlbatch
+
+model: ## walk through every order of events that the protocol must stand (minutes, 3 GiB)
+	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
 	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch

@@ -1,0 +1,367 @@
+package model
+
+import "testing"
+
+// This model is the choice of a round's plan: two drivers that plan a round at about the time
+// at which URLs become due, and users of `plan --replace`, all by swaps of the ledger. Plan ID
+// 1 and 2 is what the clocks 1 and 2 make, since the ID of a plan is a digest of its content.
+
+// Mutations of the choice of a plan.
+const (
+	ownClock         = "each driver plans with its own clock"
+	blindAppend      = "an entry is appended to whatever ledger is there"
+	decideOnce       = "after a conflict, the same entry is appended without a new decision"
+	entryFirst       = "a plan is named before it is stored"
+	replaceDeletes   = "`plan --replace` deletes the plan that it replaces"
+	replaceAll       = "`plan --replace` deletes every other plan"
+	startDeletes     = "replaced plans are deleted before the start has its answer"
+	discardAlways    = "a plan that came too late is deleted though it is the started one"
+	forgottenLedger  = "a driver follows its own plan, whatever the ledger names"
+	replaceUnchecked = "`plan --replace` does not look whether the round has started"
+)
+
+// Promises of the choice of a plan.
+const (
+	samePlan      = "two drivers make the same plan"
+	oneStart      = "a round starts once, with the plan that was chosen last"
+	driversAgree  = "two drivers follow the same plan"
+	startedStands = "the started plan is never deleted"
+	namedExists   = "what the ledger names exists"
+)
+
+type planning struct {
+	drivers, users int
+	crashes        uint8
+	mutation       string
+}
+
+// kinds of entries.
+const (
+	planningEntry = iota + 1
+	planEntry
+	startedEntry
+)
+
+type entry struct{ what, plan uint8 } // of a planning entry, plan is the clock
+
+const (
+	mostEntries = 8
+	mostActors  = 4
+)
+
+// steps of a process.
+type step uint8
+
+const (
+	loads step = iota // reads the ledger and decides
+	makes             // stores the plan
+	appends
+	lists   // the plans to delete
+	removes // one after the other
+	follows
+	refusedLate
+	dead
+)
+
+type actor struct {
+	step  step
+	made  uint8 // plan that it stored
+	to    uint8 // plan that it makes
+	view  uint8 // entries of the ledger that it read
+	what  entry // to append
+	net   uint8
+	trash uint8 // set of plans to delete
+	plan  uint8 // that it follows
+}
+
+type planState struct {
+	ledger  [mostEntries]entry
+	n       uint8
+	plans   uint8 // set of stored plans
+	actors  [mostActors]actor
+	crashes uint8
+	fault   string
+}
+
+func (m planning) machine() machine[planState] {
+	return machine[planState]{next: m.next, broken: m.broken}
+}
+
+// newest is the newest plan that a ledger of n entries names, and the one that the round
+// started with.
+func (s *planState) newest(n uint8) (clock, plan, started uint8) {
+	for _, e := range s.ledger[:n] {
+		switch e.what {
+		case planningEntry:
+			if clock == 0 {
+				clock = e.plan
+			}
+		case planEntry:
+			plan = e.plan
+		case startedEntry:
+			started = e.plan
+		}
+	}
+	return clock, plan, started
+}
+
+func (m planning) broken(s *planState) string {
+	if s.fault != "" {
+		return s.fault
+	}
+	_, plan, started := s.newest(s.n)
+	chosen, begun := uint8(0), false
+	for _, e := range s.ledger[:s.n] {
+		if e.what == startedEntry && (begun || e.plan != chosen) || begun && e.what == planEntry {
+			return oneStart
+		}
+		begun = begun || e.what == startedEntry
+		if e.what == planEntry {
+			chosen = e.plan
+		}
+	}
+	if started > 0 && s.plans&(1<<started) == 0 {
+		return startedStands
+	}
+	if plan > 0 && s.plans&(1<<plan) == 0 {
+		return namedExists
+	}
+	followed := uint8(0)
+	for i := range m.drivers {
+		if a := &s.actors[i]; a.plan > 0 {
+			if followed > 0 && a.plan != followed {
+				return driversAgree
+			}
+			followed = a.plan
+		}
+	}
+	return ""
+}
+
+func (m planning) next(s *planState, emit func(label, *planState)) {
+	for i := range m.drivers + m.users {
+		a := &s.actors[i]
+		do := func(name string, arg int, change func(n *planState, a *actor)) {
+			n := *s
+			change(&n, &n.actors[i])
+			emit(label{name, i, arg}, &n)
+		}
+		if a.net == underway {
+			do("swap of the ledger arrives", -1, func(n *planState, a *actor) { m.arrives(n, a) })
+		}
+		if a.step == dead || a.step == follows || a.step == refusedLate {
+			continue
+		}
+		if s.crashes < m.crashes {
+			do("kill", -1, func(n *planState, a *actor) {
+				n.crashes++
+				kept := actor{step: dead}
+				if a.net == underway {
+					kept.net, kept.what, kept.view = a.net, a.what, a.view
+				}
+				*a = kept
+			})
+		}
+		switch a.step {
+		case loads:
+			name := "load the ledger"
+			if i >= m.drivers {
+				name = "plan --replace: load the ledger"
+			}
+			do(name, -1, func(n *planState, a *actor) {
+				a.view = n.n
+				m.decide(n, a, i)
+			})
+		case makes:
+			do("store plan", int(a.to), func(n *planState, a *actor) { m.store(n, a, i) })
+		case appends:
+			m.settle(s, a, i, do)
+		case lists:
+			do("list the plans", -1, func(n *planState, a *actor) {
+				a.trash, a.step = n.plans&^(1<<max(a.plan, a.to)), removes
+			})
+		case removes:
+			m.remove(a, i, do)
+		}
+	}
+}
+
+// arrives lets a swap take effect if the ledger is still the one that the process read.
+func (m planning) arrives(n *planState, a *actor) {
+	a.net = answeredNo
+	if (n.n == a.view || m.mutation == blindAppend) && n.n < mostEntries {
+		n.ledger[n.n] = a.what
+		n.n++
+		a.net = answeredYes
+	}
+	if a.step == dead {
+		*a = actor{step: dead}
+	}
+}
+
+func (m planning) store(n *planState, a *actor, i int) {
+	n.plans |= 1 << a.to
+	a.made, a.step = a.to, loads
+	if clock, _, _ := n.newest(n.n); i < m.drivers && a.to != clock {
+		n.fault = samePlan
+	}
+	if m.mutation == entryFirst {
+		a.step = loads
+	}
+}
+
+// wants appends an entry.
+func wants(a *actor, what, plan uint8) {
+	a.what, a.step, a.net = entry{what, plan}, appends, underway
+}
+
+// decide is what a process does about the ledger that it read.
+func (m planning) decide(n *planState, a *actor, i int) {
+	clock, plan, started := n.newest(a.view)
+	if i >= m.drivers {
+		m.replace(a, plan, started, uint8(3-2*(i-m.drivers)%3))
+		return
+	}
+	if m.mutation == forgottenLedger && a.made > 0 && started > 0 {
+		started = a.made
+	}
+	switch {
+	case started > 0:
+		a.plan, a.step = started, follows
+	case plan > 0:
+		wants(a, startedEntry, plan)
+		if m.mutation == startDeletes {
+			a.to, a.step, a.net = plan, lists, quiet
+		}
+	case clock == 0 && m.mutation != ownClock:
+		wants(a, planningEntry, uint8(i+1))
+	case a.made > 0:
+		wants(a, planEntry, a.made)
+	default:
+		a.to, a.step = clock, makes
+		if m.mutation == ownClock {
+			a.to = uint8(i + 1)
+		}
+		if m.mutation == entryFirst {
+			a.made = a.to
+			wants(a, planEntry, a.to)
+		}
+	}
+}
+
+// replace is `plan --replace` with a plan of its own.
+func (m planning) replace(a *actor, plan, started, own uint8) {
+	if m.mutation == replaceUnchecked {
+		started = 0
+	}
+	switch {
+	case started > 0:
+		a.step = refusedLate
+		if a.made > 0 && (started != a.made || m.mutation == discardAlways) {
+			a.trash, a.step = 1<<a.made, removes // nobody can choose it any more
+		}
+	case a.made == 0:
+		a.to, a.step = own, makes
+	case plan == a.made:
+		a.step = follows
+	default:
+		wants(a, planEntry, a.made)
+		a.trash = 0
+		if plan > 0 && m.mutation == replaceDeletes {
+			a.trash = 1 << plan
+		}
+	}
+}
+
+// settle learns what became of a swap: from its answer, or by reading the ledger back.
+func (m planning) settle(s *planState, a *actor, i int, do func(string, int, func(*planState, *actor))) {
+	mine := s.n > a.view && s.ledger[a.view] == a.what && m.mutation != blindAppend
+	switch {
+	case mine || a.net == answeredYes:
+		do("acknowledged", -1, func(n *planState, a *actor) { m.appended(n, a, i) })
+	case s.n > a.view && m.mutation != blindAppend:
+		do("conflict", -1, func(n *planState, a *actor) {
+			a.step, a.net = loads, quiet
+			if m.mutation == decideOnce {
+				a.step, a.net, a.view = appends, underway, n.n
+			}
+		})
+	}
+}
+
+func (m planning) appended(n *planState, a *actor, i int) {
+	a.net = quiet
+	a.step = loads
+	switch {
+	case i < m.drivers && a.what.what == startedEntry:
+		a.plan, a.to, a.step = a.what.plan, 0, lists
+		if m.mutation == startDeletes { // it deleted them before
+			a.step = follows
+		}
+	case i >= m.drivers && m.mutation == replaceAll:
+		a.trash, a.step = n.plans&^(1<<a.made), removes
+	case i >= m.drivers && a.trash > 0:
+		a.step = removes
+	case i >= m.drivers:
+		a.step = follows
+	case a.what.what == planEntry && m.mutation == entryFirst && n.plans&(1<<a.made) == 0:
+		a.step = makes
+	}
+}
+
+func (m planning) remove(a *actor, i int, do func(string, int, func(*planState, *actor))) {
+	for p := 1; p < 8; p++ {
+		if a.trash&(1<<p) != 0 {
+			do("delete plan", p, func(n *planState, a *actor) {
+				n.plans &^= 1 << p
+				a.trash &^= 1 << p
+			})
+		}
+	}
+	if a.trash == 0 {
+		do("done", -1, func(_ *planState, a *actor) {
+			a.step = follows
+			if i < m.drivers && m.mutation == startDeletes {
+				wants(a, startedEntry, a.to)
+			}
+		})
+	}
+}
+
+func TestOnePlanIsChosen(t *testing.T) {
+	m := planning{drivers: 2, users: 1, crashes: 1}
+	if thorough() {
+		m.users, m.crashes = 2, 2
+	}
+	reached := map[string]bool{}
+	holds(t, m.machine(), most, func(s *planState) {
+		_, plan, started := s.newest(s.n)
+		reached["a user's plan is started"] = reached["a user's plan is started"] || started == 3
+		reached["a driver's plan is started"] = reached["a driver's plan is started"] || started == 1 || started == 2
+		reached["a replaced plan is deleted"] = reached["a replaced plan is deleted"] || started > 0 && plan == started && s.plans == 1<<started
+		reached["both drivers follow it"] = reached["both drivers follow it"] || s.actors[0].plan > 0 && s.actors[1].plan > 0
+	})
+	requireAll(t, reached, 4)
+}
+
+func TestEachRuleOfThePlanIsNeeded(t *testing.T) {
+	for _, c := range []struct {
+		mutation, promise string
+		users             int
+	}{
+		{ownClock, samePlan, 0},
+		{blindAppend, oneStart, 0},
+		{decideOnce, oneStart, 1},
+		{entryFirst, namedExists, 0},
+		{replaceDeletes, namedExists, 2},
+		{replaceAll, namedExists, 2},
+		{startDeletes, namedExists, 1},
+		{discardAlways, startedStands, 2},
+		{forgottenLedger, driversAgree, 1},
+		{replaceUnchecked, oneStart, 1},
+	} {
+		t.Run(c.mutation, func(t *testing.T) {
+			breaks(t, planning{drivers: 2, users: c.users, mutation: c.mutation}.machine(), c.promise)
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package model
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"testing"
+	"time"
+)
+
+// label is an action: who does what. Its name is the one in jobs/README.md.
+type label struct {
+	name string
+	who  int // attempt or process; -1: the network, the clock or an outsider
+	arg  int // such as a URL; -1: none
+}
+
+func (l label) String() string {
+	var b strings.Builder
+	if l.who >= 0 {
+		fmt.Fprintf(&b, "%c: ", 'A'+l.who)
+	}
+	b.WriteString(l.name)
+	if l.arg >= 0 {
+		fmt.Fprintf(&b, " %d", l.arg)
+	}
+	return b.String()
+}
+
+// machine is a model: a first state, the actions that are possible in a state, and what
+// promise a state breaks.
+type machine[S comparable] struct {
+	start  S
+	next   func(s *S, emit func(label, *S))
+	broken func(s *S) string // "" if it breaks none
+}
+
+// outcome is what a search found.
+type outcome[S comparable] struct {
+	states  int
+	depth   int    // actions from the start to the last states
+	whole   bool   // every reachable state was seen
+	broken  string // the first broken promise
+	trace   []label
+	elapsed time.Duration
+}
+
+func (o *outcome[S]) String() string {
+	reach := "all of them"
+	if !o.whole {
+		reach = "and there are more"
+	}
+	return fmt.Sprintf("%d states, %s, up to %d actions, %v", o.states, reach, o.depth, o.elapsed.Round(10*time.Millisecond))
+}
+
+// story is the trace to the broken promise, an action a line.
+func (o *outcome[S]) story() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s after %d actions:\n", o.broken, len(o.trace))
+	for _, l := range o.trace {
+		fmt.Fprintf(&b, "  %v\n", l)
+	}
+	return b.String()
+}
+
+// found is how a state was reached: which action of which state. It is 8 bytes, since there
+// are millions.
+type found struct {
+	from   uint32
+	choice uint32
+}
+
+// search visits the states of a model, nearest first, until a promise is broken or it has
+// seen most states. seen is told of each state; it may be nil. The set of visited states
+// keeps 64 bits of each: two of ten million states collide in one of 300,000 searches, and
+// the hash differs each time.
+func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
+	began := time.Now()
+	visited := newSet()
+	var how []found
+	var o outcome[S]
+	var after []S
+	add := func(s *S, from, choice int) bool {
+		if !visited.add(maphash.Comparable(visited.seed, *s)) {
+			return false
+		}
+		how = append(how, found{uint32(from), uint32(choice)})
+		after = append(after, *s)
+		if seen != nil {
+			seen(s)
+		}
+		o.broken = m.broken(s)
+		return o.broken != "" || len(how) >= most
+	}
+	end := add(&m.start, 0, 0)
+	first := 0 // index of the first state of the level
+	for level := after; len(level) > 0 && !end; level = after {
+		after = nil
+		for i := range level {
+			choice := 0
+			m.next(&level[i], func(_ label, s *S) {
+				if !end {
+					end = add(s, first+i, choice)
+				}
+				choice++
+			})
+			if end {
+				break
+			}
+		}
+		first += len(level)
+		if len(after) > 0 {
+			o.depth++
+		}
+	}
+	o.states, o.whole = len(how), !end
+	if o.broken != "" {
+		o.trace = retrace(m, how)
+	}
+	o.elapsed = time.Since(began)
+	return o
+}
+
+// retrace repeats the actions that led to the state that was found last.
+func retrace[S comparable](m machine[S], how []found) []label {
+	var choices []uint32
+	for i := uint32(len(how) - 1); i > 0; i = how[i].from {
+		choices = append(choices, how[i].choice)
+	}
+	trace := make([]label, 0, len(choices))
+	at := m.start
+	for k := len(choices) - 1; k >= 0; k-- {
+		n, want := uint32(0), choices[k]
+		var next S
+		m.next(&at, func(l label, s *S) {
+			if n == want {
+				trace = append(trace, l)
+				next = *s
+			}
+			n++
+		})
+		at = next
+	}
+	return trace
+}
+
+// set holds hashes in a table that is at most three quarters full.
+type set struct {
+	seed  maphash.Seed
+	table []uint64
+	n     int
+}
+
+func newSet() *set { return &set{seed: maphash.MakeSeed(), table: make([]uint64, 1<<12)} }
+
+// add reports whether the hash is new.
+func (s *set) add(h uint64) bool {
+	if h == 0 {
+		h = 1 // 0 is an empty place
+	}
+	if 4*s.n >= 3*len(s.table) {
+		old := s.table
+		s.table = make([]uint64, 2*len(old))
+		for _, o := range old {
+			if o != 0 {
+				s.table[s.place(o)] = o
+			}
+		}
+	}
+	at := s.place(h)
+	if s.table[at] == h {
+		return false
+	}
+	s.table[at] = h
+	s.n++
+	return true
+}
+
+// place is where a hash is, or would be.
+func (s *set) place(h uint64) uint64 {
+	mask := uint64(len(s.table) - 1)
+	for at := h & mask; ; at = (at + 1) & mask {
+		if s.table[at] == 0 || s.table[at] == h {
+			return at
+		}
+	}
+}
+
+// holds requires that no state breaks a promise.
+func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) outcome[S] {
+	t.Helper()
+	o := search(m, most, seen)
+	t.Log(&o)
+	if o.broken != "" {
+		t.Error(o.story())
+	}
+	return o
+}
+
+// breaks requires that a mutated protocol breaks a promise.
+func breaks[S comparable](t *testing.T, m machine[S], promise string) {
+	t.Helper()
+	o := search(m, enough, nil)
+	if o.broken != promise {
+		t.Errorf("the mutation should break %q: it broke %q within %v", promise, o.broken, &o)
+		return
+	}
+	t.Log(o.story())
+}
+
+// enough bounds the search for what a mutation breaks: far more than it takes.
+const enough = 2_000_000
+
+func TestSearchFindsTheShortestTrace(t *testing.T) {
+	m := machine[int]{
+		start: 1,
+		next: func(s *int, emit func(label, *int)) {
+			for _, l := range []label{{"add one", 0, 1}, {"double", 1, 2}} {
+				n := *s + 1
+				if l.arg == 2 {
+					n = *s * 2
+				}
+				if n <= 100 {
+					emit(l, &n)
+				}
+			}
+		},
+		broken: func(s *int) string {
+			if *s == 11 {
+				return "eleven"
+			}
+			return ""
+		},
+	}
+	o := search(m, enough, nil)
+	if got := fmt.Sprint(o.trace); o.broken != "eleven" || got != "[A: add one 1 B: double 2 A: add one 1 B: double 2 A: add one 1]" && len(o.trace) != 5 {
+		t.Errorf("broken %q by %v", o.broken, o.trace)
+	}
+	m.broken = func(*int) string { return "" }
+	if o := search(m, enough, nil); o.states != 100 || !o.whole {
+		t.Errorf("%v, want 100, all", &o)
+	}
+	if o := search(m, 50, nil); o.states != 50 || o.whole {
+		t.Errorf("%v, want 50, not all", &o)
+	}
+}
