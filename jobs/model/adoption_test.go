@@ -79,19 +79,19 @@ type command struct {
 }
 
 type adoptionState struct {
-	active               active
-	crawlNew             bool // crawl.json has the new format
-	start, fetched       bool // objects of the round
-	ledger               bool
-	knowsStart           bool // the ledger names the start
-	appended             bool // a later entry was appended to it
-	head                 bool
-	old                  oldStep
-	oldRead              active
-	cmd                  [2]command
-	otherFetches         bool
-	crashes              uint8
-	fault                string
+	active         active
+	crawlNew       bool // crawl.json has the new format
+	start, fetched bool // objects of the round
+	ledger         bool
+	knowsStart     bool // the ledger names the start
+	appended       bool // a later entry was appended to it
+	head           bool
+	old            oldStep
+	oldRead        active
+	cmd            [2]command
+	otherFetches   bool
+	crashes        uint8
+	fault          string
 }
 
 func (m adoption) machine() machine[adoptionState] {
