@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
@@ -85,7 +85,7 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 
 // round runs one round until it is sealed.
 func (d *Driver) round(ctx context.Context, crawl string, round int) error {
-	p, err := roundstate.Begin(ctx, d.Bucket, crawl, round, d.Version)
+	p, err := d.begin(ctx, crawl, round)
 	if err != nil {
 		return err
 	}
@@ -94,21 +94,46 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 			return err
 		}
 	}
-	if err := roundstate.Seal(ctx, d.Bucket, p, d.Version); err != nil {
+	if err := roundstate.Seal(ctx, d.Bucket, p, d.ledgers()); err != nil {
 		return err
 	}
 	_, err = d.observeSealed(ctx, crawl, round)
 	return err
 }
 
+// ledgers returns what appends to ledgers in the driver's name.
+func (d *Driver) ledgers() ledger.Writer { return ledger.Writer{Version: d.Version, Clock: d.Clock} }
+
+// begin starts a round. `plan --replace` may have changed the config of the crawl's first round since
+// this process read it.
+func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.Plan, error) {
+	p, err := roundstate.Begin(ctx, d.Bucket, crawl, round, d.ledgers())
+	if err != nil || round > 0 || d.Lookup == nil || layout.IsReparse(crawl) {
+		return p, err
+	}
+	_, frozen, err := roundstate.OpenCrawl(ctx, d.Bucket, crawl, d.Lookup)
+	if err == nil {
+		err = frozen.Adopt(d.Config.Clone())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the config of %s is not the one with which this command began: run it again: %w", crawl, err)
+	}
+	return p, nil
+}
+
 // observeSealed reports a round to the observer if it is sealed. It returns whether the round is
 // sealed.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
 	s, err := roundstate.SealedRound(ctx, d.Bucket, crawl, round)
-	if s != nil {
-		d.Observer.RoundDone(s)
+	if err != nil || s == nil {
+		return false, err
 	}
-	return s != nil, err
+	// The process that sealed it may have died before it recorded that.
+	if err := roundstate.RecordSeal(ctx, d.Bucket, crawl, round, d.ledgers()); err != nil {
+		return false, err
+	}
+	d.Observer.RoundDone(s)
+	return true, nil
 }
 
 // stage runs the tasks of a stage that have no result.
@@ -117,13 +142,16 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	if err != nil {
 		return err
 	}
+	if err := d.neverDone(ctx, p, missing); err != nil {
+		return err
+	}
 	d.observeStart(ctx, p, stage, stage.Tasks(p), missing)
 	if len(missing) > 0 {
 		if stage == stages.Fetch {
 			if err := d.prepareFetch(ctx, p); err != nil {
 				return err
 			}
-		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, stage, d.Version); err != nil {
+		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, stage, d.ledgers()); err != nil {
 			return err
 		}
 		if err := d.execute(ctx, missing); err != nil {
@@ -131,12 +159,24 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 		}
 	}
 	if stage == stages.Fetch {
-		if err := releaseFetch(ctx, d.Bucket, p, d.Clock, d.Version); err != nil {
+		if err := roundstate.Release(ctx, d.Bucket, p, d.ledgers()); err != nil {
 			return err
 		}
 	}
 	d.Observer.StageDone(stage, 0)
 	return nil
+}
+
+// neverDone returns a ledger.Lost if one of the tasks had a result that a later stage froze.
+func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stages.Task) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	l, err := ledger.Load(ctx, d.Bucket, p.Crawl)
+	if err != nil {
+		return err
+	}
+	return roundstate.CheckResult(l, missing[0])
 }
 
 // observeStart reports to the observer that a stage begins, with its progress so far: fetch tasks
@@ -232,51 +272,5 @@ func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Sta
 	return roundstate.Missing(ctx, d.Bucket, p, asked)
 }
 
-// claimFetch writes this round to active.json. A store runs only one fetch stage at a time, because
-// politeness applies only within a round.
-func claimFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
-	var a manifest.Active
-	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	if err == nil && !a.Done && (a.Crawl != p.Crawl || a.Round != p.Round) {
-		return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and two at a time would not be polite: finish it with `crawlbatch run --month %s`: %w",
-			b, a.Crawl, a.Round, a.Crawl, ErrBusy)
-	}
-	if err == nil && !a.Done {
-		return nil
-	}
-	next := &manifest.Active{Header: manifest.Header{Version: version}, Crawl: p.Crawl, Round: p.Round, Nonce: nonce(p, clock, "claim")}
-	if _, err := manifest.Swap(ctx, b, layout.Active(), next, v); err != nil {
-		if errors.Is(err, store.ErrConflict) {
-			return claimFetch(ctx, b, p, clock, version)
-		}
-		return err
-	}
-	return nil
-}
-
-// releaseFetch records in active.json that the round's fetch stage has ended.
-func releaseFetch(ctx context.Context, b store.Bucket, p *manifest.Plan, clock stages.Clock, version string) error {
-	var a manifest.Active
-	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Done || a.Crawl != p.Crawl || a.Round != p.Round) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	a.Done, a.Nonce, a.Version = true, nonce(p, clock, "release"), version
-	if _, err := manifest.Swap(ctx, b, layout.Active(), &a, v); err != nil && !errors.Is(err, store.ErrConflict) {
-		return err
-	}
-	return nil
-}
-
 // ErrBusy means that another round of the store is being fetched.
-var ErrBusy = errors.New("another fetch stage runs in this store")
-
-func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
-	return fmt.Sprintf("%s-%s-%d-%s", what, p.Crawl, p.Round, clock.Now().UTC().Format(time.RFC3339Nano))
-}
+var ErrBusy = roundstate.ErrBusy

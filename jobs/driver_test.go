@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -162,7 +163,7 @@ func TestOnlyPermanentFailuresArePermanent(t *testing.T) {
 
 func TestPlansAreKeptReplacedAndRefused(t *testing.T) {
 	f := newFixture(t)
-	if err := f.driver.Run(t.Context(), "2026-11", 1); !errors.Is(err, roundstate.ErrNoPlan) || !strings.Contains(err.Error(), "crawlbatch plan") {
+	if err := f.driver.Run(t.Context(), "2026-11", 1); !errors.Is(err, roundstate.ErrNoCrawl) || !strings.Contains(err.Error(), "crawlbatch plan") {
 		t.Errorf("run without a plan: %v", err)
 	}
 	first := f.mustPlan()
@@ -176,12 +177,15 @@ func TestPlansAreKeptReplacedAndRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p, _, err := roundstate.FindPlan(t.Context(), f.bucket, "2026-11", 0); err != nil || p.ID != second.ID {
+		t.Errorf("the plan after --replace: %v, %v", p, err)
+	}
+	if _, err := roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, ledgertest.Writer()); err != nil {
+		t.Fatal(err)
+	}
 	ids, err := roundstate.Plans(t.Context(), f.bucket, "2026-11", 0)
 	if err != nil || !slices.Equal(ids, []string{second.ID}) {
-		t.Errorf("plans after --replace: %v, %v", ids, err)
-	}
-	if _, err := roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, "test"); err != nil {
-		t.Fatal(err)
+		t.Errorf("plans of a started round: %v, %v", ids, err)
 	}
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, ErrPlanned) {
 		t.Errorf("a started round was planned again: %v", err)
@@ -211,6 +215,7 @@ func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
 	if _, err := manifest.Swap(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl, version); err != nil {
 		t.Fatal(err)
 	}
+	ledgertest.Make(t, f.bucket, "2026-11")
 	if _, same, err := f.plan(false, someURLs...); err != nil || !same {
 		t.Errorf("a crawl that froze it: %v", err)
 	}
@@ -224,13 +229,17 @@ func TestOneFetchStageAStoreAtATime(t *testing.T) {
 	p := f.mustPlan()
 	other := *p
 	other.Crawl = "2026-12"
-	if err := claimFetch(t.Context(), f.bucket, &other, stages.SystemClock{}, "test"); err != nil {
+	if _, err := manifest.Create(t.Context(), f.bucket, layout.CrawlManifest("2026-12"), &manifest.Crawl{Crawl: "2026-12"}); err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Make(t, f.bucket, "2026-12")
+	if err := roundstate.Claim(t.Context(), f.bucket, &other, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.driver.Run(t.Context(), "2026-11", 1); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "--month 2026-12") {
 		t.Errorf("two fetch stages at once: %v", err)
 	}
-	if err := releaseFetch(t.Context(), f.bucket, &other, stages.SystemClock{}, "test"); err != nil {
+	if err := roundstate.Release(t.Context(), f.bucket, &other, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {

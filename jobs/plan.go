@@ -10,8 +10,10 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
@@ -39,6 +41,13 @@ type PlanRequest struct {
 	Version  string
 	Scratch  string // an existing local directory
 	Lookup   func(string) (string, bool)
+
+	driver bool // the request is of a driver: it freezes the clock, and follows another driver's plan
+}
+
+// ledgers returns what appends to ledgers in the request's name.
+func (r PlanRequest) ledgers() ledger.Writer {
+	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
 
 // Plan plans the crawl's first round that is not sealed, and returns the plan. same reports that
@@ -56,12 +65,26 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	if err != nil {
 		return nil, false, err
 	}
+	if crawl.Config, err = cfg.YAML(); err != nil {
+		return nil, false, err
+	}
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	made, err := r.make(ctx, cfg, round, earlier, scratch)
+	now, frozen, err := r.now(ctx, old, round)
+	if err != nil {
+		return nil, false, err
+	}
+	made, err := r.make(ctx, cfg, round, earlier, now, scratch)
+	if errors.Is(err, planner.ErrNothing) && frozen && r.Clock.Now().After(now) {
+		// Nothing was due when a driver looked. It may be by now.
+		if now, err = r.freezeNow(ctx, round, now); err != nil {
+			return nil, false, err
+		}
+		made, err = r.make(ctx, cfg, round, earlier, now, scratch)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,25 +92,62 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	if r.DryRun {
 		return p, false, nil
 	}
-	same, others, err := r.compare(ctx, p)
-	if err != nil || same && len(others) == 0 {
-		return p, same, err
+	if old != nil {
+		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+		if err == nil {
+			same, err = r.compare(ctx, l, p)
+		}
+		if err != nil {
+			return nil, false, err
+		}
 	}
-	if crawl.Config, err = cfg.YAML(); err != nil {
-		return nil, false, err
+	return p, same, r.commit(ctx, crawl, made, now)
+}
+
+// now returns the clock that decides which URLs are due. A driver freezes it for a round, so that two
+// drivers make the same plan. frozen reports that it is that one.
+func (r PlanRequest) now(ctx context.Context, old *manifest.Crawl, round int) (now time.Time, frozen bool, err error) {
+	if old != nil && len(r.Sources) == 0 {
+		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+		if err != nil {
+			return now, false, err
+		}
+		if now, ok := l.Now(round); ok {
+			return now, true, nil
+		}
 	}
-	if err := r.commit(ctx, crawl, made, others); err != nil {
-		return nil, false, err
+	now = r.Clock.Now()
+	if r.driver {
+		now, err = r.freezeNow(ctx, round, time.Time{})
 	}
-	return p, false, nil
+	return now, r.driver, err
+}
+
+// freezeNow freezes this process's clock for planning a round, unless another process froze a later
+// one than before. It returns the one that counts. Only drivers freeze it.
+func (r PlanRequest) freezeNow(ctx context.Context, round int, before time.Time) (time.Time, error) {
+	now := r.Clock.Now().UTC()
+	if !r.driver {
+		return now, nil
+	}
+	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if others, ok := l.Now(round); ok && others.After(before) {
+			now = others
+			return nil, nil
+		}
+		return []manifest.Entry{ledger.Planning(round, now)}, nil
+	})
+	return now, err
 }
 
 // position returns the round to plan, its crawl document, and the sealed rounds before it, oldest
 // first. old is the crawl's stored document, or nil if there is none.
 func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
-	sealed, err := roundstate.Sealed(ctx, r.Bucket, r.Crawl)
-	if err != nil {
-		return nil, 0, nil, err
+	var sealed []*manifest.Sealed
+	if old != nil {
+		if sealed, err = roundstate.Sealed(ctx, r.Bucket, r.Crawl); err != nil {
+			return nil, 0, nil, err
+		}
 	}
 	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
 	if old != nil {
@@ -107,15 +167,15 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 }
 
 // make plans a round from the sources and from the frontier of earlier rounds. It works in scratch.
-func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, scratch string) (*planner.Plan, error) {
+func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
-		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, r.Clock.Now()))
+		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, now))
 	}
 	// Do not plan a domain that was stopped while the crawl ran.
 	paced := cfg.Clone()
 	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
-	if err != nil {
+	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 		return nil, err
 	}
 	if revision > 0 {
@@ -126,32 +186,107 @@ func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, ea
 	})
 }
 
-// commit writes crawl.json and the plan, and removes the plans that this one replaces.
-func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, others []string) error {
+// commit makes the crawl if there is none, stores the plan, and chooses it. The choice is one swap of
+// the ledger, which fails if the round has started meanwhile, or follows another plan that the request
+// must not replace. A plan that is replaced stays until the round starts: until then, another `plan
+// --replace` may choose it again.
+func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
 	// Nothing is written yet. First check that the store supports the operations that a crawl
 	// needs.
 	if _, err := store.Probe(ctx, r.Bucket); err != nil {
 		return err
 	}
-	round := made.Manifest().Round
-	if err := r.writeCrawl(ctx, crawl, round == 0); err != nil {
+	p, w := made.Manifest(), r.ledgers()
+	first := p.Round == 0
+	stored, digest, err := r.foundCrawl(ctx, crawl)
+	if err != nil {
+		return err
+	}
+	if err := w.Found(ctx, r.Bucket, r.Crawl); err != nil {
 		return err
 	}
 	if err := made.Commit(ctx, r.Bucket); err != nil {
 		return err
 	}
-	for _, id := range others {
-		if err := removePlan(ctx, r.Bucket, r.Crawl, round, id); err != nil {
+	replaces := first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues)
+	if replaces {
+		crawl.AdoptedFrom = stored.AdoptedFrom
+		body, err := manifest.Encode(crawl)
+		if err != nil {
+			return err
+		}
+		digest = manifest.ContentDigest(body)
+	}
+	err = roundstate.Choose(ctx, r.Bucket, p, now.UTC().Format(time.RFC3339Nano), w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		_, err := r.compare(ctx, l, p)
+		if named := l.Of(manifest.EntryCrawl); err == nil && first && l.Started(0) == nil && (named == nil || named.SHA256 != digest) {
+			return []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: schema.FormatVersion}}, nil
+		}
+		return nil, err
+	})
+	if errors.Is(err, ErrPlanned) {
+		return errors.Join(err, r.discard(ctx, p))
+	}
+	if err == nil && replaces {
+		err = r.replaceCrawl(ctx, crawl, digest)
+	}
+	return err
+}
+
+// foundCrawl creates crawl.json if there is none. It returns the stored one and its digest.
+func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {
+	stored, digest, err := ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
+	if !errors.Is(err, roundstate.ErrNoCrawl) {
+		return stored, digest, err
+	}
+	_, err = manifest.Create(ctx, r.Bucket, layout.CrawlManifest(c.Crawl), c)
+	if errors.Is(err, store.ErrExists) {
+		err = fmt.Errorf("another `crawlbatch plan` of %s runs at the same time: run this one again: %w", c.Crawl, ErrPlanned)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
+}
+
+// replaceCrawl puts crawl.json there that the ledger names now. The round does not start before.
+func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest string) error {
+	key := layout.CrawlManifest(c.Crawl)
+	for {
+		var old manifest.Crawl
+		version, have, err := manifest.LoadContents(ctx, r.Bucket, key, &old)
+		if err != nil || have == digest {
+			return err
+		}
+		l, err := ledger.Load(ctx, r.Bucket, c.Crawl)
+		if err != nil {
+			return err
+		}
+		if named := l.Of(manifest.EntryCrawl); named.SHA256 != digest {
+			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later: see `crawlbatch status --month %[1]s`: %w", c.Crawl, ErrPlanned)
+		}
+		if _, err := manifest.Swap(ctx, r.Bucket, key, c, version); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
-	return nil
+}
+
+// discard removes a plan that was not chosen, if its round has started: nobody can choose it any more.
+func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
+	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
+	if err != nil {
+		return err
+	}
+	if started := l.Started(p.Round); started == nil || started.Plan == p.ID {
+		return nil
+	}
+	return roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID)
 }
 
 // Planned reports whether a crawl's first round has a plan.
 func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	_, _, err := roundstate.FindPlan(ctx, b, crawl, 0)
-	if errors.Is(err, roundstate.ErrNoPlan) {
+	if errors.Is(err, roundstate.ErrNoPlan) || errors.Is(err, roundstate.ErrNoCrawl) {
 		return false, nil
 	}
 	return err == nil, err
@@ -170,7 +305,7 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	}
 	_, started, err := roundstate.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
-	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && r.Replace:
+	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && !started && r.Replace:
 		return r.Config, m, checkNew(r.Config) // nothing has been fetched, so the crawl may change
 	case err != nil:
 		return nil, nil, err
@@ -204,80 +339,29 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// compare compares a plan with the plans in the store. same reports that the store already has it,
-// and others lists the plans that it replaces. If the request must not replace them, compare
-// returns ErrPlanned.
-func (r PlanRequest) compare(ctx context.Context, p *manifest.Plan) (same bool, others []string, err error) {
-	ids, err := roundstate.Plans(ctx, r.Bucket, p.Crawl, p.Round)
-	if err != nil {
-		return false, nil, err
+// compare compares a plan with the one that the ledger names. same reports that it is this one. If
+// the request must not replace the other, compare returns ErrPlanned.
+func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
+	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
+		return false, err
 	}
-	for _, id := range ids {
-		if id == p.ID {
-			same = true
-		} else {
-			others = append(others, id)
-		}
-	}
-	if len(others) == 0 {
-		return same, nil, nil
-	}
-	started, err := manifest.Exists(ctx, r.Bucket, layout.Start(p.Crawl, p.Round))
-	if err != nil {
-		return false, nil, err
-	}
+	choice, started := l.Plan(p.Round)
 	switch {
-	case started && same:
-		return true, nil, nil // an interrupted replacement left the others behind
+	case choice == nil:
+		return false, nil
+	case choice.Plan == p.ID:
+		there, err := manifest.Exists(ctx, r.Bucket, choice.Object)
+		if err == nil && !there && started {
+			err = l.Miss(choice, false)
+		}
+		return there, err
 	case started:
-		return false, nil, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
-			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, others[0], p.Crawl, ErrPlanned)
+		return false, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
+			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, choice.Plan, p.Crawl, ErrPlanned)
 	case !r.Replace:
-		return false, nil, fmt.Errorf("round %d of crawl %s has another plan (%s): add --replace to put this one in its place: %w", p.Round, p.Crawl, others[0], ErrPlanned)
+		return false, fmt.Errorf("round %d of crawl %s has another plan (%s): add --replace to put this one in its place: %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
 	}
-	return same, others, nil
-}
-
-// writeCrawl creates crawl.json. Before the crawl's first round starts, it may also replace it.
-func (r PlanRequest) writeCrawl(ctx context.Context, c *manifest.Crawl, first bool) error {
-	key := layout.CrawlManifest(c.Crawl)
-	var old manifest.Crawl
-	version, _, err := manifest.Load(ctx, r.Bucket, key, &old)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		_, err = manifest.Create(ctx, r.Bucket, key, c)
-		if errors.Is(err, store.ErrExists) {
-			return fmt.Errorf("another `crawlbatch plan` of %s runs at the same time: run this one again: %w", c.Crawl, ErrPlanned)
-		}
-		return err
-	case err != nil:
-		return err
-	case !first || old.Config == c.Config && old.Continues == c.Continues:
-		return nil
-	}
-	_, err = manifest.Swap(ctx, r.Bucket, key, c, version)
-	return err
-}
-
-// removePlan deletes a replaced plan. It deletes plan.json first, so that what an interrupted
-// removal leaves behind is not a plan.
-func removePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
-	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
-		return fmt.Errorf("remove plan %s: %w", id, err)
-	}
-	var keys []string
-	for o, err := range b.List(ctx, layout.PlanDir(crawl, round, id)) {
-		if err != nil {
-			return fmt.Errorf("remove plan %s: %w", id, err)
-		}
-		keys = append(keys, o.Key)
-	}
-	for _, key := range keys {
-		if err := b.Delete(ctx, key); err != nil {
-			return fmt.Errorf("remove plan %s: %w", id, err)
-		}
-	}
-	return nil
+	return false, nil
 }
 
 // reach is the number of months that lastCrawl looks back.
@@ -295,11 +379,11 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 	}
 	for i := 1; i <= reach; i++ {
 		before := month.AddDate(0, -i, 0).Format("2006-01")
-		found, err := manifest.Exists(ctx, b, layout.Sealed(before, 0))
-		if err != nil {
+		s, err := roundstate.SealedRound(ctx, b, before, 0)
+		if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 			return "", err
 		}
-		if found {
+		if s != nil {
 			return before, nil
 		}
 	}
@@ -317,8 +401,11 @@ func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, e
 		return d.planReparse(ctx, crawl, round)
 	}
 	_, _, err = Plan(ctx, PlanRequest{
-		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup,
+		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, driver: true,
 	})
+	if errors.Is(err, ErrPlanned) { // another driver, with another config, was first
+		_, _, err = roundstate.FindPlan(ctx, d.Bucket, crawl, round)
+	}
 	if errors.Is(err, planner.ErrNothing) {
 		return false, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -27,23 +28,24 @@ type RebuildRequest struct {
 // AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
-// Rebuild recreates the lost parts of committed results of reduce tasks and of the fetch tasks of a
-// reparse. It works round by round and in the order of stages, because later parts are made from
-// earlier ones. For each task, it calls report with the keys that it created. It stops after a
+// Rebuild recreates what the store has lost and what follows from the rest: inputs.json, results and
+// parts of reduce tasks and of the fetch tasks of a reparse, and seals. It works round by round and in
+// the order of stages, because later parts are made from earlier ones. It calls report with the keys
+// that it created for each task; for inputs and seals, the task has partition -1. It stops after a
 // stage in which a task cannot be rebuilt; the error names the first such task.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
+	l, err := ledger.Load(ctx, d.Bucket, crawl)
+	if err != nil {
+		return err
+	}
 	first, last := r.Round, r.Round
 	if r.Round == AllRounds {
-		sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
-		if err != nil {
-			return err
-		}
-		first, last = 0, len(sealed) // the last round may be unfinished or missing
+		first, last = 0, l.Rounds()-1
 	}
 	for round := first; round <= last; round++ {
-		p, started, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
+		p, started, err := roundstate.PlanIn(ctx, d.Bucket, l, round)
 		if errors.Is(err, roundstate.ErrNoPlan) && r.Round == AllRounds {
-			return nil
+			continue
 		}
 		if err != nil {
 			return err
@@ -51,16 +53,40 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 		if !started {
 			return nil // it has no parts yet
 		}
-		for _, stage := range stages.Order {
-			if stage == stages.Fetch && !layout.IsReparse(crawl) || r.Stage != "" && stage != r.Stage {
-				continue
-			}
-			if err := d.rebuildStage(ctx, p, stage, r.Partitions, report); err != nil {
-				return err
-			}
+		if err := d.rebuildRound(ctx, l, p, r, report); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (d *Driver) rebuildRound(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, r RebuildRequest, report func(t stages.Task, keys []string)) error {
+	document := func(stage stages.Stage, key string, err error) error {
+		if err == nil && key != "" {
+			report(stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: -1}, []string{key})
+		}
+		return err
+	}
+	for _, stage := range stages.Order {
+		if r.Stage != "" && stage != r.Stage {
+			continue
+		}
+		key, err := roundstate.RebuildInputs(ctx, d.Bucket, p, stage, l, d.ledgers())
+		if err := document(stage, key, err); err != nil {
+			return err
+		}
+		if stage == stages.Fetch && !layout.IsReparse(p.Crawl) {
+			continue
+		}
+		if err := d.rebuildStage(ctx, p, stage, r.Partitions, report); err != nil {
+			return err
+		}
+	}
+	if r.Stage != "" {
+		return nil
+	}
+	key, err := roundstate.RebuildSeal(ctx, d.Bucket, p, l, d.ledgers())
+	return document(stages.Publish, key, err)
 }
 
 func (d *Driver) rebuildStage(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int, report func(stages.Task, []string)) error {

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
@@ -70,6 +71,9 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 	}
 	if exists {
+		if err := r.ledgers().Found(ctx, r.Bucket, r.As); err != nil { // its creation may have been interrupted
+			return nil, err
+		}
 		p, _, err := roundstate.FindPlan(ctx, r.Bucket, r.As, 0)
 		if !errors.Is(err, roundstate.ErrNoPlan) {
 			return p, err
@@ -87,23 +91,25 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	if err := create(); err != nil {
 		return nil, err
 	}
-	return copyPlan(ctx, r.Bucket, r.Of, r.As, 0, r.Version)
+	return copyPlan(ctx, r.Bucket, r.Of, r.As, 0, r.ledgers())
+}
+
+// ledgers returns what appends to ledgers in the request's name.
+func (r *ReparseRequest) ledgers() ledger.Writer {
+	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
 
 // sourceOf checks that a crawl can be parsed again.
 func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawl, error) {
-	var m manifest.Crawl
-	if _, _, err := manifest.Load(ctx, b, layout.CrawlManifest(crawl), &m); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			err = fmt.Errorf("%s holds no crawl %s: %w", b, crawl, roundstate.ErrNoCrawl)
-		}
+	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
+	if err != nil {
 		return nil, err
 	}
-	sealed, err := manifest.Exists(ctx, b, layout.Sealed(crawl, 0))
-	if err == nil && !sealed {
+	sealed, err := roundstate.SealedRound(ctx, b, crawl, 0)
+	if err == nil && sealed == nil {
 		err = fmt.Errorf("crawl %s cannot be parsed again yet: %w", crawl, ErrNotSealed)
 	}
-	return &m, err
+	return m, err
 }
 
 // create creates crawl.json.
@@ -115,16 +121,18 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 	if errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("another `crawlbatch reparse` makes %s at the same time: run this one again: %w", r.As, ErrPlanned)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.ledgers().Found(ctx, r.Bucket, r.As)
 }
 
 // exists reports whether the crawl exists. It returns an error if the existing crawl is not the
 // same reparse.
 func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
 	key := layout.CrawlManifest(r.As)
-	var old manifest.Crawl
-	_, _, err := manifest.Load(ctx, r.Bucket, key, &old)
-	if errors.Is(err, store.ErrNotFound) {
+	old, _, err := ledger.LoadCrawl(ctx, r.Bucket, r.As)
+	if errors.Is(err, roundstate.ErrNoCrawl) {
 		return false, nil
 	}
 	if err != nil {
@@ -159,12 +167,26 @@ func describe(r *manifest.Reparse) string {
 }
 
 // copyPlan copies the plan of a round from the source of a reparse.
-func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, version string) (*manifest.Plan, error) {
+func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w ledger.Writer) (*manifest.Plan, error) {
 	from, _, err := roundstate.FindPlan(ctx, b, of, round)
 	if err != nil {
 		return nil, err
 	}
-	return planner.Copy(ctx, b, from, as, version)
+	p, err := planner.Copy(ctx, b, from, as, w.Version)
+	if err != nil {
+		return nil, err
+	}
+	return p, choosePlan(ctx, b, p, w)
+}
+
+// choosePlan makes a reparse's plan the one that its round follows, unless another is.
+func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
+	return roundstate.Choose(ctx, b, p, "", w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan != p.ID {
+			return nil, fmt.Errorf("round %d of %s has another plan (%s): %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
+		}
+		return nil, nil
+	})
 }
 
 // planReparse copies the source's plan of the next round, if the source has sealed that round.
@@ -174,11 +196,11 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	if err != nil || of.Of == "" {
 		return false, err
 	}
-	sealed, err := manifest.Exists(ctx, d.Bucket, layout.Sealed(of.Of, round))
-	if err != nil || !sealed {
+	sealed, err := roundstate.SealedRound(ctx, d.Bucket, of.Of, round)
+	if err != nil || sealed == nil {
 		return false, err
 	}
-	_, err = copyPlan(ctx, d.Bucket, of.Of, crawl, round, d.Version)
+	_, err = copyPlan(ctx, d.Bucket, of.Of, crawl, round, d.ledgers())
 	return err == nil, err
 }
 
@@ -197,8 +219,8 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 		if lacks {
 			d.Log.Warn("an older crawlbatch made the plan, without spellings of URLs: robots.txt is checked for the canonical form of its URLs only", "crawl", p.Crawl, "round", p.Round)
 		}
-		return claimFetch(ctx, d.Bucket, p, d.Clock, d.Version)
+		return roundstate.Claim(ctx, d.Bucket, p, d.ledgers())
 	}
-	_, err = roundstate.FreezeSource(ctx, d.Bucket, of, p, d.Version)
+	_, err = roundstate.FreezeSource(ctx, d.Bucket, of, p, d.ledgers())
 	return err
 }

@@ -38,5 +38,8 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	if err := create(); err != nil {
 		return nil, err
 	}
-	return made.Manifest(), made.Commit(ctx, r.Bucket)
+	if err := made.Commit(ctx, r.Bucket); err != nil {
+		return nil, err
+	}
+	return made.Manifest(), choosePlan(ctx, r.Bucket, made.Manifest(), r.ledgers())
 }

@@ -51,11 +51,14 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 		if len(missing) == 0 {
 			continue
 		}
+		if err := d.neverDone(ctx, p, missing); err != nil {
+			return 0, err
+		}
 		if s == stages.Fetch {
 			if err := d.prepareFetch(ctx, p); err != nil {
 				return 0, err
 			}
-		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, s, d.Version); err != nil {
+		} else if _, err := roundstate.Freeze(ctx, d.Bucket, p, s, d.ledgers()); err != nil {
 			return 0, err
 		}
 		d.observeStart(ctx, p, s, len(missing), missing)
@@ -84,6 +87,9 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 		return 0, fmt.Errorf("%s fetches nothing that could be given up: fix what its tasks failed with, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
 	}
 	missing, err := d.Missing(ctx, p, stages.Fetch, partitions)
+	if err == nil {
+		err = d.neverDone(ctx, p, missing)
+	}
 	if err != nil || len(missing) == 0 {
 		return 0, err
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -17,6 +19,29 @@ type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
 	Rounds []RoundStatus `json:"rounds"`
+	// Lost is what the ledger or the head names and what is gone or was changed.
+	Lost []*ledger.Lost `json:"lost,omitempty"`
+}
+
+// Err returns the losses as one error, or nil.
+func (s *Status) Err() error {
+	var errs []error
+	for _, lost := range s.Lost {
+		errs = append(errs, lost)
+	}
+	return errors.Join(errs...)
+}
+
+// lose adds the loss that err is. It returns any other error.
+func (s *Status) lose(err error) error {
+	var lost *ledger.Lost
+	if !errors.As(err, &lost) {
+		return err
+	}
+	if !slices.ContainsFunc(s.Lost, func(known *ledger.Lost) bool { return known.Object == lost.Object }) {
+		s.Lost = append(s.Lost, lost)
+	}
+	return nil
 }
 
 // RoundStatus is one round.
@@ -85,28 +110,53 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	if r.results == nil {
 		r.results, r.attempts = map[stages.Task][]manifest.Count{}, map[string]*manifest.Attempt{}
 	}
-	var m manifest.Crawl
-	if _, _, err := manifest.Load(ctx, r.Bucket, layout.CrawlManifest(crawl), &m); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", r.Bucket, crawl, roundstate.CreatingCommand(crawl, r.Flags), roundstate.ErrNoCrawl)
-		}
-		return nil, err
-	}
 	s := &Status{Crawl: crawl, Store: r.Bucket.String()}
+	l, err := ledger.Load(ctx, r.Bucket, crawl)
+	if errors.Is(err, roundstate.ErrNoCrawl) {
+		return nil, fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", r.Bucket, crawl, ledger.CreatingCommand(crawl, r.Flags), roundstate.ErrNoCrawl)
+	}
+	if err != nil {
+		return s, s.lose(err)
+	}
 	for round := 0; ; round++ {
-		rs, err := r.round(ctx, crawl, round)
-		if errors.Is(err, roundstate.ErrNoPlan) {
-			return s, nil
+		rs, err := r.round(ctx, s, l, round)
+		if errors.Is(err, roundstate.ErrNoPlan) && round >= l.Rounds() {
+			return s, r.losses(ctx, s, l)
 		}
-		if err != nil {
+		if errors.Is(err, roundstate.ErrNoPlan) {
+			continue
+		}
+		if err := s.lose(err); err != nil {
 			return nil, err
 		}
-		s.Rounds = append(s.Rounds, *rs)
+		if rs != nil {
+			s.Rounds = append(s.Rounds, *rs)
+		}
 	}
 }
 
-func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*RoundStatus, error) {
-	p, started, err := roundstate.FindPlan(ctx, r.Bucket, crawl, round)
+// losses adds what else the ledger and the head name and what is gone.
+func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
+	for lost, err := range l.Losses(ctx, r.Bucket) {
+		if err != nil {
+			return err
+		}
+		_ = s.lose(lost)
+	}
+	err := s.lose(ledger.CheckHead(ctx, r.Bucket, l))
+	if err != nil {
+		return err
+	}
+	head, _, err := ledger.LoadHead(ctx, r.Bucket)
+	if err != nil {
+		return err
+	}
+	return s.lose(ledger.CheckActive(ctx, r.Bucket, head))
+}
+
+func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, round int) (*RoundStatus, error) {
+	crawl := l.Crawl
+	p, started, err := roundstate.PlanIn(ctx, r.Bucket, l, round)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +167,8 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
 		rs.Advice = "an older crawlbatch made its plan, without spellings of URLs, so robots.txt would be checked for their canonical form only: plan it again with `crawlbatch plan --replace`"
 	}
-	sealed, err := roundstate.SealedRound(ctx, r.Bucket, crawl, round)
-	if err != nil {
+	sealed, err := roundstate.SealIn(ctx, r.Bucket, l, round)
+	if err := s.lose(err); err != nil {
 		return nil, err
 	}
 	if sealed != nil {
@@ -129,9 +179,14 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 			rs.Stages = append(rs.Stages, StageStatus{Stage: stage, Tasks: stage.Tasks(p)})
 			continue
 		}
-		st, err := r.stage(ctx, p, stage)
+		st, missing, err := r.stage(ctx, p, stage)
 		if err != nil {
 			return nil, err
+		}
+		for _, t := range missing {
+			if err := s.lose(roundstate.CheckResult(l, t)); err != nil {
+				return nil, err
+			}
 		}
 		rs.Stages = append(rs.Stages, *st)
 	}
@@ -139,20 +194,19 @@ func (r *StatusReader) round(ctx context.Context, crawl string, round int) (*Rou
 }
 
 // stage reads a stage: its results and attempts, and for fetch the checkpoints of tasks without a
-// result.
-func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (*StageStatus, error) {
-	st := &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
+// result. It returns the tasks without a result, too.
+func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (st *StageStatus, missing []stages.Task, err error) {
+	st = &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	attempts, err := r.readAttempts(ctx, p, stage)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	totals := map[string]int64{}
 	var order []string
-	var missing []stages.Task
 	for n, counts := range results {
 		t := stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: n}
 		for _, a := range attempts[n] {
@@ -184,7 +238,7 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 	}
 	if stage == stages.Fetch {
 		if st.Fetching, err = r.readCheckpoints(ctx, p, missing); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, f := range st.Fetching {
 			st.Recorded += f.Recorded
@@ -193,7 +247,7 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 			}
 		}
 	}
-	return st, nil
+	return st, missing, nil
 }
 
 // lastFailure returns the last failure of a task, or nil if its newest attempt is not a failure.

@@ -26,6 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -59,6 +60,8 @@ func newLab(t *testing.T) *lab {
 	}
 	create(t, b, layout.PlanManifest("2026-11", 0, "p1"), plan(4))
 	create(t, b, layout.Start("2026-11", 0), &manifest.Start{Plan: "p1"})
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	ledgertest.Make(t, b, "2026-11")
 	r := rendering(t, "kubernetes: {image: 'registry.example/crawlbatch:1'}")
 	cluster := fake.NewClientset()
 	return &lab{cluster: cluster, ended: map[int]error{}, Executor: &Executor{

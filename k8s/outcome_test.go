@@ -17,6 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -140,6 +141,7 @@ func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 		l := newLab(t)
 		create(t, l.Bucket, layout.PlanManifest("2026-11", 1, "p2"), many(300))
 		create(t, l.Bucket, layout.Start("2026-11", 1), &manifest.Start{Plan: "p2"})
+		ledgertest.Make(t, l.Bucket, "2026-11")
 		log := l.listen()
 		var asked []stages.Task
 		for n := range 300 {

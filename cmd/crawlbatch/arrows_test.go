@@ -36,8 +36,10 @@ func mayImport(from, to string) (bool, string) {
 		return false, "points up"
 	case within(from, "jobs/config"):
 		return within(to, "jobs/config") || within(to, "formats"), "config imports formats only"
+	case within(from, "jobs/ledger"):
+		return !within(to, "jobs") || within(to, "jobs/ledger"), "what every job reads knows none of them"
 	case within(from, "jobs/roundstate"):
-		return !within(to, "jobs") || within(to, from) || within(to, "jobs/config"), "what every job reads knows none of them"
+		return !within(to, "jobs") || within(to, from) || within(to, "jobs/config") || within(to, "jobs/ledger"), "what every job reads knows none of them"
 	case within(from, "stages/fetch/wire"):
 		return within(to, "stages/fetch/wire") || to == "stages/fetch/guard", "HTTP knows the address guard and nothing else of crawlbatch"
 	case within(from, "stages/simweb"):

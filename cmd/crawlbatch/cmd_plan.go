@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -9,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -64,6 +66,14 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	b, cfg, err := o.openNew(ctx)
 	if err != nil {
+		return storeError(err)
+	}
+	if !o.dryRun {
+		err = roundstate.Ready(ctx, b, o.month, ledgers(), o.log)
+	} else {
+		err = o.noteOlder(ctx, b, o.month)
+	}
+	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 		return storeError(err)
 	}
 	if o.once {

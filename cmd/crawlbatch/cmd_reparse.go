@@ -117,6 +117,14 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, crawl := range []string{o.month, o.as} {
+		if crawl == "" {
+			continue
+		}
+		if err := roundstate.Ready(ctx, b, crawl, ledgers(), o.log); err != nil {
+			return err
+		}
+	}
 	r := jobs.ReparseRequest{Bucket: b, As: o.as, Of: o.month, Config: given, Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv}
 	if o.month != "" {
 		r.Config, err = o.reparsedConfig(ctx, b)

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -40,10 +41,11 @@ A task that keeps failing holds the round. --give-up ends fetch tasks instead: i
 what they have checkpointed, sends no more requests, and defers URLs without an outcome to
 the next round.
 
---rebuild reads the files of tasks that have a result, of sealed rounds too. It recreates
-lost and damaged parts of tables and working files from the frozen inputs. Each must come
-out byte for byte, otherwise it writes nothing. Damaged ones go to quarantine/ first. --give-up and --rebuild run in this process,
-whatever --executor says.`,
+--rebuild recreates what the store has lost, and what is damaged, if it follows from the
+rest, of sealed rounds too: parts of tables and working files, results, frozen inputs and
+seals, each as it was recorded, otherwise it writes nothing. Damaged ones go to quarantine/
+first. It makes a lost ledger, list of crawls or active.json anew from what is there.
+--give-up and --rebuild run in this process, whatever --executor says.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
   crawlbatch retry --month 2026-11 --executor kubernetes --store s3://bucket/prefix
   crawlbatch retry --month 2026-11 --class store_unavailable,disk_full
@@ -116,6 +118,13 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	anew := 0
+	if o.rebuild {
+		var err error
+		if anew, err = o.rebuildLedger(ctx); err != nil {
+			return err
+		}
+	}
 	r, err := o.open(ctx)
 	if err != nil {
 		return err
@@ -131,7 +140,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	case o.giveUp:
 		done, err = o.runGiveUp(ctx, d)
 	case o.rebuild:
-		done, err = o.runRebuild(ctx, d)
+		done, err = o.runRebuild(ctx, d, anew)
 	default:
 		done, err = o.rerun(ctx, d)
 	}
@@ -164,11 +173,33 @@ func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, e
 	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
 
-// runRebuild recreates lost parts, prints each, and says what was done.
-func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver) (string, error) {
-	parts := 0
+// rebuildLedger makes a lost ledger, head or active.json anew, prints each, and returns their number.
+func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
+	b, err := o.openNamed(ctx, o.month)
+	if err != nil {
+		return 0, err
+	}
+	crawls, err := ledger.Crawls(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	made, err := ledgers().Rebuild(ctx, b, o.month, crawls)
+	for _, key := range made {
+		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from what is there: what else was lost cannot be known\n", key)
+	}
+	return len(made), err
+}
+
+// runRebuild recreates lost objects, prints each, and says what was done. anew is the number of those
+// that were made anew before.
+func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int) (string, error) {
+	parts := anew
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {
 		for _, key := range keys {
+			if t.Partition < 0 {
+				fmt.Fprintf(show.Folding(o.out), "rebuilt %s\n", key)
+				continue
+			}
 			fmt.Fprintf(show.Folding(o.out), "%s rebuilt %s\n", t, key)
 		}
 		parts += len(keys)

@@ -112,7 +112,7 @@ func (o *runOptions) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, cfg, err := o.openCrawl(ctx, o.month)
+	b, cfg, err := o.openToWrite(ctx, o.month, o.config != "")
 	if err != nil {
 		stop()
 		return nil, err
@@ -125,7 +125,7 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	if o.config == "" || layout.IsReparse(o.month) {
 		return nil
 	}
-	_, err := roundstate.PublishPoliteness(ctx, b, o.month, cfg.Politeness, version)
+	_, err := roundstate.PublishPoliteness(ctx, b, o.month, cfg.Politeness, ledgers())
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -30,7 +32,7 @@ func newStatus(c *common) *cobra.Command {
 at the last checkpoint, and the hosts they waited for when they last renewed their lease,
 why and until when. For each failed task it prints the last error and the command that
 reruns it. A running fetch task is one whose partition an attempt holds: the store cannot
-tell whether that attempt is still alive.
+tell whether that attempt is still alive. It names what the store has lost, and exits 78.
 
 The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
@@ -54,10 +56,12 @@ func runStatus(ctx context.Context, o statusOptions) error {
 		return err
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
-	if err != nil {
+	if err != nil && !errors.Is(err, ledger.ErrLost) {
 		return err
 	}
-	o.warnOfAgent(cfg)
+	if cfg != nil {
+		o.warnOfAgent(cfg)
+	}
 	reader := jobs.StatusReader{Bucket: b, Flags: o.given()}
 	read := func(ctx context.Context) (*jobs.Status, error) { return reader.Read(ctx, o.month) }
 	clock := stages.SystemClock{}
@@ -76,6 +80,9 @@ func runStatus(ctx context.Context, o statusOptions) error {
 				fmt.Fprintf(o.out, "\n%s\n", clock.Now().Format(time.TimeOnly))
 			}
 			err = show.Status(o.out, s, clock.Now(), show.Width(o.out, show.StatusWidth))
+		}
+		if err == nil && !o.watch {
+			err = s.Err()
 		}
 		if err != nil || !o.watch {
 			return err

@@ -74,7 +74,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer stopMetrics()
-	b, cfg, err := o.openCrawl(ctx, o.task.Crawl)
+	b, cfg, err := o.openToWrite(ctx, o.task.Crawl, false)
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,13 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	if err != nil {
 		return err
 	}
+	for _, s := range sealed {
+		if s.Round == 0 {
+			if err := o.noteOlder(ctx, b, s.Crawl); err != nil {
+				return err
+			}
+		}
+	}
 	if note != "" {
 		fmt.Fprintf(o.err, "crawlbatch: %s\n", note)
 	}

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
@@ -49,6 +54,13 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 			}
 		}
 	}
+	if format >= ledger.Since {
+		b, err := dirstore.Open(dir, dirstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ledgertest.Make(t, b, slices.Collect(maps.Keys(rounds))...)
+	}
 	return dir
 }
 
@@ -78,7 +90,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 		"a month":                   {map[string]int{"2026-10": 1, "2026-11": 1}, []string{"--month", "2026-10"}, "rounds 2026-10.0.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := sealedStore(t, 2, tc.rounds)
+			dir := sealedStore(t, 3, tc.rounds)
 			for _, dialect := range []string{"duckdb", "trino", "spark"} {
 				sql, note, code := called(t, append([]string{"views", "--store", dir, "--dialect", dialect}, tc.flags...)...)
 				if code != 0 || !strings.Contains(sql, tc.head) {
@@ -115,7 +127,7 @@ func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
 
 // The round has format 2, but the stage that wrote the parts may be frozen at format 1.
 func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
-	dir := sealedStore(t, 2, map[string]int{"2026-11": 1})
+	dir := sealedStore(t, 3, map[string]int{"2026-11": 1})
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +138,7 @@ func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
 }
 
 func TestViewsWriteOneStatementAFile(t *testing.T) {
-	store, dir := sealedStore(t, 2, map[string]int{"2026-11": 1}), filepath.Join(t.TempDir(), "ddl")
+	store, dir := sealedStore(t, 3, map[string]int{"2026-11": 1}), filepath.Join(t.TempDir(), "ddl")
 	split := func(flags ...string) (string, int) {
 		_, said, code := called(t, append([]string{"views", "--store", store, "--dialect", "trino", "--split", dir}, flags...)...)
 		return said, code

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
 )
@@ -120,28 +123,62 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 	return b, cfg, err
 }
 
-// openCrawl opens the store and the config of a crawl: what the crawl froze, with its newest
-// politeness, then --config and the flags. It refuses a change of what is frozen.
+// openCrawl opens the store and the config of a crawl, for a command that only reads: what the
+// crawl froze, with its newest politeness, then --config and the flags. It refuses a change of what
+// is frozen.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
-	if err := crawlName(crawl); err != nil {
+	b, err := c.openNamed(ctx, crawl)
+	if err != nil {
 		return nil, nil, err
+	}
+	if err := c.noteOlder(ctx, b, crawl); err != nil {
+		return nil, nil, err
+	}
+	cfg, err := c.configOf(ctx, b, crawl, false)
+	return b, cfg, err
+}
+
+// openToWrite is openCrawl for a command that writes: it first adopts crawls of an older format.
+// republish says that the command publishes the politeness of --config, in place of a lost one too.
+func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
+	b, err := c.openNamed(ctx, crawl)
+	if err == nil {
+		err = roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := c.configOf(ctx, b, crawl, republish)
+	return b, cfg, err
+}
+
+// openNamed opens the store for a command about one crawl.
+func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, error) {
+	if err := crawlName(crawl); err != nil {
+		return nil, err
 	}
 	b, _, err := c.openNew(ctx)
-	if err != nil {
-		return nil, nil, reached(err)
-	}
+	return b, reached(err)
+}
+
+// configOf returns the config that a command goes on with.
+func (c *common) configOf(ctx context.Context, b store.Bucket, crawl string, republish bool) (*config.Config, error) {
 	frozen, current, err := roundstate.ConfigInForce(ctx, b, crawl, c.settings, os.LookupEnv)
+	var lost *ledger.Lost
+	if republish && errors.As(err, &lost) && lost.Object == layout.Politeness(crawl) && c.statesPoliteness() {
+		err = nil
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := c.warnOfSecrets(crawl, frozen); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cfg, err := c.configOver(current)
 	if err == nil {
 		err = frozen.Adopt(cfg)
 	}
-	return b, cfg, err
+	return cfg, err
 }
 
 // warnOfSecrets warns if the crawl froze a secret as plain text. Pods do not repeat it.
@@ -155,6 +192,29 @@ func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 	}
 	return err
 }
+
+// statesPoliteness reports whether --config has a section politeness of its own.
+func (c *common) statesPoliteness() bool {
+	body, err := os.ReadFile(c.config)
+	return err == nil && politenessSection.Match(body)
+}
+
+var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
+
+// noteOlder says that a crawl of an older format is read as it is.
+func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) error {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err == nil && !l.Stored && len(l.Entries()) > 0 {
+		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s: what it lost before cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
+	}
+	if errors.Is(err, ledger.ErrLost) {
+		return nil // the command says what of it it needs
+	}
+	return err
+}
+
+// ledgers returns what appends to ledgers in this program's name.
+func ledgers() ledger.Writer { return ledger.Writer{Version: version, Clock: stages.SystemClock{}} }
 
 // warnOfAgent warns if the crawl froze a user agent that a new crawl may not have.
 func (c *common) warnOfAgent(cfg *config.Config) {

@@ -59,6 +59,12 @@ func CrawlDir(crawl string) string { return "crawl=" + crawl + "/" }
 // CrawlManifest holds the crawl's frozen config.
 func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" }
 
+// Ledger records what was begun, decided and sealed in a crawl.
+func Ledger(crawl string) string { return CrawlDir(crawl) + "ledger.json" }
+
+// Crawls names the store's crawls.
+func Crawls() string { return "crawls.json" }
+
 // Politeness holds the newest revision of the crawl's politeness.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
@@ -82,7 +88,7 @@ func RoundDir(crawl string, round int) string {
 	return fmt.Sprintf("%sround=%d/", CrawlDir(crawl), round)
 }
 
-// Start names the plan that the round follows.
+// Start names the plan that a round of format 1 or 2 follows.
 func Start(crawl string, round int) string { return RoundDir(crawl, round) + "start.json" }
 
 // Sealed lists every part of every dataset of a finished round.

@@ -125,6 +125,8 @@ type Crawl struct {
 	Continues string `json:"continues,omitempty"`
 	// Reparse says what the crawl parses again. If it is nil, the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
+	// AdoptedFrom is the format that the crawl had before it got a ledger; 0: none.
+	AdoptedFrom int `json:"adopted_from,omitempty"`
 }
 
 func (*Crawl) kind() string { return "crawl" }
@@ -180,7 +182,8 @@ type PlanPartition struct {
 	Spellings *File `json:"spellings,omitempty"`
 }
 
-// Start is start.json: the plan that the round follows.
+// Start is start.json: the plan that a round follows. Rounds since format 3 have none: their
+// ledger says it.
 type Start struct {
 	Header
 	Plan string `json:"plan"`

@@ -24,6 +24,8 @@ func TestEveryDocumentReadsBackAsItWasWritten(t *testing.T) {
 		{&Tasks{Crawl: "2026-11", Stage: "fetch", Plan: "p", Partitions: []int{3, 17}}, &Tasks{}},
 		{&Settings{Config: "fetch: {slots: 7}\n"}, &Settings{}},
 		{&Politeness{Revision: 2, Config: "delay: 2s\n"}, &Politeness{}},
+		{&Ledger{Crawl: "2026-11", Entries: []Entry{{N: 1, What: EntryCrawl, Object: "k", SHA256: "ab", Digest: "cd"}}}, &Ledger{}},
+		{&Crawls{Crawls: []CrawlName{{Crawl: "2026-11", At: "t", Adopted: true}}}, &Crawls{}},
 	}
 	for _, d := range docs {
 		body, err := Encode(d.in)

@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -120,6 +121,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 		}
 		create(layout.PlanManifest(crawl, len(rounds), p.ID), p)
 	}
+	ledgertest.Make(t, b, crawl)
 	return &opened{Bucket: b}
 }
 

@@ -2,18 +2,21 @@ package roundstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
 // ConfigInForce returns two configs: the one that a crawl froze, and the one that a process
 // continues with before it applies its own --config and flags. If settings is not empty, it is the
 // key under which a driver stored a config for its pods, and the second config is that one. Otherwise
-// the second is the frozen one. In both cases it has the crawl's newest politeness.
+// the second is the frozen one. In both cases it has the crawl's newest politeness. If that is
+// lost, the configs come with a ledger.Lost, and the second has the frozen politeness.
 func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
 	if err != nil {
@@ -31,6 +34,9 @@ func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, 
 		current.SetPoliteness(frozen.Politeness, layout.CrawlManifest(crawl))
 	}
 	newest, revision, err := NewestPoliteness(ctx, b, crawl)
+	if errors.Is(err, ledger.ErrLost) {
+		return frozen, current, err
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,10 +1,11 @@
 // Package roundstate reads and creates the documents that hold a round's state in the store: crawl,
-// plan, start, inputs, results, attempts, seal and politeness.
+// plan, inputs, results, attempts, seal and politeness.
 //
 // In: a bucket and the name of a crawl, a round or a task. Out: documents whose identity matches
-// their key. Every document except the politeness is created once and never changed. So any number
-// of processes may call all functions at any time, and may repeat them. It imports jobs/config,
-// stages, stages/publish and formats.
+// their key, and that the crawl's ledger names; or a ledger.Lost. Every document except the
+// politeness is created once and never changed, and what is decided is one swap of the ledger. So any
+// number of processes may call all functions at any time, and may repeat them. It imports jobs/ledger,
+// jobs/config, stages, stages/publish and formats.
 package roundstate
 
 import (
@@ -14,11 +15,12 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
 var (
 	// ErrNoCrawl means that the store has no crawl of that name.
-	ErrNoCrawl = errors.New("no such crawl")
+	ErrNoCrawl = ledger.ErrNoCrawl
 	// ErrNoPlan: the round has no plan.
 	ErrNoPlan = errors.New("no plan")
 	// ErrNotReady: a task of an earlier stage has no result yet.

@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -39,45 +40,38 @@ func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 
 // Freeze creates inputs.json of a reduce stage once, and returns it. It returns ErrNotReady until
 // every task of the earlier stages has a result.
-func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, version string) (*manifest.Inputs, error) {
-	return freeze(ctx, b, p, stage, version, func() ([]manifest.InputTask, error) {
-		var all []manifest.InputTask
-		for _, from := range feeds[stage] {
-			tasks := Tasks(p, from)
-			digests, missing, err := digestsOf(ctx, b, p, tasks)
-			if err == nil && missing >= 0 {
-				err = fmt.Errorf("%s of %s.%d cannot start: %s has no result: %w", stage, p.Crawl, p.Round, tasks[missing], ErrNotReady)
-			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, digests...)
-		}
-		return all, nil
+func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer) (*manifest.Inputs, error) {
+	return freeze(ctx, b, p, stage, w, func() ([]manifest.InputTask, error) {
+		return digestsFeeding(ctx, b, p, stage)
 	})
+}
+
+// digestsFeeding returns the entries of a reduce stage's inputs.json.
+func digestsFeeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]manifest.InputTask, error) {
+	var all []manifest.InputTask
+	for _, from := range feeds[stage] {
+		tasks := Tasks(p, from)
+		digests, missing, err := digestsOf(ctx, b, p, tasks)
+		if err == nil && missing >= 0 {
+			err = fmt.Errorf("%s of %s.%d cannot start: %s has no result: %w", stage, p.Crawl, p.Round, tasks[missing], ErrNotReady)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, digests...)
+	}
+	return all, nil
 }
 
 // FreezeSource creates inputs.json of the fetch stage of a reparse once. It lists the results of
 // the same round and partitions in the source crawl. A reparse of external WARC files freezes
 // nothing, because its plan names the records.
-func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, version string) (*manifest.Inputs, error) {
+func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, w ledger.Writer) (*manifest.Inputs, error) {
 	if of.Of == "" {
-		return &manifest.Inputs{Header: manifest.Header{Version: version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
+		return &manifest.Inputs{Header: manifest.Header{Version: w.Version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
 	}
-	in, err := freeze(ctx, b, p, stages.Fetch, version, func() ([]manifest.InputTask, error) {
-		source, started, err := FindPlan(ctx, b, of.Of, p.Round)
-		if err != nil {
-			return nil, err
-		}
-		if !started || len(source.Partitions) != len(p.Partitions) {
-			return nil, fmt.Errorf("round %d of %s is not the one that %s was made of: %w", p.Round, of.Of, p.Crawl, stages.ErrPermanent)
-		}
-		tasks := Tasks(source, stages.Fetch)
-		digests, missing, err := digestsOf(ctx, b, source, tasks)
-		if err == nil && missing >= 0 {
-			err = fmt.Errorf("%s has no result, though its round is sealed: restore it: %w", tasks[missing], stages.ErrPermanent)
-		}
-		return digests, err
+	in, err := freeze(ctx, b, p, stages.Fetch, w, func() ([]manifest.InputTask, error) {
+		return digestsOfSource(ctx, b, of, p)
 	})
 	if err == nil && len(in.Tasks) != len(p.Partitions) {
 		err = fmt.Errorf("%q lists %d tasks, the plan has %d partitions: %w",
@@ -86,30 +80,73 @@ func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *
 	return in, err
 }
 
-// freeze returns inputs.json of a stage. If there is none, it creates it with the tasks that
-// collect returns. It then reads the stored document, because another process may have created it
-// first.
-func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, version string, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
+// digestsOfSource returns the entries of inputs.json of a reparse's fetch stage.
+func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan) ([]manifest.InputTask, error) {
+	source, started, err := FindPlan(ctx, b, of.Of, p.Round)
+	if err != nil {
+		return nil, err
+	}
+	if !started || len(source.Partitions) != len(p.Partitions) {
+		return nil, fmt.Errorf("round %d of %s is not the one that %s was made of: %w", p.Round, of.Of, p.Crawl, stages.ErrPermanent)
+	}
+	tasks := Tasks(source, stages.Fetch)
+	digests, missing, err := digestsOf(ctx, b, source, tasks)
+	if err == nil && missing >= 0 {
+		err = fmt.Errorf("%s has no result, though its round is sealed: restore it: %w", tasks[missing], stages.ErrPermanent)
+	}
+	return digests, err
+}
+
+// freeze returns inputs.json of a stage. If there is none and the ledger names none, it creates it
+// with the tasks that collect returns. It appends the ledger's entry unless it is there.
+func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
+	l, err := ledger.Load(ctx, b, p.Crawl)
+	if err != nil {
+		return nil, err
+	}
 	var in manifest.Inputs
-	_, _, err := manifest.Load(ctx, b, key, &in)
-	if errors.Is(err, store.ErrNotFound) {
+	if e := l.Frozen(p.Round, stage); e != nil {
+		err = l.Check(ctx, b, e, &in)
+		return &in, frozenFor(&in, p, stage, err)
+	}
+	there, err := manifest.Exists(ctx, b, key)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
 		tasks, err := collect()
 		if err != nil {
 			return nil, err
 		}
-		own := &manifest.Inputs{Header: manifest.Header{Version: version}, Stage: string(stage), Plan: p.ID, Tasks: tasks}
+		own := &manifest.Inputs{Header: manifest.Header{Version: w.Version}, Stage: string(stage), Plan: p.ID, Tasks: tasks}
 		if err := createOnce(ctx, b, key, own); err != nil {
 			return nil, err
 		}
-		in = manifest.Inputs{}
-		_, _, err = manifest.Load(ctx, b, key, &in)
-		return &in, err
 	}
-	if err == nil && (in.Stage != string(stage) || in.Plan != p.ID) {
+	// Another process may have created the document first.
+	_, digest, err := manifest.LoadContents(ctx, b, key, &in)
+	if err := frozenFor(&in, p, stage, err); err != nil {
+		return nil, err
+	}
+	_, err = w.Append(ctx, b, p.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if l.Frozen(p.Round, stage) != nil {
+			return nil, nil
+		}
+		e := ledger.Named(manifest.EntryFrozen, p.Round, key, digest, in.Format)
+		e.Stage = string(stage)
+		return []manifest.Entry{e}, nil
+	})
+	return &in, err
+}
+
+// frozenFor checks that inputs.json was read, and that it belongs to the plan's stage.
+func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err error) error {
+	if ledger.Read(err) && (in.Stage != string(stage) || in.Plan != p.ID) {
+		key := layout.Inputs(p.Crawl, p.Round, string(stage))
 		err = misplaced(key, fmt.Sprintf("%s of plan %s", in.Stage, in.Plan), fmt.Sprintf("%s of plan %s", stage, p.ID))
 	}
-	return &in, err
+	return err
 }
 
 // digestsOf returns the entries of inputs.json for all tasks of a stage. It also returns the index

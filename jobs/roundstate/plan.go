@@ -8,74 +8,71 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// FindPlan returns the plan that a round follows. In a started round, start.json names it. Before
-// that, it is the round's only plan. The error is ErrNoPlan if there is no plan. It is also an
-// error if a round that has not started has several plans.
+// ErrReplacing means that a `plan --replace` of the crawl was interrupted, or runs now.
+var ErrReplacing = errors.New("its plan is being replaced")
+
+// FindPlan returns the plan that a round follows, as the crawl's ledger says, and whether the round
+// has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost if the plan is gone.
 func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *manifest.Plan, started bool, err error) {
-	var s manifest.Start
-	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
-	switch {
-	case err == nil:
-		p, err = loadPlan(ctx, b, crawl, round, s.Plan)
-		if errors.Is(err, store.ErrNotFound) {
-			err = fmt.Errorf("round %d of %s was started with plan %s, which is missing: restore it: %w", round, crawl, s.Plan, stages.ErrPermanent)
-		}
-		return p, true, err
-	case !errors.Is(err, store.ErrNotFound):
-		return nil, false, err
-	}
-	ids, err := Plans(ctx, b, crawl, round)
+	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return nil, false, err
 	}
-	switch len(ids) {
-	case 0:
-		return nil, false, fmt.Errorf("round %d of crawl %s has no plan: make one with `%s`: %w", round, crawl, CreatingCommand(crawl, ""), ErrNoPlan)
-	case 1:
-		p, err = loadPlan(ctx, b, crawl, round, ids[0])
-		return p, false, err
+	return PlanIn(ctx, b, l, round)
+}
+
+// PlanIn is FindPlan with a ledger that was read before.
+func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p *manifest.Plan, started bool, err error) {
+	choice, started := l.Plan(round)
+	if choice == nil {
+		return nil, false, noPlan(ctx, b, l, round)
 	}
-	return nil, false, fmt.Errorf("round %d of crawl %s has %d plans (%s), left by an interrupted `plan --replace`: run it again",
-		round, crawl, len(ids), strings.Join(ids, ", "))
+	p = &manifest.Plan{}
+	err = l.Check(ctx, b, choice, p)
+	if ledger.Read(err) && (p.Crawl != l.Crawl || p.Round != round || p.ID != choice.Plan) {
+		err = misplaced(choice.Object, fmt.Sprintf("plan %s of %s.%d", p.ID, p.Crawl, p.Round), fmt.Sprintf("plan %s of %s.%d", choice.Plan, l.Crawl, round))
+	}
+	if err != nil {
+		return nil, started, err
+	}
+	return p, started, nil
+}
+
+// noPlan is the error for a round of which the ledger names no plan.
+func noPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
+	if !l.Stored {
+		ids, err := Plans(ctx, b, l.Crawl, round)
+		if err != nil {
+			return err
+		}
+		if len(ids) > 1 {
+			return fmt.Errorf("round %d of %s has %d plans (%s), left by an interrupted `plan --replace`: run it again",
+				round, l.Crawl, len(ids), strings.Join(ids, ", "))
+		}
+	}
+	return fmt.Errorf("round %d of crawl %s has no plan: make one with `%s`: %w", round, l.Crawl, ledger.CreatingCommand(l.Crawl, ""), ErrNoPlan)
 }
 
 // Plans lists the IDs of a round's complete plans.
 func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]string, error) {
-	var ids []string
-	prefix := layout.RoundDir(crawl, round) + "plan-"
-	for o, err := range b.List(ctx, prefix) {
-		if err != nil {
-			return nil, fmt.Errorf("list plans of %s.%d: %w", crawl, round, err)
-		}
-		id, rest, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
-		if rest == "plan.json" {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	return ledger.Plans(ctx, b, crawl, round)
 }
 
-func loadPlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) (*manifest.Plan, error) {
-	var p manifest.Plan
-	key := layout.PlanManifest(crawl, round, id)
-	if _, _, err := manifest.Load(ctx, b, key, &p); err != nil {
-		return nil, err
-	}
-	if p.Crawl != crawl || p.Round != round || p.ID != id {
-		return nil, misplaced(key, fmt.Sprintf("plan %s of %s.%d", p.ID, p.Crawl, p.Round), fmt.Sprintf("plan %s of %s.%d", id, crawl, round))
-	}
-	return &p, nil
-}
-
-// FormatOf returns the schema.FormatVersion of a round's start.json.
+// FormatOf returns the schema.FormatVersion with which a round began.
 func FormatOf(ctx context.Context, b store.Bucket, crawl string, round int) (int, error) {
-	var s manifest.Start
-	_, _, err := manifest.Load(ctx, b, layout.Start(crawl, round), &s)
-	return s.Format, err
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return 0, err
+	}
+	if e := l.Started(round); e != nil {
+		return e.Format, nil
+	}
+	return 0, fmt.Errorf("round %d of %s has not started: %w", round, crawl, store.ErrNotFound)
 }
 
 // LacksSpellings reports whether a round checks robots.txt for every spelling of a URL, but its
@@ -88,16 +85,104 @@ func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool
 	return format >= 2, err
 }
 
-// Begin starts a round: it creates start.json once and returns the plan that start.json names.
-func Begin(ctx context.Context, b store.Bucket, crawl string, round int, version string) (*manifest.Plan, error) {
-	p, started, err := FindPlan(ctx, b, crawl, round)
-	if err != nil || started {
-		return p, err
-	}
-	start := &manifest.Start{Header: manifest.Header{Version: version}, Plan: p.ID}
-	if err := createOnce(ctx, b, layout.Start(crawl, round), start); err != nil {
+// Begin starts a round: the plan that the ledger names now is the plan that the round follows for
+// good. It returns that plan. The attempt that starts the round deletes the plans that were replaced.
+func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) (*manifest.Plan, error) {
+	var p *manifest.Plan
+	first := false
+	_, err := w.Append(ctx, b, crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		var started bool
+		var err error
+		p, started, err = PlanIn(ctx, b, l, round)
+		if first = !started; err != nil || started {
+			return nil, err
+		}
+		if err := l.CheckUnbegun(ctx, b, round); err != nil {
+			return nil, err
+		}
+		if err := settled(ctx, b, l, round); err != nil {
+			return nil, err
+		}
+		return []manifest.Entry{{What: manifest.EntryStarted, Round: &round, Plan: p.ID, Format: schema.FormatVersion}}, nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	p, _, err = FindPlan(ctx, b, crawl, round)
-	return p, err
+	if first {
+		// They take room and do no harm, so their removal is not repeated if it fails.
+		_ = removeReplaced(ctx, b, p)
+	}
+	return p, nil
+}
+
+// settled returns ErrReplacing if crawl.json is not the one that the ledger names: `plan --replace`
+// names the new one, then puts it there.
+func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
+	named := l.Of(manifest.EntryCrawl)
+	if round > 0 || named == nil {
+		return nil
+	}
+	err := l.Check(ctx, b, named, &manifest.Crawl{})
+	var lost *ledger.Lost
+	if errors.As(err, &lost) && lost.Changed {
+		return fmt.Errorf("%q is not yet the one of the plan that was chosen: if no `crawlbatch plan --month %s --replace` runs now, run it again; nothing was fetched: %w", lost.Object, l.Crawl, ErrReplacing)
+	}
+	return err
+}
+
+// removeReplaced deletes the other plans of a round that follows p.
+func removeReplaced(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
+	ids, err := Plans(ctx, b, p.Crawl, p.Round)
+	for _, id := range ids {
+		if err == nil && id != p.ID {
+			err = RemovePlan(ctx, b, p.Crawl, p.Round, id)
+		}
+	}
+	return err
+}
+
+// RemovePlan deletes a plan that a started round does not follow. It deletes plan.json first, so that
+// what an interrupted removal leaves behind is not a plan.
+func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
+	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
+		return fmt.Errorf("remove plan %s: %w", id, err)
+	}
+	var keys []string
+	for o, err := range b.List(ctx, layout.PlanDir(crawl, round, id)) {
+		if err != nil {
+			return fmt.Errorf("remove plan %s: %w", id, err)
+		}
+		keys = append(keys, o.Key)
+	}
+	for _, key := range keys {
+		if err := b.Delete(ctx, key); err != nil {
+			return fmt.Errorf("remove plan %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// Choose makes a committed plan the one that its round will follow, with what crawl.json is to be. It
+// asks allow first, with the ledger as it is; if another writer was first, it asks again.
+func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
+	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
+	var stored manifest.Plan
+	_, digest, err := manifest.LoadContents(ctx, b, key, &stored)
+	if err != nil {
+		return err
+	}
+	_, err = w.Append(ctx, b, p.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		more, err := allow(l)
+		if err != nil {
+			return nil, err
+		}
+		choice, started := l.Plan(p.Round)
+		if choice != nil && choice.Plan == p.ID && (started || choice.SHA256 == digest) {
+			return more, nil
+		}
+		e := ledger.Named(manifest.EntryPlan, p.Round, key, digest, stored.Format)
+		e.Plan, e.Now = p.ID, now
+		return append(more, e), nil
+	})
+	return err
 }

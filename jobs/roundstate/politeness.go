@@ -9,50 +9,120 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
 // NewestPoliteness reads the newest revision of a crawl's politeness. If none was ever published,
-// it returns revision 0, and the frozen politeness applies.
+// it returns revision 0, and the frozen politeness applies. If the revision that the ledger names is
+// gone, the error is a ledger.Lost: what was stopped must not be requested.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
-	p, revision, _, err = loadPoliteness(ctx, b, crawl)
+	named, err := namedPoliteness(ctx, b, crawl)
+	if err != nil {
+		return p, 0, err
+	}
+	p, revision, _, digest, err := loadPoliteness(ctx, b, crawl)
+	if err == nil && named != nil {
+		err = named.check(revision, digest)
+	}
 	return p, revision, err
 }
 
-func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, v store.Version, err error) {
+// namedRevision is the revision of the politeness that a ledger names.
+type namedRevision struct {
+	ledger *ledger.Ledger
+	entry  *manifest.Entry
+}
+
+// namedPoliteness returns the newest revision that the ledger of a crawl names, or nil.
+func namedPoliteness(ctx context.Context, b store.Bucket, crawl string) (*namedRevision, error) {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	e := l.Of(manifest.EntryPoliteness)
+	if e == nil {
+		return nil, nil
+	}
+	return &namedRevision{l, e}, nil
+}
+
+// check returns a ledger.Lost unless a stored revision is the named one, or newer: its publisher may
+// not have appended its entry yet.
+func (n *namedRevision) check(revision int, digest string) error {
+	switch {
+	case revision < n.entry.Revision:
+		return n.ledger.Miss(n.entry, revision > 0)
+	case revision == n.entry.Revision && n.entry.SHA256 != "" && digest != n.entry.SHA256:
+		return n.ledger.Miss(n.entry, true)
+	}
+	return nil
+}
+
+func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, v store.Version, digest string, err error) {
 	var m manifest.Politeness
 	key := layout.Politeness(crawl)
-	v, _, err = manifest.Load(ctx, b, key, &m)
+	v, digest, err = manifest.LoadContents(ctx, b, key, &m)
 	if errors.Is(err, store.ErrNotFound) {
-		return p, 0, "", nil
+		return p, 0, "", "", nil
 	}
 	if err != nil {
-		return p, 0, "", err
+		return p, 0, "", "", err
 	}
 	c, err := config.Read(key, []byte(m.Config), func(string) (string, bool) { return "", false })
 	if err != nil {
-		return p, 0, "", fmt.Errorf("%w: %w", err, manifest.ErrCorrupt)
+		return p, 0, "", "", fmt.Errorf("%w: %w", err, manifest.ErrCorrupt)
 	}
-	return c.Politeness, m.Revision, v, nil
+	return c.Politeness, m.Revision, v, digest, nil
 }
 
 // PublishPoliteness makes p the newest revision of a crawl's politeness, unless it already is, and
-// returns its number. Every task that starts later follows it, whatever the task's own config says.
-func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, version string) (int, error) {
+// returns its number. Every task that starts later follows it, whatever the task's own config says. A
+// lost revision is replaced: the new one has a higher number.
+func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, w ledger.Writer) (int, error) {
 	text, err := p.YAML()
 	if err != nil {
 		return 0, err
 	}
 	for {
-		newest, revision, v, err := loadPoliteness(ctx, b, crawl)
+		named, err := namedPoliteness(ctx, b, crawl)
 		if err != nil {
 			return 0, err
 		}
-		if have, err := newest.YAML(); err != nil || revision > 0 && have == text {
+		newest, revision, v, digest, err := loadPoliteness(ctx, b, crawl)
+		if err != nil {
+			return 0, err
+		}
+		lost := named != nil && named.check(revision, digest) != nil
+		have, err := newest.YAML()
+		if err != nil {
 			return revision, err
 		}
-		next := &manifest.Politeness{Header: manifest.Header{Version: version}, Revision: revision + 1, Config: text}
-		if _, err := manifest.Swap(ctx, b, layout.Politeness(crawl), next, v); !errors.Is(err, store.ErrConflict) {
-			return next.Revision, err
+		if lost || revision == 0 || have != text {
+			next := &manifest.Politeness{Header: manifest.Header{Version: w.Version}, Revision: revision + 1, Config: text}
+			if lost {
+				next.Revision = max(revision, named.entry.Revision) + 1
+			}
+			if _, err := manifest.Swap(ctx, b, layout.Politeness(crawl), next, v); errors.Is(err, store.ErrConflict) {
+				continue
+			} else if err != nil {
+				return 0, err
+			}
+			revision = next.Revision
 		}
+		return revision, recordPoliteness(ctx, b, crawl, revision, w)
 	}
+}
+
+// recordPoliteness appends the entry of the stored revision, unless the ledger has it or a newer one.
+func recordPoliteness(ctx context.Context, b store.Bucket, crawl string, revision int, w ledger.Writer) error {
+	_, err := w.Append(ctx, b, crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if e := l.Of(manifest.EntryPoliteness); e != nil && e.Revision >= revision {
+			return nil, nil
+		}
+		var m manifest.Politeness
+		key := layout.Politeness(crawl)
+		_, digest, err := manifest.LoadContents(ctx, b, key, &m)
+		return []manifest.Entry{{What: manifest.EntryPoliteness, Revision: m.Revision, Object: key, SHA256: digest, Format: m.Format}}, err
+	})
+	return err
 }

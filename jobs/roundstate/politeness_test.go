@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 )
 
 func TestEachChangeOfPolitenessIsARevisionOfItsOwn(t *testing.T) {
@@ -14,6 +17,8 @@ func TestEachChangeOfPolitenessIsARevisionOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	ledgertest.Make(t, b, "2026-11")
 	if _, revision, err := NewestPoliteness(t.Context(), b, "2026-11"); err != nil || revision != 0 {
 		t.Fatalf("before any: revision %d, %v", revision, err)
 	}
@@ -25,7 +30,7 @@ func TestEachChangeOfPolitenessIsARevisionOfItsOwn(t *testing.T) {
 		p    config.Politeness
 		want int
 	}{{p, 1}, {p, 1}, {slow, 2}, {slow, 2}, {p, 3}, {slow, 4}} {
-		if got, err := PublishPoliteness(t.Context(), b, "2026-11", step.p, "test"); err != nil || got != step.want {
+		if got, err := PublishPoliteness(t.Context(), b, "2026-11", step.p, ledgertest.Writer()); err != nil || got != step.want {
 			t.Errorf("step %d: revision %d, %v; want %d", n, got, err, step.want)
 		}
 	}
@@ -39,7 +44,7 @@ func TestEachChangeOfPolitenessIsARevisionOfItsOwn(t *testing.T) {
 		wg.Go(func() {
 			mine := p
 			mine.Delay = config.Duration(time.Duration(n+10) * time.Second)
-			if _, err := PublishPoliteness(t.Context(), b, "2026-11", mine, "test"); err != nil {
+			if _, err := PublishPoliteness(t.Context(), b, "2026-11", mine, ledgertest.Writer()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -35,6 +36,8 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Round: 1, Buckets: 2, Partitions: []manifest.PlanPartition{
 		{Partition: 0, Bucket: 0}, {Partition: 1, Bucket: 0}, {Partition: 2, Bucket: 1},
 	}}
+	create(t, b, layout.PlanManifest("2026-11", 1, "p"), p)
+	ledgertest.Make(t, b, "2026-11")
 	for _, s := range []stages.Stage{stages.Fetch, stages.Merge, stages.Dedup, stages.Rank} {
 		for n := range s.Tasks(p) {
 			of := stages.Task{Stage: s, Crawl: "2026-11", Round: 1, Partition: n}
@@ -56,7 +59,7 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		{stages.Publish, 2, stages.Rank, []bool{false, true}},
 		{stages.Publish, 2, stages.Dedup, []bool{true}},
 	} {
-		frozen, err := Freeze(t.Context(), b, p, c.stage, "test")
+		frozen, err := Freeze(t.Context(), b, p, c.stage, ledgertest.Writer())
 		if err != nil {
 			t.Fatal(err)
 		}

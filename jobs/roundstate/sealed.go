@@ -11,25 +11,54 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// Seal creates sealed.json of a round. All stages of the round must have all their results.
-func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, version string) error {
+// Seal creates sealed.json of a round, and the ledger's entry. All stages of the round must have all
+// their results.
+func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
+	s, err := sealOf(ctx, b, p, w)
+	if err != nil {
+		return err
+	}
+	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // the version in another process's document may differ
+		return err
+	}
+	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
+}
+
+// sealOf makes the seal that the results of a round give.
+func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) (*manifest.Sealed, error) {
 	results := map[stages.Stage][]*manifest.Result{}
 	for _, stage := range stages.Order {
 		var err error
 		if results[stage], _, err = loadResults(ctx, b, p, Tasks(p, stage)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	s, err := publish.Seal(p, results)
-	if err != nil {
-		return err
+	if err == nil {
+		s.Version = w.Version
 	}
-	s.Version = version
-	return createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s) // the version in another process's document may differ
+	return s, err
+}
+
+// RecordSeal appends the entry of a seal that exists, unless the ledger has it.
+func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) error {
+	_, err := w.Append(ctx, b, crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		if l.Newest(manifest.EntrySealed, round) != nil {
+			return nil, nil
+		}
+		var s manifest.Sealed
+		key := layout.Sealed(crawl, round)
+		_, digest, err := manifest.LoadContents(ctx, b, key, &s)
+		e := ledger.Named(manifest.EntrySealed, round, key, digest, s.Format)
+		e.Generation = 1
+		return []manifest.Entry{e}, err
+	})
+	return err
 }
 
 // Earlier returns the sealed rounds before a round, oldest first. They include those of the crawls
@@ -58,8 +87,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 			return nil, err
 		}
 		chain = append(own, chain...)
-		var m manifest.Crawl
-		if _, _, err := manifest.Load(ctx, b, layout.CrawlManifest(crawl), &m); err != nil {
+		m, _, err := ledger.LoadCrawl(ctx, b, crawl)
+		if err != nil {
 			return nil, err
 		}
 		crawl = m.Continues
@@ -67,16 +96,17 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return chain, nil
 }
 
-// Sealed returns the sealed rounds of a crawl, from round 0 on.
+// Sealed returns the sealed rounds of a crawl, from round 0 on. A seal that is gone is a ledger.Lost.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
 	var all []*manifest.Sealed
 	for {
-		s, err := SealedRound(ctx, b, crawl, len(all))
-		if err != nil {
-			return nil, err
-		}
-		if s == nil {
-			return all, nil
+		s, err := SealIn(ctx, b, l, len(all))
+		if err != nil || s == nil {
+			return all, err
 		}
 		all = append(all, s)
 	}
@@ -84,14 +114,28 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 
 // SealedRound returns the seal of a round, or nil if it has none.
 func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (*manifest.Sealed, error) {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	return SealIn(ctx, b, l, round)
+}
+
+// SealIn is SealedRound with a ledger that was read before.
+func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*manifest.Sealed, error) {
 	var s manifest.Sealed
-	key := layout.Sealed(crawl, round)
-	_, _, err := manifest.Load(ctx, b, key, &s)
+	key := layout.Sealed(l.Crawl, round)
+	var err error
+	if e := l.Newest(manifest.EntrySealed, round); e != nil {
+		err = l.Check(ctx, b, e, &s)
+	} else {
+		_, _, err = manifest.Load(ctx, b, key, &s) // its writer may not have appended the entry yet
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
-	if err == nil && (s.Crawl != crawl || s.Round != round) {
-		err = misplaced(key, fmt.Sprintf("round %s.%d", s.Crawl, s.Round), fmt.Sprintf("round %s.%d", crawl, round))
+	if ledger.Read(err) && (s.Crawl != l.Crawl || s.Round != round) {
+		err = misplaced(key, fmt.Sprintf("round %s.%d", s.Crawl, s.Round), fmt.Sprintf("round %s.%d", l.Crawl, round))
 	}
 	if err != nil {
 		return nil, err

@@ -31,6 +31,10 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 			failed = append(failed, st.Failed...)
 		}
 	}
+	for _, lost := range s.Lost {
+		p.line("")
+		p.line("lost: %v", lost)
+	}
 	for _, f := range failed {
 		p.line("")
 		p.line("%s failed %s, last (%s): %s", f.Task, Count(int64(f.Attempts), "time"), f.Class, f.Error)

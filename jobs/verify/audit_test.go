@@ -16,6 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/verify/fetchcheck"
@@ -281,7 +282,7 @@ func TestLaterPolitenessMayAllowMoreInFlight(t *testing.T) {
 	}
 	later := d.a.Config.Politeness
 	later.InFlightPerHost = 2
-	if _, err := roundstate.PublishPoliteness(t.Context(), d.b, testCrawl, later, "test"); err != nil {
+	if _, err := roundstate.PublishPoliteness(t.Context(), d.b, testCrawl, later, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
 	if r := d.audit(); r.Found() > 0 {

@@ -81,9 +81,9 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			edit(d, key, func(p *manifest.Plan) { p.Round = 0 })
 			return one(documents, key)
 		},
-		"no start.json": func(d *damaged) map[string]string {
-			d.delete(layout.Start(testCrawl, 0))
-			return one(documents, layout.Start(testCrawl, 0))
+		"no ledger": func(d *damaged) map[string]string {
+			d.delete(layout.Ledger(testCrawl))
+			return one(documents, layout.Ledger(testCrawl))
 		},
 		"inputs of other results": func(d *damaged) map[string]string {
 			edit(d, layout.Inputs(testCrawl, 0, "merge"), func(in *manifest.Inputs) { in.Tasks[0].SHA256 = strings.Repeat("0", 64) })

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"github.com/google/go-cmp/cmp"
 )
@@ -60,16 +62,20 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 			}))
 			defer server.Close()
 			l := newCrawlLab(t, server.Listener.Addr().String(), seeds, func(*config.Config) {})
-			p, err := roundstate.Begin(t.Context(), l.bucket, testCrawl, 0, "test")
+			p, err := roundstate.Begin(t.Context(), l.bucket, testCrawl, 0, ledgertest.Writer())
 			if err != nil {
 				t.Fatal(err)
 			}
 			beganWith := func(format int) {
 				t.Helper()
-				body := fmt.Sprintf(`{"format_version": %d, "kind": "start", "plan": %q}`, format, p.ID)
-				if err := os.WriteFile(filepath.Join(l.dir, layout.Start(testCrawl, 0)), []byte(body), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				ledgertest.Edit(t, l.bucket, testCrawl, func(all []manifest.Entry) []manifest.Entry {
+					for i := range all {
+						if all[i].What == manifest.EntryStarted && all[i].In(0) {
+							all[i].Format = format
+						}
+					}
+					return all
+				})
 			}
 			beganWith(format)
 			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 has two rounds, for links

@@ -21,6 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/jobstest"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
@@ -147,7 +148,11 @@ func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from s
 	if _, err := manifest.Create(ctx, b, layout.CrawlManifest(testCrawl), &manifest.Crawl{Crawl: testCrawl, Config: text}); err != nil {
 		return err
 	}
-	return made.Commit(ctx, b)
+	if err := made.Commit(ctx, b); err != nil {
+		return err
+	}
+	_, err = ledgertest.Writer().Rebuild(ctx, b, testCrawl, []string{testCrawl})
+	return err
 }
 
 // damaged is a copy of the crawl and an audit of it.

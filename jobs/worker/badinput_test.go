@@ -13,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -73,7 +74,7 @@ func TestDocumentsOfElsewhereAreRefusedByName(t *testing.T) {
 			for n := range 2 {
 				done(t, r.Bucket, task(stages.Merge, n))
 			}
-			if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, "test"); err != nil {
+			if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, ledgertest.Writer()); err != nil {
 				t.Fatal(err)
 			}
 			body, err := manifest.Encode(c.put)
@@ -98,7 +99,7 @@ func TestDocumentsOfElsewhereAreRefusedByName(t *testing.T) {
 func unchanged(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	for key, body := range before {
-		if after[key] != body {
+		if after[key] != body && key != layout.Ledger("2026-11") { // it may grow
 			t.Errorf("%q was changed", key)
 		}
 	}
@@ -120,7 +121,7 @@ func TestACrawlManifestOfAnotherCrawlIsRefused(t *testing.T) {
 func TestDamagedAndNewerDocumentsStopATaskAndAreLeftAsTheyAre(t *testing.T) {
 	newer := bytes.Replace([]byte(`{"format_version": N, "kind": "result"}`), []byte("N"), fmt.Append(nil, schema.FormatVersion+1), 1)
 	for _, key := range []string{
-		layout.PlanManifest("2026-11", 0, "p"), layout.Start("2026-11", 0), layout.Inputs("2026-11", 0, "rank"),
+		layout.PlanManifest("2026-11", 0, "p"), layout.Ledger("2026-11"), layout.Inputs("2026-11", 0, "rank"),
 		layout.Result("2026-11", 0, "merge", 1), layout.Result("2026-11", 0, "rank", 0), layout.Sealed("2026-11", 0),
 	} {
 		for want, damage := range map[error]func([]byte) []byte{
@@ -132,10 +133,10 @@ func TestDamagedAndNewerDocumentsStopATaskAndAreLeftAsTheyAre(t *testing.T) {
 				for n := range 2 {
 					done(t, r.Bucket, task(stages.Merge, n))
 				}
-				if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, "test"); err != nil {
+				if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, ledgertest.Writer()); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Rank, "test"); err != nil {
+				if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Rank, ledgertest.Writer()); err != nil {
 					t.Fatal(err)
 				}
 				body, _, err := r.Bucket.Get(t.Context(), key, 1<<20)

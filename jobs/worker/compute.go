@@ -27,7 +27,7 @@ func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, e
 
 // compute runs the stage of any task.
 func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result, err error) {
-	p, err := roundstate.Begin(ctx, r.Bucket, t.Crawl, t.Round, r.Version)
+	p, err := roundstate.Begin(ctx, r.Bucket, t.Crawl, t.Round, r.ledgers())
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,11 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/quarantine"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
@@ -25,12 +27,15 @@ import (
 // order of their stages. It writes nothing unless every part comes out with the digest in the
 // result. Then it moves damaged parts to quarantine/ and creates each anew. These are errors that
 // wrap stages.ErrPermanent and name the object: a part that comes out with another digest, and lost
-// or damaged data of a fetch task, which cannot be computed. A task without a result has nothing to
-// rebuild.
+// or damaged data of a fetch task, which cannot be computed. A lost result is made anew, too. A task
+// that never had one has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
-	if err != nil || committed == nil {
+	if err != nil {
 		return nil, err
+	}
+	if committed == nil {
+		return r.remake(ctx, t)
 	}
 	missing, err := r.missing(ctx, t, committed)
 	if err != nil {
@@ -57,6 +62,78 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		rebuilt = append(rebuilt, f.Key)
 	}
 	return rebuilt, nil
+}
+
+// remake makes a lost result anew, with the parts that are missing. A later stage froze its digest, or
+// the round is sealed; a task that never had a result has nothing to rebuild.
+func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
+	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	lost := roundstate.CheckResult(l, t)
+	if lost == nil || t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
+		return nil, lost
+	}
+	want, err := roundstate.ResultDigest(ctx, r.Bucket, l, t)
+	if err != nil {
+		return nil, err
+	}
+	again, made, release, err := r.Recompute(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+	}
+	defer release()
+	body, err := encodedAs(again, want)
+	if err != nil {
+		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+	}
+	missing, err := r.missing(ctx, t, again)
+	if err == nil && want == "" {
+		err = r.absent(ctx, missing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rebuild %s: %w", t, err)
+	}
+	for _, f := range missing {
+		if err := r.restore(ctx, made, f); err != nil {
+			return rebuilt, fmt.Errorf("rebuild %s: %w", t, err)
+		}
+		rebuilt = append(rebuilt, f.Key)
+	}
+	key := roundstate.ResultKey(t)
+	if _, err := store.CreateBytes(ctx, r.Bucket, key, body); err != nil {
+		return rebuilt, fmt.Errorf("rebuild %s: %w", t, err)
+	}
+	return append(rebuilt, key), nil
+}
+
+// absent returns an error if one of the files is there: nothing tells whether it or the one that would
+// be made anew is right.
+func (r Runner) absent(ctx context.Context, files []manifest.File) error {
+	for _, f := range files {
+		o, err := r.Bucket.Open(ctx, f.Key)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(fmt.Errorf("%q has other bytes than it would be made with; nothing was written: use the crawlbatch that made it, or restore its result from a copy: %w", f.Key, stages.ErrPermanent), o.Close())
+	}
+	return nil
+}
+
+// encodedAs encodes a result in the format in which it has the wanted digest. An older version wrote
+// an older format.
+func encodedAs(result *manifest.Result, want string) ([]byte, error) {
+	for format := schema.FormatVersion; format > 0; format-- {
+		body, err := manifest.EncodeAs(result, format)
+		if err != nil || want == "" || manifest.Digest(body) == want {
+			return body, err
+		}
+	}
+	return nil, fmt.Errorf("its result would not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
 }
 
 // fetchedBy returns the files of a task that were fetched over the network. For a fetch task these

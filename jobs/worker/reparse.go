@@ -24,7 +24,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 	}
 	in := &reparse.Input{Task: t, Plan: p, Archive: r.Bucket}
 	if of.Of != "" {
-		frozen, err := roundstate.FreezeSource(ctx, r.Bucket, of, p, r.Version)
+		frozen, err := roundstate.FreezeSource(ctx, r.Bucket, of, p, r.ledgers())
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -27,6 +28,7 @@ func reparsed(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
 	q.Crawl, q.ID = "2026-11r1", "q"
 	create(t, r.Bucket, layout.PlanManifest("2026-11r1", 0, "q"), &q)
 	create(t, r.Bucket, layout.CrawlManifest("2026-11r1"), &manifest.Crawl{Crawl: "2026-11r1", Reparse: &of})
+	ledgertest.Make(t, r.Bucket, "2026-11", "2026-11r1")
 	return r, stages.Task{Stage: stages.Fetch, Crawl: "2026-11r1"}
 }
 

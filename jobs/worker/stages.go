@@ -40,6 +40,12 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
+	if !r.GiveUp {
+		if err := roundstate.Claim(ctx, r.Bucket, p, r.ledgers()); err != nil {
+			return nil, err
+		}
+	}
+	env.Bucket = roundstate.Fetching(env.Bucket, p, r.ledgers())
 	before, err := r.roundBefore(ctx, p, t)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch"
@@ -34,7 +35,7 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 	// task.
 	publishing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, u.Version)
+	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, ledger.Writer{Version: u.Version, Clock: u.Clock})
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
@@ -56,6 +59,8 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	create(t, dir, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	ledgertest.Make(t, dir, "2026-11")
 	b := &failingSwaps{Bucket: dir}
 	file := filepath.Join(t.TempDir(), "politeness.yaml")
 	clock := &rounds{slept: make(chan time.Duration), next: make(chan struct{})}

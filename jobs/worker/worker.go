@@ -19,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
@@ -79,6 +80,13 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	if err != nil || done != nil {
 		return err
 	}
+	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
+	if err == nil {
+		err = roundstate.CheckResult(l, t)
+	}
+	if err != nil {
+		return err
+	}
 	result, err := r.compute(ctx, t)
 	if err != nil {
 		return err
@@ -91,6 +99,9 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	}
 	return nil
 }
+
+// ledgers returns what appends to ledgers in the attempt's name.
+func (r Runner) ledgers() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
 
 // stage runs the task's stage on its frozen inputs.
 func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
@@ -105,7 +116,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
 		return r.fetch(ctx, env, p, t)
 	}
-	frozen, err := roundstate.Freeze(ctx, r.Bucket, p, t.Stage, r.Version)
+	frozen, err := roundstate.Freeze(ctx, r.Bucket, p, t.Stage, r.ledgers())
 	if err != nil {
 		return nil, err
 	}

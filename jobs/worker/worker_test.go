@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -28,6 +29,10 @@ func started(t *testing.T) (Runner, *manifest.Plan) {
 	p := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{Partition: 0}, {Partition: 1}}}
 	create(t, b, layout.PlanManifest("2026-11", 0, "p"), p)
 	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	ledgertest.Make(t, b, "2026-11")
+	if _, err := roundstate.Begin(t.Context(), b, "2026-11", 0, ledgertest.Writer()); err != nil {
+		t.Fatal(err)
+	}
 	return Runner{
 		Bucket: b, Config: config.Default(), Version: "test", Scratch: t.TempDir(), Clock: stages.SystemClock{},
 		Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{},
@@ -83,7 +88,7 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 	for n := range 2 {
 		done(t, r.Bucket, task(stages.Fetch, n))
 	}
-	if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Merge, "test"); err != nil {
+	if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Merge, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
 	key := layout.Result("2026-11", 0, "fetch", 0)

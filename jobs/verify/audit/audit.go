@@ -23,6 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
 // Options say what to audit and how thoroughly.
@@ -112,6 +113,7 @@ type Audit struct {
 	RobotsTTL time.Duration     // how long a robots.txt stays valid; 0 if unknown
 	Reparse   *manifest.Reparse // what the crawl parses again; nil if it fetches
 	External  store.Bucket      // the store of the external WARC files that the crawl parses; nil if there are none
+	Ledger    *ledger.Ledger    // of the crawl; nil if it is lost or damaged
 	last      int               // the number after that of the crawl's last round
 
 	mu       sync.Mutex

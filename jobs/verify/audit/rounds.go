@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
@@ -105,10 +106,30 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 			return nil, err
 		}
 	}
+	if err := a.loadLedger(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.loadPoliteness(ctx); err != nil {
 		return nil, err
 	}
 	return a.continued(ctx, crawl.Continues)
+}
+
+// loadLedger reads the crawl's ledger.
+func (a *Audit) loadLedger(ctx context.Context) error {
+	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
+	var lost *ledger.Lost
+	switch {
+	case err == nil:
+		a.Ledger = l
+	case errors.As(err, &lost) && lost.Object == layout.CrawlManifest(a.Crawl), errors.Is(err, ledger.ErrNoCrawl), a.Broken(layout.CrawlManifest(a.Crawl)):
+		// that is reported already
+	case errors.As(err, &lost):
+		a.misplaced(-1, lost.Object, "%v", lost)
+	default:
+		return a.Fault(err, documents, -1, layout.Ledger(a.Crawl))
+	}
+	return nil
 }
 
 // checkSuccessor reports a round that is not sealed although a later round n was planned.
@@ -235,12 +256,9 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 		return nil, err
 	}
 	some = some || len(r.Unfinished) > 0
-	if start := layout.Start(a.Crawl, n); some && !started && !a.Broken(start) {
-		if started, err = manifest.Exists(ctx, a.Bucket, start); err != nil {
+	if some && !started && a.Ledger != nil {
+		if err := a.checkStarted(ctx, n); err != nil {
 			return nil, err
-		}
-		if !started {
-			a.misplaced(n, start, "it is missing, though tasks of the round have results or checkpoints: restore it from a copy, as it names the plan in force")
 		}
 	}
 	for _, stage := range stages.Order {
@@ -251,30 +269,47 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	return r, a.checkSealed(r)
 }
 
-// readingOf returns how the round read robots.txt, from start.json of the round that fetched.
-func (a *Audit) readingOf(ctx context.Context, r *Round, start *manifest.Start) (robots.Reading, error) {
+// checkStarted reports a round that has results, though the ledger does not call it started. It may
+// have started after the ledger was read.
+func (a *Audit) checkStarted(ctx context.Context, n int) error {
+	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
+	if err == nil && l.Started(n) == nil {
+		a.misplaced(n, layout.Ledger(a.Crawl), "it does not say that round %d was started, though tasks of it have results or checkpoints: an older ledger was put back; restore the newest", n)
+	}
+	return err
+}
+
+// readingOf returns how the round read robots.txt: as the ledger says of the round that fetched.
+func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error) {
 	if of := a.FetchedIn(); of != r.Crawl {
-		var fetched manifest.Start
-		_, ok, err := a.document(ctx, r.Number, layout.Start(of, r.Number), &fetched, false)
-		if err != nil || ok {
-			return robots.ReadingOf(fetched.Format), err
+		l, err := ledger.Load(ctx, a.Bucket, of)
+		if err == nil && l.Started(r.Number) != nil {
+			return robots.ReadingOf(l.Started(r.Number).Format), nil
+		}
+		if err != nil && !IsFault(err) && !errors.Is(err, ledger.ErrNoCrawl) && !errors.Is(err, ledger.ErrLost) {
+			return 0, err
 		}
 	}
-	return robots.ReadingOf(start.Format), nil
+	format := schema.FormatVersion
+	if a.Ledger != nil && a.Ledger.Started(r.Number) != nil {
+		format = a.Ledger.Started(r.Number).Format
+	}
+	return robots.ReadingOf(format), nil
 }
 
 // loadPlan reads the plan that the round follows, if there is one.
 func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error) {
-	var start manifest.Start
-	_, started, err = a.document(ctx, r.Number, layout.Start(r.Crawl, r.Number), &start, false)
-	if err != nil {
+	if r.Reading, err = a.readingOf(ctx, r); err != nil {
 		return started, err
 	}
-	if r.Reading, err = a.readingOf(ctx, r, &start); err != nil {
-		return started, err
+	id := ""
+	if a.Ledger != nil {
+		var choice *manifest.Entry
+		if choice, started = a.Ledger.Plan(r.Number); choice != nil {
+			id = choice.Plan
+		}
 	}
-	id := start.Plan
-	if !started {
+	if id == "" {
 		ids, err := roundstate.Plans(ctx, a.Bucket, r.Crawl, r.Number)
 		if err != nil {
 			return started, err
@@ -283,15 +318,11 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 			if len(ids) == 0 {
 				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json from a copy")
 			}
-			return started, nil // there are several: `plan --replace` was interrupted, and no task has begun
+			return started, nil // there are several, and none was chosen
 		}
 		id = ids[0]
 	}
 	key := layout.PlanManifest(r.Crawl, r.Number, id)
-	if strings.ContainsAny(id, "/ ") || id == "" {
-		a.misplaced(r.Number, layout.Start(r.Crawl, r.Number), "it names the plan %q, which is not the name of a plan", id)
-		return started, nil
-	}
 	var p manifest.Plan
 	_, ok, err := a.document(ctx, r.Number, key, &p, true)
 	if err != nil || !ok {

@@ -1,0 +1,169 @@
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// What an entry of a ledger records.
+const (
+	EntryCrawl      = "crawl"      // crawl.json was made, or is about to be replaced
+	EntryPlanning   = "planning"   // the clock with which the round is planned
+	EntryPlan       = "plan"       // the plan that the round will follow
+	EntryStarted    = "started"    // the round follows its plan from here on
+	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
+	EntryFrozen     = "frozen"     // the inputs of a stage
+	EntrySealed     = "sealed"     // the round is complete
+	EntryPoliteness = "politeness" // a revision of the politeness
+)
+
+// Ledger is ledger.json: what was begun, decided and sealed in a crawl. It only grows, and
+// each entry's digest covers the entries before it.
+type Ledger struct {
+	Header
+	Crawl   string  `json:"crawl"`
+	Entries []Entry `json:"entries"`
+}
+
+func (*Ledger) kind() string { return "ledger" }
+
+// Entry is one line of a ledger.
+type Entry struct {
+	N          int    `json:"n"` // from 1
+	At         string `json:"at"`
+	What       string `json:"what"`
+	Round      *int   `json:"round,omitempty"`
+	Stage      string `json:"stage,omitempty"`
+	Plan       string `json:"plan,omitempty"`
+	Now        string `json:"now,omitempty"`        // RFC 3339, UTC; what is due is decided with it
+	Format     int    `json:"format,omitempty"`     // of the object, or in which the round began
+	Revision   int    `json:"revision,omitempty"`   // of the politeness
+	Generation int    `json:"generation,omitempty"` // of the seal
+	Object     string `json:"object,omitempty"`     // key of the document that the entry names
+	SHA256     string `json:"sha256,omitempty"`     // its ContentDigest; empty: unknown
+	// Adopted marks what was there when an older crawl got its ledger, or when a lost ledger
+	// was made anew. What was lost before that cannot be known.
+	Adopted bool   `json:"adopted,omitempty"`
+	Digest  string `json:"digest"`
+}
+
+// In reports whether the entry is about a round.
+func (e *Entry) In(round int) bool { return e.Round != nil && *e.Round == round }
+
+// chained is the entry's digest after an entry with the digest before.
+func (e Entry) chained(before string) (string, error) {
+	e.Digest = ""
+	body, err := json.Marshal(&e)
+	if err != nil {
+		return "", fmt.Errorf("entry %d of a ledger: %w", e.N, err)
+	}
+	return Digest(append([]byte(before), body...)), nil
+}
+
+// Append numbers entries and adds them to the chain.
+func (l *Ledger) Append(entries ...Entry) error {
+	for _, e := range entries {
+		before := ""
+		if n := len(l.Entries); n > 0 {
+			before = l.Entries[n-1].Digest
+		}
+		e.N = len(l.Entries) + 1
+		var err error
+		if e.Digest, err = e.chained(before); err != nil {
+			return err
+		}
+		l.Entries = append(l.Entries, e)
+	}
+	return nil
+}
+
+// Check checks the chain. The error wraps ErrCorrupt.
+func (l *Ledger) Check() error {
+	before := ""
+	for i, e := range l.Entries {
+		want, err := e.chained(before)
+		if err != nil {
+			return err
+		}
+		if e.N != i+1 || e.Digest != want {
+			return fmt.Errorf("entry %d does not follow from the one before it: %w", i+1, ErrCorrupt)
+		}
+		before = e.Digest
+	}
+	return nil
+}
+
+// Crawls is crawls.json, the head in the store's root: the names of its crawls.
+type Crawls struct {
+	Header
+	Crawls []CrawlName `json:"crawls"` // in the order in which they were begun or adopted
+}
+
+func (*Crawls) kind() string { return "crawls" }
+
+// CrawlName is a crawl in the head.
+type CrawlName struct {
+	Crawl   string `json:"crawl"`
+	At      string `json:"at"`
+	Adopted bool   `json:"adopted,omitempty"`
+}
+
+// Names reports whether the head names a crawl.
+func (c *Crawls) Names(crawl string) bool {
+	for _, n := range c.Crawls {
+		if n.Crawl == crawl {
+			return true
+		}
+	}
+	return false
+}
+
+// EncodeAs is Encode with an older format version, for a document that must have the bytes
+// that an older program gave it.
+func EncodeAs(d Document, format int) ([]byte, error) {
+	body, err := Encode(d)
+	if err != nil {
+		return nil, err
+	}
+	now := fmt.Appendf(nil, "{\n \"format_version\": %d,", d.header().Format)
+	if !bytes.HasPrefix(body, now) {
+		return nil, fmt.Errorf("encode %s: it has no header", d.kind())
+	}
+	d.header().Format = format
+	return append(fmt.Appendf(nil, "{\n \"format_version\": %d,", format), body[len(now):]...), nil
+}
+
+// ContentDigest is the SHA-256, in hex, of a document without its written_by: another
+// version of the program makes the same document with the same digest.
+func ContentDigest(body []byte) string {
+	sum := sha256.New()
+	head, rest := body, []byte(nil)
+	if at := bytes.Index(body, []byte("\n \"written_by\": ")); at >= 0 && bytes.Count(body[:at], []byte("\n")) == 2 {
+		line := body[at+1:]
+		head, rest = body[:at], nil
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			rest = line[end:]
+		}
+	}
+	sum.Write(head)
+	sum.Write(rest)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// LoadContents is Load, with the document's ContentDigest.
+func LoadContents(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
+	body, version, err := b.Get(ctx, key, MaxBytes)
+	if err == nil {
+		err = Decode(key, body, d)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("load %s: %w", d.kind(), err)
+	}
+	return version, ContentDigest(body), nil
+}

@@ -1,0 +1,350 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// assemble puts together the ledger of a crawl of an older format from what is there.
+func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
+	l := &Ledger{Crawl: m.Crawl, doc: manifest.Ledger{Crawl: m.Crawl}}
+	entries, err := there(ctx, b, m.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		entries[i].Adopted = true
+	}
+	return l, l.doc.Append(entries...)
+}
+
+// there lists what the store has of a crawl, as entries.
+func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
+	m, digest, err := LoadCrawl(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	all := []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest, Format: m.Format}}
+	var p manifest.Politeness
+	digest, found, err := look(ctx, b, layout.Politeness(crawl), &p)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		all = append(all, politeness(crawl, p.Revision, digest, p.Format))
+	}
+	// A round that is gone must not hide those after it.
+	for round, gap := 0, 0; gap < 2; round++ {
+		entries, err := ofRound(ctx, b, crawl, round)
+		if err != nil {
+			return nil, err
+		}
+		if gap++; len(entries) > 0 {
+			gap = 0
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
+}
+
+// politeness is the entry of a revision.
+func politeness(crawl string, revision int, digest string, format int) manifest.Entry {
+	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
+}
+
+// look reads a document that may not be there. One that cannot be read is there, without a digest.
+func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) (digest string, found bool, err error) {
+	_, digest, err = manifest.LoadContents(ctx, b, key, d)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", false, nil
+	case errors.Is(err, manifest.ErrCorrupt):
+		return "", true, nil
+	}
+	return digest, err == nil, err
+}
+
+// ofRound lists what the store has of a round, as entries.
+func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
+	var all []manifest.Entry
+	id, format, err := followed(ctx, b, crawl, round)
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		key := layout.PlanManifest(crawl, round, id)
+		var p manifest.Plan
+		digest, _, err := look(ctx, b, key, &p)
+		if err != nil {
+			return nil, err
+		}
+		choice := Named(manifest.EntryPlan, round, key, digest, p.Format)
+		choice.Plan = id
+		all = append(all, choice)
+	}
+	if id != "" && format > 0 {
+		all = append(all, manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: id, Format: format})
+	}
+	fetched, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch))+"part-")
+	if err != nil {
+		return nil, err
+	}
+	if fetched && format > 0 && !layout.IsReparse(crawl) {
+		all = append(all, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
+	}
+	for _, stage := range stages.Order {
+		key := layout.Inputs(crawl, round, string(stage))
+		var in manifest.Inputs
+		digest, found, err := look(ctx, b, key, &in)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			frozen := Named(manifest.EntryFrozen, round, key, digest, in.Format)
+			frozen.Stage = string(stage)
+			all = append(all, frozen)
+		}
+	}
+	key := layout.Sealed(crawl, round)
+	var s manifest.Sealed
+	digest, found, err := look(ctx, b, key, &s)
+	if found {
+		sealed := Named(manifest.EntrySealed, round, key, digest, s.Format)
+		sealed.Generation = 1
+		all = append(all, sealed)
+	}
+	return all, err
+}
+
+// followed returns the plan that a round follows and, if it has started, the format in which it began.
+// start.json says both for a round of an older format. Without it, a round with fetched data follows
+// its only plan.
+func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
+	var s manifest.Start
+	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
+	if err == nil || !errors.Is(err, store.ErrNotFound) {
+		return s.Plan, s.Format, err
+	}
+	ids, err := Plans(ctx, b, crawl, round)
+	if err != nil || len(ids) != 1 {
+		return "", 0, err
+	}
+	begun, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch)))
+	if begun {
+		format = schema.FormatVersion
+	}
+	return ids[0], format, err
+}
+
+// Plans lists the IDs of a round's complete plans.
+func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]string, error) {
+	var ids []string
+	prefix := layout.RoundDir(crawl, round) + "plan-"
+	for o, err := range b.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list plans of %s.%d: %w", crawl, round, err)
+		}
+		id, rest, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
+		if rest == "plan.json" {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Adopt gives crawls of an older format their ledgers and the store its head. alive waits until no
+// process of an older version fetches. After an interruption, and beside others that adopt, Adopt goes
+// on. It does nothing for crawls that have a ledger.
+//
+// The order is: active.json and crawl.json get the new format, which older versions refuse; then the
+// ledger; then the name in the head. So crawl.json of the new format, with adopted_from and not in the
+// head, is an interrupted adoption.
+func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
+	head, _, err := LoadHead(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	var old []string
+	for _, crawl := range crawls {
+		l, err := Load(ctx, b, crawl)
+		if err != nil {
+			return nil, err
+		}
+		m, _, err := LoadCrawl(ctx, b, crawl)
+		if err != nil {
+			return nil, err
+		}
+		if m.Format < Since || m.AdoptedFrom > 0 && l.fresh() && !(head != nil && head.Names(crawl)) {
+			old = append(old, crawl)
+		}
+	}
+	if len(old) == 0 {
+		return nil, nil
+	}
+	if err := w.adoptActive(ctx, b, alive); err != nil {
+		return nil, err
+	}
+	for _, crawl := range old {
+		if err := w.adoptCrawl(ctx, b, crawl); err != nil {
+			return nil, fmt.Errorf("adopt crawl %s: %w", crawl, err)
+		}
+	}
+	for _, crawl := range old {
+		if err := w.name(ctx, b, crawl, true, false); err != nil {
+			return nil, fmt.Errorf("adopt crawl %s: %w", crawl, err)
+		}
+	}
+	return old, nil
+}
+
+// adoptActive gives active.json the new format, so that an older version claims nothing more.
+func (w Writer) adoptActive(ctx context.Context, b store.Bucket, alive func(ctx context.Context, a *manifest.Active) error) error {
+	for {
+		var a manifest.Active
+		version, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+		if errors.Is(err, store.ErrNotFound) {
+			a, version, err = manifest.Active{Done: true}, "", nil
+		}
+		if err != nil || a.Format >= Since {
+			return err
+		}
+		if !a.Done && alive != nil {
+			if err := alive(ctx, &a); err != nil {
+				return err
+			}
+		}
+		a.Version, a.Nonce = w.Version, "adopted-"+w.now()
+		if _, err := manifest.Swap(ctx, b, layout.Active(), &a, version); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// adoptCrawl gives crawl.json the new format, then writes the ledger.
+func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) error {
+	for {
+		var m manifest.Crawl
+		version, _, err := manifest.Load(ctx, b, layout.CrawlManifest(crawl), &m)
+		if err != nil {
+			return err
+		}
+		if m.Format >= Since {
+			break
+		}
+		m.AdoptedFrom = m.Format
+		if _, err := manifest.Swap(ctx, b, layout.CrawlManifest(crawl), &m, version); err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return w.write(ctx, b, crawl)
+}
+
+// write stores the ledger that the store's objects tell, unless there is one.
+func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
+	stands, err := manifest.Exists(ctx, b, layout.Ledger(crawl))
+	if err != nil || stands {
+		return err
+	}
+	entries, err := there(ctx, b, crawl)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		entries[i].Adopted = true
+	}
+	_, err = w.swap(ctx, b, &Ledger{Crawl: crawl}, entries)
+	if errors.Is(err, store.ErrConflict) { // another process was first
+		return nil
+	}
+	return err
+}
+
+// Rebuild makes a lost ledger, head or active.json anew from what is there, and returns their keys.
+// crawls are those of which the store has objects. What was lost besides cannot be known.
+func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string) (made []string, err error) {
+	l, err := Load(ctx, b, crawl)
+	if err == nil && !l.Stored {
+		return nil, nil // its adoption or creation is still to come
+	}
+	var lost *Lost
+	if errors.As(err, &lost) && lost.Object == layout.Ledger(crawl) && !lost.Changed {
+		if err := w.write(ctx, b, crawl); err != nil {
+			return nil, err
+		}
+		made, err = append(made, layout.Ledger(crawl)), nil
+	}
+	if err != nil {
+		return made, err
+	}
+	active, err := w.rebuildActive(ctx, b, crawls)
+	if err != nil {
+		return made, err
+	}
+	if active {
+		made = append(made, layout.Active())
+	}
+	for _, c := range crawls {
+		head, _, err := LoadHead(ctx, b)
+		if err != nil {
+			return made, err
+		}
+		l, err := Load(ctx, b, c)
+		if err != nil {
+			return made, err
+		}
+		if !l.Stored || head != nil && head.Names(c) {
+			continue
+		}
+		if err := w.name(ctx, b, c, true, true); err != nil {
+			return made, err
+		}
+		if !slices.Contains(made, layout.Crawls()) {
+			made = append(made, layout.Crawls())
+		}
+	}
+	return made, nil
+}
+
+// rebuildActive makes a lost active.json anew. It names the round that was being fetched: of the
+// newest crawl with one that is fetching and not sealed.
+func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawls []string) (made bool, err error) {
+	there, err := manifest.Exists(ctx, b, layout.Active())
+	if err != nil || there {
+		return false, err
+	}
+	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
+	for _, crawl := range crawls {
+		if layout.IsReparse(crawl) {
+			continue
+		}
+		l, err := Load(ctx, b, crawl)
+		if err != nil {
+			return false, err
+		}
+		for round := range l.Rounds() {
+			if l.Started(round) != nil && l.Frozen(round, stages.Merge) == nil && l.Newest(manifest.EntrySealed, round) == nil {
+				a.Crawl, a.Round, a.Done = crawl, round, false
+			}
+		}
+	}
+	_, err = manifest.Create(ctx, b, layout.Active(), a)
+	if errors.Is(err, store.ErrExists) {
+		err = nil
+	}
+	return err == nil, err
+}
+
+// Planning returns the entry that freezes the clock of a round's planning.
+func Planning(round int, now time.Time) manifest.Entry {
+	return manifest.Entry{What: manifest.EntryPlanning, Round: &round, Now: now.UTC().Format(time.RFC3339Nano)}
+}

@@ -1,0 +1,378 @@
+package ledger_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/faultstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+const month = "2026-11"
+
+func newStore(t *testing.T) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// put stores a document as a program of a format wrote it.
+func put(t *testing.T, b store.Bucket, format int, key string, d manifest.Document) {
+	t.Helper()
+	body, err := manifest.EncodeAs(d, format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(t.Context(), b, key, body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crawled stores what a crawl with one sealed round, a round that is being fetched, and a revision of
+// its politeness has.
+func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
+	t.Helper()
+	put(t, b, format, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: "user_agent: x\n"})
+	put(t, b, format, layout.Politeness(crawl), &manifest.Politeness{Revision: 3, Config: "politeness: {delay: 2s}\n"})
+	for round, id := range []string{"p0", "p1"} {
+		put(t, b, format, layout.PlanManifest(crawl, round, id), &manifest.Plan{ID: id, Crawl: crawl, Round: round, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+		put(t, b, format, layout.Start(crawl, round), &manifest.Start{Plan: id})
+		put(t, b, format, layout.Checkpoint(crawl, round, 0), &manifest.Checkpoint{Plan: id, Epoch: 1, Released: true})
+	}
+	put(t, b, format, layout.Result(crawl, 0, "fetch", 0), &manifest.Result{Stage: "fetch", Plan: "p0"})
+	put(t, b, format, layout.Inputs(crawl, 0, "merge"), &manifest.Inputs{Stage: "merge", Plan: "p0"})
+	put(t, b, format, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p0"})
+}
+
+// said is what the entries of a ledger say, without clocks and digests.
+func said(l *ledger.Ledger) []string {
+	var all []string
+	for _, e := range l.Entries() {
+		round := ""
+		if e.Round != nil {
+			round = fmt.Sprint(*e.Round)
+		}
+		all = append(all, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %d %t", e.What, round, e.Stage, e.Plan, e.Format, e.Adopted)), " "))
+	}
+	return all
+}
+
+func load(t *testing.T, b store.Bucket, crawl string) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Load(t.Context(), b, crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var adopted = []string{
+	"crawl 3 true", "politeness 2 true",
+	"plan 0 p0 2 true", "started 0 p0 2 true", "fetching 0 0 true", "frozen 0 merge 2 true", "sealed 0 2 true",
+	"plan 1 p1 2 true", "started 1 p1 2 true", "fetching 1 0 true",
+}
+
+// TestAdoptionGoesOnAfterAFailureAtAnyWrite lets each write of an adoption fail in turn, before or
+// after its effect. The next adoption ends as an undisturbed one.
+func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
+	for _, how := range []faultstore.Fault{faultstore.Before, faultstore.After} {
+		for failing := 1; ; failing++ {
+			b := newStore(t)
+			crawled(t, b, 2, month)
+			put(t, b, 2, layout.CrawlManifest("2026-12"), &manifest.Crawl{Crawl: "2026-12"})
+			put(t, b, 2, layout.Active(), &manifest.Active{Crawl: month, Round: 1, Nonce: "n"})
+			var mu sync.Mutex
+			writes := 0
+			faulty := faultstore.New(b, faultstore.Faults{Choose: func(op faultstore.Op, _ string) faultstore.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if op != faultstore.Create && op != faultstore.Swap {
+					return faultstore.None
+				}
+				if writes++; writes == failing {
+					return how
+				}
+				return faultstore.None
+			}})
+			crawls := []string{month, "2026-12"}
+			_, err := ledgertest.Writer().Adopt(t.Context(), faulty, crawls, nil)
+			if writes < failing {
+				if err != nil || failing < 7 {
+					t.Fatalf("an undisturbed adoption: %v, after %d writes", err, failing-1)
+				}
+				break
+			}
+			if faulty.Injected() > 0 && !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("write %d: %v", failing, err)
+			}
+			if _, err := ledgertest.Writer().Adopt(t.Context(), b, crawls, nil); err != nil {
+				t.Fatalf("after a failure at write %d: %v", failing, err)
+			}
+			l := load(t, b, month)
+			if d := cmp.Diff(adopted, said(l)); d != "" || !l.Stored {
+				t.Errorf("write %d: stored %t:\n%s", failing, l.Stored, d)
+			}
+			head, _, err := ledger.LoadHead(t.Context(), b)
+			if err != nil || !head.Names(month) || !head.Names("2026-12") {
+				t.Errorf("write %d: head %+v, %v", failing, head, err)
+			}
+			var a manifest.Active
+			if _, _, err := manifest.Load(t.Context(), b, layout.Active(), &a); err != nil || a.Format < ledger.Since || a.Done || a.Crawl != month {
+				t.Errorf("write %d: active.json %+v, %v", failing, a, err)
+			}
+			var c manifest.Crawl
+			if _, _, err := manifest.Load(t.Context(), b, layout.CrawlManifest(month), &c); err != nil || c.Format < ledger.Since {
+				t.Errorf("write %d: crawl.json of format %d: older versions do not refuse it; %v", failing, c.Format, err)
+			}
+		}
+	}
+}
+
+func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
+	b := newStore(t)
+	crawled(t, b, 2, month)
+	put(t, b, 2, layout.Active(), &manifest.Active{Crawl: month, Round: 1, Nonce: "n"})
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if _, err := ledgertest.Writer().Adopt(t.Context(), b, []string{month}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if d := cmp.Diff(adopted, said(load(t, b, month))); d != "" {
+		t.Error(d)
+	}
+	head, _, err := ledger.LoadHead(t.Context(), b)
+	if err != nil || len(head.Crawls) != 1 {
+		t.Errorf("head %+v, %v", head, err)
+	}
+}
+
+func TestACrawlOfAnOlderFormatIsReadAsItWillBeAdopted(t *testing.T) {
+	b := newStore(t)
+	crawled(t, b, 2, month)
+	l := load(t, b, month)
+	want := slices.Clone(adopted)
+	want[0] = "crawl 2 true"
+	if d := cmp.Diff(want, said(l)); d != "" || l.Stored {
+		t.Errorf("stored %t:\n%s", l.Stored, d)
+	}
+	_, err := ledgertest.Writer().Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
+		return []manifest.Entry{{What: manifest.EntrySealed}}, nil
+	})
+	if !errors.Is(err, ledger.ErrNotAdopted) {
+		t.Errorf("appended to no ledger: %v", err)
+	}
+}
+
+func TestAppendsAtOnceAreAllInTheChain(t *testing.T) {
+	b := newStore(t)
+	crawled(t, b, 3, month)
+	ledgertest.Make(t, b, month)
+	var group sync.WaitGroup
+	for round := range 8 {
+		group.Go(func() {
+			_, err := ledgertest.Writer().Append(t.Context(), b, month, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+				if l.Newest(manifest.EntrySealed, round+10) != nil {
+					return nil, nil
+				}
+				return []manifest.Entry{ledger.Named(manifest.EntrySealed, round+10, "k", "d", 3)}, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	l := load(t, b, month)
+	for round := range 8 {
+		if l.Newest(manifest.EntrySealed, round+10) == nil {
+			t.Errorf("round %d is not in the ledger", round+10)
+		}
+	}
+	if n := len(l.Entries()); n != len(adopted)+8 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestAForkedOrEditedLedgerIsRefused(t *testing.T) {
+	for name, change := range map[string]func([]byte) []byte{
+		"an entry less": func(body []byte) []byte {
+			at := bytes.Index(body, []byte("  {\n   \"n\": 2,"))
+			return append(body[:at:at], body[bytes.Index(body, []byte("  {\n   \"n\": 3,")):]...)
+		},
+		"another plan": func(body []byte) []byte {
+			return bytes.Replace(body, []byte(`"plan": "p0"`), []byte(`"plan": "p9"`), 1)
+		},
+		"another digest": func(body []byte) []byte { return bytes.Replace(body, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1) },
+	} {
+		b := newStore(t)
+		crawled(t, b, 3, month)
+		ledgertest.Make(t, b, month)
+		key := layout.Ledger(month)
+		body, version, err := b.Get(t.Context(), key, manifest.MaxBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := change(bytes.Clone(body))
+		if bytes.Equal(changed, body) {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if _, err := b.Swap(t.Context(), key, changed, version); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, manifest.ErrCorrupt) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWhatTheLedgerNamesIsMissed deletes or changes each object that a ledger names.
+func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
+	fetched := layout.StageDir(month, 1, string(stages.Fetch))
+	for _, tc := range []struct {
+		key    string // deleted
+		named  string // reported; empty: key
+		remedy string
+	}{
+		{layout.CrawlManifest(month), "", "restore it from a copy"},
+		{layout.Politeness(month), "", "--config FILE"},
+		{layout.PlanManifest(month, 0, "p0"), "", "restore it from a copy"},
+		{layout.Inputs(month, 0, "merge"), "", "--rebuild"},
+		{layout.Sealed(month, 0), "", "--rebuild"},
+		{layout.Checkpoint(month, 1, 0), fetched, "restore it from a copy"},
+	} {
+		for _, changed := range []bool{false, true} {
+			if changed && tc.named != "" {
+				continue
+			}
+			b := newStore(t)
+			crawled(t, b, 3, month)
+			ledgertest.Make(t, b, month)
+			l := load(t, b, month)
+			for lost, err := range l.Losses(t.Context(), b) {
+				t.Fatalf("before: %v, %v", lost, err)
+			}
+			body, version, err := b.Get(t.Context(), tc.key, manifest.MaxBytes)
+			if err == nil && changed {
+				_, err = b.Swap(t.Context(), tc.key, bytes.Replace(body, []byte("{\n"), []byte("{\n\n"), 1), version)
+			} else if err == nil {
+				err = b.Delete(t.Context(), tc.key)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tc.named
+			if want == "" {
+				want = tc.key
+			}
+			var found []string
+			for lost, err := range l.Losses(t.Context(), b) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = append(found, lost.Object)
+				if !errors.Is(lost, ledger.ErrLost) || !errors.Is(lost, stages.ErrPermanent) || lost.Changed != changed ||
+					!strings.Contains(lost.Error(), tc.remedy) || strings.Contains(lost.Error(), "make one with") {
+					t.Errorf("%s: %v", tc.key, lost)
+				}
+			}
+			if !slices.Equal(found, []string{want}) {
+				t.Errorf("%s (changed: %t): found %q", tc.key, changed, found)
+			}
+		}
+	}
+}
+
+func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
+	for _, key := range []string{layout.Ledger(month), layout.Crawls(), layout.Active()} {
+		b := newStore(t)
+		crawled(t, b, 3, month)
+		ledgertest.Make(t, b, month)
+		// What follows an adoption tells a lost head from one that was never written.
+		w := ledgertest.Writer()
+		if _, err := w.Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
+			return []manifest.Entry{ledger.Planning(2, w.Clock.Now())}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		missed := func() error {
+			l, err := ledger.Load(t.Context(), b, month)
+			if err == nil {
+				err = ledger.CheckHead(t.Context(), b, l)
+			}
+			if err != nil {
+				return err
+			}
+			head, _, err := ledger.LoadHead(t.Context(), b)
+			if err != nil {
+				return err
+			}
+			return ledger.CheckActive(t.Context(), b, head)
+		}
+		var lost *ledger.Lost
+		if err := missed(); !errors.As(err, &lost) || lost.Object != key || !strings.Contains(err.Error(), "--rebuild") {
+			t.Errorf("%s: %v", key, err)
+		}
+		made, err := w.Rebuild(t.Context(), b, month, []string{month})
+		if err != nil || !slices.Equal(made, []string{key}) {
+			t.Errorf("%s: made %q, %v", key, made, err)
+		}
+		if err := missed(); err != nil {
+			t.Errorf("%s, made anew: %v", key, err)
+		}
+	}
+	b := newStore(t)
+	crawled(t, b, 3, month)
+	ledgertest.Make(t, b, month)
+	if err := b.Delete(t.Context(), layout.Active()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ledgertest.Writer().Rebuild(t.Context(), b, month, []string{month}); err != nil {
+		t.Fatal(err)
+	}
+	var a manifest.Active
+	if _, _, err := manifest.Load(t.Context(), b, layout.Active(), &a); err != nil || a.Done || a.Crawl != month || a.Round != 1 {
+		t.Errorf("the round that was being fetched is not claimed: %+v, %v", a, err)
+	}
+}
+
+func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
+	b := newStore(t)
+	if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, ledger.ErrNoCrawl) {
+		t.Errorf("a crawl that never was: %v", err)
+	}
+	crawled(t, b, 3, month)
+	ledgertest.Make(t, b, month)
+	for _, key := range []string{layout.CrawlManifest(month), layout.Ledger(month)} {
+		if err := b.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := ledger.LoadCrawl(t.Context(), b, month)
+		if !errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrNoCrawl) || strings.Contains(err.Error(), "crawlbatch plan") {
+			t.Errorf("without %s: %v", key, err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// Package ledgertest makes and edits ledgers in tests.
+//
+// In: a store whose documents a test wrote by hand. Out: the ledger that goes with them. It imports
+// jobs/ledger, stages and formats.
+package ledgertest
+
+import (
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Writer is a writer of ledgers for tests.
+func Writer() ledger.Writer { return ledger.Writer{Version: "test", Clock: stages.SystemClock{}} }
+
+// Make makes the ledgers of the crawls anew from what the store holds, and the head.
+func Make(t testing.TB, b store.Bucket, crawls ...string) {
+	t.Helper()
+	for _, crawl := range crawls {
+		if err := b.Delete(t.Context(), layout.Ledger(crawl)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, crawl := range crawls {
+		if _, err := Writer().Rebuild(t.Context(), b, crawl, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, crawl := range crawls {
+		if err := Writer().Found(t.Context(), b, crawl); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Edit changes the entries of a ledger and chains them anew.
+func Edit(t testing.TB, b store.Bucket, crawl string, change func([]manifest.Entry) []manifest.Entry) {
+	t.Helper()
+	var l manifest.Ledger
+	version, _, err := manifest.Load(t.Context(), b, layout.Ledger(crawl), &l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := change(l.Entries)
+	l.Entries = nil
+	if err := l.Append(entries...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manifest.Swap(t.Context(), b, layout.Ledger(crawl), &l, version); err != nil {
+		t.Fatal(err)
+	}
+}

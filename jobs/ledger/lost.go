@@ -1,0 +1,245 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ErrLost means that an object is gone, or has other contents, that the ledger or the head names.
+var ErrLost = errors.New("lost")
+
+// Lost is one such object. It wraps ErrLost and stages.ErrPermanent.
+type Lost struct {
+	Object  string `json:"object"`            // its key, or a folder
+	Round   *int   `json:"round,omitempty"`   // nil: of the crawl or the store
+	Was     string `json:"was"`               // what it was, such as "the seal of round 1"
+	Changed bool   `json:"changed,omitempty"` // it is there, with other contents
+	Remedy  string `json:"remedy"`            // what to do, without loss
+}
+
+// Error names the object, what it was, and the remedy.
+func (l *Lost) Error() string {
+	how := "is lost: it was"
+	if l.Changed {
+		how = "was changed or replaced since it was recorded: it is"
+	}
+	return fmt.Sprintf("%q %s %s: %s", l.Object, how, l.Was, l.Remedy)
+}
+
+// Unwrap makes every Lost an ErrLost that is permanent.
+func (l *Lost) Unwrap() []error { return []error{ErrLost, stages.ErrPermanent} }
+
+// restore is the remedy for what nothing else tells.
+const restore = "restore it from a copy, nothing else tells what it held"
+
+// remake is the remedy for what follows from other objects.
+func remake(crawl string) string {
+	return fmt.Sprintf("restore it from a copy, or make it anew with `crawlbatch retry --month %s --rebuild`", crawl)
+}
+
+func lostLedger(crawl string) error {
+	return &Lost{Object: layout.Ledger(crawl), Was: "the ledger of crawl " + crawl, Remedy: remake(crawl)}
+}
+
+// Miss returns the Lost of the document that an entry names, and that is gone or was changed.
+func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
+	lost := &Lost{Object: e.Object, Round: e.Round, Changed: changed, Remedy: remake(l.Crawl)}
+	switch e.What {
+	case manifest.EntryCrawl:
+		lost.Was, lost.Remedy = "what crawl "+l.Crawl+" froze", restore
+	case manifest.EntryPlan:
+		lost.Was = fmt.Sprintf("the plan of round %d", *e.Round)
+		if _, started := l.Plan(*e.Round); started {
+			lost.Remedy = restore
+		} else {
+			lost.Remedy = fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace` with its sources also goes on", l.Crawl)
+		}
+	case manifest.EntryFrozen:
+		lost.Was = fmt.Sprintf("the inputs of %s in round %d", e.Stage, *e.Round)
+	case manifest.EntrySealed:
+		lost.Was = fmt.Sprintf("the seal of round %d", *e.Round)
+	case manifest.EntryPoliteness:
+		lost.Was = fmt.Sprintf("revision %d of the politeness", e.Revision)
+		lost.Remedy = fmt.Sprintf("restore it from a copy, or publish it again with `crawlbatch run --month %s --config FILE`; until then nothing is requested", l.Crawl)
+	case manifest.EntryFetching:
+		lost.Was = fmt.Sprintf("what round %d fetched", *e.Round)
+		lost.Remedy = "restore it from a copy: what was fetched cannot be made anew, and fetching it again would ask twice"
+	default:
+		lost.Was = "named by entry " + fmt.Sprint(e.N)
+	}
+	return lost
+}
+
+// Check reads the document that an entry names into d. A document that is gone or has other contents
+// is a Lost.
+func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
+	_, digest, err := manifest.LoadContents(ctx, b, e.Object, d)
+	if errors.Is(err, store.ErrNotFound) {
+		return l.Miss(e, false)
+	}
+	if err == nil && e.SHA256 != "" && digest != e.SHA256 {
+		return l.Miss(e, true)
+	}
+	return err
+}
+
+// Read reports whether Check read the document, though it may have other contents than recorded.
+func Read(err error) bool {
+	var lost *Lost
+	return err == nil || errors.As(err, &lost) && lost.Changed
+}
+
+// named returns the entries whose objects must be there: for each decision the newest, and for each
+// round only the plan that it follows.
+func (l *Ledger) named() []*manifest.Entry {
+	var all []*manifest.Entry
+	add := func(e *manifest.Entry) {
+		if e != nil && e.Object != "" {
+			all = append(all, e)
+		}
+	}
+	add(l.Of(manifest.EntryCrawl))
+	add(l.Of(manifest.EntryPoliteness))
+	for round := range l.Rounds() {
+		choice, _ := l.Plan(round)
+		add(choice)
+		if sealed := l.Newest(manifest.EntrySealed, round); sealed == nil {
+			add(l.Newest(manifest.EntryFetching, round))
+		}
+		add(l.Frozen(round, stages.Fetch))
+		for _, stage := range stages.Order {
+			if stage != stages.Fetch {
+				add(l.Frozen(round, stage))
+			}
+		}
+		add(l.Newest(manifest.EntrySealed, round))
+	}
+	return all
+}
+
+// Losses yields what the ledger names and what is not there, or has other contents. A document that
+// cannot be read yields its error. A pair with another error is the last.
+func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
+	return func(yield func(*Lost, error) bool) {
+		for _, e := range l.named() {
+			err := l.look(ctx, b, e)
+			var lost *Lost
+			if errors.As(err, &lost) {
+				err = nil
+			}
+			if (lost != nil || err != nil) && !yield(lost, err) {
+				return
+			}
+			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrNewer)
+			if err != nil && !damaged {
+				return
+			}
+		}
+	}
+}
+
+// look checks the object that an entry names.
+func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) error {
+	switch e.What {
+	case manifest.EntryCrawl:
+		return l.Check(ctx, b, e, &manifest.Crawl{})
+	case manifest.EntryPlan:
+		return l.Check(ctx, b, e, &manifest.Plan{})
+	case manifest.EntryFrozen:
+		return l.Check(ctx, b, e, &manifest.Inputs{})
+	case manifest.EntrySealed:
+		return l.Check(ctx, b, e, &manifest.Sealed{})
+	case manifest.EntryPoliteness:
+		var p manifest.Politeness
+		err := l.Check(ctx, b, e, &p)
+		if p.Revision > e.Revision { // its publisher has not appended its entry yet
+			return nil
+		}
+		return err
+	case manifest.EntryFetching:
+		return l.CheckFetched(ctx, b, *e.Round)
+	}
+	return nil
+}
+
+// CheckFetched returns a Lost if a round had checkpoints, and has neither a checkpoint nor a result
+// of a fetch task any more.
+func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) error {
+	fetching := l.Newest(manifest.EntryFetching, round)
+	choice, _ := l.Plan(round)
+	if fetching == nil || choice == nil {
+		return nil
+	}
+	var p manifest.Plan
+	if err := l.Check(ctx, b, choice, &p); err != nil {
+		return err
+	}
+	for n := range p.Partitions {
+		for _, key := range []string{layout.Checkpoint(l.Crawl, round, n), layout.Result(l.Crawl, round, string(stages.Fetch), n)} {
+			if there, err := manifest.Exists(ctx, b, key); err != nil || there {
+				return err
+			}
+		}
+	}
+	return l.Miss(fetching, false)
+}
+
+// CheckUnbegun returns a Lost if a round that the ledger does not call started has objects of its
+// fetch stage: then an older ledger was put back.
+func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) error {
+	if !l.Stored || l.Started(round) != nil {
+		return nil
+	}
+	begun, err := anyKey(ctx, b, layout.StageDir(l.Crawl, round, string(stages.Fetch))+"part-")
+	if err == nil && begun {
+		err = &Lost{
+			Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
+			Remedy: fmt.Sprintf("restore the newest, or remove it and make it anew with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+		}
+	}
+	return err
+}
+
+// HeadLosses yields what is lost of the head: the head itself, active.json, and crawls that it names
+// of which crawl.json or ledger.json is gone.
+func HeadLosses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
+	return func(yield func(*Lost, error) bool) {
+		head, _, err := LoadHead(ctx, b)
+		if err != nil || head == nil {
+			if err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+		if err := CheckActive(ctx, b, head); err != nil {
+			var lost *Lost
+			if !errors.As(err, &lost) {
+				yield(nil, err)
+				return
+			}
+			if !yield(lost, nil) {
+				return
+			}
+		}
+		for _, c := range head.Crawls {
+			_, err := Load(ctx, b, c.Crawl)
+			if err == nil {
+				_, _, err = LoadCrawl(ctx, b, c.Crawl)
+			}
+			var lost *Lost
+			if errors.As(err, &lost) {
+				err = nil
+			}
+			if (lost != nil || err != nil) && !yield(lost, err) {
+				return
+			}
+		}
+	}
+}

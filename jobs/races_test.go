@@ -1,0 +1,278 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// between calls hook before its n-th write or delete.
+type between struct {
+	store.Bucket
+	n    int
+	hook func()
+	done bool // hook was called
+}
+
+func (b *between) step(key string) {
+	if !strings.HasPrefix(key, "crawl") && key != layout.Active() {
+		return // the probe of the store
+	}
+	if b.n--; b.n == 0 {
+		b.done = true
+		b.hook()
+	}
+}
+
+func (b *between) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	b.step(key)
+	return b.Bucket.Create(ctx, key, body, size)
+}
+
+func (b *between) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+	b.step(key)
+	return b.Bucket.Swap(ctx, key, body, old)
+}
+
+func (b *between) Delete(ctx context.Context, key string) error {
+	b.step(key)
+	return b.Bucket.Delete(ctx, key)
+}
+
+// replacing plans round 0 anew, of other URLs and with another config.
+func (f *fixture) replacing(b store.Bucket) error {
+	name := filepath.Join(f.driver.Scratch, "others.txt")
+	if err := os.WriteFile(name, []byte("http://other.test/"), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+	from, err := source.Files(name, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c := f.driver.Config.Clone()
+	c.Frontier.Follow = "host"
+	_, _, err = Plan(f.t.Context(), PlanRequest{
+		Bucket: b, Crawl: "2026-11", Sources: []source.Source{from}, Config: c, Replace: true,
+		Clock: stages.SystemClock{}, Version: "test", Scratch: f.driver.Scratch, Lookup: os.LookupEnv,
+	})
+	return err
+}
+
+// whole checks that a started round has its plan with all its files, and the crawl.json of that plan.
+func (f *fixture) whole(first string) {
+	f.t.Helper()
+	p, started, err := roundstate.FindPlan(f.t.Context(), f.bucket, "2026-11", 0)
+	if err != nil || !started {
+		f.t.Errorf("started %t, %v", started, err)
+		return
+	}
+	for _, part := range p.Partitions {
+		if o, err := f.bucket.Open(f.t.Context(), part.File.Key); err != nil {
+			f.t.Error(err)
+		} else {
+			_ = o.Close()
+		}
+	}
+	crawl, _, err := ledger.LoadCrawl(f.t.Context(), f.bucket, "2026-11")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if replaced := strings.Contains(crawl.Config, "follow: host"); replaced != (p.ID != first) {
+		f.t.Errorf("the round follows plan %s, first was %s; the config is the replaced one: %t", p.ID, first, replaced)
+	}
+	l, err := ledger.Load(f.t.Context(), f.bucket, "2026-11")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for lost, err := range l.Losses(f.t.Context(), f.bucket) {
+		f.t.Errorf("%v, %v", lost, err)
+	}
+}
+
+// TestAReplacementAndAStartHaveOneWinner starts the round before each write of a replacement, and
+// replaces the plan before each write of a start.
+func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
+	begin := func(f *fixture, b store.Bucket) error {
+		_, err := roundstate.Begin(f.t.Context(), b, "2026-11", 0, ledgertest.Writer())
+		return err
+	}
+	for name, race := range map[string]struct {
+		slow, quick func(f *fixture, b store.Bucket) error
+	}{
+		"start in a replacement": {func(f *fixture, b store.Bucket) error { return f.replacing(b) }, begin},
+		"replacement in a start": {begin, func(f *fixture, b store.Bucket) error { return f.replacing(b) }},
+	} {
+		for n := 1; ; n++ {
+			f := newFixture(t)
+			first := f.mustPlan().ID
+			var quick error
+			b := &between{Bucket: f.bucket, n: n}
+			b.hook = func() { quick = race.quick(f, f.bucket) }
+			slow := race.slow(f, b)
+			if !b.done {
+				break
+			}
+			for who, err := range map[string]error{"slow": slow, "quick": quick} {
+				if err != nil && !errors.Is(err, ErrPlanned) && !errors.Is(err, roundstate.ErrReplacing) {
+					t.Errorf("%s, write %d: the %s one: %v", name, n, who, err)
+				}
+			}
+			if errors.Is(slow, ErrPlanned) && errors.Is(quick, ErrPlanned) {
+				t.Errorf("%s, write %d: nobody won", name, n)
+			}
+			if err := begin(f, f.bucket); err != nil {
+				t.Errorf("%s, write %d: the round cannot start: %v", name, n, err)
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { f.t = t; f.whole(first) })
+		}
+	}
+}
+
+// TestAReplacementThatIsKilledIsGoneOnWith stops a replacement before each of its writes. The round
+// then starts with the plan of before, or says that the replacement has to be repeated.
+func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
+	for n := 1; ; n++ {
+		f := newFixture(t)
+		first := f.mustPlan().ID
+		b := &between{Bucket: f.bucket, n: n, hook: func() { panic("killed") }}
+		func() {
+			defer func() { _ = recover() }()
+			if err := f.replacing(b); err != nil {
+				t.Errorf("write %d: %v", n, err)
+			}
+		}()
+		if !b.done {
+			break
+		}
+		_, err := roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, ledgertest.Writer())
+		if errors.Is(err, roundstate.ErrReplacing) {
+			if err := f.replacing(f.bucket); err != nil {
+				t.Errorf("write %d: replaced again: %v", n, err)
+			}
+			_, err = roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, ledgertest.Writer())
+		}
+		if err != nil {
+			t.Errorf("write %d: %v", n, err)
+			continue
+		}
+		f.whole(first)
+	}
+}
+
+// fixedClock is a clock that stands still.
+type fixedClock struct {
+	stages.SystemClock
+	now time.Time
+}
+
+func (c fixedClock) Now() time.Time { return c.now }
+
+// TestTwoDriversPlanWithOneClock has a driver freeze the clock; a later one plans with it. If nothing
+// was due then, the later one freezes its own, once.
+func TestTwoDriversPlanWithOneClock(t *testing.T) {
+	f := newFixture(t)
+	f.mustPlan()
+	crawl, _, err := ledger.LoadCrawl(t.Context(), f.bucket, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	of := func(at time.Time) PlanRequest {
+		return PlanRequest{Bucket: f.bucket, Crawl: "2026-11", Clock: fixedClock{now: at}, Version: "test", driver: true}
+	}
+	early, late, latest := of(due.Add(-time.Second)), of(due.Add(time.Second)), of(due.Add(time.Hour))
+	for _, r := range []PlanRequest{early, late, early} {
+		if now, frozen, err := r.now(t.Context(), crawl, 1); err != nil || !frozen || !now.Equal(early.Clock.Now()) {
+			t.Errorf("a driver at %s plans with %s, frozen %t, %v", r.Clock.Now(), now, frozen, err)
+		}
+	}
+	for _, r := range []PlanRequest{late, latest, late} { // nothing was due for the first
+		if now, err := r.freezeNow(t.Context(), 1, early.Clock.Now()); err != nil || !now.Equal(late.Clock.Now()) {
+			t.Errorf("a driver at %s plans again with %s, %v", r.Clock.Now(), now, err)
+		}
+	}
+	user := latest
+	user.driver = false
+	if now, frozen, err := user.now(t.Context(), crawl, 1); err != nil || !frozen || !now.Equal(late.Clock.Now()) {
+		t.Errorf("`plan` plans with %s, frozen %t, %v", now, frozen, err)
+	}
+}
+
+func TestADriverFollowsThePlanOfAnother(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustPlan()
+	more, err := f.driver.planNext(t.Context(), "2026-11", 0)
+	if err != nil || !more {
+		t.Errorf("%t, %v", more, err)
+	}
+	if p, _, err := roundstate.FindPlan(t.Context(), f.bucket, "2026-11", 0); err != nil || p.ID != first.ID {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestARoundThatIsGoneIsNotPlannedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.mustPlan()
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
+		t.Fatal(err)
+	}
+	remove := func(prefix string) {
+		t.Helper()
+		var keys []string
+		for o, err := range f.bucket.List(t.Context(), prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, o.Key)
+		}
+		for _, key := range keys {
+			if err := f.bucket.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove(layout.RoundDir("2026-11", 0))
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ledger.ErrLost) || !errors.Is(err, stages.ErrPermanent) || strings.Contains(err.Error(), "crawlbatch plan") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f.fake.ran = nil
+	refused("run", f.driver.Run(t.Context(), "2026-11", 2))
+	_, _, err := f.plan(true, someURLs...)
+	refused("plan", err)
+	_, err = f.driver.Retry(t.Context(), "2026-11", RetryRequest{})
+	refused("retry", err)
+	s, err := (&StatusReader{Bucket: f.bucket}).Read(t.Context(), "2026-11")
+	if err != nil || len(s.Lost) == 0 {
+		t.Errorf("status: %+v, %v", s, err)
+	} else {
+		refused("status", s.Err())
+	}
+	if len(f.fake.ran) > 0 {
+		t.Errorf("ran %q", f.fake.ran)
+	}
+	if _, err := manifest.Exists(t.Context(), f.bucket, layout.CrawlManifest("2026-11")); err != nil {
+		t.Error(err)
+	}
+	remove(layout.CrawlDir("2026-11"))
+	_, _, err = f.plan(false, someURLs...)
+	refused("plan of a crawl that is gone", err)
+}

@@ -1,0 +1,129 @@
+package roundstate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// look is the time between two looks at checkpoints of an older version.
+const look = time.Second
+
+// Ready prepares a store for a command that writes. The first such command adopts every crawl of an
+// older format, and logs that; later ones adopt only the crawl that they are for. Ready returns a
+// ledger.Lost if the store's head, active.json or the crawl's ledger is gone. A crawl that does not
+// exist yet is no error.
+func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) error {
+	crawls := []string{crawl}
+	head, _, err := ledger.LoadHead(ctx, b)
+	if err == nil && head == nil {
+		crawls, err = ledger.Crawls(ctx, b)
+	} else if err == nil {
+		var exists bool
+		if exists, err = known(ctx, b, crawl); !exists {
+			crawls = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	waited := false
+	adopted, err := w.Adopt(ctx, b, crawls, func(ctx context.Context, a *manifest.Active) error {
+		return ended(ctx, b, a, w.Clock, func() {
+			if !waited {
+				log.Info("waiting until the older crawlbatch that fetches has ended", "crawl", a.Crawl, "round", a.Round)
+			}
+			waited = true
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range adopted {
+		log.Info("the crawl of an older crawlbatch got its ledger; older versions refuse it now", "crawl", name)
+	}
+	if exists, err := known(ctx, b, crawl); err != nil || !exists {
+		return err
+	}
+	l, err := ledger.Load(ctx, b, crawl)
+	if err == nil {
+		err = ledger.CheckHead(ctx, b, l)
+	}
+	if err == nil {
+		err = ledger.CheckActive(ctx, b, head)
+	}
+	return err
+}
+
+// known reports whether the store has a crawl. A crawl that it has lost is a ledger.Lost.
+func known(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
+	_, _, err := ledger.LoadCrawl(ctx, b, crawl)
+	if errors.Is(err, ErrNoCrawl) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// ended waits until no attempt holds a partition of the round that active.json names. It calls waits
+// when it has to wait.
+func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
+	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
+	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
+		return nil // no attempt can be made without it
+	}
+	if err != nil {
+		return err
+	}
+	for n := range p.Partitions {
+		if err := released(ctx, b, layout.Checkpoint(a.Crawl, a.Round, n), clock, waits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// released waits until no attempt holds a partition: its checkpoint is released, complete or absent,
+// the store's lock on it is free, or it has not changed for its lease and a tenth.
+func released(ctx context.Context, b store.Bucket, key string, clock stages.Clock, waits func()) error {
+	locker, locks := store.As[store.Locker](b)
+	var seen store.Version
+	var since time.Time
+	for {
+		var c manifest.Checkpoint
+		version, _, err := manifest.Load(ctx, b, key, &c)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, manifest.ErrCorrupt) {
+			return nil
+		}
+		if err != nil || c.Released || c.Complete {
+			return err
+		}
+		if locks {
+			lock, ok, err := locker.Lock(key)
+			if err != nil {
+				return err
+			}
+			if ok {
+				lock.Release()
+				return nil
+			}
+		}
+		lease := time.Duration(c.LeaseMS) * time.Millisecond
+		switch now := clock.Now(); {
+		case version != seen:
+			seen, since = version, now
+		case !locks && now.Sub(since) >= lease+lease/10:
+			return nil
+		}
+		waits()
+		if err := clock.Sleep(ctx, look); err != nil {
+			return stages.ErrInterrupted
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package roundstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// ErrBusy means that another round of the store is being fetched.
+var ErrBusy = errors.New("another fetch stage runs in this store")
+
+// Claim writes a round to active.json. A store runs only one fetch stage at a time, because
+// politeness applies only within a round. Drivers and tasks claim before they request anything. The
+// error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json is gone, or
+// what the round fetched.
+func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
+	l, err := ledger.Load(ctx, b, p.Crawl)
+	if err == nil {
+		err = l.CheckFetched(ctx, b, p.Round)
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		var a manifest.Active
+		v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+		if errors.Is(err, store.ErrNotFound) {
+			head, _, err := ledger.LoadHead(ctx, b)
+			if err == nil {
+				err = ledger.CheckActive(ctx, b, head)
+			}
+			if err != nil {
+				return err
+			}
+			a.Done = true
+		} else if err != nil {
+			return err
+		}
+		switch own := a.Crawl == p.Crawl && a.Round == p.Round; {
+		case !a.Done && own:
+			return nil
+		case !a.Done:
+			done, err := fetched(ctx, b, a.Crawl, a.Round)
+			if err != nil {
+				return err
+			}
+			if !done {
+				return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and two at a time would not be polite: finish it with `crawlbatch run --month %s`: %w",
+					b, a.Crawl, a.Round, a.Crawl, ErrBusy)
+			}
+		}
+		next := &manifest.Active{Header: manifest.Header{Version: w.Version}, Crawl: p.Crawl, Round: p.Round, Nonce: nonce(p, w.Clock, "claim")}
+		if _, err := manifest.Swap(ctx, b, layout.Active(), next, v); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// fetched reports whether a round that active.json names has nothing left to fetch: a task may claim
+// the round once more while its last result is committed.
+func fetched(ctx context.Context, b store.Bucket, crawl string, round int) (bool, error) {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return false, err
+	}
+	return l.Frozen(round, stages.Merge) != nil || l.Newest(manifest.EntrySealed, round) != nil, nil
+}
+
+// Release records in active.json that the round's fetch stage has ended.
+func Release(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
+	var a manifest.Active
+	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Done || a.Crawl != p.Crawl || a.Round != p.Round) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.Done, a.Nonce, a.Version = true, nonce(p, w.Clock, "release"), w.Version
+	if _, err := manifest.Swap(ctx, b, layout.Active(), &a, v); err != nil && !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	return nil
+}
+
+func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
+	return fmt.Sprintf("%s-%s-%d-%s", what, p.Crawl, p.Round, clock.Now().UTC().Format(time.RFC3339Nano))
+}
+
+// Fetching wraps the bucket of a fetch task. Before an attempt writes that it took its partition
+// (fetch/taken/), and so before its first request, the ledger gets the entry that the round has
+// checkpoints.
+func Fetching(b store.Bucket, p *manifest.Plan, w ledger.Writer) store.Bucket {
+	return &fetching{b, p, w}
+}
+
+type fetching struct {
+	store.Bucket
+	plan   *manifest.Plan
+	writer ledger.Writer
+}
+
+// Unwrap returns the wrapped bucket.
+func (f *fetching) Unwrap() store.Bucket { return f.Bucket }
+
+// Create implements store.Bucket.
+func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+	dir := layout.StageDir(f.plan.Crawl, f.plan.Round, string(stages.Fetch))
+	if strings.HasPrefix(key, dir+"taken/") {
+		_, err := f.writer.Append(ctx, f.Bucket, f.plan.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+			if l.Newest(manifest.EntryFetching, f.plan.Round) != nil {
+				return nil, nil
+			}
+			return []manifest.Entry{ledger.Named(manifest.EntryFetching, f.plan.Round, dir, "", 0)}, nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return f.Bucket.Create(ctx, key, body, size)
+}
+
+// CheckResult returns a ledger.Lost if a task without a result had one: a later stage froze its
+// digest, or the round is sealed.
+func CheckResult(l *ledger.Ledger, t stages.Task) error {
+	had := l.Newest(manifest.EntrySealed, t.Round)
+	for _, later := range stages.Order {
+		for _, from := range feeds[later] {
+			if from == t.Stage && had == nil {
+				had = l.Frozen(t.Round, later)
+			}
+		}
+	}
+	if had == nil {
+		return nil
+	}
+	lost := l.Miss(had, false)
+	lost.Object, lost.Was = ResultKey(t), "the result of "+t.String()
+	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
+		lost.Remedy = "restore it from a copy: what was fetched cannot be made anew"
+	}
+	return lost
+}
