@@ -25,11 +25,13 @@ type Status struct {
 
 // Err returns the losses as one error, or nil.
 func (s *Status) Err() error {
-	var errs []error
-	for _, lost := range s.Lost {
-		errs = append(errs, lost)
+	switch len(s.Lost) {
+	case 0:
+		return nil
+	case 1:
+		return s.Lost[0]
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("%d objects are lost or changed, the first: %w", len(s.Lost), s.Lost[0])
 }
 
 // lose adds the loss that err is. It returns any other error.
@@ -170,6 +172,9 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	sealed, err := roundstate.SealIn(ctx, r.Bucket, l, round)
 	if err := s.lose(err); err != nil {
 		return nil, err
+	}
+	if l.Newest(manifest.EntrySealed, round) != nil {
+		rs.State = "sealed"
 	}
 	if sealed != nil {
 		rs.State, rs.Counts = "sealed", sealed.Counts

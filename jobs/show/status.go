@@ -33,7 +33,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	}
 	for _, lost := range s.Lost {
 		p.line("")
-		p.line("lost: %v", lost)
+		p.line("%v", lost)
 	}
 	for _, f := range failed {
 		p.line("")
