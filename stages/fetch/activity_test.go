@@ -75,7 +75,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 			_, err := l.run(ctx, nil, nil)
 			ended <- err
 		}()
-		time.Sleep(5 * time.Minute) // the retries come after about two minutes and about eight
+		time.Sleep(5 * time.Minute) // the retries come after about two and about eight minutes
 		a := watch.now()
 		check("while it runs", a)
 		if a.Remaining < time.Until(a.Waits[0].Until) {

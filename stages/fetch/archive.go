@@ -15,8 +15,8 @@ import (
 )
 
 // archive writes a response and its request as WARC records and gives the row of
-// captures. It returns false if there is no row to record: WARC has no form for the
-// response, or the sink failed, which ends the fetcher.
+// captures. It returns false if there is no row to record: either WARC cannot hold the
+// response, or the sink failed and the fetcher ends.
 func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
 	cp, err := f.describeCapture(s, key, subset, parsed)
 	if err == nil {
@@ -54,8 +54,8 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 	return cp, nil
 }
 
-// withheld reports whether a response asks crawlbatch to keep no copy (noarchive). In a
-// document, meta elements can ask this too. A robots.txt is always kept, as evidence of
+// withheld reports whether a response asks crawlbatch to keep no copy (noarchive). A
+// document can also ask it in meta elements. A robots.txt is always kept, because it proves
 // what was allowed.
 func (f *fetcher) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {

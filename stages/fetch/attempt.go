@@ -33,8 +33,8 @@ type attempt struct {
 	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if nothing
 
 	began    time.Time
-	elapsed  time.Duration // of the window before this attempt
-	revision atomic.Int64  // of politeness
+	elapsed  time.Duration // how much of the window earlier attempts used
+	revision atomic.Int64  // of the politeness in force
 
 	cutting sync.Mutex          // held by the one checkpoint under way
 	waiting []*segments.Segment // cut, but not yet listed in a checkpoint
@@ -54,7 +54,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		wg.Go(func() {
 			if err := f(beside); err != nil && beside.Err() == nil {
 				stop(err)
-				flights.End() // no request may continue without the right to fetch
+				flights.End() // without the lease's right no request may continue
 			}
 		})
 	}
@@ -95,7 +95,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	}
 	switch {
 	case err == nil:
-		// If it is told to stop now, it still finishes: only this last step is left.
+		// If the task is told to stop now, it still finishes, because only this last step is
+		// left.
 		last, cancel := a.graceful(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
@@ -112,7 +113,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	return err
 }
 
-// graceful is a context that outlives ctx by the grace.
+// graceful returns a context that ends the grace (Pauses.Grace) after ctx.
 func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -145,8 +146,9 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished gives the requests of URL and robots tasks that are between two hops of a
-// redirect, and the state from which the next attempt continues.
+// unfinished gives records for the URL and robots tasks that are between two hops of a
+// redirect. They hold the requests so far, and the state from which the next attempt
+// continues.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,14 +182,14 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round keeps the configured delay of every host anyway. It needs to know only
-	// longer waits, which come from Crawl-delay or from the host's responses.
+	// The next round knows the configured delays. It needs only the longer waits, which come
+	// from a Crawl-delay or from the host's responses.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// Rounds are hours apart. By then most hosts are up again, and a host that is still down
-		// costs five requests.
+		// Rounds are hours apart. By then most hosts are up again. A host that is still down
+		// costs only five requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
@@ -257,13 +259,13 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is the number of consecutive failures after which a wait for the store is logged.
+	// telling is the number of failures in a row after which patiently logs that it waits.
 	telling = 2
 )
 
 // patiently repeats op while the store does not answer or is full, and describes the wait
-// in paused. Meanwhile admit lets nothing new begin once the right has run out or too many
-// bytes wait for upload.
+// in paused. Meanwhile admit lets no request begin if the lease has ended or too many bytes
+// wait for upload.
 func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer paused.Store(nil)

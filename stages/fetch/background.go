@@ -13,16 +13,15 @@ import (
 // attempt.
 
 // A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for
-// at most stretch intervals: it makes about ten objects, which cost a slow crawl more than
-// its data. Intervals shorter than patientFrom are never stretched.
+// at most stretch intervals: it writes about ten objects, and in a slow crawl these would
+// cost more than the data. Intervals shorter than patientFrom are never stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
 	patientFrom = 10 * time.Second
 )
 
-// putOff reports whether a checkpoint with this many URLs may wait although its interval is
-// over.
+// putOff reports whether a checkpoint of so few URLs may wait beyond its interval.
 func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }
@@ -52,7 +51,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 	}
 }
 
-// closeWindow ends fetching when the window closes; the URLs that are left are deferred.
+// closeWindow ends fetching when the window closes; the other URLs are then deferred.
 func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.cfg.Window <= 0 {
 		return nil
@@ -93,8 +92,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 // mayWrite implements gate.
 func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
 
-// admit implements gate. It waits while the right is about to run out, records arrive
-// faster than the store accepts them, or scratch space is nearly full.
+// admit implements gate. It waits while the lease is about to end, too many bytes wait for
+// upload, or scratch space is nearly full.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {

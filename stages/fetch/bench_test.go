@@ -116,7 +116,7 @@ func (x *bench) crashed(b *testing.B) {
 }
 
 // BenchmarkResume takes over a partition whose holder died half-way, up to the first
-// request: at most 2 s for 50,000 URLs, 10 s for a million.
+// request. The goal is 2 s for 50,000 URLs and 10 s for a million.
 func BenchmarkResume(b *testing.B) {
 	for _, rows := range []int{50_000, 1_000_000} {
 		b.Run(fmt.Sprint(rows, " URLs"), func(b *testing.B) {
@@ -159,7 +159,7 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 
 // BenchmarkCheckpoint makes a checkpoint of one minute's work at 100 pages a second, with
 // typical text and links. It reports the share of one CPU that a checkpoint per minute
-// takes: at most 3 %.
+// takes; the goal is 3 %.
 func BenchmarkCheckpoint(b *testing.B) {
 	const pages = 6000
 	x := newBench(b, 2*pages*1000)

@@ -11,13 +11,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt ends a task after some hops of a
-// redirect are recorded. The next attempt neither requests nor records them again.
+// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task after some hops of a
+// chain. The next attempt neither requests nor records them again.
 func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		killed bool
-		twice  map[string]int // requests per URL, where there are several
+		twice  map[string]int // number of requests, for URLs with more than one
 	}{
 		{"told to end between two hops", false, nil},
 		{"killed as a hop waits for another try", true, map[string]int{"/hop3": 2}},

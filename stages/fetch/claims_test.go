@@ -19,7 +19,7 @@ func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		locations map[string]string // /1 is first, /2 interrupts, /3 comes last
-		more      string            // planned with them
+		more      string            // domain of /2 and /3; empty means a.com
 		target    string
 		sent      int
 		after     schema.Outcome // of /3

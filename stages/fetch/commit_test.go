@@ -86,7 +86,7 @@ func TestPaceSurvivesACrash(t *testing.T) {
 		if _, err := l.run(t.Context(), dying{l.bucket, start.Add(40 * time.Second)}, nil); !errors.Is(err, errKilled) {
 			t.Fatalf("got %v, want the bucket's error", err)
 		}
-		var waited time.Time // time of p05's answer
+		var waited time.Time // when p05 was answered
 		for _, h := range l.web.hits() {
 			if h.path == "/p05" {
 				waited = h.at
@@ -165,8 +165,7 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// Each attempt requests the killing URL once. With that request the process loses the
-// store.
+// Each attempt requests the killing URL once. As it does, the process loses the store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -520,8 +519,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// late is a bucket that hides a checkpoint at the first look, as from a process paused
-// after it.
+// late is a bucket that hides a checkpoint from the first look at it, as if the process had
+// looked and then been paused.
 type late struct {
 	store.Bucket
 	key    string

@@ -15,7 +15,7 @@ type Config struct {
 	Politeness polite.Config
 
 	Slots    int           // concurrent fetches; default 200
-	Timeouts wire.Timeouts // default 10s, 15s, 30s
+	Timeouts wire.Timeouts // default: connect 10s, first byte 15s, total 30s
 	// RobotsTimeout bounds a request for robots.txt, since all URLs of the host wait for it.
 	// Default 15s; 0 or a value above Timeouts.Total means Timeouts.Total.
 	RobotsTimeout time.Duration
@@ -23,7 +23,7 @@ type Config struct {
 	MaxRedirects int // default 5
 	Retries      Retries
 	Pauses       Pauses
-	Window       time.Duration // of the fetch stage; 0 means endless; default 20h
+	Window       time.Duration // how long the stage may send requests; 0 means without end; default 20h
 	Checkpoint   Checkpoint
 	StripParams  []string // query parameters that are removed from canonical URLs
 
@@ -32,7 +32,7 @@ type Config struct {
 
 	Resolvers []string // name servers instead of the system's, ADDRESS[:PORT]; asked in order until one answers
 	ConnectTo []string // HOST:PORT:ADDR:PORT
-	// PaceConnectTo paces targets of ConnectTo by their address, like others.
+	// PaceConnectTo makes the delay of an address hold for targets of ConnectTo too.
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
@@ -44,12 +44,12 @@ type Retries struct {
 	ServerError int // 5xx except 503; default 2
 	RateLimited int // 429 and 503; default 3
 	DNS         int // a name that could not be looked up; default 1
-	Robots      int // robots.txt again, minutes later, after the other retries failed; default 2
+	Robots      int // later requests for a robots.txt whose other retries failed; default 2
 }
 
 // Pauses are the times before retries, before jitter.
 type Pauses struct {
-	RateLimited time.Duration // for the whole host, doubled for each in a row; default 30s
+	RateLimited time.Duration // for the whole host, doubled for each such response in a row; default 30s
 	Timeout     time.Duration // default 15s
 	ServerError time.Duration // default 10s
 	DNS         time.Duration // for the whole host; default 1m
@@ -113,8 +113,8 @@ const (
 	mostReserve  = 256 << 20
 )
 
-// reserve is how many bytes the requests in flight may still record: for each request a
-// compressed body and its rows.
+// reserve estimates how many bytes the requests in flight will still record, as compressed
+// bodies and rows.
 func (c *Config) reserve() int64 {
 	return min(max(int64(c.Slots)*c.MaxBody/4, leastReserve), mostReserve)
 }

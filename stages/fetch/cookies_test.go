@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A site that requires its cookie gets it on the way to the document, and nowhere else.
+// A cookie is sent only to later hops of the redirect chain that set it.
 func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string][]string{}

@@ -54,14 +54,14 @@ type fetcher struct {
 	mu             sync.Mutex
 	urlTasks       map[int64]*urlTask // by row: the URL tasks that continue with a later grant
 	robotsTasks    map[int64]*robotsTask
-	lastRobotsTask int64 // ID of the newest
+	lastRobotsTask int64 // ID of the newest robots task
 	claims         map[uint64]struct{}
 
 	fatal atomic.Pointer[error] // the first error; nil if there is none
 	ended chan struct{}         // closed once fatal is set
 }
 
-// options are the parts that a fetcher is made from.
+// options are what newFetcher makes a fetcher from.
 type options struct {
 	parser   document.Parser
 	index    *partition.Index
@@ -72,7 +72,7 @@ type options struct {
 	segment  string // warc_segment: the partition, as part-00017
 	deferAll bool   // fetch nothing more and defer all URLs without an outcome
 
-	// patience is the longest Retry-After that a retry waits for; 0 means no limit.
+	// patience is the longest Retry-After after which a URL is tried again; 0 means any.
 	patience time.Duration
 	onRetry  func(stages.Wait) // called for each retry; may be nil
 
@@ -166,7 +166,8 @@ func (f *fetcher) fail(err error) {
 }
 
 // loop serves grants until no URL is left or ctx ends, then waits for the requests in
-// flight. Their contexts come from flights. It returns nil once every URL has its outcome.
+// flight. Each request has a context of flights. It returns nil once every URL has its
+// outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -215,8 +216,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve spends a grant on one request, which runs with the context flight, or on URLs that
-// need no request.
+// serve spends a grant on one request, whose context is flight, or on URLs that need no
+// request.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -233,7 +234,8 @@ func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	}
 }
 
-// step advances the grant's item by one step. It reports whether the grant is spent.
+// step does the next step of the grant's item (a URL task or robots task). It reports
+// whether the grant is spent.
 func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	if g.Item.ID < 0 {
 		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
@@ -280,7 +282,8 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge gives the verdict of robots.txt on the URL to request next, and why it is denied.
+// judge gives the verdict of robots.txt on the URL to request next. If it is denied, why
+// says why.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
@@ -291,8 +294,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	} else {
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
-	// If a URL has too many spellings, not all of them are known. Such a URL is not planned
-	// either.
+	// If a URL has too many spellings, not all of them are known, so it is denied. The planner
+	// refuses such URLs too.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
@@ -300,8 +303,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	return verdict, why
 }
 
-// begin tells the gate what the grant will be spent on. It returns false after an error,
-// which ends the fetcher and the grant.
+// begin tells the gate what the grant will request. After an error it ends the fetcher and
+// the grant, and returns false.
 func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Trying) bool {
 	err := f.gate.begin(ctx, what)
 	if err != nil {
@@ -327,7 +330,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 		if it.ID < 0 {
 			rt := f.robotsTaskOf(it.ID)
 			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
-			f.recordRobots(rt, nil) // another attempt may try again
+			f.recordRobots(rt, nil) // another attempt may request it again
 			continue
 		}
 		u, err := f.urlTask(it.ID)
@@ -370,7 +373,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	case response.AfterLimit:
 		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
 	case response.AfterDNS:
-		return &counts.DNS, r.DNS, 0 // the host is put off
+		return &counts.DNS, r.DNS, 0 // retry puts the host off
 	case response.ForRobots:
 		pause = laterPauses * p.ServerError
 		for range min(counts.Later, maxLater) {
@@ -381,8 +384,8 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	return new(int), 0, 0
 }
 
-// retry decides whether to try again after a failure of a class, and completes the grant's
-// result with the item. why describes the failure for people.
+// retry decides whether to try again after a failure of a class. If so, it adds the item to
+// the grant's result. why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

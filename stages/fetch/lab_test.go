@@ -49,8 +49,8 @@ type lab struct {
 	hooks   hooks // if tune is nil, connections go to web
 }
 
-// bubble runs f in a synctest bubble. Pooled compressors hold channels, which must not pass
-// between bubbles; two garbage collections empty all pools.
+// bubble runs f in a synctest bubble. Pooled compressors hold channels, and a bubble must
+// not use those of another. Two garbage collections empty all pools.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	runtime.GC()
@@ -118,7 +118,7 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
 }
 
-// setSpelled adds known URLs that are not planned to the plan; planRows sorts them by host.
+// setSpelled adds URLs to the plan that are known but not planned.
 func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
@@ -212,8 +212,8 @@ func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
 	return out
 }
 
-// checkPace checks that each request kept the delay in its row to the previous request on
-// its host, by the rows and by the server's own log.
+// checkPace checks that each request came at least the delay in its row after the previous
+// request to its host. It checks this in the rows and in the server's log.
 func (l *lab) checkPace(r *manifest.Result) {
 	l.t.Helper()
 	last := map[string]schema.Request{}
@@ -236,7 +236,7 @@ type web struct {
 	conns  chan net.Conn
 	mu     sync.Mutex
 	log    []hit
-	down   map[string]error // by host: error of dialling or looking up
+	down   map[string]error // by host: the error of its lookup or connection
 	names  map[netip.Addr]string
 	addrs  map[string]netip.Addr // of hosts with an address of their own
 	shares map[string]string     // by host: the host whose address it shares
@@ -352,7 +352,7 @@ func (w *web) checkPace(t *testing.T, delay time.Duration) {
 	}
 }
 
-// plainParser takes the body for the text.
+// plainParser returns the body as the text.
 type plainParser struct{}
 
 func (plainParser) Sniff(contentType string, prefix []byte) string {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Every 3xx has the right outcome and leaves its trace.
+// Every 3xx ends in the right outcome, and the rows show it.
 func TestRedirectStatuses(t *testing.T) {
 	answers := map[string]string{
 		"/300":           "300 Multiple Choices\r\nLocation: /preferred",

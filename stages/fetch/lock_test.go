@@ -18,7 +18,7 @@ import (
 // In these tests somebody removes the folder with the store's locks while a partition is
 // fetched.
 
-// emptying is a store whose locks are removed at some moment.
+// emptying is a store whose locks are removed before each Lock for which at returns true.
 type emptying struct {
 	*dirstore.Store
 	root string
@@ -47,7 +47,7 @@ func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns is how often consecutive requests come from different runs.
+// turns counts the requests that come from another run than the request before.
 func (a *asked) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,9 +59,9 @@ func (a *asked) turns() (n int) {
 	return n
 }
 
-// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. Each tries again
-// when the other has the partition. The locks are removed when the second run looks for
-// one, or at another time.
+// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. A run that finds
+// the partition taken tries again. The locks are removed as the second run takes one, or at
+// another time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
@@ -125,8 +125,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARunWhoseLockIsRemovedGoesOn has only one run. It takes the lock again and swaps
-// before the next request.
+// TestARunWhoseLockIsRemovedGoesOn has only one run. The run takes the lock again, and
+// swaps the checkpoint before its next request.
 func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Checkpoints that are lost, damaged, or replaced by older ones. Nothing may be fetched
-// again because of that, and nothing deleted.
+// These tests lose a checkpoint, damage it, or replace it by an older one. Then no attempt
+// may fetch or delete anything.
 
 // history keeps every state of the checkpoint.
 type history struct {
@@ -46,7 +46,7 @@ func (h *history) Swap(ctx context.Context, key string, body []byte, old store.V
 
 func (h *history) Unwrap() store.Bucket { return h.Bucket }
 
-// snapshot gives the objects of the lab's store with their content.
+// snapshot gives the content of each object in the lab's store, by key.
 func (l *lab) snapshot() map[string]string {
 	l.t.Helper()
 	objects := map[string]string{}
@@ -63,7 +63,7 @@ func (l *lab) snapshot() map[string]string {
 	return objects
 }
 
-// restore makes a store of the objects, which the lab uses from now on.
+// restore gives the lab a new store with these objects.
 func (l *lab) restore(objects map[string]string) {
 	l.t.Helper()
 	d, err := dirstore.Open(filepath.Join(l.t.TempDir(), "store"), dirstore.Options{})
@@ -78,7 +78,8 @@ func (l *lab) restore(objects map[string]string) {
 	l.bucket = d
 }
 
-// refused checks that an attempt asks nothing, changes nothing and says what is wrong.
+// refused checks that an attempt sends no request, changes no object and says what is
+// wrong.
 func (l *lab) refused(bucket store.Bucket, want ...string) {
 	l.t.Helper()
 	before, asked := l.snapshot(), len(l.web.hits())
@@ -99,8 +100,8 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	}
 }
 
-// halfway fetches until a moment; then the attempt is killed or told to stop. It returns the
-// states of the checkpoint.
+// halfway makes an attempt that is killed or told to stop after a while. It returns the
+// states that the checkpoint had.
 func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	l.t.Helper()
 	h := &history{Bucket: l.bucket}
@@ -120,10 +121,10 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	return h.states
 }
 
-// TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. It is refused
-// if two segments or more are missing from it, or if the one that is missing was cut after
-// a later swap. What is left is the state of an attempt that died between an upload and its
-// swap, and no object tells the two apart.
+// TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state is
+// refused if it lacks two segments or more, or if the one that it lacks was cut after a
+// later swap. Other states look as if an attempt died between an upload and its swap, so
+// they are accepted.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket whose writes end at the n-th; that one may still take effect.
+// mute is a bucket whose n-th write and all later ones fail. If takes is set, the n-th
+// takes effect nonetheless.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex
@@ -202,8 +204,9 @@ func (m mute) Create(ctx context.Context, key string, body io.ReaderAt, size int
 	return m.write(func() (store.Version, error) { return m.Bucket.Create(ctx, key, body, size) })
 }
 
-// TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or after
-// its effect, and a second one soon after it began. The next goes on.
+// TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or
+// after the write takes effect. It kills a second attempt soon after its begin. The third
+// attempt is not refused.
 func TestNoCrashIsTakenForALoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -248,7 +251,8 @@ func survives(t *testing.T, at int, takes bool) bool {
 	return false
 }
 
-// TestACheckpointThatIsGoneIsMissed deletes it, with more and more of what tells of it.
+// TestACheckpointThatIsGoneIsMissed deletes the checkpoint, and some of the objects that
+// prove that it existed.
 func TestACheckpointThatIsGoneIsMissed(t *testing.T) {
 	for name, gone := range map[string][]string{
 		"the checkpoint": {"crawl=2026-11/round=0/fetch/part-00000/checkpoint.json"},
@@ -273,8 +277,9 @@ func TestACheckpointThatIsGoneIsMissed(t *testing.T) {
 	}
 }
 
-// TestAPartitionIsTakenBeforeItsFirstRequest has no request and no upload before the object
-// that tells of the first checkpoint, and the next attempt makes one that is missing.
+// TestAPartitionIsTakenBeforeItsFirstRequest checks that the object `taken` exists before
+// the first request and the first upload. If it is missing later, the next attempt creates
+// it.
 func TestAPartitionIsTakenBeforeItsFirstRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		taken := layout.Taken("2026-11", 0, 0)
@@ -299,7 +304,7 @@ func TestAPartitionIsTakenBeforeItsFirstRequest(t *testing.T) {
 	})
 }
 
-// TestADamagedCheckpointIsRefused edits it as a person might, or a disk.
+// TestADamagedCheckpointIsRefused edits the checkpoint as a person or a faulty disk might.
 func TestADamagedCheckpointIsRefused(t *testing.T) {
 	edit := func(change func(*manifest.Checkpoint)) func(t *testing.T, body string) string {
 		return func(t *testing.T, body string) string {
@@ -346,7 +351,8 @@ func TestADamagedCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved changes it under the holder.
+// TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved changes the checkpoint while its
+// holder fetches.
 func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		t.Run(fmt.Sprint("removed ", removed), func(t *testing.T) {
@@ -378,8 +384,8 @@ func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	}
 }
 
-// TestEachFileNamesTheCheckpointThatItFollows reads it from the tables and WARC files of two
-// attempts.
+// TestEachFileNamesTheCheckpointThatItFollows reads the positions that the tables and WARC
+// files of two attempts name.
 func TestEachFileNamesTheCheckpointThatItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

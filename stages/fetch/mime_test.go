@@ -20,7 +20,7 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 		contentType, body string
 		outcome           schema.Outcome
 		detected          string
-		most              int64 // the most bytes that may be received
+		most              int64 // limit of the bytes received
 	}{
 		"/pdf":          {"application/pdf", strings.Repeat("x", big), schema.MIMEFiltered, "application/pdf", 20 << 10},
 		"/small-json":   {"application/json; charset=utf-8", "{}", schema.MIMEFiltered, "application/json", 1 << 10},
@@ -98,8 +98,7 @@ func TestWhatIsStoredTheParserSays(t *testing.T) {
 	})
 }
 
-// A sitemap may have the length that sitemaps.org allows, whatever the limit of other
-// documents.
+// A sitemap may be as long as sitemaps.org allows, even if other documents may not.
 func TestSitemapsHaveABoundOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {

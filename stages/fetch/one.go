@@ -22,11 +22,11 @@ import (
 const (
 	onePause     = 2 * time.Second  // before a retry
 	oneLimited   = 5 * time.Second  // after 429 and 503, doubled for each in a row
-	oneRetries   = 2                // of a class
+	oneRetries   = 2                // largest number of retries of one class
 	onePatience  = 15 * time.Second // longest Retry-After
 	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // longest wait for a delay that is not reported
-	oneSilent    = 4               // ticks without a response after which it says so
+	oneBrief     = 2 * time.Second // a shorter wait for a delay is not reported
+	oneSilent    = 4               // a request without a response is reported after so many ticks
 )
 
 // hasty makes pauses and retries short enough for a waiting person. Delays and
@@ -40,9 +40,9 @@ func hasty(cfg Config) Config {
 }
 
 // One fetches one URL as a map task would, with robots.txt, redirects and short retries,
-// but without a store: captures point into no file, and env.Bucket is not used. It makes
-// rawURL canonical; robots.txt must allow both spellings. It calls tell for each wait.
-// The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
+// but without a store: captures point into no file, and env.Bucket is not used. It requests
+// rawURL in its canonical form; robots.txt must allow rawURL and this form. It calls tell
+// for each wait. The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }
@@ -127,7 +127,8 @@ func (w *waits) note(wait stages.Wait) bool {
 	return before
 }
 
-// watch reports other waits, such as a Crawl-delay or a slow response, until end is called.
+// watch reports waits that are no retries, such as a Crawl-delay or a slow response, until
+// end is called.
 func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -120,7 +120,7 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 			t.Fatalf("%d and %d requests", len(alone), len(shared))
 		}
 		for i := 1; i < len(alone); i++ {
-			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // its own address has that delay too
+			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // a host with an address of its own has that delay too
 				t.Errorf("the host beside them is asked after %v", gap)
 			}
 		}

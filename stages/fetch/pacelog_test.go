@@ -27,15 +27,15 @@ import (
 )
 
 // mixture is a synthetic web of 1,000 hosts. Their settings differ in every way that
-// config, robots.txt, DNS and host behaviour allow. It computes the expected pace itself,
-// without the code under test.
+// config, robots.txt, DNS and host behaviour allow. It computes the expected pace without
+// the code under test.
 type mixture struct {
 	web     *simweb.Web
 	server  *simweb.Server
 	domains map[string]int // sorted by host
 
 	mu    sync.Mutex
-	slept map[string][]bool // by host, for each request in order: whether the answer took slowAnswer
+	slept map[string][]bool // by host: whether the answer to its n-th request took slowAnswer
 	busy  map[string]int    // number of requests being answered
 	most  map[string]int
 }
@@ -77,7 +77,8 @@ func newMixture(t *testing.T, record *simweb.Log) (m *mixture, urls []string) {
 	return m, urls
 }
 
-// The settings of a domain by its number, before and after the reload.
+// politeness gives the settings of all domains before or after the reload. A domain's
+// settings depend on its number.
 func (m *mixture) politeness(reloaded bool) polite.Config {
 	p := polite.Default()
 	p.Delay, p.PerAddressDelay = 2*time.Second, addressDelay
@@ -116,7 +117,7 @@ func (m *mixture) wanted(k int, reloaded bool) time.Duration {
 
 func stopped(k int) bool { return k%11 == 5 }
 
-// The behaviour of a host by its number.
+// These functions give the behaviour of a host by its number.
 func dead(i int) bool    { return i%50 == 7 }  // accepts no connection
 func unnamed(i int) bool { return i%50 == 17 } // has no address
 func slow(i int) bool    { return i%25 == 9 }  // needs slowAnswer for each answer
@@ -207,7 +208,7 @@ func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		m.server.ServeHTTP(out, r)
 		return
 	}
-	m.server.ServeHTTP(httptest.NewRecorder(), r) // for the log
+	m.server.ServeHTTP(httptest.NewRecorder(), r) // so that the server logs the request
 	out.WriteHeader(http.StatusOK)
 	_, _ = fmt.Fprintf(out, "User-agent: *\nDisallow:\nCrawl-delay: %s\n", rules)
 }
@@ -224,7 +225,7 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// Faults on the wire call Hijack; they may outlast their client.
+// Hijack is called by faults on the wire, which may go on after their client has left.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()
@@ -273,8 +274,8 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// least returns the minimum gap of e to the previous request, and the strictest rule, which
-// decides it.
+// least returns the minimum gap between e and the previous request, and the strictest rule,
+// which sets this gap.
 func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {
@@ -317,7 +318,7 @@ type bareParser struct{ plainParser }
 func (bareParser) Parse(*document.Document) (*document.Parsed, error) { return &document.Parsed{}, nil }
 
 // TestTheServersOwnLogProvesPaceAndRobots crawls 1,000 hosts with mixed settings in virtual
-// time. It reloads the politeness on the way and stops and resumes the task. The server's
+// time. Meanwhile it reloads the politeness, and stops and resumes the task. The server's
 // log must respect every setting.
 func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 	if testing.Short() {

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// reparseLab runs a fetch task. Two of its pages have the same bytes, and a redirect leads
-// to one page.
+// reparseLab runs a fetch task. Two of its pages have the same bytes, and one URL redirects
+// to a page.
 func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	t.Helper()
 	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +171,7 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 	})
 }
 
-// A smaller limit in the new config costs a document its new rows. The document is not
+// If the new config has a smaller limit, a longer document gets no new rows. It is not
 // parsed in part.
 func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {

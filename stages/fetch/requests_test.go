@@ -9,7 +9,7 @@ import (
 )
 
 // TestAFetchTaskCostsTheStoreFewRequests counts the store requests of a task with default
-// settings in virtual time: at most 2,000 PUT for a million pages' data, and 150 more an
+// settings in virtual time: at most 2,000 PUT per million pages for data, and 150 PUT per
 // hour for checkpoints and leases.
 func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 	if testing.Short() {

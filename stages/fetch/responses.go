@@ -84,9 +84,9 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// afterAbort is when to repeat an aborted request; zero means as soon as its host is due.
-// If there was no memory for the response, it waits longer, so that the host does not send
-// the response again in vain.
+// afterAbort is the earliest time to repeat an aborted request; zero means as soon as its
+// host is due. If there was no memory for the response, the time is later, because memory
+// may still be short.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -94,8 +94,8 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is the shortest wait after there was no memory for a document; the longest
-// is twice as long.
+// noRoomPause is the shortest wait before a document for which there was no memory is
+// requested again. The longest wait is twice as long.
 const noRoomPause = 30 * time.Second
 
 // conditions are the header fields that ask for a document only if it has changed.
@@ -212,7 +212,7 @@ func (f *fetcher) document(u *urlTask, s *request.Sent) {
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL,
 		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.key.URL),
 	}
-	if cp.Revisit != "" { // a page points to its bytes
+	if cp.Revisit != "" { // the row of pages names the record with the payload
 		from.WARCFilename, from.WARCRecordOffset, from.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
 	}
 	if u.planned.ContentDigest != "" {

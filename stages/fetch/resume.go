@@ -27,7 +27,7 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
 	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
-	ended := before.Recorded.Clone() // rows that have an outcome or will get one without a request
+	ended := before.Recorded.Clone() // rows that have an outcome, and quarantined rows
 	for _, t := range quarantine(&doc) {
 		if t.Origin == "" && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
@@ -56,8 +56,8 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	return nil
 }
 
-// addHosts adds the hosts with planned rows to the scheduler, suspects first. The queues
-// omit skip, retries and suspects; the latter two are pushed separately.
+// addHosts adds the hosts with planned rows to the scheduler, suspects first. The host
+// queues omit skip, retries and suspects. Retries and suspects are pushed separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -122,7 +122,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 }
 
 // takeCheckpoint restores the state in the checkpoint and in the files that it lists. Waits
-// count from the time at which this attempt first saw the checkpoint.
+// in the checkpoint begin when this attempt first saw it.
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -150,9 +150,9 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims claims the URLs that recorded redirects led to within their domain. Some were
-// never requested: robots.txt denied them, or they exceeded the redirect limit. The
-// frontier gets those from the next chain that leads to them.
+// claims claims the URLs that recorded redirects led to within their domain. It includes
+// URLs that were never requested, because robots.txt denied them or the chain was too long.
+// The next chain that leads to such a URL ends there and passes it to the frontier.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {

@@ -103,7 +103,7 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 }
 
 // failing is a bucket that cannot open objects whose keys contain a text. It calls before
-// first.
+// ahead of each failure.
 type failing struct {
 	store.Bucket
 	at     string
@@ -281,7 +281,7 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 }
 
 // TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt that
-// is unavailable at first and kills the attempt from its second answer on.
+// is unavailable at the first request and kills the attempt at each later one.
 func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -335,8 +335,8 @@ func (s sluggish) Open(ctx context.Context, key string) (store.Object, error) {
 	return s.Bucket.Open(ctx, key)
 }
 
-// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another attempt stand
-// by meanwhile.
+// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another attempt that
+// waits for the partition meanwhile.
 func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

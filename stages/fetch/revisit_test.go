@@ -115,7 +115,7 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 			if ok != want.page {
 				t.Errorf("%s: has a page: %t, want %t", u, ok, want.page)
 			}
-			if ok { // as DuckDB users read WARC files: the offset leads to the page's own bytes
+			if ok { // the page's offset leads to the payload, as DuckDB users expect
 				if e, block := l.recordAt(p.WARCFilename, p.WARCRecordOffset, p.WARCRecordLength); e.Type != warc.Response || !strings.Contains(block, "<p>") {
 					t.Errorf("%s: the page points to a %s: %.40q", u, e.Type, block)
 				}

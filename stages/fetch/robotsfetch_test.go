@@ -19,8 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// TestWhatARobotsAnswerMeansForItsHost has a host for each kind of robots.txt answer, and
-// checks the outcomes of /a and /private.
+// TestWhatARobotsAnswerMeansForItsHost has a host for each kind of response to a robots.txt
+// request, and checks the outcomes of its /a and /private.
 func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	const rules = "User-agent: *\nDisallow: /private\n"
 	status := func(code int) http.HandlerFunc {

@@ -50,8 +50,8 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 	round1 := []string{"http://a.com/2", "http://a.com/private", "http://none.com/2", "http://broken.com/2", "http://moved.com/private", "http://moved.com/2", "http://new.com/2"}
 	for _, c := range []struct {
 		name   string
-		later  time.Duration // after the end of round 0
-		ttl    time.Duration // of round 1
+		later  time.Duration // time from the end of round 0 to the start of round 1
+		ttl    time.Duration // politeness.robots_ttl of round 1
 		killed bool          // whether round 1's first attempt is killed after a checkpoint
 		again  map[string]int
 	}{
@@ -101,8 +101,8 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 					}
 				}
 				l.checkEvidence(second)
-				// This round's files contain every entry that still holds, for the next
-				// reader.
+				// The round's own files contain every entry that still applies, so the next round reads
+				// no older files.
 				known := map[string]schema.RobotsFile{}
 				for _, f := range rowsOf[schema.RobotsFile](l, second, stages.FileRobots) {
 					if f.Outcome == "" {
@@ -123,8 +123,8 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 	}
 }
 
-// checkEvidence checks that each request that depends on robots.txt has its evidence (a
-// record of the answer with the digest), its delay and its gap.
+// checkEvidence checks the row of each request that depends on robots.txt. It must have a
+// delay and a gap, and name the record and the digest of the robots.txt.
 func (l *lab) checkEvidence(r *manifest.Result) {
 	l.t.Helper()
 	met := map[string]bool{} // host and epoch: an attempt does not know the last request of the attempt before

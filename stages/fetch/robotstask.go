@@ -19,8 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// robotsTask requests the robots.txt of one origin. Whoever has the grant for its item owns
-// the task, except for the fields that the fetcher's mutex guards.
+// robotsTask requests the robots.txt of one origin. The holder of the grant for its item
+// owns the task, except for the fields that the fetcher's mutex guards.
 type robotsTask struct {
 	id      int64 // ID of its items, negative
 	entry   *robotscache.Entry
@@ -34,7 +34,7 @@ type robotsTask struct {
 
 	// Guarded by the fetcher's mutex:
 	kept *manifest.OriginRetry // its state in a checkpoint; nil if none
-	due  time.Time             // of its next try
+	due  time.Time             // time of its next try
 }
 
 var errCutOff = errors.New("the answer broke off")
@@ -88,7 +88,7 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 
 // captureRobots archives a response to a robots.txt request.
 func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
-	key, err := f.canon.Canonical(rt.next, "") // where a redirect leads need not be canonical
+	key, err := f.canon.Canonical(rt.next, "") // a redirect's target may not be canonical
 	if err != nil {
 		return
 	}
@@ -98,7 +98,8 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	}
 }
 
-// passOn ends a grant whose redirect continues with a request to a host.
+// passOn ends a grant whose response was a redirect. The next request goes to the given
+// host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {
@@ -189,8 +190,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be fetched. It uses the
-// same grant for all of them, because they need no request.
+// finishFailed ends the URLs of a host whose robots.txt could not be fetched. It spends one
+// grant on all of them, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {

@@ -15,17 +15,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// A URL can kill the process that works on it, through a bug or its use of memory, and so
-// end every attempt. After several attempts that recorded nothing, the next ones therefore
-// run in serial mode: the checkpoint names each URL before it is tried. A URL at which
+// A URL can kill each process that works on it, through a bug or by its need of memory, and
+// so end every attempt. Therefore, after several attempts that recorded nothing, the next
+// ones run in serial mode: the checkpoint names each URL before it is tried. A URL at which
 // several attempts died is quarantined: it ends as internal_error. One death is not enough,
 // because the machine may have caused it.
 
 const (
-	// maxStalled is how many attempts in a row may record nothing before the serial mode.
+	// maxStalled is how many attempts in a row may record nothing before serial mode begins.
 	maxStalled = 3
-	// maxSerial is how many grants the serial mode lasts without a suspect. After that
-	// the first URLs are assumed to be harmless.
+	// maxSerial is how many grants serial mode lasts if there is no suspect. The URLs of these
+	// grants then count as harmless.
 	maxSerial = 1000
 )
 
@@ -53,7 +53,7 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 // the grant requests, so that an attempt that dies there leaves a suspect.
 type serialMode struct {
 	on        atomic.Bool
-	suspected bool // if set, it ends once no suspect is left; else after maxSerial grants
+	suspected bool // whether the mode ends once no suspect is left; otherwise it ends after maxSerial grants
 	grants    int
 }
 
@@ -76,7 +76,8 @@ func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
 }
 
-// done implements gate. It ends the serial mode once the suspects have survived.
+// done implements gate. It ends serial mode once no suspect is left, or after maxSerial
+// grants.
 func (a *attempt) done(ctx context.Context) error {
 	if !a.serial() {
 		return nil

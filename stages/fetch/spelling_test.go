@@ -23,7 +23,8 @@ var respelled = []struct{ rule, given, canonical string }{
 }
 
 // TestNoSpellingOfADeniedURLReachesTheServer plans URLs in the spellings of a list or link,
-// and redirects to them. Rounds that format 1 began send what format 1 sent.
+// and redirects to them. A round that began with format 1 sends the same requests as the
+// version of format 1 did.
 func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	file := "User-agent: *\n"
 	for _, c := range respelled {

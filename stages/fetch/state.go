@@ -20,8 +20,8 @@ import (
 )
 
 // An attempt passes state to the next one, in addition to rows. The checkpoint holds the
-// clocks of hosts and the URLs that wait for another try; there are never many. A file of
-// each segment holds the state of robots.txt files.
+// clocks of hosts and the URLs that wait for another try; both are few. Each segment has a
+// file with the state of robots.txt files.
 
 // waiting lists the URLs and the robots.txt files that wait for another try or whose
 // redirects are being followed. It includes only recorded requests.
@@ -51,11 +51,12 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains bounds the redirect chains in a checkpoint, in bytes. Many hosts of a site may
-// wait at once, and a checkpoint must stay readable (JSON may escape one byte as six).
+// maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may
+// wait at once, and readers of checkpoints refuse long ones. JSON may escape one byte as
+// six.
 const maxChains = 4 << 20
 
-// forget drops the chains beyond maxChains: the next attempt begins them again.
+// forget drops the chains beyond maxChains. The next attempt begins them again.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -76,8 +77,9 @@ func forget(waiting []manifest.URLRetry) {
 	}
 }
 
-// takeHosts restores the clocks of planned hosts from the previous round. Unless the store
-// serves one machine only, clocks may differ, so the hosts wait longer by twice maxSkew.
+// takeHosts restores the clocks of planned hosts from the previous round. If the store
+// serves several machines, their clocks may differ, so the hosts wait longer by twice
+// maxSkew.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))

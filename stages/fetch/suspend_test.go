@@ -14,8 +14,8 @@ import (
 // A machine may be suspended, and its wall clock may be set. The monotonic clock notices
 // neither.
 
-// swaps notes when the checkpoint was swapped last. It can have the machine paused before
-// the answer to a swap is seen.
+// swaps notes when the checkpoint was swapped last. It can call a function, which pauses
+// the machine, before the attempt sees the answer to a swap.
 type swaps struct {
 	store.Bucket
 	last  atomic.Int64 // nanoseconds, UTC
@@ -34,7 +34,7 @@ func (s *swaps) Swap(ctx context.Context, key string, body []byte, old store.Ver
 func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		step int64 // seconds
-		late bool  // while a swap is under way
+		late bool  // whether the step comes while a swap is under way
 	}{
 		"suspended": {3600, false}, "set back": {-3600, false}, "suspended for less than the right": {60, false},
 		"suspended in a swap": {3600, true}, "suspended in a swap for less than the right": {60, true}, "set back in a swap": {-60, true},
@@ -47,7 +47,7 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
-				var before, unproven atomic.Int64 // the last swap before the step; requests between that and the next
+				var before, unproven atomic.Int64 // the time of the last swap before the step; the number of requests between the step and the next swap
 				step := func() {
 					before.Store(bucket.last.Load())
 					clock.Step.Store(c.step)

@@ -28,11 +28,11 @@ type Input struct {
 	Politeness int
 	// Reload gives politeness that replaces the config's while the task runs. It may be nil.
 	Reload <-chan Revision
-	// Before holds the results of the previous round that may know hosts of the
-	// partition: how long these hosts must still wait, and what their robots.txt
-	// says. Of their files, the task reads only the working files robots.
+	// Before holds the results of the previous round's fetch tasks that may know hosts of the
+	// partition. They say how long these hosts must still wait. Of their files, the task reads
+	// only the working files robots, which hold the rules of robots.txt.
 	Before []*manifest.Result
-	// Reading is the reading of robots.txt with which the round began.
+	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
 	// GiveUp stops all fetching: URLs without an outcome are deferred.
 	GiveUp bool
@@ -129,8 +129,9 @@ func (a *attempt) close() {
 // maxSkew is how much this machine's clock may differ from the store's.
 const maxSkew = time.Minute
 
-// checkClock refuses to run if this machine's clock differs from the store's, because the
-// times in the tables would be wrong. Some stores have no clock.
+// checkClock refuses to run if this machine's clock differs too much from the store's,
+// because the times in the tables would be wrong. It does nothing if the store has no
+// clock.
 func checkClock(ctx context.Context, b store.Bucket) error {
 	d, ok := store.As[store.Dater](b)
 	if !ok {

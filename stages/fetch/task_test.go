@@ -315,7 +315,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 			if f.Outcome != schema.OK {
 				t.Errorf("%s: %s", u, f.Outcome)
 			}
-			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // one for each host
+			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // at most one request to each of two hosts
 				t.Errorf("%s was asked %d times", u, n)
 			}
 		}
@@ -421,7 +421,7 @@ func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 			old <- err
 		}()
 		time.Sleep(100 * time.Second)
-		frozen.set(true) // the old holder loses the store without knowing why
+		frozen.set(true) // the store no longer answers the old holder
 		before := len(l.web.hits())
 		r, err := l.run(t.Context(), shared, nil)
 		if err != nil {

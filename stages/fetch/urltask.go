@@ -25,13 +25,13 @@ type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key       // URL to request next: the planned one or a redirect's target
-	spelled string           // key as the redirect spells it; empty if that is the same
-	known   schema.Spellings // spellings of a key that is not planned
+	spelled string           // spelling of key in the redirect; empty if it equals key
+	known   schema.Spellings // known spellings of key, if key is not planned
 	met     []manifest.Hop   // requests of the redirect chain so far
-	cookies response.Cookies // that the chain set
+	cookies response.Cookies // cookies that the chain received
 	retries manifest.RetryCounts
 	tries   int32         // requests sent for the URL in key
-	why     string        // what failed, for people
+	why     string        // what failed last, in words for people
 	rules   *robots.Group // rules that allowed the current request
 	// detected is the media type of the current response; empty before its first bytes arrive.
 	// The exchange's goroutine sets it before send returns.
@@ -41,14 +41,14 @@ type urlTask struct {
 	due  time.Time          // time of its next try; zero means as soon as its host is due
 	kept *manifest.URLRetry // its state in a checkpoint; nil if none
 
-	fetch    schema.Fetch // so far
+	fetch    schema.Fetch // the row so far
 	requests []schema.Request
 	captures []segments.Capture
-	links    []schema.Link // of redirects
+	links    []schema.Link // rows for the redirects
 }
 
-// spellings are the known spellings of the URL to request next, except its canonical form:
-// those from the plan, and the one of the redirect that led to it.
+// spellings are the known spellings of the URL to request next: those from the plan, and
+// the one in the redirect that led to it. The canonical form is not among them.
 func (u *urlTask) spellings() []string {
 	all := []string(u.known)
 	if u.key.URL == u.planned.URL {
@@ -72,8 +72,8 @@ func (u *urlTask) asked(url string) (before, alike bool) {
 	return before, alike
 }
 
-// urlTask gives the existing or a new task of a planned row. The caller has the row's
-// grant, so nobody else requests the URL.
+// urlTask gives the task of a planned row, and makes it if there is none. The caller has
+// the row's grant, so nobody else requests the URL.
 func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	f.mu.Lock()
 	u := f.urlTasks[row]
@@ -93,7 +93,7 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep remembers a task that continues with a later grant, at the given time. Zero means as
+// keep remembers a task that continues with a later grant, not before due. Zero means as
 // soon as its host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
@@ -141,7 +141,8 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes the rows that are not recorded yet, to record them before the task ends.
+// evidence takes the task's rows that are not recorded yet, so that they are recorded
+// before the task ends.
 func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
@@ -188,7 +189,7 @@ func (u *urlTask) note(s *request.Sent) {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
-		u.fetch.Attempts++ // a hop counts only if it is repeated
+		u.fetch.Attempts++ // the first request of a later hop is no further attempt
 	}
 	u.fetch.FetchedAt = s.At.UnixMilli()
 	total := s.Row.TotalMS

@@ -1,8 +1,8 @@
 // Package guard decides whether the fetcher may open a connection to an address.
 //
 // In: the address and port that the fetcher is about to dial, after DNS and after
-// every redirect. Out: nil, or ErrAddressBlocked with the reason and the
-// setting that would allow it.
+// every redirect. Out: nil, or ErrAddressBlocked with the reason and the setting that would
+// allow the connection.
 //
 // Unless the config allows private networks, only globally routable unicast addresses
 // pass: no loopback, private, link-local, carrier-grade NAT, multicast, documentation,
@@ -45,7 +45,7 @@ func New(allowPrivate bool) *Guard {
 		return &Guard{}
 	}
 	return &Guard{addresses: ssrf.New(
-		ssrf.WithAnyPort(), // CheckPort refuses single ports; the library would allow single ports
+		ssrf.WithAnyPort(), // CheckPort refuses the bad ports; the library can only list allowed ports
 		ssrf.WithDeniedV4Prefixes(azureWire),
 	)}
 }

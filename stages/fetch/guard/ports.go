@@ -19,8 +19,8 @@ var badPorts = []uint16{
 // ErrPort is the error of a bad port; it wraps ErrAddressBlocked.
 var ErrPort = fmt.Errorf("%w: port of another protocol", ErrAddressBlocked)
 
-// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows them; only targets
-// of fetch.connect_to are not checked.
+// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows them. Targets of
+// fetch.connect_to are not checked.
 func CheckPort(port uint16) error {
 	if _, bad := slices.BinarySearch(badPorts, port); bad {
 		return fmt.Errorf("%w: %d is one of WHATWG's bad ports; only a fetch.connect_to target may use it", ErrPort, port)

@@ -28,9 +28,9 @@ type Predecessor struct {
 // ErrComplete means that the checkpoint says that the task is complete.
 var ErrComplete = errors.New("the fetch task is complete")
 
-// Acquire waits until the partition is free and takes it with the next epoch. If nothing is
-// left to do, it returns ErrComplete and a closed lease, from which the caller can read the
-// checkpoint. Close the lease if there is no error.
+// Acquire waits until the partition is free and takes it with the next epoch. If the task
+// is complete, it returns ErrComplete and a closed lease, from which the caller can read
+// the checkpoint. If there is no error, the caller closes the lease.
 func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predecessor, error) {
 	l := &Lease{
 		Options: opt, bucket: env.Bucket, key: layout.Checkpoint(opt.Task.Crawl, opt.Task.Round, opt.Task.Partition),
@@ -56,17 +56,17 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		if !errors.Is(err, stages.ErrTaken) {
 			return l, before, err
 		}
-		l.lost, l.unsettled = false, nil // another attempt was faster: stand by for it
+		l.lost, l.unsettled = false, nil // another attempt was faster: wait until that one ends
 	}
 }
 
-// remedy is what to do about a checkpoint that is gone, damaged or old. It fetches nothing
-// again: without the last state nobody knows what was fetched since.
+// remedy tells people what to do about a checkpoint that is gone, damaged or old. Fetching
+// again is no remedy, because nobody knows what was fetched after the known state.
 const remedy = "restore the last state of it (a version that the store keeps, or a copy made since the crawl stopped); " +
 	"until then this partition is not fetched, and no attempt deletes anything of it"
 
-// refuseLoss refuses a partition whose checkpoint is lost, or whose last one was replaced by
-// an older one. Other objects prove it.
+// refuseLoss refuses a partition if other objects prove that its checkpoint is lost or that
+// an older one was put back.
 func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	var evidence string
 	var err error
@@ -92,8 +92,8 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	return fmt.Errorf("%q is gone, though %q was written under it: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
 }
 
-// markTaken makes the object that tells a partition whose checkpoint is lost from one that
-// was never begun. It comes after the first checkpoint and before the first request.
+// markTaken creates the object `taken`, which proves later that the partition has had a
+// checkpoint. It runs after the first checkpoint and before the first request.
 func (l *Lease) markTaken(ctx context.Context) error {
 	t := l.Task
 	key := layout.Taken(t.Crawl, t.Round, t.Partition)
@@ -126,9 +126,9 @@ func (l *Lease) take(ctx context.Context) error {
 	})
 }
 
-// wait stands by until the partition may be taken. It may be taken if its checkpoint is
-// absent or released, if the store's lock on it is free, or if the checkpoint has not
-// changed for the holder's lease and a tenth, by this attempt's own clock.
+// wait returns once the partition may be taken. It may be taken if its checkpoint is absent
+// or released, or if the store's lock on it is free. It may also be taken if the checkpoint
+// has not changed for 1.1 times the holder's lease, by this attempt's own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}
@@ -169,8 +169,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. seen is when this attempt first saw the version that l has;
-// zero means that l has none.
+// look loads the checkpoint. seen is when this attempt first saw the version that l has; it
+// is zero if l has none.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)

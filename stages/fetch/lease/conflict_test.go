@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between has something done to the store ahead of one swap.
+// between calls a function, which changes the store, ahead of one swap.
 type between struct {
 	store.Bucket
 	swap int

@@ -33,7 +33,7 @@ func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
 			t.Errorf("aborted after %v, the right ran 10s", at)
 		}
 		l.mu.Lock()
-		l.until = time.Now().Add(time.Minute) // expired but not replaced: the holder renews it and continues
+		l.until = time.Now().Add(time.Minute) // ended, but nobody took the partition: the holder renews the lease and continues
 		l.mu.Unlock()
 		time.Sleep(30 * time.Second)
 		if err := f.Context().Err(); err != nil {
@@ -49,14 +49,14 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 	l := testLease(stages.SystemClock{}, sent.Add(3*time.Minute))
 	for name, c := range map[string]struct {
 		monotonic time.Duration
-		wall      int64 // offset from the monotonic clock in seconds
+		wall      int64 // seconds by which the wall clock is ahead of the monotonic clock
 		want      bool
 	}{
 		"within":                      {2 * time.Minute, 0, true},
 		"in the last request's time":  {151 * time.Second, 0, false},
 		"woken after an hour":         {time.Minute, 3600, false},
 		"clocks that differ a little": {2 * time.Minute, 5, true},
-		"woken early enough":          {time.Minute, 60, false}, // in a paused machine, who knows what passed
+		"woken early enough":          {time.Minute, 60, false}, // while a machine is paused, nobody knows how much time passes
 		"set forward a little":        {time.Minute, 6, false},
 		"set back a little":           {time.Minute, -6, false},
 		"set back, within":            {time.Minute, -3600, false},

@@ -7,7 +7,7 @@ import (
 
 // Flights holds the context of the requests in flight. It is safe for concurrent use.
 type Flights struct {
-	base context.Context // ends with End
+	base context.Context // End ends it
 	stop context.CancelFunc
 
 	mu    sync.Mutex
@@ -15,7 +15,7 @@ type Flights struct {
 	abort context.CancelFunc
 }
 
-// NewFlights makes flights that end with ctx. End them.
+// NewFlights makes Flights whose requests end with ctx. The caller calls End.
 func NewFlights(ctx context.Context) *Flights {
 	f := &Flights{}
 	f.base, f.stop = context.WithCancel(ctx)
@@ -30,7 +30,7 @@ func (f *Flights) Context() context.Context {
 	return f.now
 }
 
-// AbortAll aborts the requests in flight. Later ones may begin.
+// AbortAll aborts the requests in flight. Later requests may begin.
 func (f *Flights) AbortAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,7 +38,7 @@ func (f *Flights) AbortAll() {
 	f.now, f.abort = context.WithCancel(f.base)
 }
 
-// Base is the context that ends with End.
+// Base is a context that End ends.
 func (f *Flights) Base() context.Context { return f.base }
 
 // End aborts the requests in flight and all later ones.

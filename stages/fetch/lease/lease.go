@@ -3,9 +3,9 @@
 // the checkpoint, and tells whether a request may still be written.
 //
 // Whoever swapped the checkpoint last holds the partition, and what that checkpoint
-// lists counts. The right starts when the last acknowledged swap is sent. The holder
-// measures it by its own clock, so clocks of different machines are never compared. It
-// imports packages stages, segments and formats.
+// lists counts. The lease starts when the last acknowledged swap is sent. The holder
+// measures its time by its own clock, so clocks of different machines are never compared.
+// It imports packages stages, segments and formats.
 package lease
 
 import (
@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Task     stages.Task
 	Plan     string
-	Attempt  string        // name of the attempt, never used before
+	Attempt  string        // name of the attempt; no other attempt has it
 	Duration time.Duration // of the lease
 	Request  time.Duration // the longest time that a request may take
 }
@@ -44,7 +44,7 @@ type Lease struct {
 	swapping  sync.Mutex // held during a swap
 	doc       manifest.Checkpoint
 	stored    store.Version
-	unsettled *manifest.Checkpoint // sent, but maybe not swapped in
+	unsettled *manifest.Checkpoint // sent, but not acknowledged
 	first     time.Time            // when unsettled was sent first
 
 	mu    sync.Mutex
@@ -58,8 +58,8 @@ type Lease struct {
 // Key is the key of the checkpoint.
 func (l *Lease) Key() string { return l.key }
 
-// Close frees the store's lock. The lease itself ends with a swap that releases it, or when
-// its time is over.
+// Close frees the store's lock. The lease itself ends when a swap releases it or its time
+// is over.
 func (l *Lease) Close() {
 	if lock := l.held(); lock != nil {
 		lock.Release()
@@ -73,8 +73,8 @@ func (l *Lease) Checkpoint() manifest.Checkpoint {
 	return l.doc
 }
 
-// Position is that of the last acknowledged checkpoint. It does not wait for a swap that is
-// under way.
+// Position is the position of the last acknowledged checkpoint. It does not wait for a swap
+// that is under way.
 func (l *Lease) Position() manifest.Position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,9 +105,9 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 	return l.send(ctx)
 }
 
-// send swaps the unsettled checkpoint in; without an answer it stays unsettled. The right
-// starts when it was first sent, since that request may have taken effect. The caller holds
-// swapping.
+// send swaps the unsettled checkpoint in. Without an answer, the checkpoint stays
+// unsettled. The lease starts when the checkpoint was first sent, since that swap may have
+// taken effect. The caller holds swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
 	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
@@ -143,9 +143,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns an error unless the checkpoint that the store has is the one that was sent.
-// One that is older than what this attempt has seen was put back. A newer one of an earlier
-// epoch is a renewal by the holder whose partition this attempt was about to take.
+// mine returns an error unless the store's checkpoint (found) is the one that was sent. If
+// found is older than the checkpoint that this attempt knows, it was put back. If it is
+// newer, and of an earlier epoch than sent, the holder whose partition this attempt was
+// about to take has renewed it.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -170,15 +171,15 @@ func (l *Lease) lose() {
 // set.
 const maxDisagreement = 5 * time.Second
 
-// MayWrite reports whether a request that is written now ends within the right. It also
-// checks the store's lock.
+// MayWrite reports whether a request that is written now ends before the lease does. It
+// also checks the store's lock.
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
 // MayBegin is MayWrite without the check of the store's lock.
 func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
 
-// remaining is how long the right lasts from now; zero or less if there is none. The right
-// ends if somebody removed the store's lock, because another process may have taken it.
+// remaining is how long the lease still lasts; zero or less if it has ended. It ends if
+// somebody removed the store's lock, because another process may have taken the lock.
 func (l *Lease) remaining(now time.Time) time.Duration {
 	if lock := l.held(); lock != nil && !lock.Stands() {
 		l.mu.Lock()
@@ -191,8 +192,8 @@ func (l *Lease) remaining(now time.Time) time.Duration {
 	return l.right(now)
 }
 
-// right is how long the right lasts from now by the clocks. If the clocks disagree, it has
-// ended until the next swap is acknowledged.
+// right is how long the lease still lasts by the clocks. If the two clocks disagree, there
+// is no right until the next swap is acknowledged.
 func (l *Lease) right(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,8 +205,8 @@ func (l *Lease) right(now time.Time) time.Duration {
 
 // left is the time from now until a given time. It uses the monotonic or the wall clock,
 // whichever advanced further: the monotonic clock stops while the machine is suspended, and
-// the wall clock may be set back. A wall clock that is set forward only ends the right
-// early, and renewal repairs that.
+// the wall clock may be set back. If the wall clock is set forward, the lease only ends
+// early until the next renewal.
 func left(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }

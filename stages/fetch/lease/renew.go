@@ -15,15 +15,15 @@ import (
 const Patience = 30 * time.Minute
 
 // maxSleep bounds one sleep while waiting for a lease deadline. Timers stop while the
-// machine is suspended, so a longer sleep could overshoot it.
+// machine is suspended, so a longer sleep could end too late.
 const maxSleep = time.Second
 
-// toldAfter is the number of consecutive failures after which a failing renewal is logged.
+// toldAfter is the number of failures in a row after which a failed renewal is logged.
 const toldAfter = 3
 
-// RenewIfDue renews the lease if a third of it is over. An attempt that reads for longer
-// than its lease calls it before KeepRenewed runs. If the store does not answer, that is no
-// error: the next call tries again.
+// RenewIfDue renews the lease if a third of it is over. An attempt calls it while it reads
+// its state, before KeepRenewed runs, because reading may take longer than the lease. A
+// store that does not answer is no error, because the next call tries again.
 func (l *Lease) RenewIfDue(ctx context.Context) error {
 	if l.renewsIn(l.clock.Now()) > 0 {
 		return nil
@@ -35,8 +35,7 @@ func (l *Lease) RenewIfDue(ctx context.Context) error {
 	return err
 }
 
-// renewsIn is the time until the lease should be renewed. A right that has ended is
-// renewed at once.
+// renewsIn is the time until the lease should be renewed; zero or less if it is over.
 func (l *Lease) renewsIn(now time.Time) time.Duration {
 	return min(left(l.renewed().Add(l.Duration/3), now), l.remaining(now))
 }
@@ -70,7 +69,7 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 			}
 			failed = 0
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
-			// No request is written once the right has run out; the store may come back.
+			// No request is written once the lease has ended, so the attempt can wait for the store.
 			if l.clock.Now().Sub(l.renewed()) > l.Duration+Patience {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
@@ -86,9 +85,9 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 	}
 }
 
-// WatchExpiry aborts all flights whenever the right ends without renewal, until ctx ends.
-// Usually no flights are left then, because no request begins that could outlast the right.
-// But a process that was suspended may have some when it wakes up.
+// WatchExpiry aborts the requests in flight whenever the lease ends without renewal, until
+// ctx ends. Usually none is in flight then, because no request begins that could outlast
+// the lease. A process that was suspended may have some when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

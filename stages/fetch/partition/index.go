@@ -30,10 +30,10 @@ import (
 // concurrent use.
 type Index struct {
 	file      *os.File // one record for each row
-	offsets   []int64  // of each row's record, and of the end
+	offsets   []int64  // offset of each row's record, and of the file's end
 	byURL     []urlRow // sorted by hash
 	hosts     []Host
-	spellings *spellings // of URLs that are not planned
+	spellings *spellings // known spellings of URLs that are not planned
 }
 
 // codec encodes the records of the scratch files.
@@ -53,7 +53,7 @@ type Host struct {
 
 type rowRange struct {
 	from, to int32
-	band     polite.Band // of all its rows
+	band     polite.Band // priority band of all its rows
 }
 
 // Load copies the rows of a partition's files into the scratch directory and indexes

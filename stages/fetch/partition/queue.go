@@ -42,7 +42,7 @@ func (q *Queue) Band() polite.Band {
 	return q.ranges[0].band
 }
 
-// Pop removes the next row; false if none is left.
+// Pop removes and returns the next row. It returns false if none is left.
 func (q *Queue) Pop() (int64, bool) {
 	for len(q.ranges) > 0 {
 		r := &q.ranges[0]

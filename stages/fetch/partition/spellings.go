@@ -22,14 +22,14 @@ import (
 )
 
 // spellings holds URLs of the partition's domains that are not planned but known in several
-// spellings, since a redirect may lead to them. The scratch file is sorted by host and URL;
-// memory holds the offset of every spellingsBlock-th record. A nil value is empty.
+// spellings. A redirect may lead to them. A scratch file holds them, sorted by host and
+// URL. Memory holds the offset of every spellingsBlock-th record. A nil value is empty.
 type spellings struct {
 	file   *os.File
 	blocks []int64 // offset of each block of records, and of the end
 }
 
-// spellingsBlock is the number of records in a block, which is read as a whole.
+// spellingsBlock is the number of records in a block. A block is read as a whole.
 const spellingsBlock = 16
 
 // loadSpellings copies the spellings of a partition into the scratch directory. It returns

@@ -23,12 +23,12 @@ type Record struct {
 	Cut    bool // Block is only the beginning of the record's block
 }
 
-// BlockLimit bounds the bytes that are read of the block of a response whose body has at
-// most maxBody bytes; the rest is for the head and the chunk framing.
+// BlockLimit is how many bytes to read of a response's block if the body has at most
+// maxBody bytes. It leaves room for the head and the chunk framing.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
-// StoredLimit bounds the compressed bytes that are read of such a record; incompressible
-// data grows slightly.
+// StoredLimit is how many compressed bytes to read of such a record. Incompressible data
+// grows slightly.
 func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 + 2<<20 }
 
 // Decoder decodes records. The zero value is ready; it is for one goroutine.

@@ -10,16 +10,16 @@ import (
 
 // Steps are the callbacks of Each.
 type Steps[T any] struct {
-	// Places returns the places of the document's records; none if it needs no record.
+	// Places returns the places of the records that the document needs; there may be none.
 	Places func(doc *T) []Place
 	// Work runs for each document on one of several goroutines, each with its own
 	// Decoder. An error ends Each.
 	Work func(d *Decoder, doc *T, raws []Raw) error
-	// Emit runs on one goroutine, in the order of the documents.
+	// Emit runs for each document, on one goroutine and in the order of the documents.
 	Emit func(doc *T) error
 }
 
-// job is a document between reading and Emit.
+// job is a document that was read and not yet emitted.
 type job[T any] struct {
 	doc  *T
 	raws []Raw
@@ -86,7 +86,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place
-	var counts []int // places of each job
+	var counts []int // number of places of each job
 	var bytes int64
 	flush := func() error {
 		raws, err := a.load(ctx, places)

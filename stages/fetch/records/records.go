@@ -6,9 +6,8 @@
 // lie close together in a file, so a thousand pages take a few requests. Memory holds at
 // most two batches (one in work, one read ahead), whatever lengths records claim.
 //
-// A missing or damaged record concerns its document only: Raw.Err and ErrDamaged report
-// it. A failing store or a missing file ends the reading. It imports formats packages
-// only.
+// A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it.
+// If the store fails or a file is missing, reading ends. It imports formats packages only.
 package records
 
 import (
@@ -30,7 +29,8 @@ const (
 	batchBytes   = 32 << 20
 	// maxRange bounds a range with several records, in bytes.
 	maxRange = 8 << 20
-	// maxGap bounds the bytes between two records of a range; mostly request records.
+	// maxGap bounds the bytes between two records of a range. Mostly these bytes are request
+	// records.
 	maxGap = 64 << 10
 	// rangesAtATime bounds concurrent range requests.
 	rangesAtATime = 8

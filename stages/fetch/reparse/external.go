@@ -40,7 +40,7 @@ type captured struct {
 	rows segments.Record
 }
 
-// errNotResponse means that the planned record has another type.
+// errNotResponse means that the planned record is not of type response.
 var errNotResponse = errors.New("it is not a response")
 
 // external gives each planned URL the outcome of the response that the archive holds, as
@@ -90,7 +90,7 @@ func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
 	}
 }
 
-// parseExternal makes the rows of a response. An unreadable record gives the outcome
+// parseExternal makes the rows of a response. If the record cannot be read, the outcome is
 // protocol_error.
 func (r *run) parseExternal(dec *records.Decoder, d *captured, raws []records.Raw) error {
 	f := &schema.Fetch{
@@ -173,7 +173,7 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
 	prefix := response.Prefix(x.Body)
 	if len(prefix) == 0 {
-		prefix = nil // then the parser decides by the type alone
+		prefix = nil // without a prefix the parser decides by the type alone
 	}
 	if f.MimeDetected != "" && !r.parser.Wants(f.MimeDetected, prefix) {
 		f.Outcome = schema.MIMEFiltered
@@ -193,8 +193,8 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
-// externalTruncation is why a stored body ends early. "unspecified" becomes a disconnect,
-// because in crawlbatch's own columns the word means that the payload is withheld.
+// externalTruncation is why a stored body ends early. "unspecified" becomes "disconnect",
+// because in crawlbatch's columns "unspecified" means that the payload is withheld.
 func externalTruncation(rec *records.Record, x *wire.Exchange) string {
 	switch said := warc.Truncation(rec.Header.Get(warc.FieldTruncated)); {
 	case said == warc.TruncatedLength || said == warc.TruncatedTime || said == warc.TruncatedDisconnect:

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// previous reads the other rows of the source task along with its documents, each dataset
-// in the order of recording. It copies captures and links that belong to no document
-// unchanged. It reads texts only for documents that cannot be parsed again.
+// previous reads the source task's captures, links and texts in step with its documents,
+// each in the order of recording. It copies captures and links that belong to no document.
+// It reads texts only for documents that cannot be parsed again.
 type previous struct {
 	pages    int64 // documents passed so far
 	captures *table.Cursor[schema.Capture]
@@ -45,8 +45,8 @@ func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture gives the row of the WARC record that a fetch points to. It copies the rows
-// before it, which belong to responses without a page.
+// capture gives the row of the WARC record that a row of fetches points to. It copies the
+// rows before that one, which belong to responses without a page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()
@@ -108,7 +108,7 @@ func (p *previous) redirects(out *segments.Segment) error {
 	}
 }
 
-// text gives the text that a page had: each document has one, in the same order.
+// text gives the text that a page had. Each page has one text, in the order of the pages.
 func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 	for {
 		t, err := p.texts.Next()

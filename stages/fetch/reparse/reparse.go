@@ -1,12 +1,13 @@
 // Package reparse does the work of a fetch task without sending requests: it reads responses
 // that are stored as WARC and parses them with the current parser.
 //
-// In: the result of the fetch task that stored the responses, or a plan that says where
-// the records of an external archive lie. Out: the same kinds of rows as a fetch task's.
-// The result is a function of what is stored, so it needs no checkpoint, no lease and no
-// epoch. Rows of fetches, requests and robots.txt stay as the fetch task wrote them. A
-// document that cannot be read again (noarchive, damage) keeps its rows; parser_version
-// shows that. It imports packages stages, formats, wire, records, response and segments.
+// In: the result of the fetch task that stored the responses, or a plan that gives the
+// places of records in an external archive. Out: the same kinds of rows as a fetch task's.
+// The result depends only on what is stored, so a reparse needs no checkpoint, no lease and
+// no epoch. Rows of fetches, requests and robots.txt stay as the fetch task wrote them. A
+// document that cannot be read again (noarchive, damage) keeps its rows; their
+// parser_version shows that. It imports packages stages, formats, wire, records, response
+// and segments.
 package reparse
 
 import (
@@ -43,7 +44,7 @@ type Input struct {
 // Counts in the result of a reparse, in addition to those of a fetch task.
 const (
 	CountReparsed = "reparse.pages"    // documents parsed again
-	CountWithheld = "reparse.withheld" // noarchive: no copy is kept, so they keep their rows
+	CountWithheld = "reparse.withheld" // documents with noarchive, which have no copy, so they keep their rows
 	CountDamaged  = "reparse.damaged"  // documents that cannot be read or parsed again keep their rows
 )
 
@@ -90,7 +91,7 @@ type run struct {
 	env     *stages.Env
 	in      *Input
 	limits  wire.Limits
-	longest int64 // of any payload, bytes
+	longest int64 // longest payload that is read, in bytes
 	parser  document.Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
@@ -104,7 +105,7 @@ func (r *run) count(n int64) {
 	r.env.Progress.Add(stages.CountURLs, n)
 }
 
-// epoch is part of a reparse's file names. No fetch attempt uses it.
+// epoch is the epoch in the names of a reparse's files. Fetch attempts count from 1.
 const epoch = 0
 
 // finish uploads the new files.
@@ -115,8 +116,8 @@ func (r *run) finish(ctx context.Context) error {
 	return r.out.Upload(ctx, r.env.Bucket)
 }
 
-// remade reports whether the reparse replaces a file of the source's result. The result
-// lists all other files by their present keys.
+// remade reports whether the reparse replaces a file that the source's result lists. The
+// new result lists the other files under the keys that they have.
 func remade(f manifest.File) bool {
 	switch f.Dataset {
 	case stages.FilePages, stages.FileText, stages.FileLinks:
@@ -136,7 +137,7 @@ func (r *run) result() *manifest.Result {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
 			if c.Name != "pages" && c.Name != "links" {
-				counts[c.Name] = c.N // rows that stay
+				counts[c.Name] = c.N // the rows stay
 			}
 		}
 	}

@@ -23,8 +23,8 @@ type recorded struct {
 	page  schema.Page // as it was recorded
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is what the parser finds now. If it is nil, the document keeps its rows; why says
-	// the reason.
+	// parsed is what the parser finds now. If it is nil, the document keeps its rows, and why
+	// gives the reason.
 	parsed *document.Parsed
 	mime   string // content_mime_detected now
 	why    error
@@ -40,12 +40,12 @@ type fetchedAs struct {
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 }
 
-// withheld reports whether the WARC record has no payload: the document asked that no
-// copy be kept.
+// withheld reports whether the WARC record has no payload, because the document asked for
+// noarchive.
 func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places gives the location of the record with the payload, to which the page points, and
-// for a revisit also that of the document's own record, which has the head.
+// places gives the place of the record with the payload, which the row of pages names. For
+// a revisit it adds the place of the document's own record, which has the head.
 func (d *recorded) places() []records.Place {
 	if d.withheld() {
 		return nil
@@ -131,8 +131,8 @@ func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw)
 	return nil
 }
 
-// read replays the response of a document: its own head, and the payload wherever it is
-// stored. It is an error if the crawl had the whole payload and it is cut now.
+// read replays the response of a document, from its own head and from the payload, wherever
+// that is stored. It returns an error if the payload is cut now but was whole in the crawl.
 func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
@@ -154,7 +154,7 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 	limits, https := r.limits, isHTTPS(d.page.URL)
 	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
 		if d.page.ContentBytes > limits.MaxBody {
-			return r.longest // this length was allowed when it was fetched
+			return r.longest // the fetch allowed this length
 		}
 		return r.limits.Allow(x, prefix)
 	}
@@ -199,7 +199,7 @@ func (r *run) keep(old *previous, d *recorded) error {
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
 		from.MimeDetected = d.mime
-		from.Signals.Add(was.ContentSignal) // includes the robots.txt in force when it was fetched
+		from.Signals.Add(was.ContentSignal) // includes the signals of the robots.txt in force at the fetch
 		p.Complete(&from)
 		b.Page, b.Terms, b.Text, b.Links = &p.Page, p.Terms, &p.Text, p.Links
 		r.out.Counts()[CountReparsed]++

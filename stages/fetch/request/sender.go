@@ -1,8 +1,8 @@
 // Package request makes the requests of a fetch task at the pace of their hosts and
 // describes each as a row.
 //
-// A request uses the grant of its host. Sender checks that the address is due before it
-// connects, and host, address and the right to fetch again as it writes the request.
+// A request uses a grant for its host. Sender checks that the address is due before it
+// connects. As it writes the request, it checks host, address and lease again.
 package request
 
 import (
@@ -30,7 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Reasons why a request was not written, or was not repeated. None of them ends a URL.
+// These errors say why a request was not written or not repeated. None of them ends a URL.
 var (
 	errLapsed        = errors.New("the task's right to fetch has lapsed")
 	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
@@ -41,12 +41,12 @@ var (
 type Ask struct {
 	Purpose    schema.Purpose
 	URL        string
-	PlannedURL string             // the planned URL that led to it; "": none
-	Rule       string             // line of robots.txt that allows it
+	PlannedURL string             // the planned URL that led to this request; "": none
+	Rule       string             // line of robots.txt that allows the request
 	Robots     *robotscache.Rules // the rules in force; nil in a request for robots.txt
 	Attempt    int32              // at this URL, from 1
 	Header     http1.Header
-	Known      *segments.Payload // payload that the URL had; Header may ask for a newer one
+	Known      *segments.Payload // payload that the URL had; with it, Header may ask for a newer one only
 	OnHead     func(x *wire.Exchange) bool
 	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
 	Allow      func(x *wire.Exchange, prefix []byte) int64
@@ -63,20 +63,20 @@ type Sender struct {
 	PaceConnectTo bool                     // targets of connect_to are paced by address, too
 	Epoch         int                      // epoch of the attempt, for rows
 
-	noTunnel sync.Once // the log says once that the proxy refuses CONNECT for plain http
+	noTunnel sync.Once // so that the log says only once that the proxy refuses CONNECT for plain http
 }
 
 // Sent is a request that was made or tried. Release its exchange.
 type Sent struct {
 	Exchange   *wire.Exchange // never nil
 	Err        error
-	At         time.Time // when it was written; zero: it was not
+	At         time.Time // when the request was written; zero: it was not
 	Row        schema.Request
 	RetryAfter time.Duration     // Retry-After of the response; 0: none
-	RetryMS    *int64            // the same for the row; nil: none
-	Redirect   string            // canonical target of a redirect, which the caller finds
+	RetryMS    *int64            // the same in milliseconds, for the row; nil: none
+	Redirect   string            // canonical target of a redirect; the caller sets it
 	Known      *segments.Payload // payload that the URL had; nil if no revisit may refer to it
-	condition  bool              // the request asked for a newer payload only
+	condition  bool              // whether the request asked for a newer payload only
 }
 
 // NotModified reports whether the server says that the URL still has the known payload.
@@ -84,8 +84,8 @@ func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request is a row of requests: it was written, or no
-// connection could be made for it.
+// Recorded reports whether the request is a row of requests: it was written, or its
+// connection failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
 		return true
@@ -121,7 +121,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	}
 	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
-		// One byte more than is read shows that a file is longer.
+		// One more byte than is parsed shows that a file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
@@ -146,12 +146,12 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	return s
 }
 
-// permit decides whether a request may be written now: its address is due, its flight is
-// not aborted, the task has the right to fetch, and its host is due. It returns the time of
-// writing and the pace that the request keeps.
+// permit decides whether a request may be written now. Its address and its host must be
+// due, nothing may have aborted it, and the task must hold the lease. It returns the time
+// of writing and the pace that the request keeps.
 func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now time.Time, pace polite.Pace, err error) {
 	if w.Retry {
-		return now, pace, errStale // writing it again has to wait for the host's delay
+		return now, pace, errStale // a second write of the same request has to wait for the host's delay
 	}
 	addr := r.pacedAddress(w)
 	if d := g.Clear(addr); d > 0 {
@@ -170,22 +170,22 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// meet resolves a host whose address is not known yet and reports whether the address is
-// due. If not, the grant goes back: hosts that share an address wait for it without a slot
-// or a connection. looked is how long the name took to resolve.
+// meet looks up a host whose address is not known yet, and reports whether the address is
+// due. If not, it returns the grant, so that hosts of one address wait without a slot or a
+// connection. looked is how long the look-up took.
 func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
 	}
 	addrs, route, looked, err := r.Client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
-		return looked, true // the request will fail the same way and say why
+		return looked, true // the request will fail for the same reason and report it
 	}
 	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
-// pacedAddress is the address that a request is paced by: none if the config names the
-// target (proxy, connect_to).
+// pacedAddress is the address whose delay a request keeps. There is none if the config
+// names the address (proxy, connect_to).
 func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && r.PaceConnectTo {
 		return w.Addr.Addr()
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. looked is how long its name took to
-// resolve ahead of the exchange.
+// describe fills the row of a request that has ended. looked is how long meet looked up the
+// name before the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {
@@ -261,7 +261,7 @@ func (s *Sent) How(outcome schema.Outcome) string {
 	return status.How(s.Exchange.Status, s.RetryAfter > 0, outcome)
 }
 
-// phrases are the words for requests that the task itself ended.
+// phrases describe the errors with which the task itself ended a request.
 var phrases = []struct {
 	is     error
 	phrase string

@@ -19,12 +19,12 @@ const (
 	AfterServerError
 	AfterLimit
 	AfterDNS
-	ForRobots // a robots.txt that still failed after the retries of the other classes
+	ForRobots // a later request for a robots.txt, after the retries of the other classes
 	RetryClasses
 )
 
-// Verdict is what the end of a request means for its URL (Outcome, if it is not retried),
-// for its retry and for its host.
+// Verdict is what the end of a request means: the outcome of its URL if it is not retried,
+// the retry, and how the scheduler counts it for the host.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass

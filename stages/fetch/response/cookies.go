@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxCookies bounds the Set-Cookie fields that are read of a response, maxCookie the
-	// bytes of each, and maxCookieField the bytes of a Cookie field. RFC 6265, 6.1,
-	// expects 50 cookies of 4,096 bytes.
+	// maxCookies bounds the Set-Cookie fields that are read of a response, and maxCookie the
+	// bytes of each. maxCookieField bounds the bytes of a Cookie field. RFC 6265, 6.1, expects
+	// 50 cookies of 4,096 bytes.
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
-	// MaxCookieBytes bounds the Set-Cookie fields of a chain, in bytes, because they take
-	// memory and room in checkpoints while the chain goes on.
+	// MaxCookieBytes bounds the Set-Cookie fields of a chain, in bytes. They take memory and
+	// room in checkpoints until the chain ends.
 	MaxCookieBytes = 8 << 10
 )
 
 // Cookies holds the cookies of one redirect chain (RFC 6265), since some sites set a cookie
-// and redirect to a URL that needs it. Each chain starts with the zero value, which is
-// empty, so other fetches do not influence a URL's response.
+// and redirect to a URL that needs it. Each chain starts with the zero value, which has no
+// cookies, so other fetches do not influence a URL's response.
 type Cookies struct {
 	jar  *cookiejar.Jar
 	kept int // bytes of Set-Cookie fields

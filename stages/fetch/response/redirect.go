@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// IsRedirect reports whether a response redirects to another URL. A 300 with a Location,
-// the server's preferred choice, counts (RFC 9110, 15.4.1).
+// IsRedirect reports whether a response redirects to another URL. A 300 counts if it has a
+// Location, which names the server's preferred choice (RFC 9110, 15.4.1).
 func IsRedirect(x *wire.Exchange) bool {
 	switch x.Status {
 	case 301, 302, 303, 307, 308:

@@ -83,8 +83,8 @@ func TestLocationsLeadWhereBrowsersGo(t *testing.T) {
 	}
 }
 
-// FuzzLocation checks that any Location gives a canonical http URL without credentials or
-// an error.
+// FuzzLocation checks that any Location gives either an error or a canonical http or https
+// URL without credentials.
 func FuzzLocation(f *testing.F) {
 	for _, tt := range oddLocations {
 		f.Add(strings.Join(tt.values, "\n"))

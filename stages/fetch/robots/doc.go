@@ -13,15 +13,14 @@
 //   - /robots.txt itself is always allowed (RFC 9309, section 2.2.2);
 //   - a failed download never means "allowed" (section 2.3.1.4).
 //
-// Crawlers canonicalize URLs but sites do not canonicalize rules, so comparing raw
-// octets alone allows URLs that the site means to deny. Every therefore compares
-// twice: raw octets, as Google does, and both sides with normalised escapes, as
-// RFC 9309 does. Each comparison takes its own longest match. Both treat another order
-// of parameters as another path, so Every also checks the spellings in which sources
-// wrote the URL.
+// Crawlers canonicalize URLs, but sites do not canonicalize rules. So a comparison of raw
+// octets alone allows URLs that the site means to deny. Every therefore compares twice: raw
+// octets, as Google does, and both sides with normalised escapes, as RFC 9309 does. Each
+// comparison takes its own longest match. For both comparisons, another order of parameters
+// is another path. So Every also checks the spellings in which sources wrote the URL.
 //
-// This package finds the longest match itself. temoto/robotstxt parses the values of
-// Crawl-delay and Sitemap from cleaned text, since it rejects a whole file over one
+// This package finds the longest match itself. temoto/robotstxt parses only the values of
+// Crawl-delay and Sitemap, from cleaned text, because it rejects a whole file that has one
 // bad line.
 //
 // It imports the standard library, package directives and temoto/robotstxt.

@@ -19,8 +19,9 @@ const MaxRedirects = 5
 
 // FetchClass classifies the last response to a robots.txt request, after redirects
 // (RFC 9309, section 2.3.1). 2xx means Rules. 4xx, or a redirect beyond the limit or
-// without a usable target, means NoFile. All else, and err (no response), is Unreachable;
-// so is 429, because a host that limits the crawler does not allow everything.
+// without a usable target, means NoFile. Any other status, and an err (no response), mean
+// Unreachable. So does 429, because a host that limits the crawler does not allow
+// everything.
 func FetchClass(status int, err error) Class {
 	switch {
 	case err != nil:

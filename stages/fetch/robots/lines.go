@@ -10,12 +10,12 @@ const (
 	// RFC 9309, section 2.5, asks for at least this.
 	MaxBytes = 500 << 10
 
-	// maxLine bounds the octets of a line; the rest is ignored. Google's parser has the
-	// same bound: 8 times the longest URL of Internet Explorer, less the final NUL.
+	// maxLine bounds the octets of a line; the rest is ignored. Google's parser has the same
+	// bound, which is 8 times the longest URL of Internet Explorer, less the final NUL.
 	maxLine = 2083*8 - 1
 )
 
-// key is the kind of a line; common misspellings count.
+// key is the kind of a line. Common misspellings of its name count.
 type key uint8
 
 const (

@@ -14,7 +14,8 @@ import (
 )
 
 // oracle judges with an independent line-by-line port of Google's C++ parser. Where the
-// port differs from the C++, the test corrects it or skips the case (see differs).
+// port differs from the C++, asWritten corrects it or the test skips the case (see
+// differs).
 func oracle(body, agent, rawURL string) (allowed bool) {
 	m := grobotstxt.NewRobotsMatcher()
 	m.AgentAllowed("", agent, rawURL) // sets the path and the agent

@@ -59,9 +59,9 @@ func (p pattern) match(path string) bool {
 	}
 }
 
-// directory returns the pattern for the directory that an Allow rule for its index page
-// (".../index.html") implies, or one without text. Google's parser does this, the RFC does not; it only allows
-// more.
+// An Allow rule for an index page (".../index.html") also allows its directory in Google's
+// parser, though not in the RFC. directory returns the pattern for that directory, or one
+// without text.
 func (p pattern) directory() pattern {
 	slash := strings.LastIndexByte(p.text, '/')
 	if slash < 0 || !strings.HasPrefix(p.text[slash:], "/index.htm") {
@@ -92,7 +92,7 @@ func normalise(s string) string {
 	return string(out)
 }
 
-// octet returns the octet at s[i], or the one whose escape begins there.
+// octet returns the octet at s[i], or the octet whose escape begins at s[i].
 func octet(s string, i int) (c byte, escaped bool) {
 	if s[i] == '%' && i+2 < len(s) {
 		if n, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
@@ -116,7 +116,7 @@ func pathOf(rawURL string) string {
 	rest := strings.TrimPrefix(rawURL, "//")
 	start := 0
 	if i := strings.Index(rest, "://"); i >= 0 {
-		// If a path begins before "://", the "://" does not follow a scheme.
+		// If a path begins before "://", the text before "://" is no scheme.
 		if early := strings.IndexAny(rest, "/?;"); early < 0 || early >= i {
 			start = i + len("://")
 		}

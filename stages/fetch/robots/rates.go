@@ -12,12 +12,12 @@ import (
 // polite has a bound of its own for delays.
 const maxCrawlDelay = 1e9
 
-// CrawlDelay is the group's Crawl-delay, the longest of several lines, and whether it has
-// one.
+// CrawlDelay is the group's Crawl-delay, and whether it has one. Of several lines, the
+// longest delay counts.
 func (g *Group) CrawlDelay() (time.Duration, bool) { return g.delay, g.hasDelay }
 
-// RequestRate is the time between two requests by the group's Request-rate, the longest of
-// several lines, and whether it has one.
+// RequestRate is the time between two requests by the group's Request-rate, and whether it
+// has one. Of several lines, the longest time counts.
 func (g *Group) RequestRate() (time.Duration, bool) { return g.rate, g.hasRate }
 
 // Delay is the longer of CrawlDelay and RequestRate, and whether the group has either.
@@ -33,9 +33,10 @@ func parseSeconds(value string) (float64, bool) {
 	return min(s, maxCrawlDelay), true
 }
 
-// parseRate parses the Request-rate of an old extended standard: documents "/" time, such
-// as 1/5 or 30/1m, where the default unit is a second. Hours of the day may follow; they
-// are ignored, which is never too fast. It returns the seconds for each document.
+// parseRate parses a Request-rate, which an old extended standard defines: documents "/"
+// time, such as 1/5 or 30/1m. The default unit is a second. Hours of the day may follow;
+// parseRate ignores them and so applies the rate all day. It returns the seconds for each
+// document.
 func parseRate(value string) (float64, bool) {
 	documents, rest, ok := strings.Cut(value, "/")
 	if !ok {
@@ -74,7 +75,7 @@ var secondsOf = map[string]float64{
 // isHours reports whether a word can be a time of day, such as 0600-0845.
 func isHours(word string) bool { return strings.Trim(word, "0123456789-:") == "" }
 
-// readDelay parses a Crawl-delay with the library, from a clean file of that line.
+// readDelay parses a Crawl-delay with the library, from a text of only that line.
 func readDelay(seconds float64) time.Duration {
 	clean := "User-agent: *\nCrawl-delay: " + strconv.FormatFloat(seconds, 'f', -1, 64) + "\n"
 	data, err := robotstxt.FromString(clean)

@@ -9,8 +9,8 @@ import (
 type Reading uint8
 
 const (
-	// Every compares the URL and each of its spellings in both ways, as Google's parser
-	// and as RFC 9309 (rfcForm). One denial denies.
+	// Every compares the URL and each of its spellings in two ways: as Google's parser does,
+	// and as RFC 9309 does (rfcForm). One denial is enough.
 	Every Reading = iota
 	// Google compares octets as Google's parser does, without decoding escapes. It ignores
 	// spellings.
@@ -68,7 +68,7 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), without
+// stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), except
 // the star.
 var stands = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {

@@ -32,8 +32,8 @@ func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines:
-// agents before and after it share the rules that follow. The delay itself applies to the
+// delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines,
+// so agents before and after it share the rules that follow. The delay applies to the
 // agents named since the previous delay lines.
 type delay struct {
 	seconds  float64
@@ -41,8 +41,8 @@ type delay struct {
 	from, to int  // range of the group's agents
 }
 
-// addDelay adds a delay for the agents named since the last delay line. If none was named
-// since, the delay applies to the agents of that line.
+// addDelay adds a delay for the agents named since the last delay line. If there are none,
+// it adds the delay for the agents of the last delay line.
 func (g *group) addDelay(seconds float64, rate bool) {
 	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
 	if n := len(g.delays); n > 0 {
@@ -53,8 +53,8 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced returns an agent's longest delay and rate so far, in seconds, with those of this
-// group.
+// paced returns the longer of an agent's delay so far and this group's, and likewise for
+// the rate, in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // agents before this are searched already
 	for _, d := range g.delays {
@@ -78,7 +78,7 @@ func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 type rule struct {
 	pattern
 	allow     bool
-	directory pattern // of an Allow of an index page; text "": none
+	directory pattern // directory of an index page that the rule allows; text "": none
 	line      string
 	num       int
 }
@@ -258,26 +258,27 @@ func AllowAll() *Group { return new(Group) }
 // Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules in the form of rfcForm; nil: the same as rules
+	rfc      []rule // rules in the form of rfcForm; nil: they equal rules
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
-	rate     time.Duration // time between two requests by Request-rate
+	rate     time.Duration // time between two requests, from Request-rate
 	hasRate  bool
 }
 
 // Verdict is the decision about one URL.
 type Verdict struct {
 	Allowed  bool
-	Rule     string // the line that decided, such as "Disallow: /a"; "" if none matches
-	Line     int    // its number in the file, from 1; 0 if none matches
+	Rule     string // the line that decided, such as "Disallow: /a"; "" if no line matches
+	Line     int    // its number in the file, from 1; 0 if no line matches
 	Spelling string // the denied spelling of the URL; "" if the URL itself is denied
 }
 
 // Verdict decides whether the encoded URL may be requested. The matching rule with the
-// longest path in octets decides; of two with equal length, Allow wins. With Every, both
-// comparisons must allow the URL and all its spellings (other forms in which sources wrote
-// it); Rule is the line that denies, or else the one that allows the URL.
+// longest path in octets decides. If an Allow and a Disallow have equal length, the Allow
+// wins. With Every, both comparisons must allow the URL and all its spellings (other forms
+// in which sources wrote it); Rule is the line that denies one of them, or else the line
+// that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
@@ -341,7 +342,7 @@ func (r *rule) priority(path string) int {
 	return 0
 }
 
-// readSitemaps parses the values of Sitemap lines, one word each, with the library.
+// readSitemaps parses the values of Sitemap lines with the library. Each value is one word.
 func readSitemaps(values []string) []string {
 	if len(values) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 // maxSignalLines bounds the Content-Signal lines of a Group; further ones are ignored.
 const maxSignalLines = 1000
 
-// signalLine is a Content-Signal line. It applies to the agents named before it, and to
-// the path in front of its signals or else to the whole host.
+// signalLine is a Content-Signal line. It applies to the agents named before it. It applies
+// to the path in front of its signals; without a path, to the whole host.
 type signalLine struct {
 	path    pattern // text "": every URL
 	signals directives.Signals
@@ -33,8 +33,8 @@ func newSignalLine(value string, agents int) signalLine {
 	return l
 }
 
-// Signals returns the content signals (contentsignals.org) of a URL. For each signal the
-// matching line with the longest path decides; of two with equal length, "no" wins.
+// Signals returns the content signals (contentsignals.org) of a URL. For each signal, the
+// matching line with the longest path decides. If two paths have equal length, "no" wins.
 func (g *Group) Signals(rawURL string) directives.Signals {
 	var out directives.Signals
 	if len(g.signals) == 0 {
@@ -47,7 +47,7 @@ func (g *Group) Signals(rawURL string) directives.Signals {
 			held = append(held, l)
 		}
 	}
-	// From the shortest path to the longest, since later lines override.
+	// The order is from the shortest path to the longest, because later lines override.
 	slices.SortStableFunc(held, func(a, b *signalLine) int { return len(a.path.text) - len(b.path.text) })
 	for len(held) > 0 {
 		var same directives.Signals

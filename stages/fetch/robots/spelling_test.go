@@ -31,8 +31,8 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	return g.Verdict(robots.Every, k.URL, spelling), k.URL
 }
 
-// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. One line of
-// the file decides; "" means that none does.
+// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. rule is the
+// line of the file that decides; "" means that none does.
 func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	const deny = "Disallow: "
 	tests := []struct {
@@ -190,8 +190,8 @@ func respell(r *rand.Rand, token string) string {
 	return token
 }
 
-// respellRule writes a token of a rule differently: octets that a URI must not contain may
-// stay unescaped, and it escapes a star or dollar that the pattern would interpret.
+// respellRule writes a token of a rule differently: it may leave octets unescaped that a
+// URI must not contain. It escapes a star or dollar that the pattern would interpret.
 func respellRule(r *rand.Rand, token string, last bool) string {
 	switch {
 	case token == "*", token == "$" && last:
@@ -248,7 +248,7 @@ func FuzzNoRespellingIsSent(f *testing.F) {
 		}
 		path = strings.TrimPrefix(cmp.Or(spelling, k.URL), "http://h")
 		if strayPercent.MatchString(path) {
-			return // what follows it cannot be re-spelled
+			return // the text after it cannot be spelled differently
 		}
 		r := rand.New(rand.NewPCG(seed, 9309))
 		for range 8 {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestWhatTheLibraryAloneMisjudges lists why temoto/robotstxt does not give the verdicts:
-// each case has the verdict of Google's parser, and the library gives another or none.
-// Remove a case when the library judges it correctly.
+// in each case the library does not give the verdict of Google's parser. Remove a case when
+// the library judges it correctly.
 func TestWhatTheLibraryAloneMisjudges(t *testing.T) {
 	const foo, all = "User-agent: foobot\n", "User-agent: *\n"
 	for _, c := range []struct {

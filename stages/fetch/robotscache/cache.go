@@ -4,10 +4,10 @@
 //
 // In: parsed files and failures, and the rows that earlier attempts recorded. Out: the
 // rules that apply to a URL, and rows for the next attempt. While an origin's file is being
-// requested, its host is blocked in the scheduler. The file's delay applies before the host
-// gets any other request. Rules beyond a memory limit are kept in a scratch file. The cache
-// has its own lock. It imports packages stages, formats, polite, robots, response and
-// segments.
+// requested, its host is blocked in the scheduler. The host gets no other request before
+// the delay in that file applies. Rules beyond a memory limit are kept in a scratch file.
+// The cache has its own lock. It imports packages stages, formats, polite, robots, response
+// and segments.
 package robotscache
 
 import (
@@ -42,7 +42,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	ttl     time.Duration
-	entries map[string]*Entry // by root
+	entries map[string]*Entry // by Entry.Root
 	pending map[string]int    // number of entries being requested, by host
 	rules   lru
 }
@@ -50,13 +50,13 @@ type Cache struct {
 // Entry is the robots.txt of an origin. The cache's lock guards the lower-case fields.
 type Entry struct {
 	Root string // scheme, name and port
-	Host string // what is paced
+	Host string // the unit of pacing
 
 	state  State
-	rules  *Rules // if Known; its group may be only in the scratch file
+	rules  *Rules // set if Known; the rules' group may be only in the scratch file
 	page   page
-	until  time.Time // rules are in force
-	failed Failure   // if Failed
+	until  time.Time // when the rules expire
+	failed Failure   // set if Failed
 }
 
 // Path is the path of robots.txt.
@@ -111,7 +111,8 @@ func (c *Cache) Close() {
 	c.rules.close()
 }
 
-// SetTTL changes how long robots.txt files apply that are learned from now on.
+// SetTTL changes how long a robots.txt applies. Entries that are known already keep their
+// time.
 func (c *Cache) SetTTL(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +253,8 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opt.Clock.Now()
-	// At most as long as if it had arrived now, whatever the earlier machine's clock said.
+	// The earlier machine's clock may be wrong, so the row applies no longer than a new
+	// robots.txt would.
 	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
 	if row.FetchedAt > 0 {
 		until = earlier(until, rules.Record.At.Add(c.ttl))

@@ -23,10 +23,10 @@ type lru struct {
 
 // page is where the rules of an entry are.
 type page struct {
-	elem   *list.Element // in lru.recent; nil if the rules are not in memory or take none
+	elem   *list.Element // in lru.recent; nil if the rules are not in memory or take no memory
 	size   int           // bytes in memory
 	offset int64         // in the scratch file
-	length int           // in the scratch file; 0 if not written yet
+	length int           // in the scratch file; 0 if they are not written yet
 }
 
 var errDamaged = errors.New("a scratch file is damaged")

@@ -35,8 +35,8 @@ type Response struct {
 	NotModified bool      // the server answered that the URL still has Known
 }
 
-// Archiver writes exchanges to a Sink as WARC records, and as revisit records if it knows
-// the payload. It is safe for concurrent use.
+// Archiver writes exchanges to a Sink as WARC records. A response whose payload it knows
+// becomes a revisit record. It is safe for concurrent use.
 type Archiver struct {
 	sink     Sink
 	payloads payloads
@@ -80,8 +80,8 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 }
 
 // compress writes the records of an exchange to buf, the request first. If earlier is not
-// nil, the response becomes a revisit of it. It returns the ID and the index entry of the
-// response's record.
+// nil, the response becomes a revisit of earlier. compress returns the ID and the index
+// entry of the response's record.
 func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id string, _ *warc.Capture, _ error) {
 	w := warc.NewWriter(buf)
 	x := r.Exchange
@@ -94,8 +94,8 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		response.IPAddress = netip.Addr{} // the known address is the proxy's
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
-		// The record holds only the head. Readers would take a digest of the missing
-		// payload for damage, so only the row and the index have the digest.
+		// The record holds only the head. If it had the digest of the missing payload, readers
+		// would call it damaged. So only the row and the index have the digest.
 		response.Truncated, response.Block, response.PayloadDigest = warc.TruncatedUnspecified, [][]byte{x.RawHead}, ""
 	} else {
 		for part := range x.RawParts {

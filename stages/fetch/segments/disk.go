@@ -17,11 +17,11 @@ type Disk struct {
 	looked  time.Time
 	short   bool
 	since   time.Time // when short last changed
-	unknown bool      // the file system does not report free space; writes fail instead
+	unknown bool      // whether the file system does not report free space, so only a failed write shows that it is full
 }
 
-// NewDisk watches a directory, which is short of space below reserve free bytes. free, if
-// not nil, replaces the call to the file system.
+// NewDisk watches a directory. The directory is short of space if it has less than reserve
+// bytes free. If free is not nil, it replaces the call to the file system.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
 		free = freeSpace

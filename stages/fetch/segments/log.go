@@ -3,8 +3,8 @@
 //
 // In: records of URLs, requests and robots.txt files, and their exchanges. Out: tables
 // and WARC files in the store, which become part of the task once a checkpoint lists
-// their segment. A cut ends the current segment between two records, so every record is
-// whole in one segment. It imports packages stages, formats, wire and response.
+// their segment. A cut ends the current segment between two records, so no record is split
+// between segments. It imports packages stages, formats, wire and response.
 //
 // # Where payloads are stored
 //
@@ -13,10 +13,10 @@
 //
 //   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A
 //     request is conditional only if the plan locates that content and it is at most 180
-//     days old. So rows never refer to much older archives, and archives may be deleted
-//     after a year.
-//   - This attempt stored the same payload of 1 KiB or more before, under any URL. It
-//     remembers the newest 16,384.
+//     days old. So no row refers to a much older archive, and archives may be deleted after
+//     a year.
+//   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
+//     or more. An attempt remembers its newest 16,384 payloads.
 //
 // Then payload_warc_* of captures names the record with the payload, as
 // WARC-Refers-To-Target-URI and -Date do in the archive, and the row of pages points to
@@ -42,20 +42,21 @@ type Capture struct {
 	schema.Capture
 }
 
-// Record is the unit that the log appends: a URL with its outcome, or requests that end no
-// URL.
+// Record is the unit that the log appends. It has a URL with its outcome, or requests after
+// which no URL ended.
 type Record struct {
 	Row      int64         // planned row of Fetch
 	Fetch    *schema.Fetch // nil: no outcome
 	Requests []schema.Request
 	Captures []Capture
 	Page     *schema.Page
-	Terms    schema.TermCounts // of Page
+	Terms    schema.TermCounts // terms of Page
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
-	// OnRecorded, if set, runs under the log's lock after the rows are appended, so that a
-	// cut sees the rows and the changed state together. It must not call the log.
+	// OnRecorded, if set, runs under the log's lock after the rows are appended, so that a cut
+	// includes both the rows and the state that it changes, or neither. It must not call the
+	// log.
 	OnRecorded func()
 }
 
@@ -74,8 +75,8 @@ type Sink interface {
 	Emit(r *Record) error
 }
 
-// maxWARC bounds a WARC file, in bytes. It is far below the limit of INT32 offsets, since
-// a record may have several MiB.
+// maxWARC bounds a WARC file, in bytes. It is far below the limit of INT32 offsets, because
+// the last record may add many MiB.
 const maxWARC = 1 << 30
 
 // Options are the options of NewLog.
@@ -87,7 +88,7 @@ type Options struct {
 	Version   string // of crawlbatch, for warcinfo records
 	UserAgent string // for warcinfo records
 	Clock     stages.Clock
-	Follows   func() manifest.Position // of the last acknowledged checkpoint
+	Follows   func() manifest.Position // position of the last acknowledged checkpoint
 }
 
 // Log appends records to the current segment. It implements Sink.
@@ -96,7 +97,7 @@ type Log struct {
 
 	mu       sync.Mutex
 	cur      *Segment
-	segments int // begun in this epoch
+	segments int // number of segments begun in this epoch
 	warcs    int
 	waiting  int64 // bytes of segments that are cut but not uploaded
 	lost     error // first failed write; nothing more is recorded, since rows may point into the lost files
@@ -189,8 +190,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the URLs and bytes of the current segment, and all bytes that are not
-// uploaded yet, including the current segment.
+// Size returns the URLs and bytes of the current segment. waiting is the bytes of all
+// segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,13 +202,13 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 }
 
 // Cut ends the current segment and returns it with its files closed; nil if it has no
-// rows. state runs at the moment of the cut, under the log's lock, and returns the
-// pending retries.
+// rows. It calls state under the log's lock at the cut; state returns the URLs and
+// robots.txt files that wait for another try.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// WARC records without rows belong to unfinished redirect chains. They stay in the
-	// segment of the rows that will name them.
+	// WARC records without rows belong to unfinished redirect chains. They stay, so that the
+	// segment with their later rows has them.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
 		return nil, nil

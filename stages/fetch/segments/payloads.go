@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// minPayload is the shortest payload, in bytes, that a task stores only once for all
-	// its URLs, since a revisit record itself takes a few hundred bytes.
+	// minPayload is the shortest payload, in bytes, that a task stores only once for all its
+	// URLs. A revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
 	// maxPayloads bounds the payloads that a task remembers by digest; they take a few MiB.
 	maxPayloads = 1 << 14
 	// maxPayloadURL bounds the URLs of remembered payloads, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge is how long revisits refer to a payload. Older ones are stored again,
-	// so that archives may be deleted after a year.
+	// MaxPayloadAge is how old a payload may be that a revisit refers to. Older payloads are
+	// stored again, so that archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
@@ -36,7 +36,7 @@ type Payload struct {
 }
 
 // KnownPayload returns the planned URL's earlier payload if a revisit may refer to it. If
-// nil, the request is unconditional and the response is stored whole.
+// it returns nil, the request is unconditional and the response is stored whole.
 func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
 		return nil
@@ -47,8 +47,8 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	}
 }
 
-// revisits returns the kind of revisit that a response is stored as and its payload; nil if
-// it is stored whole.
+// revisits returns which kind of revisit a response becomes, and the payload to refer to.
+// The payload is nil if the response is stored whole.
 func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
 	x := r.Exchange
 	switch {
@@ -67,15 +67,15 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a response may be a revisit or the target of revisits: it has a
-// head and a complete payload that may be stored. A robots.txt never is: each response is
-// stored whole, as evidence.
+// referable reports whether a response may be a revisit or the target of revisits. It must
+// have a head and a complete payload that may be stored. A robots.txt is not referable,
+// because each is stored whole, as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
-// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7): only the
-// head, and a reference to the payload's record.
+// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7). The record
+// then has only the head and a reference to the payload's record.
 func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}

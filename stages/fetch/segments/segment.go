@@ -26,8 +26,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Segment holds the records between two checkpoints in files in scratch space. Add creates
-// each file for its first row.
+// Segment holds the records between two checkpoints, in scratch files. Add creates a file
+// for the first row of each table.
 type Segment struct {
 	dir           string
 	format        int         // of its tables; 0: the newest
@@ -37,9 +37,9 @@ type Segment struct {
 	counts        map[string]int64
 	bytes         int64
 	follows       string                 // the position of the last checkpoint at the cut; "" for a reparse
-	retries       []manifest.URLRetry    // pending retries of URLs at the cut
-	robotsRetries []manifest.OriginRetry // pending retries of robots.txt at the cut
-	closed        []closedFile           // after Close: not uploaded yet
+	retries       []manifest.URLRetry    // URLs that wait for another try at the cut
+	robotsRetries []manifest.OriginRetry // robots.txt files that wait for another try at the cut
+	closed        []closedFile           // after Close: files that are not uploaded yet
 	files         []manifest.File        // uploaded
 
 	fetches  *table.Writer[schema.Fetch]
@@ -51,7 +51,7 @@ type Segment struct {
 	robots   *table.Writer[schema.RobotsFile]
 }
 
-// tableFile is a table of the segment with any type of rows.
+// tableFile is a table of the segment, whatever its row type.
 type tableFile struct {
 	dataset, subset string
 	note            func(key, value string)
@@ -168,7 +168,7 @@ func appendAll[T any](g *Segment, w **table.Writer[T], dataset string, rows []T)
 	return t.Write(rows)
 }
 
-// Close finishes the files and gives them keys with the task, plan, epoch and number.
+// Close finishes the files and sets their keys, which contain task, plan, epoch and number.
 func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	for i, w := range g.warcs {
 		files, err := w.close(g.dir)

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sweep deletes the files of a task that its result does not list, to save space. Nothing
-// reads them. A replaced attempt may still add more later.
+// Sweep deletes the files of a task that its result does not list. Nothing reads them. An
+// attempt that lost its lease may still add more later.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
 	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
@@ -39,8 +39,8 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// InOrderWritten compares keys of one partition by the order of writing, which is not the
-// order of the keys, since they contain unpadded epochs.
+// InOrderWritten compares keys of one partition by the order in which their files were
+// written. The order of the keys differs, because keys contain unpadded epochs.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
@@ -48,7 +48,7 @@ func InOrderWritten(a, b string) int {
 }
 
 // SweepBelow deletes the task's files that are not in files and have an epoch less than
-// below. It calls before ahead of each deletion and stops at the first error.
+// below. It calls before ahead of each deletion, and stops when before returns an error.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

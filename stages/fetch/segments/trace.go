@@ -17,21 +17,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Objects of a partition are traces of its checkpoints. Each segment file and WARC file
-// names the checkpoint that it follows: the last acknowledged one at the segment's cut, or
-// at the WARC file's begin. A file whose upload was not listed any more, because its
-// attempt died, follows the last checkpoint or an earlier one.
+// A partition's files show which checkpoints it has had. Each segment file and WARC file
+// names the checkpoint that it follows: the last one acknowledged at the segment's cut, or
+// at the WARC file's begin. If an attempt dies before it lists an uploaded file, that file
+// follows the last checkpoint or an earlier one.
 
-// followsKey is the key of a Parquet file's metadata, and the field of a warcinfo record,
-// that hold the position of the checkpoint which the file follows.
+// followsKey names the metadata of a Parquet file and the field of a warcinfo record. They
+// hold the position of the checkpoint that the file follows.
 const followsKey = "crawlbatch-follows"
 
 // maxInfo bounds the warcinfo record that Follows reads, in bytes.
 const maxInfo = 64 << 10
 
 // Follows returns the position of the checkpoint that a segment file or WARC file follows.
-// ok is false for files that do not say, such as those of formats 1 and 2 and those of
-// CDXJ indexes. The error is the store's, or wraps table.ErrCorrupt.
+// ok is false for files that name no checkpoint, such as files of formats 1 and 2, and CDXJ
+// indexes. The error is the store's, or wraps table.ErrCorrupt.
 func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	switch {
 	case strings.HasSuffix(key, ".parquet"):
@@ -45,7 +45,7 @@ func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Posit
 // tableFollows reads the footer of a segment's table.
 func tableFollows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	r, err := table.Open[struct {
-		URL string `parquet:"url,optional"` // the type needs a column; none is read
+		URL string `parquet:"url,optional"` // a row type needs a column; no column is read
 	}](ctx, b, key)
 	if err != nil {
 		return at, false, err
@@ -79,15 +79,15 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects that prove that c is not the partition's last checkpoint: an
-// older state of it was put back. It returns what proves it; "" if nothing does. An attempt
-// that died leaves at most the files of one segment that follow its last checkpoint, and
-// these prove nothing. It costs LISTs, and reads of unlisted files of the last epoch.
+// PutBack looks for objects that prove that c is not the partition's last checkpoint, so an
+// older one was put back. It returns the proof; "" if there is none. An attempt that died
+// leaves at most one segment whose files follow its last checkpoint; these files prove
+// nothing. PutBack costs LISTs, and reads of unlisted files of the last epoch.
 //
 // The caller makes sure that no attempt swaps meanwhile, or looks again if one did.
 func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
 	listed := map[string]bool{}
-	last := map[int]int{} // by epoch: the number of the last listed segment
+	last := map[int]int{} // number of the last listed segment, by epoch
 	for _, f := range c.Files {
 		listed[f.Key] = true
 		if epoch, number, ok := numbersOf(f.Key); ok && isSegment(f.Key) {
@@ -97,7 +97,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		}
 	}
 	var unlisted []string
-	read := map[int]bool{} // segments: one table of each tells
+	read := map[int]bool{} // segments of which one table was read, which is enough
 	for _, prefix := range traces(t, c.Plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
@@ -128,7 +128,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		at, ok, err := Follows(ctx, b, key)
 		switch {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, table.ErrCorrupt):
-			continue // swept meanwhile, or damaged: nothing is known of it
+			continue // deleted meanwhile, or damaged: it proves nothing
 		case err != nil:
 			return "", err
 		case ok && at.Compare(c.Position()) > 0:
@@ -138,8 +138,8 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 	return "", nil
 }
 
-// Witness returns an object that proves that a partition has had a checkpoint; "" if none
-// does. Attempts create it after the first checkpoint and before the first request.
+// Witness returns the key of an object that proves that a partition has had a checkpoint;
+// "" if there is none. Attempts create such objects only after the first checkpoint.
 func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
 	taken := layout.Taken(t.Crawl, t.Round, t.Partition)
 	if there, err := manifest.Exists(ctx, b, taken); err != nil || there {

@@ -1,8 +1,8 @@
 // Package status describes for people what a fetch task does: which hosts it waits for and
 // why, and which requests failed last.
 //
-// In: the state of the scheduler's hosts and the failures of requests. Out: the activity
-// that progress displays and checkpoints show. No decision of the program depends on it.
+// In: the state of the scheduler's hosts and the failures of requests. Out: the activity,
+// which progress displays and checkpoints show. No decision of the program depends on it.
 // It imports packages stages, formats and polite.
 package status
 
@@ -25,7 +25,7 @@ import (
 // ShownWaits is the number of waits that are shown in detail.
 const ShownWaits = 5
 
-// brief is the longest wait for a delay that is counted but not shown.
+// brief is how long a wait for a delay may be without being shown in detail.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now.
@@ -44,14 +44,15 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// worthNaming is the remaining time from which the slowest host is shown even if it waits
-// only for its delay.
+// worthNaming is the least remaining time with which the slowest host is shown although it
+// waits only for its delay.
 const worthNaming = time.Minute
 
 // every describes the delay of a host.
 func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
-// pace is the delay of a host, with its cause unless that is the config.
+// pace describes the delay of a host. It adds the cause unless the delay comes from the
+// config.
 func pace(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {
@@ -95,7 +96,7 @@ func Why(w polite.Wait) string {
 }
 
 // How describes how a request failed, as a verb phrase after "a page" or "robots.txt".
-// status is 0 without a complete response.
+// status is 0 if there was no complete response.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:

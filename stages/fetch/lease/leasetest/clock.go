@@ -14,19 +14,19 @@ import (
 type Clock struct {
 	stages.SystemClock
 	Step  atomic.Int64 // seconds
-	base  time.Time    // with both readings
+	base  time.Time    // has a wall and a monotonic reading
 	began time.Time    // by the bubble's clock
 }
 
-// NewClock makes a clock, in a bubble, from a time that was read outside of it.
+// NewClock makes a clock for use in a synctest bubble. base was read outside the bubble.
 func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now()} }
 
 // Now is the time by both readings.
 func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
 
 // WithWall changes the wall reading of a time and keeps its monotonic reading. Package time
-// has no function for that. In a time with both readings, the seconds are above the 30 bits
-// of nanoseconds.
+// has no function for that. A time.Time with both readings holds the wall seconds above 30
+// bits of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t
