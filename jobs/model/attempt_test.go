@@ -194,7 +194,7 @@ func (m partition) acknowledged(n *partitionState, i int) {
 	if m.mutation == leaseFromAnswer {
 		a.right = leaseTicks + 1
 	}
-	a.sent, a.sentAge, a.raced = checkpoint{}, 0, false
+	a.sent, a.sentAge = checkpoint{}, 0
 	n.known |= a.seen.rows
 	if grew {
 		a.listed++
