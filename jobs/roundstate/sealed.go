@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -64,25 +65,22 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 // Earlier returns the sealed rounds before a round, oldest first. They include those of the crawls
 // that this crawl continues.
 func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
-	all, err := History(ctx, b, crawl)
-	if err != nil {
-		return nil, err
-	}
-	for i, s := range all {
-		if s.Crawl == crawl && s.Round >= round {
-			return all[:i], nil
-		}
-	}
-	return all, nil
+	return history(ctx, b, crawl, round)
 }
 
 // History returns all sealed rounds of a crawl and of the crawls that it continues, oldest first.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
+	return history(ctx, b, crawl, math.MaxInt)
+}
+
+// history returns the sealed rounds of a crawl before a round, after those of the crawls that it
+// continues.
+func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
 	for crawl != "" && !seen[crawl] {
 		seen[crawl] = true
-		own, err := Sealed(ctx, b, crawl)
+		own, err := sealedBefore(ctx, b, crawl, before)
 		if err != nil {
 			return nil, err
 		}
@@ -91,25 +89,30 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 		if err != nil {
 			return nil, err
 		}
-		crawl = m.Continues
+		crawl, before = m.Continues, math.MaxInt
 	}
 	return chain, nil
 }
 
 // Sealed returns the sealed rounds of a crawl, from round 0 on. A seal that is gone is a ledger.Lost.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
+	return sealedBefore(ctx, b, crawl, math.MaxInt)
+}
+
+func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
 	var all []*manifest.Sealed
-	for {
+	for len(all) < before {
 		s, err := SealIn(ctx, b, l, len(all))
 		if err != nil || s == nil {
 			return all, err
 		}
 		all = append(all, s)
 	}
+	return all, nil
 }
 
 // SealedRound returns the seal of a round, or nil if it has none.
