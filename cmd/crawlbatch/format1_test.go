@@ -17,6 +17,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -136,6 +137,11 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 			t.Fatal(err)
 		}
 	}
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Make(t, b, "2026-10") // of what is left
 	crawlbatch(t, "run", "--month", "2026-10", "--rounds", "1", "--store", dir)
 	got := format1Result(t, dir, stages.Merge, 2)
 	for i, f := range want.Files {

@@ -99,20 +99,24 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, crawl, math.MaxInt)
 }
 
+// sealedBefore returns the sealed rounds of a crawl before a round. It reads those after it too: a seal
+// that is damaged or of another crawl stops every task.
 func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
 	var all []*manifest.Sealed
-	for len(all) < before {
+	for {
 		s, err := SealIn(ctx, b, l, len(all))
+		if len(all) >= before && errors.Is(err, ledger.ErrLost) {
+			err = nil // it is being made anew
+		}
 		if err != nil || s == nil {
-			return all, err
+			return all[:min(before, len(all))], err
 		}
 		all = append(all, s)
 	}
-	return all, nil
 }
 
 // SealedRound returns the seal of a round, or nil if it has none.

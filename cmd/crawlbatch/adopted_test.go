@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+)
+
+// landed unpacks a store of the last crawlbatch of format 2, see testdata/format2/make: a month with a
+// sealed round and a half-fetched one, a reparse of it, and another month's plan that has not started.
+func landed(t *testing.T) string {
+	t.Helper()
+	return unpacked(t, "../../testdata/format2/landed.tar.gz")
+}
+
+func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
+	dir := landed(t)
+	for _, args := range [][]string{
+		{"status", "--month", "2026-11"}, {"views", "--month", "2026-11"}, {"plan", "--month", "2026-12", "--source", "frontier", "--dry-run"},
+		{"verify", "--month", "2026-11r1", "--sample", "0.01"},
+	} {
+		_, said, code := called(t, append(args, "--store", dir)...)
+		if code != 0 || !strings.Contains(said, "an older crawlbatch made 2026-1") {
+			t.Errorf("%q: exit %d, it says %q", args, code, said)
+		}
+	}
+	for _, key := range []string{layout.Crawls(), layout.Ledger("2026-11")} {
+		if _, err := os.Stat(filepath.Join(dir, key)); err == nil {
+			t.Errorf("a command that only reads made %s", key)
+		}
+	}
+}
+
+func TestAStoreOfFormat2IsAdoptedAndGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	dir := landed(t)
+	b, err := dirstore.Open(dir, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checkpoint manifest.Checkpoint
+	if _, _, err := manifest.Load(t.Context(), b, layout.Checkpoint("2026-11", 1, 0), &checkpoint); err != nil {
+		t.Fatal(err)
+	}
+	recorded := map[string]bool{}
+	for _, f := range checkpoint.Files {
+		if f.Dataset == "fetches" {
+			for _, row := range tabletest.Read[schema.Fetch](t, b, f.Key) {
+				recorded[row.URL] = true
+			}
+		}
+	}
+	if len(recorded) != 15 {
+		t.Fatalf("%d URLs are recorded", len(recorded))
+	}
+	addr, stop := serve(t, "--hosts", "5", "--pages", "10", "--seed", "7", "--faults", "0")
+	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", dir, "--connect-to", "::"+addr)
+	for _, e := range stop() {
+		if recorded["http://"+e.Host+e.Path] {
+			t.Errorf("a URL that the old version recorded was requested again: %+v", e)
+		}
+	}
+	for crawl, rounds := range map[string]int{"2026-11": 2, "2026-11r1": 1, "2026-12": 1} {
+		l, err := ledger.Load(t.Context(), b, crawl)
+		if err != nil || !l.Stored || l.Rounds() != rounds || !l.Entries()[0].Adopted {
+			t.Errorf("%s: ledger %+v, %v", crawl, l, err)
+		}
+		_, _, err = ledger.LoadCrawl(t.Context(), b, crawl)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, "verify", "--month", "2026-11", "--store", dir)
+	must(t, "verify", "--month", "2026-11r1", "--store", dir)
+	if _, said, code := called(t, "status", "--month", "2026-11", "--store", dir); code != 0 || strings.Contains(said, "older crawlbatch") {
+		t.Errorf("exit %d, %q", code, said)
+	}
+}
